@@ -37,7 +37,14 @@ settings.register_profile(
     derandomize=False,
     max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 2000),
 )
-settings.load_profile("soak" if os.environ.get("HOLDFAST_EXAMPLES") else "holdfast")
+settings.register_profile("fast", settings.get_profile("holdfast"), max_examples=5)
+settings.load_profile(
+    "soak"
+    if os.environ.get("HOLDFAST_EXAMPLES")
+    else "fast"
+    if os.environ.get("HOLDFAST_FAST")
+    else "holdfast"
+)
 
 
 FOLDERS = (

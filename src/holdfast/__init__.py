@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .definition.app import App, silent, within
+    from .definition.check import check
+    from .definition.parse import load, parse
+    from .definition.show import show
     from .errors import DefinitionError, HoldfastError, InputError, UsageError
-    from .lang.app import App, silent, within
-    from .lang.check import check
     from .lang.expr import quantity
-    from .lang.parse import load, parse
-    from .lang.show import show
     from .model.event import Event, Notification, standing
     from .model.instant import instant
     from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
@@ -60,11 +60,11 @@ __all__ = [
 
 _HOMES = {
     "errors": ("DefinitionError", "HoldfastError", "InputError", "UsageError"),
-    "lang.app": ("App", "silent", "within"),
-    "lang.check": ("check",),
+    "definition.app": ("App", "silent", "within"),
+    "definition.check": ("check",),
     "lang.expr": ("quantity",),
-    "lang.parse": ("load", "parse"),
-    "lang.show": ("show",),
+    "definition.parse": ("load", "parse"),
+    "definition.show": ("show",),
     "model.event": ("Event", "Notification", "standing"),
     "model.instant": ("instant",),
     "model.space": ("Circle", "Gazetteer", "Polygon", "Rectangle", "Region"),

@@ -1,9 +1,8 @@
-"""The main job on generated sensors: a day in a small building, as a timeline in the terminal.
+"""A day in a small building on generated sensors, shown as a timeline in the terminal.
 
-Four rooms on two floors, two climate sensors in each (they are redundant and slightly wrong), one
-badge reader a room.  Everything is generated from a seed.  On Spark the day arrives as a file for
-each hour, and a live query says what starts and ends as it goes; in this process the same
-definition says the same.
+There are four rooms on two floors, two climate sensors in each (redundant and slightly wrong), and one badge
+reader per room. Everything is generated from a seed. On Spark the day arrives as a file for each hour, and a
+streaming query emits starts and ends as it goes; the local engine emits the same.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .definition.check import check
+from .definition.parse import parse
 from .files.interval import Interval, Pairing
 from .files.timeline import axis, bars
 from .files.write import event_line
-from .lang.check import check
-from .lang.parse import parse
 from .model.batch import TIME, concatenate, times
 from .model.event import Notification
 from .model.instant import DAY, HOUR, MINUTE, Instant, parse_instant
 from .runtimes.local.engine import Engine
-from .runtimes.spark.live.ledger import standing
+from .runtimes.spark.streaming.ledger import read_ledger
 
 DEFINITION = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -53,7 +52,8 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Day:
-    """What happened: how much was read, what was said, and what still holds."""
+    """The result of a day: how many readings there were, the notifications, and the scopes active at the
+    end."""
 
     events: int
     notifications: list[Notification]
@@ -61,7 +61,7 @@ class Day:
 
 
 def climate(seed: int = SEED) -> pa.RecordBatch:
-    """A reading of each climate sensor each minute, in order of time."""
+    """Generate a reading of each climate sensor each minute, in order of time."""
     rng = np.random.default_rng(seed)
     minutes = np.arange(DAY // MINUTE)
     hours = minutes / 60
@@ -93,7 +93,7 @@ def climate(seed: int = SEED) -> pa.RecordBatch:
 
 
 def badges(seed: int = SEED) -> pa.RecordBatch:
-    """Who was seen where: everybody wanders through the rooms during the day."""
+    """Generate badge readings: each person walks through the rooms during the day."""
     rng = np.random.default_rng(seed + 1)
     times = np.sort(rng.integers(8 * HOUR, 19 * HOUR, 60)) + DAWN
     rooms = rng.choice(ROOMS, len(times))
@@ -108,7 +108,7 @@ def badges(seed: int = SEED) -> pa.RecordBatch:
 
 
 def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
-    """The day hour by hour: for each topic what was read, numbered."""
+    """Yield the day hour by hour: the numbered readings of each topic."""
     batches = {"Climate": climate(seed), "Badge": badges(seed)}
     for name, batch in batches.items():
         batches[name] = batch.append_column("sequence", pa.array(np.arange(len(batch))))
@@ -119,34 +119,42 @@ def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
 
 
 def run(seed: int = SEED) -> Day:
-    """Push the day through an engine, hour by hour."""
+    """Push the day through a local engine, hour by hour."""
     engine = Engine(parse(DEFINITION))
-    events, said = 0, []
+    events, notifications = 0, []
     for hour in hours(seed):
         for topic, batch in hour.items():
             events += len(batch)
-            said += engine.push_batch(topic, batch)
+            notifications += engine.push_batch(topic, batch)
     held = {(h.subscription, h.scope): h.since for h in engine.holding()}
-    return Day(events, sorted(said, key=lambda n: n.order), held)
+    return Day(events, sorted(notifications, key=lambda n: n.order), held)
 
 
 def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
-    """Let the day arrive as files in a folder, while a live query on Spark reads them."""
-    from .runtimes.spark.live.query import live, started
-    from .runtimes.spark.session import said_to, session
+    """Write the day to a folder file by file while a streaming query on Spark reads it."""
+    from .runtimes.spark.session import redirect_stderr, session
+    from .runtimes.spark.streaming.query import live, started
 
-    inbox, said = folder / "inbox", []
+    inbox, notifications = folder / "inbox", []
     inbox.mkdir()
 
-    def hear(notification: Notification) -> None:
-        said.append(notification)
+    def print_transition(notification: Notification) -> None:
+        notifications.append(notification)
         if notification.status != "atomic":
             what = "starts" if notification.status == "ingress" else "ends"
             where = f" in {notification.scope}" if notification.scope else ""
             say(f"  {_clock(notification.event.time)}  {notification.subscription} {what}{where}")
 
-    fleet = live(DEFINITION, inbox, checkpoint=folder / "checkpoint", sink=hear, every=0, settle=0, shards=4)
-    with said_to(folder / "spark.log"):
+    fleet = live(
+        DEFINITION,
+        inbox,
+        checkpoint=folder / "checkpoint",
+        sink=print_transition,
+        every=0,
+        settle=0,
+        shards=4,
+    )
+    with redirect_stderr(folder / "spark.log"):
         spark = session(is_brief=True)
     with started(fleet, spark) as query:
         for number, hour in enumerate(hours(seed)):
@@ -156,13 +164,13 @@ def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
             query.wait(0.2)
         query.stop()
         record = query.record
-    held = standing(folder / "checkpoint" / "ledger.sqlite").holding
+    held = read_ledger(folder / "checkpoint" / "ledger.sqlite").holding
     found = {(name, scope): since for name, scope, since in held}
-    return Day(record.rows, sorted(said, key=lambda n: n.order), found)
+    return Day(record.rows, sorted(notifications, key=lambda n: n.order), found)
 
 
 def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
-    """A file that is complete as soon as it is there."""
+    """Write a file that is complete as soon as it appears."""
     parts = [
         batch.append_column("topic", pa.array([topic] * len(batch), pa.string()))
         for topic, batch in hour.items()
@@ -172,10 +180,10 @@ def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
     hidden.rename(path)
 
 
-def stretches(day: Day) -> list[Interval]:
-    """What held, and from when to when; what still does has no end."""
+def intervals_of(day: Day) -> list[Interval]:
+    """The intervals of the conditions; intervals of active ones have no end."""
     pairing = Pairing()
-    ended = pairing.completed(day.notifications)
+    ended = pairing.pair(day.notifications)
     return ended + [
         Interval(name, scope, since, None, "", None, None) for (name, scope), since in day.open.items()
     ]
@@ -187,11 +195,11 @@ def _clock(at: Instant) -> str:
 
 
 def report(day: Day) -> Iterator[str]:
-    """What held, and when, line by line."""
+    """The intervals as text, line by line."""
     yield "\nWhat held, and when (bars are the day; the longest stretch and how many):\n"
     order = [condition.name for condition in check(parse(DEFINITION)).conditions]
-    yield from bars(stretches(day), axis(DAWN, DAWN + DAY - 1), order, "now")
-    said = len(day.notifications)
-    share = said / day.events
-    yield f"\n{day.events:,} readings became {said} notifications ({share:.2%}).  The first two:\n"
+    yield from bars(intervals_of(day), axis(DAWN, DAWN + DAY - 1), order, "now")
+    notifications = len(day.notifications)
+    share = notifications / day.events
+    yield f"\n{day.events:,} readings became {notifications} notifications ({share:.2%}).  The first two:\n"
     yield from (event_line(notification).rstrip() for notification in day.notifications[:2])

@@ -38,7 +38,7 @@ class InputError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a definition something stands: one-based line and column, and how wide it is."""
+    """A place in a definition: line and column from 1, and a width in characters."""
 
     line: int
     column: int
@@ -46,7 +46,7 @@ class Place:
 
 
 class DefinitionError(UsageError):
-    """What is wrong in a definition, where, and what would do."""
+    """An error in a definition: the message, its place, and a hint how to fix it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DefinitionError(UsageError):
         self.message, self.place, self.hint, self.text, self.file = message, place, hint, text, file
 
     def located(self, text: str, file: str | None) -> DefinitionError:
-        """The same error, knowing the text it was found in."""
+        """The same error with the text in which it was found."""
         return DefinitionError(self.message, self.place, hint=self.hint, text=text, file=file)
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class DefinitionError(UsageError):
 def pointed(
     message: str, place: Place | None, *, hint: str | None, text: str | None, file: str | None
 ) -> str:
-    """A message with file, line, the line itself and a caret beneath the fault."""
+    """Format a message with file, line, the line itself and a caret under the place."""
     where = file or "definition"
     if place is not None:
         where += f":{place.line}:{place.column}"
@@ -88,7 +88,7 @@ def pointed(
 
 
 def counted(things: Sized | int, name: str) -> str:
-    """So many of something, in words.
+    """Format a number of things, with the plural where it is needed.
 
     >>> counted(1, "event"), counted(1_200, "event")
     ('1 event', '1,200 events')
@@ -98,7 +98,7 @@ def counted(things: Sized | int, name: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """``Did you mean 'value'?``, or nothing when no known name is near."""
+    """A hint ``Did you mean 'value'?``, or empty text if no known name is similar."""
     known = list(known)
     folded = {k.casefold(): k for k in known}
     near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""Pictures for notebooks and files: conditions over time, readings with their bands, regions, networks.
+"""Pictures for notebooks and files: conditions over time, readings with thresholds, regions, networks.
 
-``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``: a notebook shows what comes back,
-and ``save`` writes it.  It needs ``holdfast[figures]``.
+``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``: a notebook shows the result, and
+``save`` writes it to a file. Needs ``holdfast[figures]``.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .compilers.keys import shown
+from .definition.check import check
+from .definition.parse import as_app
+from .definition.tune import tunable
 from .errors import UsageError, did_you_mean
 from .files.interval import Interval, Pairing
 from .files.reading import parse_zone
 from .files.tally import Tally
-from .lang.check import check
-from .lang.parse import as_app
-from .lang.tune import tunable
+from .lang.expressions.key_text import readable_key
 from .model.event import Notification
 from .model.instant import DAY, Instant
 from .model.space import Circle, Gazetteer, Shape, dimensions, geometry
+from .network.motes.report.style import COLOURS, INK, new_figure, tidy
 from .runtimes.local.advise import history
 from .runtimes.local.replay import replay
-from .runtimes.sensornet.report.style import COLOURS, INK, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .lang.app import App
-    from .lang.tune import Threshold
-    from .runtimes.sensornet.results import Results
+    from .definition.app import App
+    from .definition.tune import Threshold
+    from .network.motes.results import StudyResults
 
 ROWS = 40
-"""So many rows a timeline shows unless told otherwise."""
+"""The default number of rows of a timeline."""
 HOLDS, UNKNOWN, OFF = COLOURS[1], "#bbbbbb", "#f4f4f4"
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure of matplotlib's that a notebook shows."""
+    """A matplotlib figure that a notebook shows."""
 
     figure: Figure
 
     def save(self, path: str | Path) -> None:
-        """Write it; the suffix says how (``.png``, ``.svg``, ``.pdf``)."""
+        """Write the picture. The suffix selects the format (``.png``, ``.svg``, ``.pdf``)."""
         self.figure.savefig(path, dpi=110)
 
     def _repr_png_(self) -> bytes:
@@ -61,10 +61,10 @@ class Picture:
 
 
 def timeline(told: Iterable[Notification | Interval], *, zone: str = "UTC", rows: int = ROWS) -> Picture:
-    """When conditions held: a row for each subscription and scope, by name.
+    """Draw when conditions were active: a row for each subscription and scope, by name.
 
-    ``told`` is a replay, its notifications, or its intervals.  What still holds goes on to the right edge;
-    grey is what was not known at the end.
+    ``told`` is a replay, its notifications, or its intervals. Active conditions extend to the right edge;
+    grey marks conditions that are unknown at the end.
     """
     found = _intervals(told)
     names = sorted({(one.subscription, one.scope or "") for one in found})
@@ -95,7 +95,7 @@ def _intervals(told: Iterable[Any]) -> list[Interval]:
     if not all(isinstance(one, Notification) for one in found):
         raise UsageError("a timeline is drawn of a replay, of notifications, or of intervals")
     pairing = Pairing()
-    return [*pairing.completed(found), *pairing.still_open()]
+    return [*pairing.pair(found), *pairing.still_open()]
 
 
 # --- readings with their bands ---
@@ -109,17 +109,17 @@ def bands(
     zone: str = "UTC",
     **options: Any,
 ) -> Picture:
-    """The readings of a state in one scope, its entrance and its exit, and when it held.
+    """Draw the readings of a state in one scope, its thresholds, and when it was active.
 
     ``inputs`` and ``options`` are those of ``holdfast.replay``.
     """
-    told = replay(app, *inputs, zone=zone, **options)
+    result = replay(app, *inputs, zone=zone, **options)
     found = tunable(check(as_app(app), lets=options.get("lets"), tables=options.get("tables")), subscription)
     threshold = found.enter or found.exit
     assert threshold is not None  # one at least
-    rows = history(found, told.files, told.reading, Tally()).rows
-    names = [shown(key) for key in rows.keys.all().to_pylist()]
-    at = _chosen(names, scope, subscription)
+    rows = history(found, result.files, result.reading, Tally()).rows
+    names = [readable_key(key) for key in rows.keys.all().to_pylist()]
+    at = _scope_index(names, scope, subscription)
     part = slice(int(rows.ends[at]), int(rows.ends[at + 1]))
     values = (rows.enter if found.enter else rows.exit)[part] * (1 if threshold.rises else -1)
     figure = new_figure(9, 3.2)
@@ -128,7 +128,7 @@ def bands(
     _level(panel, "entrance", found.enter, "-")
     _level(panel, "exit", found.exit, "--")
     last = int(rows.times[part][-1])
-    for one in told.intervals():
+    for one in result.intervals():
         if (one.subscription, one.scope or "") == (subscription, names[at]):
             start, length = bar(one.start, last if one.end is None else one.end)
             panel.axvspan(start, start + length, color=HOLDS, alpha=0.18, linewidth=0)
@@ -138,14 +138,14 @@ def bands(
     return Picture(figure)
 
 
-def _chosen(names: Sequence[str], scope: str | None, subscription: str) -> int:
+def _scope_index(names: Sequence[str], scope: str | None, subscription: str) -> int:
     if scope is not None and scope in names:
         return list(names).index(scope)
     if scope is None and len(names) == 1:
         return 0
     hint = did_you_mean(scope or "", names) or f"There is {', '.join(map(repr, sorted(names)[:5]))}."
-    said = "has several scopes: say which" if scope is None else f"has no scope '{scope}'"
-    raise UsageError(f"'{subscription}' {said}. {hint}")
+    problem = "has several scopes: say which" if scope is None else f"has no scope '{scope}'"
+    raise UsageError(f"'{subscription}' {problem}. {hint}")
 
 
 def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> None:
@@ -158,7 +158,7 @@ def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> 
 
 
 def _places(scope: str) -> list[str]:
-    """The regions of a scope: it is one, or several that meet, of which those with a comma stand in quotes.
+    """The regions of a scope: one, or several in which names with a comma are quoted.
 
     >>> _places('hall,"lab, north"')
     ['hall,"lab, north"', 'hall', 'lab, north']
@@ -168,10 +168,10 @@ def _places(scope: str) -> list[str]:
 
 
 def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: str | None = None) -> Picture:
-    """The regions of a gazetteer, those in colour in which a condition holds.
+    """Draw the regions of a gazetteer, in colour where a condition is active.
 
-    ``holding`` is what an engine's ``holding()`` or a replay's ``intervals()`` says: the open ones count, and
-    those of one subscription if it is named.
+    ``holding`` is the result of an engine's ``holding()`` or a replay's ``intervals()``, of which the open
+    ones count. ``subscription`` restricts it to one subscription.
     """
     drawn = [one for one in gazetteer.regions if one.shape is not None and dimensions(one.shape) >= 2]
     if not drawn:
@@ -195,7 +195,7 @@ def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: 
 
 
 def _outline(shape: Shape) -> Any:
-    """The shape as shapely has it, a circle with many corners."""
+    """Convert a shape to shapely, a circle to a polygon with many corners."""
     import shapely
 
     if isinstance(shape, Circle):
@@ -206,9 +206,9 @@ def _outline(shape: Shape) -> Any:
 # --- networks ---
 
 
-def network(results: Results) -> Picture:
-    """A map of a simulated network: what each node used, of what the busiest one used."""
-    from .runtimes.sensornet.report.maps import maps
+def network(results: StudyResults) -> Picture:
+    """Draw a map of a simulated network: the energy of each node relative to the busiest one."""
+    from .network.motes.report.maps import maps
 
     return Picture(maps(results))
 
@@ -221,5 +221,5 @@ def _days(at: Instant) -> float:
 
 
 def bar(start: Instant, end: Instant) -> tuple[float, float]:
-    """Where a bar begins, and how long it is."""
+    """The start and the length of a bar."""
     return _days(start), _days(max(0, end - start))

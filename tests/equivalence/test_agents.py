@@ -10,29 +10,41 @@ from itertools import groupby
 import msgspec
 import pytest
 
-from holdfast.protocols.agents.following import Following
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address, disabled
-from holdfast.protocols.agents.ring import Moved
-from holdfast.protocols.agents.talk import Reading
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import (
-    Closed,
-    Heard,
-    Interrupted,
-    Refused,
-    Release,
-    Replace,
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.agents.follower import ReportFollower
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import (
+    ADDRESS,
+    RELATIONSHIP,
+    active_bundle,
+    address,
+    disable_agents,
+)
+from holdfast.network.protocols.agents.ring import RingMove
+from holdfast.network.protocols.agents.talk import AgentReading
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import (
+    AgentsInterrupted,
+    ReceivedNotification,
+    ReleaseSubscription,
+    ReplaceActive,
+    SubmissionRefused,
     Submit,
-    Withdraw,
+    SubscriptionClosed,
+    WithdrawSubmission,
     advertise,
     publish,
 )
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.protocols.cbps.message import Bundle, Key, Notification, RoutingSlip, Subscription
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
+from holdfast.network.protocols.cbps.message import (
+    Bundle,
+    BundleKey,
+    CbpsSubscription,
+    PublishedNotification,
+    RoutingSlip,
+)
 from support.agents import oracle, related, walks
 
 MEET = related("""topic User ()
@@ -58,7 +70,7 @@ HOMES = {"ann": 5, "bob": 7, "eve": 8}
 def network(seed=None):
     overlay = Overlay(seed=seed)
     for i in range(1, 10):
-        overlay.broker(f"b{i}", machine=Hosting(Broker(condition)))
+        overlay.broker(f"b{i}", machine=AgentHost(CbpsBroker(compile_condition)))
     for child, parent in LINKS:
         overlay.connect(f"b{child}", f"b{parent}")
     overlay.client("subscriber", "b1")
@@ -70,25 +82,25 @@ def publishers(overlay, one, names):
     (topic,) = one.listens
     for name in names:
         overlay.client(name, f"b{HOMES[name]}")
-        overlay.ask(name, advertise("mine", advertised(topic, source=name)))
+        overlay.ask(name, advertise("mine", advertisement_for(topic, source=name)))
     overlay.settle()
 
 
 def watch(overlay, one, using):
-    overlay.ask("subscriber", Submit(active(one.name, one.relation, using, one.settings), "relation"))
+    overlay.ask("subscriber", Submit(active_bundle(one.name, one.relation, using, one.settings), "relation"))
     overlay.settle()
 
 
 def agents(overlay):
     return {
-        name: sorted(hosted.part.name for hosted in host.state.agents.values())
+        name: sorted(hosted.parameters.name for hosted in host.state.agents.values())
         for name, host in overlay.nodes.items()
         if name.startswith("b") and name[1:].isdigit() and host.state.agents
     }
 
 
 def told(overlay):
-    heard = [what.content for what in overlay.take("subscriber") if isinstance(what, Heard)]
+    heard = [what.content for what in overlay.take("subscriber") if isinstance(what, ReceivedNotification)]
     return [
         (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
         for c in heard
@@ -119,7 +131,7 @@ def test_agents_end_when_the_subscription_or_the_publisher_goes():
     overlay.kill("bob")
     overlay.settle()
     assert agents(overlay) == {"b5": ["Meet/ann,bob/ann"]}
-    overlay.ask("subscriber", Withdraw("relation"))
+    overlay.ask("subscriber", WithdrawSubmission("relation"))
     overlay.settle()
     assert agents(overlay) == {}
 
@@ -135,7 +147,7 @@ def test_agents_end_when_the_subscription_or_the_publisher_goes():
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_what_agents_report_is_what_the_machine_says(one, using, names, seed):
+def test_agents_report_the_results_of_the_machine(one, using, names, seed):
     overlay = network(seed)
     publishers(overlay, one, names)
     watch(overlay, one, using)
@@ -162,7 +174,7 @@ def test_raw_readings_do_not_leave_the_broker_of_their_publisher():
     assert sum(overlay.traffic.values()) == before + 60
 
 
-def test_a_lost_connection_is_told_and_what_is_certain_is_found_again():
+def test_a_lost_connection_is_reported_and_the_state_is_restored():
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
@@ -171,7 +183,11 @@ def test_a_lost_connection_is_told_and_what_is_certain_is_found_again():
     assert [row[2] for row in told(overlay)] == ["ingress"]
     overlay.cut("b3", "b1")
     overlay.settle()
-    lost = {what.content["status"] for what in overlay.take("subscriber") if isinstance(what, Heard)}
+    lost = {
+        what.content["status"]
+        for what in overlay.take("subscriber")
+        if isinstance(what, ReceivedNotification)
+    }
     assert lost == {"unknown"}
     overlay.connect("b3", "b1")
     overlay.settle()
@@ -179,7 +195,7 @@ def test_a_lost_connection_is_told_and_what_is_certain_is_found_again():
     assert [row[2] for row in told(overlay)] == ["ingress"]
 
 
-def test_nobody_speaks_in_the_name_of_an_agent():
+def test_no_client_can_pose_as_an_agent():
     """Neither a client that knows the address of an agent, nor one that lays a way to it, nor the agents of
     another subscription of the same name change what is reported."""
     overlay = network()
@@ -188,20 +204,20 @@ def test_nobody_speaks_in_the_name_of_an_agent():
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 100.0)
     (hosted,) = overlay.nodes["b5"].state.agents.values()
-    ann, bob = address(hosted.place[0], hosted.part.name), next(iter(hosted.partners))
-    before = repr(hosted.made.agent)
+    ann, bob = address(hosted.place[0], hosted.parameters.name), next(iter(hosted.partners))
+    before = repr(hosted.built.agent)
     overlay.client("mallory", "b7")
-    lie = Moved(9, 9, Reading(5, 5, (1.0, 0.0)), hosted.made.agent.mine, 0.0, 9, 1)
-    forged = Notification({ADDRESS: ann, "sender": bob})
+    lie = RingMove(9, 9, AgentReading(5, 5, (1.0, 0.0)), hosted.built.agent.current, 0.0, 9, 1)
+    forged = PublishedNotification({ADDRESS: ann, "sender": bob})
     payload = msgspec.msgpack.encode(lie).hex()
-    way = Subscription(Filter((Constraint(ADDRESS, "text", "=", bob),)))
+    way = CbpsSubscription(Filter((Constraint(ADDRESS, "text", "=", bob),)))
     slip = RoutingSlip("subscription", hosted.strategy.slip)
-    overlay.ask("mallory", Submit(Bundle(Key("", 0), notifications=(forged,), payloads=(payload,))))
-    overlay.ask("mallory", Submit(Bundle(Key("", 0), slips=(slip,), subscriptions=(way,)), "way"))
-    overlay.ask("mallory", Submit(active("Mine", NEAR.relation, "range_ring"), "mine"))
+    overlay.ask("mallory", Submit(Bundle(BundleKey("", 0), notifications=(forged,), payloads=(payload,))))
+    overlay.ask("mallory", Submit(Bundle(BundleKey("", 0), slips=(slip,), subscriptions=(way,)), "way"))
+    overlay.ask("mallory", Submit(active_bundle("Mine", NEAR.relation, "range_ring"), "mine"))
     overlay.settle()
-    assert repr(hosted.made.agent) == before
-    assert len(hosted.reached) == 1
+    assert repr(hosted.built.agent) == before
+    assert len(hosted.ways_to_partners) == 1
     assert told(overlay) == []
     say(overlay, "ann", 2, 1.0)
     say(overlay, "bob", 3, 50.0)  # near for mallory, and for nobody else
@@ -209,9 +225,9 @@ def test_nobody_speaks_in_the_name_of_an_agent():
     assert statuses(overlay, "subscriber") == []
 
 
-def test_a_subscriber_may_have_so_many_agents_and_hears_of_it():
+def test_agents_per_subscriber_are_limited_and_refusals_reported():
     overlay = Overlay()
-    overlay.broker("b1", machine=Hosting(Broker(condition), most_each=1))
+    overlay.broker("b1", machine=AgentHost(CbpsBroker(compile_condition), max_per_subscriber=1))
     overlay.client("subscriber", "b1")
     HOMES.update(ann=1, bob=1)
     try:
@@ -219,7 +235,7 @@ def test_a_subscriber_may_have_so_many_agents_and_hears_of_it():
     finally:
         HOMES.update(ann=5, bob=7)
     watch(overlay, MEET, "range_ring")
-    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, Refused)]
+    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, SubmissionRefused)]
     assert "may have 1 agents" in refused.why
     assert agents(overlay) == {}
 
@@ -233,19 +249,19 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     say(overlay, "bob", 1, 50.0)
     assert told(overlay) == []
     (before,) = overlay.nodes["b5"].state.agents.values()
-    overlay.ask("subscriber", Replace("relation", active("Meet", NEAR.relation, "range_ring")))
+    overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", NEAR.relation, "range_ring")))
     overlay.settle()
     (after,) = overlay.nodes["b5"].state.agents.values()
     assert after is before
     assert [row[2] for row in told(overlay)] == ["ingress"]
-    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", MEET.relation, "range_ring")))
     overlay.settle()
     assert [row[2] for row in told(overlay)] == ["egress"]
-    paused = disabled(active("Meet", MEET.relation, "range_ring"))
-    overlay.ask("subscriber", Replace("relation", paused))
+    paused = disable_agents(active_bundle("Meet", MEET.relation, "range_ring"))
+    overlay.ask("subscriber", ReplaceActive("relation", paused))
     overlay.settle()
     assert agents(overlay) == {}
-    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", MEET.relation, "range_ring")))
     overlay.settle()
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
@@ -253,25 +269,32 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
 
 
 @pytest.mark.parametrize("apart_by", [100.0, 20.0])
-def test_a_start_before_agents_are_disabled_is_followed_by_unknown_and_then_by_what_is_certain(apart_by):
+def test_a_start_before_agents_are_disabled_is_followed_by_unknown_and_then_the_state(apart_by):
     """They part, or perhaps not, while nobody watches."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
-    following = Following("Meet", MEET.relation)
+    following = ReportFollower("Meet", MEET.relation)
 
     def news():
-        heard = [what for what in overlay.take("subscriber") if isinstance(what, Heard | Interrupted)]
-        return [getattr(one, "status", "unknown") for what in heard for one in following.hear(what, 0)]
+        heard = [
+            what
+            for what in overlay.take("subscriber")
+            if isinstance(what, ReceivedNotification | AgentsInterrupted)
+        ]
+        return [getattr(one, "status", "unknown") for what in heard for one in following.process(what, 0)]
 
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
     assert news() == ["ingress"]
-    overlay.ask("subscriber", Replace("relation", disabled(active("Meet", MEET.relation, "range_ring"))))
+    overlay.ask(
+        "subscriber",
+        ReplaceActive("relation", disable_agents(active_bundle("Meet", MEET.relation, "range_ring"))),
+    )
     overlay.settle()
     assert news() == ["unknown"]
     say(overlay, "bob", 2, apart_by)
-    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", MEET.relation, "range_ring")))
     overlay.settle()
     say(overlay, "ann", 3, 0.0)
     say(overlay, "bob", 4, apart_by)
@@ -287,8 +310,8 @@ def test_a_start_before_the_settings_change_gets_its_end():
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
-    bundle = active("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
-    overlay.ask("subscriber", Replace("relation", bundle))
+    bundle = active_bundle("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
+    overlay.ask("subscriber", ReplaceActive("relation", bundle))
     overlay.settle()
     say(overlay, "ann", 2, 1.0)
     say(overlay, "bob", 3, 90.0)
@@ -318,7 +341,7 @@ def test_a_late_reading_is_not_taken_for_the_current_one():
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_positions_of_one_two_and_three_coordinates_mean_what_they_mean_to_the_machine(one, using, seed):
+def test_positions_of_one_to_three_coordinates_give_the_results_of_the_machine(one, using, seed):
     """A coordinate that only some have counts as 0; y without x is no position, and infinity is none."""
     overlay, chance, found, events = network(seed), random.Random(seed), [], []
     names = sorted({member.source for tie in one.relation.ties for member in tie.members})
@@ -346,15 +369,15 @@ def test_other_settings_make_other_agents():
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
-    bundle = active("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
-    overlay.ask("subscriber", Replace("relation", bundle))
+    bundle = active_bundle("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
+    overlay.ask("subscriber", ReplaceActive("relation", bundle))
     overlay.settle()
-    rings = [hosted.made.agent for i in (5, 7) for hosted in overlay.nodes[f"b{i}"].state.agents.values()]
+    rings = [hosted.built.agent for i in (5, 7) for hosted in overlay.nodes[f"b{i}"].state.agents.values()]
     assert [(ring.name, ring.enlarged) for ring in rings] == [("ann", 1.5), ("bob", 1.5)]
     assert [ring.share for ring in rings] == pytest.approx([0.9, 0.1])
 
 
-def test_whoever_was_told_a_start_and_wants_no_more_is_told_the_end():
+def test_after_a_release_the_end_of_a_delivered_start_is_delivered():
     """Released while ann and bob are together: eve's coming is not told, their parting is; agents end."""
     overlay = network()
     one = related("""topic User ()
@@ -366,37 +389,37 @@ relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
     say(overlay, "bob", 1, 5.0)
     say(overlay, "eve", 2, 90.0)
     assert [row[1:3] for row in told(overlay)] == [("ann,bob", "ingress")]
-    overlay.ask("subscriber", Release("relation"))
+    overlay.ask("subscriber", ReleaseSubscription("relation"))
     say(overlay, "eve", 3, 6.0)
     assert overlay.take("subscriber") == []
     say(overlay, "bob", 4, 70.0)
     heard = overlay.take("subscriber")
-    assert [what.content["status"] for what in heard if isinstance(what, Heard)] == ["egress"]
-    assert heard[-1] == Closed("relation")
+    assert [what.content["status"] for what in heard if isinstance(what, ReceivedNotification)] == ["egress"]
+    assert heard[-1] == SubscriptionClosed("relation")
     assert agents(overlay) == {}
 
 
-def test_an_agent_that_fails_is_the_only_one_that_ends_and_its_subscriber_hears_why(monkeypatch):
+def test_a_failing_agent_ends_alone_and_its_subscriber_is_informed(monkeypatch):
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
     overlay.client("other", "b1")
-    overlay.ask("other", Submit(active("Other", MEET.relation, "parallel_line"), "other"))
+    overlay.ask("other", Submit(active_bundle("Other", MEET.relation, "parallel_line"), "other"))
     overlay.settle()
-    agent = next(iter(overlay.nodes["b5"].state.agents.values())).made.agent
-    monkeypatch.setattr(agent, "read", lambda reading: 1 / 0)
+    agent = next(iter(overlay.nodes["b5"].state.agents.values())).built.agent
+    monkeypatch.setattr(agent, "on_reading", lambda reading: 1 / 0)
     say(overlay, "ann", 0, 0.0)
-    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, Refused)]
+    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, SubmissionRefused)]
     assert "ZeroDivisionError" in refused.why
     assert agents(overlay) == {"b5": ["Other/ann,bob/ann"], "b7": ["Other/ann,bob/bob"]}
     say(overlay, "bob", 1, 5.0)
-    assert [what.content["status"] for what in overlay.take("other") if isinstance(what, Heard)] == [
-        "ingress"
-    ]
+    assert [
+        what.content["status"] for what in overlay.take("other") if isinstance(what, ReceivedNotification)
+    ] == ["ingress"]
 
 
 def statuses(overlay, name):
-    return [what.content["status"] for what in overlay.take(name) if isinstance(what, Heard)]
+    return [what.content["status"] for what in overlay.take(name) if isinstance(what, ReceivedNotification)]
 
 
 def say(overlay, name, number, x):

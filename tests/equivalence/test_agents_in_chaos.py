@@ -13,11 +13,18 @@ import pytest
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.model.relation import apart, radius, spread
-from holdfast.protocols.agents.following import Following
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import active
-from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, Withdraw, advertise, publish
-from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.network.protocols.agents.follower import ReportFollower
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import active_bundle
+from holdfast.network.protocols.cbps.client import (
+    AgentsInterrupted,
+    ReceivedNotification,
+    Submit,
+    WithdrawSubmission,
+    advertise,
+    publish,
+)
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support.agents import related
 from support.storm import Storm
 
@@ -47,25 +54,25 @@ class World(Storm):
         self.one, self.gateways = one, gateways
         (self.topic,) = one.listens
         for name in HOMES:
-            self.net.ask(name, advertise("mine", advertised(self.topic, source=name)))
+            self.net.ask(name, advertise("mine", advertisement_for(self.topic, source=name)))
         self.promised = set()
         for name in gateways:
             self.promise(name)
-        self.net.ask("subscriber", Submit(active(one.name, one.relation, using), "relation"))
+        self.net.ask("subscriber", Submit(active_bundle(one.name, one.relation, using), "relation"))
         self.net.settle()
-        self.following = Following(one.name, one.relation)
+        self.following = ReportFollower(one.name, one.relation)
         self.latest, self.bits = {}, {tie.scope: 0 for tie in one.relation.ties}
         self.time = 0
 
     def machine(self, name):
-        return Hosting(super().machine(name))
+        return AgentHost(super().machine(name))
 
     def promise(self, gateway):
         """A gateway advertises the topic, or does so no more."""
         if gateway in self.promised:
-            self.net.ask(gateway, Withdraw("all"))
+            self.net.ask(gateway, WithdrawSubmission("all"))
         else:
-            self.net.ask(gateway, advertise("all", advertised(self.topic)))
+            self.net.ask(gateway, advertise("all", advertisement_for(self.topic)))
         self.promised ^= {gateway}
 
     def trouble(self):
@@ -117,10 +124,10 @@ class World(Storm):
     def settled(self):
         self.net.settle()
         for what in self.net.take("subscriber"):
-            if isinstance(what, Heard | Interrupted):
-                self.following.hear(what, self.time)
+            if isinstance(what, ReceivedNotification | AgentsInterrupted):
+                self.following.process(what, self.time)
         for scope, bit in self.bits.items():
-            told = self.following.told.get(scope, "egress")
+            told = self.following.last_status.get(scope, "egress")
             assert told == "unknown" or (told == "ingress") == bool(bit), (self.time, scope, told)
 
 
@@ -140,7 +147,7 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
     ],
     ids=["rings", "lines", "centre", "counting", "hierarchy"],
 )
-def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, using, seed, gateways):
+def test_reports_are_never_wrong_and_complete_in_the_end(one, using, seed, gateways):
     world = World(one, using, seed, gateways)
     for round in range(3):
         for _ in range(25):
@@ -154,6 +161,6 @@ def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, usi
             world.say(name)
             world.settled()
         for tie in one.relation.ties:
-            value, told = world.measured(tie), world.following.told.get(tie.scope, "egress")
+            value, told = world.measured(tie), world.following.last_status.get(tie.scope, "egress")
             is_certain = one.relation.enter.within.holds(value) or one.relation.exit.within.holds(value)
             assert told != "unknown" or not is_certain, (round, tie.scope)

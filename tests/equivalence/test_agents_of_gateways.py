@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
-from holdfast.protocols.agents.codes import digest_of
+from holdfast.network.protocols.agents.code_store import digest_of
 from support.gateways import NAMES, SHIPPED, STRATEGIES, World, chance_of, in_order
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
@@ -31,7 +31,7 @@ def walk(world, chance, steps, choose):
         event = world.reading(chance.choice(NAMES), chance)
         received, expected = world.send(choose(event.source), event)
         if world.unknown:  # then only what is certain
-            told = world.following.told
+            told = world.following.last_status
             assert {s for s in told if told[s] == "ingress"} <= world.machine.active(), event
             assert not {s for s in told if told[s] == "egress"} & world.machine.active(), event
         else:
@@ -123,7 +123,7 @@ def test_a_reading_that_is_older_than_the_latest_of_its_source_changes_nothing(u
 
 @each
 @seeds
-def test_readings_that_arrive_in_any_order_tell_the_latest_of_all_sources(using, seed):
+def test_readings_in_any_order_give_the_latest_of_all_sources(using, seed):
     """Between sources too: what holds in the end is what the machine says of the latest readings."""
     chance, one = chance_of(using, seed), world(using, seed)
     one.subscribe()
@@ -201,5 +201,5 @@ def test_gateways_come_and_go_while_every_source_is_advertised_somewhere(using, 
             attributes = {a.name: 30.0 - i if at == 0 else 1.0 for a in one.topic.attributes}
             event = Event("User", one.time, name, attributes, one.number, (float(at * (i % 3)), 0.0))
             one.send(senders(name)[0], event)
-        told = one.following.told
+        told = one.following.last_status
         assert {scope for scope in told if told[scope] == "ingress"} == one.machine.active()

@@ -9,8 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.protocols.agents.codes import digest_of
-from holdfast.protocols.agents.shipped import STARLARK
+from holdfast.network.protocols.agents.code_store import digest_of
+from holdfast.network.protocols.agents.shipped import STARLARK
 from support.agents import oracle, related
 from support.agents_in_memory import World as InMemory
 from support.agents_on_tcp import World, run

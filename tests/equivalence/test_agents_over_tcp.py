@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.agents.codes import digest_of
-from holdfast.protocols.agents.library import active
-from holdfast.protocols.agents.shipped import STARLARK
-from holdfast.protocols.cbps.client import Refused, Submit
-from holdfast.runtimes.overlay.shipped.pool import Bounds
+from holdfast.network.overlay.shipped.pool import WorkerBounds
+from holdfast.network.protocols.agents.code_store import digest_of
+from holdfast.network.protocols.agents.library import active_bundle
+from holdfast.network.protocols.agents.shipped import STARLARK
+from holdfast.network.protocols.cbps.client import SubmissionRefused, Submit
 from support.agents import oracle, related, walks
 from support.agents_on_tcp import World
 from support.agents_on_tcp import run as run_in
 
 LOOP = "def start(me, others, relation):\n    for i in range(1 << 30):\n        pass\n"
 ALLOWED = (digest_of(LOOP),)
-BOUNDS = Bounds(wall=SECOND // 2)
+BOUNDS = WorkerBounds(wall=SECOND // 2)
 MEET = related("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
@@ -24,7 +24,7 @@ def run(story, **options):
     run_in(World(MEET, allowed=ALLOWED, bounds=BOUNDS, **options), story)
 
 
-def test_what_agents_report_is_what_the_machine_says():
+def test_agents_report_the_results_of_the_machine():
     events = walks(("ann", "bob"), 30, 3, size=40.0, together=0.0, step=8.0)
 
     async def story(world):
@@ -35,7 +35,7 @@ def test_what_agents_report_is_what_the_machine_says():
     run(story)
 
 
-def test_a_connection_that_is_lost_is_told_and_what_is_certain_is_found_again():
+def test_a_lost_connection_is_reported_and_the_state_is_restored():
     async def story(world):
         together = walks(("ann", "bob"), 3, 1, size=4.0, together=0.0, idle=0.0)
         for event in together:
@@ -44,7 +44,9 @@ def test_a_connection_that_is_lost_is_told_and_what_is_certain_is_found_again():
         hub = world.nodes[0]
         next(link for name, link in hub.links.items() if name == "west")._transport.abort()
         await world.until(lambda: world.statuses() == ["ingress", "unknown"])
-        await world.until(lambda: len(world.agents()) == 2 and all(one.reached for one in world.agents()))
+        await world.until(
+            lambda: len(world.agents()) == 2 and all(one.ways_to_partners for one in world.agents())
+        )
         for event in walks(("ann", "bob"), 5, 2, size=4.0, together=0.0, idle=0.0)[6:]:
             await world.say(event)
         assert world.statuses() == ["ingress", "unknown", "ingress"]
@@ -61,7 +63,9 @@ def test_a_broker_that_ends_and_another_in_its_place():
         assert world.statuses() == ["ingress"]
         await world.restart()
         await world.until(lambda: world.statuses() == ["ingress", "unknown"])
-        await world.until(lambda: len(world.agents()) == 2 and all(one.reached for one in world.agents()))
+        await world.until(
+            lambda: len(world.agents()) == 2 and all(one.ways_to_partners for one in world.agents())
+        )
         for event in walks(("ann", "bob"), 5, 2, size=4.0, together=0.0, idle=0.0)[6:]:
             await world.say(event)
         assert world.statuses() == ["ingress", "unknown", "ingress"]
@@ -75,12 +79,12 @@ def test_code_that_never_ends_is_ended_while_others_go_on():
 
     async def story(world):
         mallory, heard = await world.subscriber("mallory")
-        mallory.ask(Submit(active("Loop", MEET.relation, STARLARK, code=LOOP), "loop", LOOP))
+        mallory.ask(Submit(active_bundle("Loop", MEET.relation, STARLARK, code=LOOP), "loop", LOOP))
         for event in events:
             await world.say(event)
         assert world.rows() == oracle(MEET, events)
-        await world.until(lambda: any(isinstance(what, Refused) for what in heard))
-        (refused,) = [what for what in heard if isinstance(what, Refused)]
+        await world.until(lambda: any(isinstance(what, SubmissionRefused) for what in heard))
+        (refused,) = [what for what in heard if isinstance(what, SubmissionRefused)]
         assert refused.name == "loop"
         assert "took longer than 0.5 s" in refused.why
         await world.until(lambda: len(world.agents()) == 2)

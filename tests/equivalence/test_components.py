@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
-from holdfast.compilers.components.stages import operators
-from holdfast.machines.detector import detector
+from holdfast.kinds.component import machine
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.plan import operators
 from holdfast.model.batch import from_events, times
 from holdfast.model.instant import BEGINNING, NEVER, show_instant
 from support import columnar
@@ -39,15 +40,8 @@ def visible(notifications):
 
 
 @few
-@given(towers() | definitions(), numbered_histories)
-def test_shards_and_stages_say_what_one_machine_says(text, events):
-    app = parse(text)
-    assert visible(sharded(app, events)) == visible(replay(app, events))
-
-
-@few
 @given(towers() | columnar.levels().filter(columnar.is_planned) | columnar.carried(), st.data())
-def test_shards_and_stages_in_columns_say_what_one_machine_says_of_one_event_after_another(text, data):
+def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, data):
     """What a stage tells as columns goes on as columns."""
     kind = columnar.journeys if "topic V" in text else columnar.histories if "wet" in text else histories
     drawn = map(columnar.signless, data.draw(kind))
@@ -55,7 +49,7 @@ def test_shards_and_stages_in_columns_say_what_one_machine_says_of_one_event_aft
     app = parse(text)
     expected = visible(replay(app, events))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(detector, "FEW", 0)
+        patch.setattr(machine, "FEW", 0)
         assert visible(sharded(app, events)) == expected
         assert visible(replay(app, events)) == expected
 
@@ -113,7 +107,7 @@ def at_moments(batches):
 def one_machine(app, batches):
     """What one machine says of the same batches, and what is late for it."""
     checked = check(app)
-    (it,) = operators(checked.components, checked.topics)
+    (it,) = operators(checked.of(ComponentCondition), checked.topics)
     state, said, reached = it.machine.initial(), [], BEGINNING
     for events in batches:
         mine = {
@@ -124,7 +118,7 @@ def one_machine(app, batches):
         if any(map(len, mine.values())):
             state, told = it.machine.step(state, mine, reached)
             said += it.notifications(told)
-    said += it.addressed(it.machine.advance(state, NEVER)[1])
+    said += it.address(it.machine.advance(state, NEVER)[1])
     late = [(n.subscription, n.event.topic, show_instant(n.event.time), n.event.source) for n in said
             if n.status == "late"]  # fmt: skip
     return output([n for n in said if n.status != "late"]), sorted(late)
@@ -132,7 +126,7 @@ def one_machine(app, batches):
 
 @fewer
 @given(towers() | definitions(), numbered_histories, st.data())
-def test_live_in_order_of_time_they_are_what_the_engine_says(text, events, data):
+def test_live_with_ordered_input_emits_the_same_as_the_engine(text, events, data):
     app = parse(text)
     batches = at_moments(data.draw(in_batches(in_order(events))))
     crashes = data.draw(st.lists(st.sampled_from((None, None, *CRASHES)), max_size=2))
@@ -155,7 +149,7 @@ def test_live_they_wait_for_events_that_overtook_one_another(text, events, data)
     numbered_histories,
     st.data(),
 )
-def test_live_with_any_disorder_they_are_what_one_machine_says_of_the_same_batches(text, events, data):
+def test_live_with_disorder_emits_the_same_as_one_machine(text, events, data):
     app = parse(text.replace("state High on T [value > 1; value < 1] per source\n", ""))
     batches = data.draw(in_batches(events, disorder=10))
     assert live(app, batches) == one_machine(app, batches)
@@ -188,7 +182,7 @@ def test_components_come_and_go_and_the_others_go_on_where_they_were():
     assert told["Latest"] == [("ingress", 6), ("egress", 8)]
 
 
-def test_late_events_are_told_once_for_each_component_also_those_in_no_scope():
+def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
     app = parse(TOPIC + (MEAN + "  ordered 1 s\n") + (PEAK + "  ordered 5 s\n") + LATEST)
     rows = [(0, "r1"), (10, "r2")], [(2, "r1"), (3, None), (7, "r3"), (12, "r1")]
     batches = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Event, check, parse
-from holdfast.lang.component.table import show_table
-from holdfast.lang.show import show
-from holdfast.protocols.cbps.client import Told, advertise, publish, watch
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.memory.brokers import Overlay
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.study import read_text
+from holdfast.definition.show import show
+from holdfast.kinds.component.thesis_tables import show_table
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.study import read_text
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.client import ConditionChange, advertise, publish, watch
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support.runtimes import RUNTIMES, engine
 
 pytest.importorskip("pyspark")
@@ -78,14 +78,14 @@ def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
     net.broker("edge", to=("hub",))
     net.client("publisher", "edge")
     net.client("subscriber", "hub")
-    net.ask("publisher", advertise("all", advertised(check(parse(text)).topics[0])))
+    net.ask("publisher", advertise("all", advertisement_for(check(parse(text)).topics[0])))
     net.ask("subscriber", watch("Warm", text))
     net.settle()
     for event in EVENTS:
         net.advance(event.time - net.now)
         net.ask("publisher", publish(to_content(event)))
         net.settle()
-        told += [what.notification for what in net.take("subscriber") if isinstance(what, Told)]
+        told += [what.notification for what in net.take("subscriber") if isinstance(what, ConditionChange)]
     assert told
     assert seen(told) == seen(engine(parse(text), EVENTS))[: len(told)]
 
@@ -123,10 +123,10 @@ def test_as_the_thesis_writes_it_too(where):
 def test_a_subscriber_in_a_simulated_network_receives_the_location_that_is_set(protocol, where):
     text = TEXT.format(where=where)
     network = NETWORK.format(protocol=protocol, text=text.replace("\n", "\n  "))
-    run = Run(read_text(network).points[0].case, 1)
+    run = SimulationRun(read_text(network).points[0].case, 1)
     rows = run.finish().subscriptions
     assert all(row["delivered"] == row["expected"] > 0 for row in rows)
     events = sorted(run.account.published, key=lambda event: event.order)
-    told = [what for _, _, what in run.account.told]
+    told = [what for _, _, what in run.account.notifications]
     assert sorted(seen(told), key=repr) == sorted(seen(engine(parse(text), events)), key=repr)
     assert {row[5:] for row in seen(told) if row[0] == "Warm"} == {LOCATIONS[where]}

@@ -8,9 +8,15 @@ import pytest
 from holdfast.errors import Unsupported
 from holdfast.model.event import Event
 from holdfast.model.instant import BEGINNING, SECOND
-from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, watch
-from holdfast.protocols.cbps.running import Running
-from holdfast.runtimes.overlay.conditions import condition
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.protocols.cbps.client import (
+    ConditionChange,
+    ConditionUnknown,
+    ReleaseSubscription,
+    SubscriptionClosed,
+    watch,
+)
+from holdfast.network.protocols.cbps.runner import ConditionRunner
 from support.corrected import standing
 from support.subscribers import World
 
@@ -42,8 +48,8 @@ class Corrected(World):
         name = self.present.pop(who)
         self.net.settle()
         self.hear()
-        self.net.ask(who, Release(name))
-        self.until[name] = self.net.nodes[who].state.pairing.until.get(name, BEGINNING)
+        self.net.ask(who, ReleaseSubscription(name))
+        self.until[name] = self.net.nodes[who].state.pairing.corrections_until.get(name, BEGINNING)
         self.hear()
 
     def say(self, name, value, *, late=0):
@@ -55,11 +61,11 @@ class Corrected(World):
         for who in ("s0", "s1"):
             for what in self.net.take(who):
                 match what:
-                    case Told(name, said) if said.status not in ("known", "late"):
+                    case ConditionChange(name, said) if said.status not in ("known", "late"):
                         self.logs[name].append((said.scope, said.status, said.since, said.event.order))
-                    case Unknown(name, _, scope, since):
+                    case ConditionUnknown(name, _, scope, since):
                         self.logs[name].append((scope, "unknown", since, None))
-                    case Closed(name):
+                    case SubscriptionClosed(name):
                         self.logs[name].append("closed")
 
     def finish(self):
@@ -162,24 +168,24 @@ def test_who_was_released_hears_the_correction_of_an_end():
 
 
 def test_a_late_reading_does_not_make_the_others_slow():
-    running = Running.begun(condition(FORM.format(25, 20)))
+    running = ConditionRunner.start(compile_condition(FORM.format(25, 20)))
     for second in range(20):
-        running.take(Event("T", second * SECOND, "p", {"value": 0.0}, second), (second + 1) * SECOND)
-    running.take(Event("T", 11 * SECOND, "p", {"value": 30.0}, 99), 20 * SECOND)
+        running.process(Event("T", second * SECOND, "p", {"value": 0.0}, second), (second + 1) * SECOND)
+    running.process(Event("T", 11 * SECOND, "p", {"value": 30.0}, 99), 20 * SECOND)
     assert running.lag == SECOND
 
 
 def test_what_is_over_is_not_said_to_be_known():
-    watched = condition(FORM.format(25, 22))
-    running, told = Running.begun(watched), []
+    watched = compile_condition(FORM.format(25, 22))
+    running, told = ConditionRunner.start(watched), []
 
     def hear(second, value):
         event = Event("T", second * SECOND, "p", {"value": value}, second)
-        told.extend((one.status, one.event.time // SECOND) for one in running.take(event, second * SECOND))
+        told.extend((one.status, one.event.time // SECOND) for one in running.process(event, second * SECOND))
 
     hear(50, 30.0)
     hear(60, 23.0)
-    running.state, lost = watched.doubt(running.state, None)
+    running.state, lost = watched.mark_uncertain(running.state, None)
     assert len(lost) == 1
     hear(70, 10.0)
     hear(75, 23.0)
@@ -188,5 +194,5 @@ def test_what_is_over_is_not_said_to_be_known():
 
 
 def test_guards_that_correct_are_not_for_brokers():
-    with pytest.raises(Unsupported, match="has guards and corrects what it has told"):
-        condition(FORM.format("25 for 2 s", "20"))
+    with pytest.raises(Unsupported, match="has minimum durations and corrects earlier notifications"):
+        compile_condition(FORM.format("25 for 2 s", "20"))

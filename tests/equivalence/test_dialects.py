@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, check, parse
-from holdfast.compilers.components.explain import bracketed
-from holdfast.lang.show import show
+from holdfast.definition.show import show
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.explain import to_brackets
 
 TOPIC = "topic T (value float, n int, road text)\n"
 PREDICATES = (
@@ -48,7 +49,7 @@ def said(text, rows):
 def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, keys, rows):
     each, per = (f"{word} {keys}" if keys else "" for word in ("each", "per"))
     component = f"{TOPIC}state S on T {each} enter {enter} exit {leave}"
-    brackets = bracketed(check(parse(component)).components[0])
+    brackets = to_brackets(check(parse(component)).of(ComponentCondition)[0])
     assert brackets is not None
     heard = said(component, rows)
     assert heard == said(TOPIC + show(brackets), rows)
@@ -76,4 +77,4 @@ def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, key
 )
 def test_what_brackets_cannot_say_is_not_said_to_be_the_same(component):
     other = "topic U (value float, n int, road text)\n"
-    assert bracketed(check(parse(f"{TOPIC}{other}state S {component}")).components[0]) is None
+    assert to_brackets(check(parse(f"{TOPIC}{other}state S {component}")).of(ComponentCondition)[0]) is None

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyspark.sql.functions import spark_partition_id
 
 from holdfast import App, Event, UsageError, check, parse
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
 from support import correlated
 from support.histories import REGIONS, TOPIC, histories, subscriptions
@@ -56,7 +57,7 @@ def notified(app: App, frame, **options):
     from holdfast.runtimes.table import from_table
 
     found = replay(app, frame, **options).toArrow()
-    notifications = output(list(from_table(check(app).published, found)))
+    notifications = output(list(from_table(check(app).output_topics, found)))
     assert sorted(n.id for n in notifications) == sorted(found.column("id").to_pylist())
     return notifications
 
@@ -133,7 +134,7 @@ def logged():
     seed=st.integers(0, 9),
 )
 def test_random_definitions_over_random_frames(subs, more, events, how, seed):
-    others = [ops.Subscribe(f"d{i}", *_rest(sub)) for i, sub in enumerate(more or [])]
+    others = [DefineState(f"d{i}", *_rest(sub)) for i, sub in enumerate(more or [])]
     app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs, *others))
     wanted = visible(engine(app, events))
     with laid(events, how, seed) as frame:
@@ -279,7 +280,7 @@ def test_rows_of_one_instant_in_any_partition_are_ordered_by_what_they_say(key, 
 def numbered_events(app: App, frame, names):
     """The rows as events, with the sequences that they get."""
     from holdfast.runtimes.spark.frames.rows import events as rows_of
-    from holdfast.runtimes.spark.plan import Work
+    from holdfast.runtimes.spark.job import Job
 
     return [
         Event(
@@ -289,9 +290,7 @@ def numbered_events(app: App, frame, names):
             dict(zip(names, row[-len(names) :], strict=True)),
             row.sequence,
         )
-        for row in rows_of(Work(check(app)), frame)
-        .select("time", "source", "sequence", *_laid(app))
-        .collect()
+        for row in rows_of(Job(check(app)), frame).select("time", "source", "sequence", *_laid(app)).collect()
     ]
 
 
@@ -321,14 +320,14 @@ def test_correlations_of_rows_of_which_spark_keeps_those_in_a_range(text, events
 
 def test_rows_outside_the_ranges_of_correlations_never_reach_python():
     from holdfast.runtimes.spark.frames.rows import events as rows_of
-    from holdfast.runtimes.spark.plan import Work
+    from holdfast.runtimes.spark.job import Job
 
-    work = Work.on_history(check(parse(STORM)))
+    job = Job.on_history(check(parse(STORM)))
     rows = [(EPOCH + timedelta(seconds=i), "s", "Pass", float(i), None) for i in range(20)]
     frame = session().createDataFrame(
         rows, "time timestamp, source string, topic string, wind double, cold double"
     )
-    assert sorted(row["0 wind"] for row in rows_of(work, frame).collect()) == [3, 4, 5, 17, 18, 19]
+    assert sorted(row["0 wind"] for row in rows_of(job, frame).collect()) == [3, 4, 5, 17, 18, 19]
 
 
 STORM = """

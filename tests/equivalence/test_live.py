@@ -16,26 +16,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import App, Engine, Event, Notification, UsageError, check, parse
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
 from holdfast.model.batch import from_events
 from holdfast.model.qos import TIMELY
 from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
-from support.live import CRASHES, Crash, Site, Stream, in_parts, live, site
-from support.runtimes import engine, in_order
+from support.live import CRASHES, Crash, Site, Stream, in_parts, site
+from support.runtimes import in_order
 
-ledger = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
+ledger = pytest.importorskip("holdfast.runtimes.spark.streaming.ledger")
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 75)
 few = settings(max_examples=max(1, EXAMPLES // 10))
 fewer = settings(max_examples=max(1, EXAMPLES // 25))
 
 
-def app_of(subs: Iterable[ops.Subscribe]) -> App:
+def app_of(subs: Iterable[DefineState]) -> App:
     return App((ops.DeclareTopic(TOPIC), *REGIONS, *subs))
 
 
 @st.composite
-def lively(draw, delivery=TIMELY) -> list[ops.Subscribe]:
+def lively(draw, delivery=TIMELY) -> list[DefineState]:
     """Subscriptions to conditions that start and end often."""
     pairs = [
         ("flag", "!flag"),
@@ -47,7 +48,7 @@ def lively(draw, delivery=TIMELY) -> list[ops.Subscribe]:
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=3))
     per = draw(st.sampled_from([(), (("source",),), (("k",),), (("k",), ("source",))]))
     return [
-        ops.Subscribe(f"c{i}", TOPIC.name, expression(enter), expression(leave), per, (), delivery)
+        DefineState(f"c{i}", TOPIC.name, expression(enter), expression(leave), per, (), delivery)
         for i, (enter, leave) in enumerate(chosen)
     ]
 
@@ -189,7 +190,7 @@ def test_timely_the_order_of_arrival_is_the_order_of_processing(subs, groups, wa
 
 def held(query: Query) -> list[tuple]:
     """What the ledger says holds now."""
-    found = ledger.standing(query.here.checkpoint / "ledger.sqlite")
+    found = ledger.read_ledger(query.here.checkpoint / "ledger.sqlite")
     assert found.record.holding == len(found.holding) or found.batch is None
     return sorted(map(tuple, found.holding), key=repr)
 
@@ -227,12 +228,6 @@ def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
     assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
 
 
-@few
-@given(subs=timely, events=histories())
-def test_a_replay_can_be_run_live(subs, events):
-    assert visible(live(app_of(subs), events)) == visible(engine(app_of(subs), events))
-
-
 # --- ordered: the order of time ----------------------------------------------------------------------
 
 
@@ -249,7 +244,7 @@ def test_ordered_disorder_within_the_wait_is_replay_in_order(subs, groups, way):
         assert told(query) == []
 
 
-def in_time(subs: Iterable[ops.Subscribe], events: Sequence[Event]) -> list[Notification]:
+def in_time(subs: Iterable[DefineState], events: Sequence[Event]) -> list[Notification]:
     """What is said of events that come in the order of time."""
     return list(Engine(app_of([replace(sub, delivery=TIMELY) for sub in subs])).run(in_order(events)))
 
@@ -403,7 +398,7 @@ def dies(query: Query, crash: str) -> bool:
 
 
 @st.composite
-def stages(draw) -> list[list[ops.Subscribe]]:
+def stages(draw) -> list[list[DefineState]]:
     """Definitions that follow one another: of some subscriptions, now these run and now those."""
     waiting = [replace(sub, name=f"o{i}") for i, sub in enumerate(draw(late_or_not))]
     pool = [*draw(timely), *waiting]

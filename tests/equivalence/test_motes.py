@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from holdfast.model.event import Notification
 from holdfast.model.instant import MILLISECOND, SECOND
+from holdfast.network.motes.case import resolve_files
+from holdfast.network.motes.cbps import Cbps
+from holdfast.network.motes.dds import Dds
+from holdfast.network.motes.direct import Direct
+from holdfast.network.motes.nodes import Grid
+from holdfast.network.motes.qps import Qps
+from holdfast.network.motes.readings import Constant, RandomWalk
+from holdfast.network.motes.routing import Geographic, OnDemand
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.scenario import Protocol, Publisher, Scenario, Subscriber
+from holdfast.network.sim.propagation import UnitDisk
 from holdfast.runtimes.local.engine import Engine
-from holdfast.runtimes.sensornet.case import resolved
-from holdfast.runtimes.sensornet.cbps import Cbps
-from holdfast.runtimes.sensornet.dds import Dds
-from holdfast.runtimes.sensornet.direct import Direct
-from holdfast.runtimes.sensornet.nodes import Grid
-from holdfast.runtimes.sensornet.qps import Qps
-from holdfast.runtimes.sensornet.readings import Constant, Walk
-from holdfast.runtimes.sensornet.routing import Geographic, OnDemand
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Protocol, Publisher, Scenario, Subscriber
-from holdfast.sim.propagation import UnitDisk
 
 TOPIC = "topic T (value float, room text)\n"
 ALONE = """\
@@ -75,7 +75,10 @@ def scenario(definition: str, protocol: Protocol, nodes: tuple[int, ...] = tuple
                 topic="T",
                 from_=node,
                 every=8 * SECOND,
-                readings={"value": Walk(start=21, step=1.5, low=17, high=25), "room": Constant(ROOMS[node])},
+                readings={
+                    "value": RandomWalk(start=21, step=1.5, low=17, high=25),
+                    "room": Constant(ROOMS[node]),
+                },
                 phase="together",
                 start=START + i * SECOND,
                 stop=END,
@@ -96,14 +99,14 @@ def by_scope(told: list[Notification], numbered: bool) -> dict:
     return found
 
 
-def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Path()) -> Run:
+def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Path()) -> SimulationRun:
     """A run, in which the engine's notifications must be told."""
-    run = Run(resolved(given, folder), seed)
+    run = SimulationRun(resolve_files(given, folder), seed)
     outcome = run.finish()
     engine = Engine(given.definition, base=folder)
     told = [each for event in run.account.published for each in engine.push(event)]
     told += engine.advance(given.duration - run.account.allowance)
-    assert by_scope([what for _, _, what in run.account.told], numbered) == by_scope(told, numbered)
+    assert by_scope([what for _, _, what in run.account.notifications], numbered) == by_scope(told, numbered)
     for row in outcome.subscriptions:
         assert row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in told)
         assert row["unexpected"] == 0
@@ -122,14 +125,14 @@ BROKERS = {
 def test_conditions_on_the_publishers_nodes(mode):
     """DDS numbers the samples of a condition, so ids are its own."""
     run = compare(scenario(ALONE, Dds(mode=mode)), 1, numbered=False)
-    assert len(run.account.told) > 10
+    assert len(run.account.notifications) > 10
 
 
 @pytest.mark.parametrize("brokers", BROKERS)
 def test_conditions_on_brokers_and_at_the_subscriber(brokers):
     together = TOGETHER.replace("state Late on T [value > 22; value < 20] per room ordered 5 s\n", "")
     run = compare(scenario(ALONE + together, BROKERS[brokers]), 1)
-    assert len(run.account.told) > 25
+    assert len(run.account.notifications) > 25
 
 
 @pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps()])
@@ -140,13 +143,13 @@ def test_conditions_that_look_at_many_sensors(protocol):
         topic="U",
         from_=6,
         every=7 * SECOND,
-        readings={"value": Walk(start=21, step=1.5, low=17, high=25)},
+        readings={"value": RandomWalk(start=21, step=1.5, low=17, high=25)},
         phase="together",
         start=START + 500 * MILLISECOND,
         stop=END,
     )
     run = compare(replace(given_, publishers=(*given_.publishers, also)), 1, not isinstance(protocol, Dds))
-    assert {what.subscription for _, _, what in run.account.told} == {"Stuffy", "Lasting", "Both"}
+    assert {what.subscription for _, _, what in run.account.notifications} == {"Stuffy", "Lasting", "Both"}
 
 
 STACKED = """\
@@ -176,7 +179,7 @@ def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protoco
         topic="U",
         from_=6,
         every=7 * SECOND,
-        readings={"value": Walk(start=21, step=1.5, low=17, high=25)},
+        readings={"value": RandomWalk(start=21, step=1.5, low=17, high=25)},
         phase="together",
         start=START + 500 * MILLISECOND,
         stop=END,
@@ -185,7 +188,7 @@ def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protoco
     case = replace(given_, publishers=(*given_.publishers, also), subscribers=subscribers)
     if isinstance(protocol, Qps):
         case = replace(case, routing=Geographic())
-    run = Run(resolved(case), 1)
+    run = SimulationRun(resolve_files(case), 1)
     outcome = run.finish()
     engine = Engine(case.definition)
     told = [each for event in run.account.published for each in engine.push(event)]
@@ -199,7 +202,7 @@ def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protoco
 
 
 def test_conditions_at_the_subscriber():
-    assert len(compare(scenario(ALONE + TOGETHER, Direct()), 1).account.told) > 25
+    assert len(compare(scenario(ALONE + TOGETHER, Direct()), 1).account.notifications) > 25
 
 
 TABLED = """\
@@ -214,12 +217,12 @@ def test_motes_have_one_band_for_all_rows_of_a_table_and_the_subscriber_has_the_
     (tmp_path / "limits.csv").write_text("source,high,low\n0,22,20\n3,23.5,22\n7,24,19\n*,24.5,23\n")
     given_ = scenario(TABLED, protocol)
     run = compare(given_, 1, not isinstance(protocol, Dds), tmp_path)
-    assert {what.subscription for _, _, what in run.account.told} == {"Over", "Above"}
-    assert len(run.account.told) > 10
+    assert {what.subscription for _, _, what in run.account.notifications} == {"Over", "Above"}
+    assert len(run.account.notifications) > 10
 
 
 @pytest.mark.parametrize("protocol", [Dds(mode="HyTDDS"), Cbps()])
-def test_what_can_matter_to_no_row_stays_on_its_mote(protocol, tmp_path):
+def test_samples_relevant_to_no_row_stay_on_their_mote(protocol, tmp_path):
     (tmp_path / "limits.csv").write_text("source,high,low\n0,90,80\n*,99,98\n")
     run = compare(scenario(TABLED, protocol), 1, False, tmp_path)
     assert len(run.account.published) > 100
@@ -243,18 +246,22 @@ def test_any_band_on_any_nodes(protocol, nodes, enter, leave, seed):
     compare(given_, seed, numbered=not isinstance(protocol, Dds))
 
 
-def test_several_subscribers_are_told_the_same():
+def test_several_subscribers_get_equal_notifications():
     given_ = scenario(ALONE, Cbps())
-    run = Run(resolved(replace(given_, subscribers=(Subscriber(node=4), Subscriber(node=6, to="Warm")))), 1)
+    run = SimulationRun(
+        resolve_files(replace(given_, subscribers=(Subscriber(node=4), Subscriber(node=6, to="Warm")))), 1
+    )
     run.finish()
     told = {
-        node: [each.id for _, wish, each in run.account.told if (wish.node, wish.name) == (node, "Warm")]
+        node: [
+            each.id for _, wish, each in run.account.notifications if (wish.node, wish.name) == (node, "Warm")
+        ]
         for node in (4, 6)
     }
     assert sorted(told[4]) == sorted(told[6]) != []
 
 
-def test_a_little_disorder_does_not_matter_to_what_waits_for_it():
+def test_disorder_within_the_allowance_does_not_change_results():
     """Publishers some milliseconds apart: samples overtake one another, and 'ordered' puts them back."""
     given_ = scenario("state Late on T [value > 22; value < 20] per room ordered 2 s\n", Direct())
     close = tuple(
@@ -264,4 +271,4 @@ def test_a_little_disorder_does_not_matter_to_what_waits_for_it():
     came = [(arrival.at, e.sent) for e in run.ledger.entries.values() for arrival in e.arrivals.values()]
     sent = [sent for _, sent in sorted(came)]
     assert sent != sorted(sent)
-    assert len(run.account.told) > 25
+    assert len(run.account.notifications) > 25

@@ -16,13 +16,22 @@ from holdfast import App, Attribute, Engine, Event, Topic, parse
 from holdfast.lang import ops
 from holdfast.model.event import Notification
 from holdfast.model.qos import TIMELY
-from holdfast.protocols.cbps.client import HEARS, SOURCE, Client, Told, Unknown, Withdraw, advertise, publish
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.protocols.cbps.message import Key, Part
-from holdfast.protocols.cbps.scopes import NOWHERE, contains, either
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.exactly import watches
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.requests import requests_of
+from holdfast.network.protocols.cbps.client import (
+    PUBLISHER_KINDS,
+    SUBSCRIBER_KINDS,
+    CbpsClient,
+    ConditionChange,
+    ConditionUnknown,
+    WithdrawSubmission,
+    advertise,
+    publish,
+)
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
+from holdfast.network.protocols.cbps.message import BundleKey, SubscriptionRef
+from holdfast.network.protocols.cbps.scopes import NO_SCOPES, contains, union
 from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
 from support.overlays import often
 
@@ -58,7 +67,7 @@ class World:
     apps: list[App]
     topic: Topic
     seed: int | None
-    accepts: tuple[str, ...] = HEARS
+    accepts: tuple[str, ...] = SUBSCRIBER_KINDS
     engines: dict[tuple[int, str], Engine] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -67,7 +76,7 @@ class World:
         for i, parent in enumerate(self.parents, 1):
             self.overlay.broker(f"b{i}", to=[f"b{parent}"])
         for i, (home, _) in enumerate(self.publishers):
-            publisher = Client(f"p{i}", condition, self.accepts)
+            publisher = CbpsClient(f"p{i}", compile_condition, self.accepts)
             self.overlay.client(f"p{i}", f"b{home}", machine=publisher)
         for i, home in enumerate(self.subscribers):
             self.overlay.client(f"s{i}", f"b{home}")
@@ -78,19 +87,19 @@ class World:
         """Start or stop to advertise."""
         i = which % len(self.publishers)
         if i in self.advertising:
-            self.overlay.ask(f"p{i}", Withdraw("it"))
+            self.overlay.ask(f"p{i}", WithdrawSubmission("it"))
         else:
-            self.overlay.ask(f"p{i}", advertise("it", advertised(self.topic, **self.pins(i))))
+            self.overlay.ask(f"p{i}", advertise("it", advertisement_for(self.topic, **self.pins(i))))
         self.advertising ^= {i}
 
     def watch(self, who, what):
         """Start to watch a condition, or stop if it is watched already."""
         i, k = who % len(self.subscribers), what % len(self.apps)
-        ((_, request),) = watches(self.apps[k]).items()
+        ((_, request),) = requests_of(self.apps[k]).items()
         if (i, k) in self.watching:
             name = self.watching.pop((i, k))
             del self.engines[i, name]
-            self.overlay.ask(f"s{i}", Withdraw(name))
+            self.overlay.ask(f"s{i}", WithdrawSubmission(name))
         else:
             self.serial += 1
             name = self.watching[i, k] = f"watch {self.serial}"
@@ -120,7 +129,7 @@ class World:
             visible(s, what.subscription, what.notification)
             for s in range(len(self.subscribers))
             for what in self.overlay.take(f"s{s}")
-            if isinstance(what, Told) and what.notification.status != "late"
+            if isinstance(what, ConditionChange) and what.notification.status != "late"
         ]
         said = [
             visible(*key, notification)
@@ -174,7 +183,7 @@ def worlds(draw, topic, apps, pins):
     publishers = draw(st.lists(st.tuples(homes, pins), min_size=1, max_size=4))
     subscribers = draw(st.lists(homes, min_size=1, max_size=2))
     chosen = draw(st.lists(apps, min_size=1, max_size=2))
-    accepts = draw(st.sampled_from([HEARS, SOURCE]))
+    accepts = draw(st.sampled_from([SUBSCRIBER_KINDS, PUBLISHER_KINDS]))
     return World(
         parents, publishers, subscribers, chosen, topic, draw(st.none() | st.integers(0, 99)), accepts
     )
@@ -213,17 +222,19 @@ def assert_replicas_agree(overlay):
         for run in node.state.watching.all() if name.startswith("b") else ():
             key, place = run.part
             origin = key.origin.partition("@")[0]
-            watched = overlay.nodes[origin].state.watched[Part(Key(origin, key.sequence), place)]
-            bits = set(watched.condition.bits(watched.running.state))
-            doubted = set(watched.condition.doubted(watched.running.state))
-            reached = NOWHERE
+            watched = overlay.nodes[origin].state.local_conditions[
+                SubscriptionRef(BundleKey(origin, key.sequence), place)
+            ]
+            bits = set(watched.condition.bits(watched.runner.state))
+            doubted = set(watched.condition.uncertain_bits(watched.runner.state))
+            reached = NO_SCOPES
             for peer in node.state.routing.links:
-                reached = either(reached, run.reach.through(peer))
+                reached = union(reached, run.reach.through(peer))
             kept = {key for key in bits | run.replica.bits if contains(reached, key)}
             kept = {key for key in kept if not contains(run.replica.shared, key)}
             if run.condition.ends is None:
                 assert run.replica.bits & kept == bits & kept
-                assert run.replica.doubted & kept == doubted & kept
+                assert run.replica.uncertain_bits & kept == doubted & kept
             else:  # a gate is open where something holds, and may be elsewhere
                 assert run.replica.bits >= bits & kept
 
@@ -304,7 +315,7 @@ def readings(draw):
 
 @often
 @given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
-def test_a_condition_on_an_overlay_says_what_the_engine_says(world, script):
+def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -399,9 +410,9 @@ def assert_starts_and_ends_alternate(world):
         last, since = {}, {}
         for what in world.overlay.take(name):
             match what:
-                case Unknown(subscription, _, scope):
+                case ConditionUnknown(subscription, _, scope):
                     key, status, began = (subscription, scope), "unknown", what.since
-                case Told(subscription, notification) if notification.status != "atomic":
+                case ConditionChange(subscription, notification) if notification.status != "atomic":
                     key, status, began = (subscription, notification.scope), *notification[2::2]
                 case _:
                     continue
@@ -438,14 +449,14 @@ def lossy(draw):
 
 @often
 @given(lossy())
-def test_after_a_loss_it_is_told_what_the_engine_says_of_what_is_heard_and_what_is_known_again(given):
+def test_after_a_loss_notifications_equal_those_of_the_engine_on_delivered_events(given):
     world, story = given
     for i in range(len(world.publishers)):
         world.promise(i)
     world.watch(0, 0)
     world.overlay.settle()
     ((_, engine),) = world.engines.items()
-    (meaning,) = {one.condition for one in world.overlay.nodes["s0"].state.watched.values()}
+    (meaning,) = {one.condition for one in world.overlay.nodes["s0"].state.local_conditions.values()}
     unknown, cut = set(), None
     for row, (which, deed), speaker in story:
         if deed == 1 and cut is None:
@@ -456,13 +467,13 @@ def test_after_a_loss_it_is_told_what_the_engine_says_of_what_is_heard_and_what_
             world.overlay.connect(*cut)
             cut = None
         world.overlay.settle()
-        unknown |= {one.scope for one in world.overlay.take("s0") if isinstance(one, Unknown)}
+        unknown |= {one.scope for one in world.overlay.take("s0") if isinstance(one, ConditionUnknown)}
         is_heard = "s0" in connected(world.overlay, f"p{speaker % len(world.publishers)}")
         event = world.say(speaker, row)
         world.overlay.settle()
         expected = engine.push(event) if is_heard else []
         chain, holds = meaning.chain(event), {one.scope: one.since for one in engine.holding()}
-        scope = None if chain is None else meaning.machine.filters.shown(chain[-1])
+        scope = None if chain is None else meaning.machine.filters.readable_scope(chain[-1])
         if is_heard and chain and scope in unknown and not expected and meaning.enter(event):
             expected = [Notification("C", event, "known", scope, holds[scope])]
         told = [one.notification for one in world.overlay.take("s0")]

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 
 from holdfast import Engine, Event, check, parse
 from holdfast.model.instant import SECOND
-from holdfast.protocols.cbps.client import Told, Unknown, Withdraw, advertise, publish, watch
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.client import (
+    ConditionChange,
+    ConditionUnknown,
+    WithdrawSubmission,
+    advertise,
+    publish,
+    watch,
+)
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support import correlated, fused
 from support.overlays import definitions, often
 
@@ -50,10 +57,10 @@ class World:
         i = which % len(self.publishers)
         _, topic, source = self.publishers[i]
         if i in self.advertising:
-            self.overlay.ask(f"p{i}", Withdraw("it"))
+            self.overlay.ask(f"p{i}", WithdrawSubmission("it"))
         else:
             pinned = {} if source is None else {"source": source}
-            self.overlay.ask(f"p{i}", advertise("it", advertised(self.topics[topic], **pinned)))
+            self.overlay.ask(f"p{i}", advertise("it", advertisement_for(self.topics[topic], **pinned)))
         self.advertising ^= {i}
 
     def watch(self, who, what):
@@ -64,7 +71,7 @@ class World:
             (key for key, (meant, _) in self.engines.items() if (key[0], meant) == (i, name)), None
         ):
             del self.engines[found]
-            self.overlay.ask(f"s{i}", Withdraw(found[1]))
+            self.overlay.ask(f"s{i}", WithdrawSubmission(found[1]))
         else:
             self.serial += 1
             self.engines[i, f"watch {self.serial}"] = (name, Engine(self.texts[name]))
@@ -93,14 +100,16 @@ class World:
             visible(s, what.subscription, what.notification)
             for s in range(len(self.subscribers))
             for what in self.overlay.take(f"s{s}")
-            if isinstance(what, Told) and what.notification.status != "late"
+            if isinstance(what, ConditionChange) and what.notification.status != "late"
         ]
 
     def said(self, event):
         return [
             visible(*key, notification)
             for key, (name, engine) in self.engines.items()
-            for notification in (engine.push(event) if event and event.topic in engine._works.topics else ())
+            for notification in (
+                engine.push(event) if event and event.topic in engine._running.topics else ()
+            )
             if notification.subscription == name
         ]
 
@@ -188,8 +197,8 @@ def assert_one_place(world):
     for part in {host.part for _, host in hosts}:
         mine = {name: host for name, host in hosts if host.part == part}
         (place,) = (name for name, host in mine.items() if host.where == "here")
-        above = [peer for peer in mine[place].ways if peer.startswith("b")]
-        assert not (len(mine[place].ways) == len(above) == 1), "it could be farther up"
+        above = [peer for peer in mine[place].advertisement_counts if peer.startswith("b")]
+        assert not (len(mine[place].advertisement_counts) == len(above) == 1), "it could be farther up"
 
 
 # --- small conditions, of which something always starts or ends ---
@@ -230,7 +239,7 @@ small_worlds = worlds(small_apps, ("T", "U"), ("s1", "s2"))
 
 @often
 @given(world=small_worlds, script=scripts(readings()))
-def test_a_condition_on_an_overlay_says_what_the_engine_says(world, script):
+def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -273,7 +282,7 @@ def talks(draw, conditions, *faults):
     world = World(list(range(brokers - 1)), publishers, [0], app, draw(st.none() | st.integers(0, 99)))
     world.overlay.client("speaker", f"b{brokers - 1}")
     for topic in world.topics.values():
-        world.overlay.ask("speaker", advertise(topic.name, advertised(topic)))
+        world.overlay.ask("speaker", advertise(topic.name, advertisement_for(topic)))
     world.watch(0, 0)
     world.overlay.settle()
     deed = st.one_of(
@@ -333,8 +342,8 @@ def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_one_broker_goes_
     holds = set()
     for what in world.overlay.take("s0"):
         match what:
-            case Unknown(_, _, scope):
+            case ConditionUnknown(_, _, scope):
                 holds.remove(scope)
-            case Told(_, notification) if notification.status in ("ingress", "egress"):
+            case ConditionChange(_, notification) if notification.status in ("ingress", "egress"):
                 assert (notification.scope in holds) is (notification.status == "egress")
                 holds ^= {notification.scope}

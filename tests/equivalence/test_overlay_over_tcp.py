@@ -56,7 +56,7 @@ def definition(tmp_path_factory):
     text=definitions(most=2, kinds={"Filter": filters}, deliveries=DELIVERIES),
     events=histories(least=30, most=60),
 )
-def test_a_subscriber_prints_what_the_engine_says(broker, definition, text, events):
+def test_a_subscriber_prints_the_results_of_the_engine(broker, definition, text, events):
     definition.write_text(text, encoding="utf-8")
     events = [_writable(event) for event in events]
     engine = Engine(parse(text))

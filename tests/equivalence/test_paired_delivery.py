@@ -59,7 +59,7 @@ def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form
     assert all(not world.net.nodes[who].state.bundles for who in ("s0", "s1"))
 
 
-def test_the_end_that_comes_after_a_release_is_the_one_that_others_hear():
+def test_the_end_after_a_release_equals_that_of_other_subscribers():
     world = World("a state", 1)
     world.say("p0", 35.0)
     world.release("s0")

@@ -2,73 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
 
-from holdfast import App, Event, parse
-from holdfast.lang import ops
-from holdfast.model.event import notification_id
-from support import naive
-from support.histories import REGIONS, TOPIC, chain, histories, label, subscriptions
+from holdfast import Event, parse
 from support.overlays import told
 from support.runtimes import RUNTIMES, Runtime
-
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
-few = settings(max_examples=max(1, EXAMPLES // 2))
-fewer = settings(max_examples=max(1, EXAMPLES // 20))
 
 
 @pytest.fixture(params=RUNTIMES)
 def runtime(request) -> Runtime:
     return RUNTIMES[request.param]
-
-
-def visible(notifications):
-    return [(n.id, n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
-
-
-@pytest.mark.parametrize("name", [name for name in RUNTIMES if name != "spark"])
-@given(subs=subscriptions(most=3), events=histories())
-def test_random_definitions_over_random_histories(name, subs, events):
-    agrees_with_the_naive_twin(RUNTIMES[name], subs, events)
-
-
-@few
-@given(subs=subscriptions(most=3), events=histories())
-def test_random_definitions_over_random_histories_live(subs, events):
-    """The parts of a live query, called as Spark calls them."""
-    live = pytest.importorskip("support.live")
-    agrees_with_the_naive_twin(live.live, subs, events)
-
-
-@few
-@given(subs=subscriptions(most=3), events=histories())
-def test_random_definitions_over_random_histories_on_an_overlay(subs, events):
-    agrees_with_the_naive_twin(told, subs, events)
-
-
-@fewer
-@given(subs=subscriptions(most=3), events=histories(most=60, latest=30))
-def test_random_definitions_over_random_histories_on_spark(subs, events):
-    agrees_with_the_naive_twin(RUNTIMES["spark"], subs, events)
-
-
-def agrees_with_the_naive_twin(runtime, subs, events):
-    app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs))
-    expected = [
-        (sub.name, label(sub.per, sub.scope, outermost), status, since, event)
-        for sub in subs
-        for status, outermost, since, event in naive.run(
-            sub, chain(sub.per, sub.scope), naive.in_order(events)
-        )
-    ]
-    expected.sort(key=lambda n: (n[4].time, n[0], n[1] or "", n[4].source, n[4].sequence))
-    assert visible(runtime(app, events)) == [
-        (notification_id(sub, scope, status, *event.order), sub, scope, status, since, event.order)
-        for sub, scope, status, since, event in expected
-    ]
 
 
 TWO_TOPICS = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InputError, UsageError
-from holdfast.runtimes.sensornet.results import collect
-from holdfast.runtimes.sensornet.study import read_text
+from holdfast.network.motes.results import collect
+from holdfast.network.motes.study import read_text
 from support.protocols import watched
 from support.runtimes import session
 from support.scenarios import GRID
@@ -20,7 +20,7 @@ SWEPT = (
 )
 
 
-def test_a_sweep_on_spark_finds_what_it_finds_here():
+def test_a_sweep_on_spark_equals_a_local_one():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 
@@ -30,7 +30,7 @@ def test_a_sweep_on_spark_finds_what_it_finds_here():
     assert there.runs == here.runs
 
 
-def test_protocols_on_spark_tell_what_they_tell_here():
+def test_protocols_on_spark_give_local_results():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 
@@ -48,7 +48,7 @@ def test_results_come_in_the_order_of_the_points():
     assert sweep(str, []) == []
 
 
-def test_what_is_raised_on_purpose_in_a_task_is_raised_here():
+def test_errors_of_users_in_a_task_are_raised_locally():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 

@@ -5,37 +5,18 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
-from holdfast import Engine, Event, parse
+from holdfast import Event, parse
 from holdfast.model.instant import SECOND
 from support.overlays import each_alone, told
-from support.runtimes import RUNTIMES, engine, in_order, output
-from support.whole import WITH_TABLES, cut, definitions, histories, visible
+from support.runtimes import engine
+from support.whole import WITH_TABLES, definitions, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 30)
 anything = definitions(kinds=WITH_TABLES)
 few = settings(max_examples=max(1, EXAMPLES // 2))
 fewer = settings(max_examples=max(1, EXAMPLES // 6))
-
-
-@pytest.mark.parametrize("name", ["engine in batches", "replay"])
-@few
-@given(text=anything, events=histories())
-def test_in_this_process(name, text, events):
-    app = parse(text)
-    assert visible(RUNTIMES[name](app, events)) == visible(engine(app, events))
-
-
-@few
-@given(text=anything, events=histories(least=1), data=st.data())
-def test_kept_and_taken_up_again_anywhere(text, events, data):
-    running, out = Engine(text), []
-    for part in data.draw(cut(in_order(events))):
-        running = Engine.restore(text, running.snapshot())
-        out += [n for event in part for n in running.push(event)]
-    assert visible(output(out + running.finish())) == visible(engine(parse(text), events))
 
 
 # --- on an overlay -----------------------------------------------------------------------------------
@@ -60,13 +41,6 @@ def test_what_may_hold_unsaid_is_followed_on_an_overlay(text, readings):
     said = visible(each_alone(app, events))
     assert said
     assert visible(told(app, events)) == said
-
-
-@few
-@given(text=definitions(), events=histories(least=8))
-def test_on_an_overlay(text, events):
-    app = parse(text)
-    assert visible(told(app, events)) == visible(each_alone(app, events))
 
 
 # --- on Spark, without Spark -------------------------------------------------------------------------
@@ -111,23 +85,3 @@ def test_a_count_over_a_fold_sees_what_it_emits_at_one_time_in_that_order():
         for i, (at, source, value, x) in enumerate(readings)
     ]
     assert visible(sharded.sharded(app, events)) == visible(engine(app, events))
-
-
-@few
-@given(text=anything, events=histories())
-def test_history_in_shards_and_stages(text, events):
-    sharded = pytest.importorskip("support.sharded")
-    app = parse(text)
-    assert visible(sharded.sharded(app, events)) == visible(engine(app, events))
-
-
-@fewer
-@given(text=anything, events=histories(least=1), data=st.data())
-def test_files_as_they_arrive(text, events, data):
-    lives = pytest.importorskip("support.live")
-
-    def run(here, app, **how):
-        lives.Stream(here.live(app, shards=3, **how), readers=2).run()
-
-    app, parts = parse(text), data.draw(cut(in_order(events)))
-    assert visible(lives.in_parts(app, parts, run)) == visible(engine(app, events))

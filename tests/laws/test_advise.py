@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import check, parse, replay
-from holdfast.compilers.advise.judge import Grid, Trial, as_it_stands, judged, labelled, within
-from holdfast.compilers.advise.rows import Measure
-from holdfast.compilers.advise.rows import gathered as rows_of
-from holdfast.compilers.advise.variants import Variant, best, with_front
+from holdfast.definition.tune import tunable, tune
 from holdfast.files.from_table import in_memory
 from holdfast.files.read import read
 from holdfast.files.reading import Reading
 from holdfast.files.tally import Rejects, Tally
 from holdfast.kernels.vary import DELAY, FLAPS, HOLDING, OPEN, REACHED, RIGHT, SHARED, STARTS, vary
-from holdfast.lang.tune import tunable, tuned
 from holdfast.model.instant import SECOND
+from holdfast.plan.advise.judge import Trial, VariantGrid, as_it_stands, judge, labels_of, within
+from holdfast.plan.advise.rows import Measure
+from holdfast.plan.advise.rows import collect_rows as rows_of
+from holdfast.plan.advise.variants import Variant, best, with_front
 
 ENTERS = (
     "value > 2",
@@ -62,7 +62,7 @@ rows = st.lists(
     max_size=30,
 )
 grids = st.builds(
-    Grid,
+    VariantGrid,
     st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=1, max_size=2, unique=True).map(tuple),
     st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0]), min_size=1, max_size=2, unique=True).map(tuple),
     st.lists(
@@ -164,7 +164,7 @@ def test_variants_of_readings_that_wander(exit, guard, hold):
         f"topic T (value float, n int, ok bool)\nstate W on T [value > 2 {guard}; {exit} {hold}] per source"
     )
     more = tuple(-1.0 - i for i in range(70)) if not guard + hold else ()  # more than a word has bits
-    grid = Grid((2.5, 1.5, 2.0), (0.5, 1.5, 1.0, 0.0, *more), (0, 5 * SECOND, 15 * SECOND))
+    grid = VariantGrid((2.5, 1.5, 2.0), (0.5, 1.5, 1.0, 0.0, *more), (0, 5 * SECOND, 15 * SECOND))
     require_equal(text, history, grid, None, 3, of="value")
 
 
@@ -182,15 +182,15 @@ def require_equal(text, history, grid, named, pieces, of=None):
         meant = [(scope, start, until if end is None else end) for scope, start, end in told(app, table)]
     else:
         inside = within(named, *own.span())
-        known = labelled(own, inside)
+        known = labels_of(own, inside)
         meant = [(scope, *pair) for scope, some in clipped(named, own).items() for pair in some]
         assert {k: [tuple(p) for p in v] for k, v in inside.items()} == clipped(named, own)
         meant = [one for one in meant if one[0] in {key or None for key in own.keys.all().to_pylist()}]
     assert known.count == len(meant)
     assert known.length == sum(end - start for _, start, end in meant)
-    counts = judged(Trial(own, found, known, until, 12 * SECOND), grid)
+    counts = judge(Trial(own, found, known, until, 12 * SECOND), grid)
     for (e, x, g), _ in np.ndenumerate(counts[:, :4, :, 0]):  # the rest differ in nothing
-        changed = tuned(app, found, (grid.enters[e], grid.exits[x], grid.guards[g]))
+        changed = tune(app, found, (grid.enters[e], grid.exits[x], grid.guards[g]))
         assert counts[e, x, g].tolist() == naive(told(changed, table), until, meant)
 
 
@@ -216,7 +216,7 @@ def test_weeks_that_were_held_out_are_a_history_of_their_own(text, history, cut)
     later = [row for row in history if row[0] >= cut]
     if not later:
         return
-    held_out = gathered(found, table).between(cut * 5 * SECOND, 2**62)
+    held_out = gathered(found, table).slice(cut * 5 * SECOND, 2**62)
     until = max(row[0] for row in later) * 5 * SECOND
     meant = [(s, a, until if b is None else b) for s, a, b in told(app, table_of(later))]
     known = as_it_stands(held_out, found, until)

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from hypothesis import given
 
-from holdfast.protocols.cbps import routing
+from holdfast.network.protocols.cbps import routing
 from support.overlays import deeds, often, worlds
 
 QUIET = ("advertise", "subscribe", "withdraw", "withdraw", "publish", "publish", "publish")
@@ -23,7 +23,7 @@ def play(world, script):
 
 @often
 @given(world=worlds(), script=deeds(*QUIET))
-def test_every_subscriber_gets_exactly_what_it_asked_for_once(world, script):
+def test_every_subscriber_receives_exactly_the_matching_events_once(world, script):
     play(world, script)
 
 
@@ -52,7 +52,7 @@ def test_when_everything_is_withdrawn_brokers_hold_nothing(world, script):
 
 @often
 @given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
-def test_what_brokers_act_on_does_not_depend_on_how_it_came_about(world, script):
+def test_the_state_of_brokers_does_not_depend_on_history(world, script):
     play(world, script)
     world.overlay.settle()
     assert world.in_sight() == world.built_anew().in_sight()

@@ -18,12 +18,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lang.parse import parse
+from holdfast.definition.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND, instant, show_instant
 from holdfast.runtimes.local.engine import Engine
-from holdfast.service.feeds.submission import Given
-from holdfast.service.service import Service, Settings, Submission
+from holdfast.service.feeds.submission import IncomingEvent
+from holdfast.service.intake import Submission
+from holdfast.service.service import Service, Settings
 
 APP = """
 topic Climate (temperature float)
@@ -104,7 +105,7 @@ class Broker:
             return
         some, self.waiting = self.waiting[:most], self.waiting[most:]
         if some:
-            await service.submit(Submission([Given(event) for event in some]))
+            await service.submit(Submission([IncomingEvent(event) for event in some]))
         if not self.waiting:
             self.read = self.world.now
 
@@ -129,9 +130,9 @@ class World:
                 await service.define(self.app)
             for one in self.brokers:
                 one.read = None
-            await service.attend(self.brokers)
+            await service.attach_feeds(self.brokers)
             yield service
-            await service.settled()
+            await service.wait_until_evaluated()
             self.note(service)
             self.lives += 1
             skip = shutil.ignore_patterns("lock", "*.db-shm")
@@ -153,8 +154,8 @@ class World:
                         self.now += how * SECOND
                         break
                     await self.step(service, what, how)
-                    await service.look_at_the_clock()
-                    await service.settled()
+                    await service.advance_clock()
+                    await service.wait_until_evaluated()
                     self.note(service)
 
     async def step(self, service, what, how):

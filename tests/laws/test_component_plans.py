@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.machines.detector import detector, smc
-from holdfast.machines.detector.columns import State
+from holdfast.kinds.component import machine
+from holdfast.kinds.component.detector import smc
+from holdfast.kinds.component.detector.columns import ColumnState
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
 from support.columnar import (
@@ -38,7 +39,7 @@ OUTSPOKEN, BESIDE, SEVERAL, LEVELS, CARRIED = (
 @pytest.fixture(autouse=True, scope="module")
 def always_in_columns():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(detector, "FEW", 0)
+        patch.setattr(machine, "FEW", 0)
         yield
 
 
@@ -58,7 +59,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(0, 9), st.data())
-def test_columns_say_what_the_reference_machine_says(kind, at, data):
+def test_columns_emit_the_same_as_the_reference_machine(kind, at, data):
     """Events come in any order, also when time has passed them, and the state is kept in between."""
     text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
@@ -69,9 +70,9 @@ def test_columns_say_what_the_reference_machine_says(kind, at, data):
         mine, said = stepped(it, mine, some, until)
         theirs, expected = stepped(reference, theirs, some, until)
         assert said == expected
-        assert isinstance(mine.components[0], State) or kind == "levels"
+        assert isinstance(mine.components[0], ColumnState) or kind == "levels"
         assert same(it, mine, theirs)
-        mine = it.from_bytes(it.to_bytes(mine))
+        mine = it.load(it.dump(mine))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,7 +100,7 @@ TICKING = PLANNED.filter(lambda text: "tick" in text)
 
 @FEW
 @given(TICKING, histories)
-def test_ticks_that_are_left_out_would_have_said_nothing(text, events):
+def test_omitted_ticks_would_not_have_emitted_anything(text, events):
     _, reference = both(text)
     _, tireless = both(text)
     for one in tireless.smcs:
@@ -177,7 +178,7 @@ def test_whole_numbers_that_floats_round_are_judged_one_by_one(queries, enter):
 
 
 @pytest.mark.parametrize("default", [2**53 + 1, 2**63 - 1])
-def test_a_whole_number_that_floats_round_is_told_where_there_is_nothing(default):
+def test_a_default_integer_that_floats_round_is_emitted_exactly(default):
     enter = f"B.n > 0 set big = A.n else {default}"
     text = "collide max\n" + BOTH.format(queries="A = T\n  B = U", enter=enter)
     ((*_, event),) = told_by_both(text, [at(1, "U", "s1", (0.0,), n=1)])
@@ -185,7 +186,7 @@ def test_a_whole_number_that_floats_round_is_told_where_there_is_nothing(default
 
 
 @pytest.mark.parametrize("function", ["max", "min", "sum", "avg", "count", "stddev"])
-def test_keys_that_tell_of_a_window_that_they_share_tell_of_it_as_it_is_then(function):
+def test_keys_with_a_shared_window_emit_its_value_at_their_instant(function):
     """The first key is told of after the others, when some of the window is gone."""
     text = (
         "topic T (value float, road text)\ntopic U (value float)\nstate F\n"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.protocol import CancelTimer, Joined, Left, Received, Send, SetTimer
-from holdfast.runtimes.sensornet.connection import End, Terms
+from holdfast.network.motes.connection import End, Terms
 
 
 class Wire:
@@ -65,10 +65,10 @@ class Wire:
         while self._heap and self._heap[0][0] <= until:
             self.now, _, name, what = heapq.heappop(self._heap)
             if not isinstance(what, int):
-                self.take(name, self.ends[name].received(self.now, what))
+                self.take(name, self.ends[name].on_frame(self.now, what))
             elif self._timers.get(name) == what:
                 del self._timers[name]
-                self.take(name, self.ends[name].fired(self.now))
+                self.take(name, self.ends[name].on_timer(self.now))
         self.now = until
 
 

@@ -7,10 +7,11 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lang.app import App
-from holdfast.lang.ops import Correlate, Match, Name
-from holdfast.lang.parse import parse
-from holdfast.lang.show import show
+from holdfast.definition.app import App
+from holdfast.definition.parse import parse
+from holdfast.definition.show import show
+from holdfast.kinds.correlation.syntax import DefineCorrelation, MatchRange
+from holdfast.lang.ops import Name
 from holdfast.model.batch import to_events
 from holdfast.model.instant import NEVER
 from support.correlated import SECOND, batches, definitions, expected, heard, histories, running
@@ -32,11 +33,11 @@ attributes = st.sampled_from(
 def matches(draw):
     low, high = draw(st.tuples(st.none() | bounds, st.none() | bounds).filter(any))
     strict = tuple(side is not None and draw(st.booleans()) for side in (low, high))
-    return Match(draw(attributes), low, high, strict, draw(st.none() | st.text(max_size=4)))
+    return MatchRange(draw(attributes), low, high, strict, draw(st.none() | st.text(max_size=4)))
 
 
 correlates = st.builds(
-    Correlate,
+    DefineCorrelation,
     names,
     st.lists(matches(), min_size=1, max_size=4).map(tuple),
     st.integers(1, 10**12) | st.sampled_from((SECOND, 120 * SECOND)),
@@ -71,8 +72,8 @@ def pushed(operator, events, state=None):
     state = it.initial() if state is None else state
     for event in events:
         state, late = it.react(state, event)
-        state, some = it.advance(state, state.reached)
-        out += operator.addressed(late + some)
+        state, some = it.advance(state, state.latest)
+        out += operator.address(late + some)
     return state, out
 
 
@@ -107,7 +108,7 @@ def test_of_a_batch_that_matters_which_alone_would_match(text, events):
         it = operator.machine
         for topic, batch in batches(it.topics, events).items():
             singly = [bool(it.match_one(event)) for event in to_events(it.topics[topic], batch)]
-            assert it.matters(topic, batch).tolist() == singly
+            assert it.relevance(topic, batch).satisfies.tolist() == singly
 
 
 # --- ordered delivery --------------------------------------------------------------------------
@@ -133,7 +134,9 @@ def test_memory_is_bounded_by_the_window(text, events):
         it = operator.machine
         state, _ = stepped(operator, events, 10 * SECOND)
         kept = [
-            int(t) for one in state.kept.values() for t in one.events.column("time").cast("int64").to_pylist()
+            int(t)
+            for one in state.stored.values()
+            for t in one.events.column("time").cast("int64").to_pylist()
         ]
         assert all(time > 10 * SECOND - 2 * it.within for time in kept)
-        assert it.holding(state) == []
+        assert it.active(state) == []

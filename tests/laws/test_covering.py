@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from holdfast.protocols.cbps import states
-from holdfast.protocols.cbps.content import Constraint, Filter, covers, satisfied
-from holdfast.protocols.cbps.database import Item, Table
-from holdfast.protocols.cbps.states import State, classes
+from holdfast.network.protocols.cbps import states
+from holdfast.network.protocols.cbps.content import Constraint, Filter, covers, satisfies
+from holdfast.network.protocols.cbps.database import Item, ItemTable
+from holdfast.network.protocols.cbps.states import EnterLeave, truth_classes
 from support import naive_match as naive
 
 TRUE = (Filter(),)
@@ -32,7 +32,7 @@ def region(numbers_only):
 def definitions():
     """States over one or two attributes; true and false exits are common."""
     exits = region(True) | region(False) | st.just(TRUE) | st.just(())
-    return st.builds(State, region(True) | region(False), exits) | opposite()
+    return st.builds(EnterLeave, region(True) | region(False), exits) | opposite()
 
 
 @st.composite
@@ -40,7 +40,7 @@ def opposite(draw):
     """``[x > high; x < low]``, for which something is covered more often."""
     high, low = draw(st.sampled_from(naive.NUMBERS)), draw(st.sampled_from(naive.NUMBERS))
     over, under = draw(st.sampled_from([(">", "<"), (">=", "<="), (">", "<=")]))
-    return State(when(over, high, "x"), when(under, low, "x"))
+    return EnterLeave(when(over, high, "x"), when(under, low, "x"))
 
 
 VALUES = [v for v in naive.SAMPLES if not isinstance(v, str) or len(v) < 3]
@@ -92,28 +92,28 @@ def every_step(some, tried):
                 ahead.append(after)
 
 
-WARM = State(when(">", 25), when("<", 20))
-HOT = State(when(">", 30), when("<", 22))
+WARM = EnterLeave(when(">", 25), when("<", 20))
+HOT = EnterLeave(when(">", 30), when("<", 22))
 
 
 def test_warm_covers_hot():
     """Whenever it is hot it is warm; not the other way round."""
-    assert states.covers(WARM, HOT)
-    assert not states.covers(HOT, WARM)
+    assert states.covers_state(WARM, HOT)
+    assert not states.covers_state(HOT, WARM)
 
 
 def test_the_first_two_clauses_alone_are_wrong():
     """eB ⇒ eA and xA ⇒ xB, but B can start with the event that ends A: then B holds and A does not."""
-    a = State((*when(">", 25), *when("<", 10)), when("<", 15))
-    b = State(when("<", 10), when("<", 18))
-    together = classes((a.enter, a.leave, b.enter, b.leave))
+    a = EnterLeave((*when(">", 25), *when("<", 10)), when("<", 15))
+    b = EnterLeave(when("<", 10), when("<", 18))
+    together = truth_classes((a.enter, a.leave, b.enter, b.leave))
     assert all(enters_a for enters_a, _, enters_b, _ in together if enters_b)
     assert all(leaves_b for _, leaves_a, _, leaves_b in together if leaves_a)
     assert any(enters_b and leaves_a for _, leaves_a, enters_b, _ in together)
     warm_then_cold = [{"v": 26.0}, {"v": 5.0}]
     assert run(a, warm_then_cold)[-1][1] is False
     assert run(b, warm_then_cold)[-1][1] is True
-    assert not states.covers(a, b)
+    assert not states.covers_state(a, b)
 
 
 def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
@@ -121,18 +121,18 @@ def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
     sequence = [{"v": v} for v in (26.0, 31.0, 21.0, 19.0)]
     assert output(HOT, sequence) == [{"v": 31.0}, {"v": 21.0}]
     assert output(WARM, sequence) == [{"v": 26.0}, {"v": 19.0}]
-    assert states.covers(WARM, HOT)
+    assert states.covers_state(WARM, HOT)
 
 
 def test_a_toggle_covers_itself_though_its_start_can_be_its_end():
-    same = State(when(">", 3), when(">", 3))
-    assert states.covers(same, same)
+    same = EnterLeave(when(">", 3), when(">", 3))
+    assert states.covers_state(same, same)
 
 
 def test_too_much_work_is_answered_with_no(monkeypatch):
-    assert states.covers(WARM, HOT)
+    assert states.covers_state(WARM, HOT)
     monkeypatch.setattr(states, "MOST_PIECES", 2)
-    assert not states.covers(WARM, HOT)
+    assert not states.covers_state(WARM, HOT)
 
 
 def test_too_many_boxes_are_refused_and_not_computed():
@@ -142,14 +142,14 @@ def test_too_many_boxes_are_refused_and_not_computed():
         for i in range(40)
         for j in range(5)
     )
-    assert len(classes((enter, (), enter[:1], ()))) == 16
-    assert not states.covers(State(enter, ()), State(enter[:1], ()))
+    assert len(truth_classes((enter, (), enter[:1], ()))) == 16
+    assert not states.covers_state(EnterLeave(enter, ()), EnterLeave(enter[:1], ()))
 
 
 @given(definitions(), definitions(), events())
 @example(WARM, HOT, [{"v": 26.0}, {"v": 31.0}, {"v": 21.0}])
-def test_who_is_covered_holds_only_while_the_other_holds(a, b, sequence):
-    assume(states.covers(a, b))
+def test_a_covered_state_is_active_only_while_the_coverer_is(a, b, sequence):
+    assume(states.covers_state(a, b))
     told_a, told_b = run(a, sequence), run(b, sequence)
     assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(told_a, told_b, strict=True))
     stretches = [e for e, (passes, on) in zip(sequence, told_a, strict=True) if passes or on]
@@ -160,36 +160,36 @@ def test_who_is_covered_holds_only_while_the_other_holds(a, b, sequence):
 def test_the_answer_is_exact(a, b):
     """What is said to be covered is; what is not, some events show it."""
     found = list(every_step((a, b), events_for(a, b)))
-    assert states.covers(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
+    assert states.covers_state(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
 
 
 @given(definitions(), definitions(), definitions())
 @example(
-    State(when(">", 10, "x"), when("<", 5, "x")),
-    State(when("<", 20, "x"), when(">", 25, "x")),
-    State(when(">", -1, "x"), when("<", -5, "x")),
+    EnterLeave(when(">", 10, "x"), when("<", 5, "x")),
+    EnterLeave(when("<", 20, "x"), when(">", 25, "x")),
+    EnterLeave(when(">", -1, "x"), when("<", -5, "x")),
 )
 def test_the_answer_is_exact_of_several_together(a, b, c):
     found = list(every_step((a, b, c), events_for(a, b, c)))
-    assert states.covers((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
-    if states.covers(a, c):
-        assert states.covers((a, b), c)
+    assert states.covers_state((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
+    if states.covers_state(a, c):
+        assert states.covers_state((a, b), c)
 
 
-def test_two_may_cover_what_neither_does():
+def test_two_states_may_cover_one_that_neither_covers_alone():
     """Above 10, or not above 20: whatever the value is, one of the two holds."""
-    above, below = State(when(">", 10), when("<=", 10)), State(when("<=", 20), when(">", 20))
-    whole = State(when(">", 0), when("<=", -5))
-    assert not states.covers(above, whole)
-    assert not states.covers(below, whole)
-    assert states.covers((above, below), whole)
-    assert not states.covers((above, State(when("<=", 5), when(">", 5))), whole)
+    above, below = EnterLeave(when(">", 10), when("<=", 10)), EnterLeave(when("<=", 20), when(">", 20))
+    whole = EnterLeave(when(">", 0), when("<=", -5))
+    assert not states.covers_state(above, whole)
+    assert not states.covers_state(below, whole)
+    assert states.covers_state((above, below), whole)
+    assert not states.covers_state((above, EnterLeave(when("<=", 5), when(">", 5))), whole)
 
 
-def test_too_many_together_cover_what_one_of_them_covers(monkeypatch):
+def test_too_many_states_cover_only_states_that_one_of_them_covers(monkeypatch):
     monkeypatch.setattr(states, "MOST_TOGETHER", 1)
-    assert states.covers((HOT, WARM), HOT)
-    assert not states.covers((HOT, HOT), WARM)
+    assert states.covers_state((HOT, WARM), HOT)
+    assert not states.covers_state((HOT, HOT), WARM)
 
 
 def events_for(*these):
@@ -211,20 +211,20 @@ def some_of_each(name, *these):
 @given(definitions(), definitions())
 def test_the_three_clauses_suffice(a, b):
     assume(not momentary(a))
-    together = classes((a.enter, a.leave, b.enter, b.leave))
+    together = truth_classes((a.enter, a.leave, b.enter, b.leave))
     if (
         all(enters_a for enters_a, _, enters_b, _ in together if enters_b)
         and all(leaves_b for _, leaves_a, _, leaves_b in together if leaves_a)
         and not any(enters_b and leaves_a for _, leaves_a, enters_b, _ in together)
     ):
-        assert states.covers(a, b)
+        assert states.covers_state(a, b)
 
 
 @given(definitions(), definitions(), definitions())
 def test_covering_is_reflexive_and_transitive(a, b, c):
-    assert states.covers(a, a)
-    if states.covers(a, b) and states.covers(b, c):
-        assert states.covers(a, c)
+    assert states.covers_state(a, a)
+    if states.covers_state(a, b) and states.covers_state(b, c):
+        assert states.covers_state(a, c)
 
 
 @pytest.mark.parametrize("kind", ["subscription", "advertisement"])
@@ -237,9 +237,9 @@ def test_covering_of_items_is_reflexive_and_transitive(kind, data):
 
 
 @given(naive.numeric_filters, naive.numeric_filters, naive.contents())
-def test_a_covered_subscription_wants_nothing_that_its_coverer_does_not(a, b, content):
+def test_a_coverer_matches_everything_that_a_covered_subscription_matches(a, b, content):
     assume(covers("subscription", a, b))
-    assert satisfied(a, content) or not satisfied(b, content)
+    assert satisfies(a, content) or not satisfies(b, content)
 
 
 @given(naive.numeric_filters, naive.numeric_filters, naive.numeric_filters)
@@ -250,11 +250,11 @@ def test_a_covered_advertisement_attracts_nothing_that_its_coverer_does_not(a, b
 
 
 @given(st.lists(naive.numeric_filters, max_size=8), st.randoms(use_true_random=False), naive.contents())
-def test_who_is_in_sight_wants_what_all_want_in_whatever_order_they_came(filters, random, content):
-    stored = Table("subscription")
+def test_active_subscriptions_match_everything_that_all_match_in_any_order(filters, random, content):
+    stored = ItemTable("subscription")
     items = [Item(i, filter_) for i, filter_ in enumerate(filters)]
     random.shuffle(items)
     for item in items:
         stored.insert(item)
-    wanted = any(satisfied(filter_, content) for filter_ in filters)
-    assert any(satisfied(item.filter, content) for item in stored.active()) is wanted
+    wanted = any(satisfies(filter_, content) for filter_ in filters)
+    assert any(satisfies(item.filter, content) for item in stored.active()) is wanted

@@ -11,28 +11,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.lang.parse import parse
+from holdfast.definition.parse import parse
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.protocols.dds import message, request
-from holdfast.protocols.dds.deployment import MODES, Discovery, Reliable, Rotation
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, partial
-from holdfast.protocols.dds.message import Data
-from holdfast.protocols.dds.registry import Registry
-from holdfast.protocols.dds.topic import Topic
-from holdfast.runtimes.sensornet.case import resolved
-from holdfast.runtimes.sensornet.conditions import on_motes
-from holdfast.runtimes.sensornet.dds import Dds
-from holdfast.runtimes.sensornet.dds import Motes as OnNodes
-from holdfast.runtimes.sensornet.direct import Direct
-from holdfast.runtimes.sensornet.failure import Kill, Restart
-from holdfast.runtimes.sensornet.nodes import Grid
-from holdfast.runtimes.sensornet.readings import Uniform
-from holdfast.runtimes.sensornet.routing import IdGrid, OnDemand, Static
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Scenario, Subscriber
-from holdfast.sim.energy import Rest
-from holdfast.sim.mac import Csma
-from holdfast.sim.propagation import UnitDisk
+from holdfast.network.motes.case import resolve_files
+from holdfast.network.motes.conditions import mote_machines
+from holdfast.network.motes.dds import Dds
+from holdfast.network.motes.dds import DdsNodes as OnNodes
+from holdfast.network.motes.direct import Direct
+from holdfast.network.motes.failure import Kill, Restart
+from holdfast.network.motes.nodes import Grid
+from holdfast.network.motes.readings import UniformReadings
+from holdfast.network.motes.routing import IdGrid, OnDemand, Static
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.scenario import Energy, Publisher, Scenario, Subscriber
+from holdfast.network.protocols.dds import message, request
+from holdfast.network.protocols.dds.deployment import (
+    MODES,
+    DiscoverySettings,
+    ReliableSettings,
+    RotationSettings,
+)
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, partial
+from holdfast.network.protocols.dds.message import DataMessage
+from holdfast.network.protocols.dds.registry import SubscriptionTable
+from holdfast.network.protocols.dds.topic import DdsTopic
+from holdfast.network.sim.energy import Rest
+from holdfast.network.sim.mac import Csma
+from holdfast.network.sim.propagation import UnitDisk
 from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
 
 NODES = ("p", "r", "s", "t")
@@ -69,15 +74,15 @@ def until_done(found: Motes, last: int) -> None:
 
 
 def accepted(found: Motes) -> list:
-    return [what.values["value"] for _, what in found.of(request.Accepted)]
+    return [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
 @EXAMPLES
 @given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 4))
-def test_full_reliability_delivers_what_was_accepted_once_and_in_order(air, readings, mode, ring):
-    found = motes(air, FULL, mode=mode, reliable=Reliable(ring=ring))
+def test_full_reliability_delivers_accepted_samples_once_and_in_order(air, readings, mode, ring):
+    found = motes(air, FULL, mode=mode, reliable=ReliableSettings(ring=ring))
     until_done(found, publishing(found, readings, every=500 * MILLISECOND))
-    refused = [what.values["value"] for _, what in found.of(request.Refused)]
+    refused = [what.values["value"] for _, what in found.of(request.SampleRefused)]
     assert len(accepted(found)) + len(refused) == len(readings)
     assert found.readings("s") == found.readings("t") == accepted(found)
 
@@ -97,7 +102,7 @@ def test_partial_reliability_loses_nothing_above_the_threshold_and_keeps_order(
 
 
 def taken(found: Motes) -> list:
-    return [(what.name, what.values["value"]) for _, what in found.of(request.Accepted)]
+    return [(what.name, what.values["value"]) for _, what in found.of(request.SampleAccepted)]
 
 
 WARM = "topic heat (value float)  state Warm on heat [value > 60; value < 40] per source"
@@ -105,16 +110,16 @@ WARM = "topic heat (value float)  state Warm on heat [value > 60; value < 40] pe
 
 @EXAMPLES
 @given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 12))
-def test_by_transition_what_turns_a_condition_arrives_and_nothing_else_is_acknowledged(
-    air, readings, mode, ring
-):
+def test_by_transition_only_samples_that_change_a_condition_are_acknowledged(air, readings, mode, ring):
     """Of the readings inside a state any may be lost: the reader's own filter says the same of the rest."""
-    topic = Topic(0, HEAT, level=TRANSITION, turned=("Warm",))
-    known = on_motes(parse(WARM).check())
-    found = motes(air, TRANSITION, mode=mode, topics=(topic,), conditions=known, reliable=Reliable(ring=ring))
+    topic = DdsTopic(0, HEAT, level=TRANSITION, transition_conditions=("Warm",))
+    known = mote_machines(parse(WARM).check())
+    found = motes(
+        air, TRANSITION, mode=mode, topics=(topic,), conditions=known, reliable=ReliableSettings(ring=ring)
+    )
     until_done(found, publishing(found, readings, every=500 * MILLISECOND))
     truth = turned([(20 * SECOND + i * 500 * MILLISECOND, value) for i, value in enumerate(readings)])
-    names = {what.time: what.name for _, what in found.of(request.Accepted)}
+    names = {what.time: what.name for _, what in found.of(request.SampleAccepted)}
     turns = {names[time] for time, _ in truth if time in names}
     assert len(truth) - len(turns) <= max(0, len(truth) - ring), "only others that turn it leave no room"
     for node in ("s", "t"):
@@ -122,8 +127,8 @@ def test_by_transition_what_turns_a_condition_arrives_and_nothing_else_is_acknow
         assert [time for time, _ in came] == sorted({time for time, _ in came}), "in order, none twice"
         assert turns <= {notice.name for notice in found.notified(node)}
         assert turned(came) == truth or len(turns) < len(truth)
-    assert {ack.name for *_, ack in found.sent(message.Ack)} == turns
-    assert {data.name for *_, data in found.sent(Data) if data.again} <= turns
+    assert {ack.name for *_, ack in found.sent(message.SampleAck)} == turns
+    assert {data.name for *_, data in found.sent(DataMessage) if data.again} <= turns
 
 
 def turned(readings: list[tuple[int, float]]) -> list[tuple[int, bool]]:
@@ -142,8 +147,8 @@ def test_best_effort_sends_once_and_acknowledges_nothing(air, readings, mode):
     found = motes(air, BEST_EFFORT, mode=mode)
     publishing(found, readings)
     found.run(60 * SECOND)
-    assert not found.sent(message.Ack)
-    copies = [(to, data.name) for _, _, to, data in found.sent(Data, "p")]
+    assert not found.sent(message.SampleAck)
+    copies = [(to, data.name) for _, _, to, data in found.sent(DataMessage, "p")]
     assert len(set(copies)) == len(copies)
     assert found.states["p"].counted["retransmitted"] == 0
     assert not any(writer.ring for writer in found.states["p"].writers.values())
@@ -157,8 +162,8 @@ def test_the_ends_of_partial_reliability_are_the_other_two_levels(air, readings,
     def said(level: float) -> list:
         found = motes(air, level, mode=mode)
         until_done(found, publishing(found, readings))
-        data = [(*where, what.name, what.reliable) for *where, what in found.sent(Data)]
-        return data + found.sent(message.Ack)
+        data = [(*where, what.name, what.reliable) for *where, what in found.sent(DataMessage)]
+        return data + found.sent(message.SampleAck)
 
     assert said(partial(0)) == said(FULL)
     assert said(partial(100)) == said(BEST_EFFORT)
@@ -166,15 +171,15 @@ def test_the_ends_of_partial_reliability_are_the_other_two_levels(air, readings,
 
 @FEWER
 @given(AIRS, st.lists(st.tuples(st.integers(20, 150), st.floats(0.1, 5)), max_size=12), st.data())
-def test_no_hand_over_loses_what_was_acknowledged(air, energies, data):
+def test_no_hand_over_loses_acknowledged_samples(air, energies, data):
     """The role moves every 20 s, to whoever has most energy, through any air."""
-    terms = Rotation(round=20 * SECOND, reports=1000 * SECOND, sign=10_000 * SECOND)
+    terms = RotationSettings(round=20 * SECOND, reports=1000 * SECOND, sign=10_000 * SECOND)
     found = motes(air, FULL, mode="EATDDS", rotation=terms)
     for node in NODES:
-        found.ask(node, request.Residual(1.0))
+        found.ask(node, request.ResidualEnergy(1.0))
     for second, joules in energies:
         node = data.draw(st.sampled_from(NODES))
-        found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+        found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.ResidualEnergy(j)))
     last = publishing(found, range(30), every=4 * SECOND)
     found.run(last)
     ringed = [held.data.name for writer in found.states["p"].writers.values() for held in writer.ring]
@@ -192,12 +197,12 @@ OUTAGES = st.lists(
 
 @FEWER
 @given(OUTAGES, st.integers(0, 2**32), st.sampled_from([0.0, 0.2]))
-def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed, loss):
+def test_samples_arrive_again_after_any_node_restarts(outages, seed, loss):
     """EATDDS: any of the nodes that may be the RN is gone for a while, also several at once.
 
     Through good air nothing is lost; through bad air what is published when all are back arrives.
     """
-    terms = Rotation(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
+    terms = RotationSettings(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
     made = deployment(FULL, mode="EATDDS", publishers=("p", "q"), rotation=terms)
     found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
     subscribe(found, "s")
@@ -207,7 +212,7 @@ def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed,
     for second in range(5, 400, 17):
         for node in found.nodes:
             joules = found.random.random()
-            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.ResidualEnergy(j)))
     last = publishing(found, range(80), every=5 * SECOND)
     until_done(found, last)
     came, values = found.readings("s"), accepted(found)
@@ -224,7 +229,7 @@ def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed,
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.2]),
 )
-def test_with_leases_nothing_is_lost_untold_whoever_forgets_its_readers(mode, outages, seed, loss):
+def test_with_leases_every_loss_is_reported_whichever_node_restarts(mode, outages, seed, loss):
     """Two readers that live; rendezvous nodes and publishers that die and come back with empty tables."""
     require_that_losses_are_told(mode, outages, seed, loss, spread=0)
 
@@ -240,16 +245,14 @@ GAPS = [
     strict=True, reason="EATDDS: a rendezvous node acknowledges before a reader is known to it again"
 )
 @pytest.mark.parametrize(("spread", "seed", "outages"), GAPS)
-def test_a_node_that_came_back_empty_acknowledges_no_sample_before_it_knows_its_readers(
-    spread, seed, outages
-):
+def test_a_restarted_node_acknowledges_no_sample_before_it_knows_its_readers(spread, seed, outages):
     """All repetitions of a subscription are lost on their way to it, and it has settled before the next."""
     require_that_losses_are_told("EATDDS", outages, seed, 0.2, spread)
 
 
 def require_that_losses_are_told(mode, outages, seed, loss, spread):
-    terms = Rotation(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
-    soft = Discovery(repeats=3, lease=30 * SECOND, spread=spread)
+    terms = RotationSettings(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
+    soft = DiscoverySettings(repeats=3, lease=30 * SECOND, spread=spread)
     made = deployment(FULL, mode=mode, publishers=("p", "q"), rotation=terms, discovery=soft)
     found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
     subscribe(found, "s")
@@ -260,11 +263,11 @@ def require_that_losses_are_told(mode, outages, seed, loss, spread):
     for second in range(5, 200, 17):
         for node in found.nodes:
             joules = found.random.random()
-            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.ResidualEnergy(j)))
     until_done(found, publishing(found, range(40), every=5 * SECOND))
-    unread = {what.name for _, what in found.of(request.Unread)}
+    unread = {what.name for _, what in found.of(request.SampleUnread)}
     for node in ("s", "t"):
-        lapsed = any(what.subscriber == node for _, what in found.of(request.Lapsed))
+        lapsed = any(what.subscriber == node for _, what in found.of(request.SubscriberLapsed))
         came = {notice.name for notice in found.notified(node)}
         assert lapsed or {name for name, _ in taken(found)} - came <= unread
 
@@ -275,12 +278,12 @@ def test_at_a_hundred_percent_missing_samples_are_asked_for_until_they_are_there
     """[D60] NACK: what is accepted after the request arrives once and in order; others get best effort."""
     found = motes(air, BEST_EFFORT, mode=mode)
     publishing(found, readings, every=300 * MILLISECOND)
-    found.at(STORM - 3 * SECOND, lambda: found.ask("s", request.Assure(HEAT, 100)))
+    found.at(STORM - 3 * SECOND, lambda: found.ask("s", request.AssureRequest(HEAT, 100)))
     until_confirmed(found)
     assert found.readings("s") == accepted(found)
     late = [notice.name.sequence for notice in found.notified("t")]
     assert late == sorted(set(late))
-    assert not found.sent(message.Ack)
+    assert not found.sent(message.SampleAck)
 
 
 def until_confirmed(found: Motes) -> None:
@@ -300,17 +303,17 @@ WISHES = st.lists(
 def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes, data):
     """Repetitions and late ones change nothing: of each reader the newest version counts."""
     said = [
-        message.Subscribe(0, who, reader, version, FULL)
+        message.DdsSubscribe(0, who, reader, version, FULL)
         if wants
-        else message.Unsubscribe(0, who, reader, version)
+        else message.DdsUnsubscribe(0, who, reader, version)
         for version, (who, reader, wants) in enumerate(wishes, 1)
     ]
     shuffled = data.draw(st.permutations(said + said[: len(said) // 2]))
     tables = []
     for order in (said, shuffled):
-        registry = Registry(Topic(0, HEAT))
+        registry = SubscriptionTable(DdsTopic(0, HEAT))
         for wish in order:
-            registry.add(wish, 0) if isinstance(wish, message.Subscribe) else registry.remove(wish)
+            registry.add(wish, 0) if isinstance(wish, message.DdsSubscribe) else registry.remove(wish)
         tables.append(registry.wishes)
     assert tables[0] == tables[1]
 
@@ -324,8 +327,8 @@ def protocols(draw, node) -> Dds | Direct:
         mode=draw(st.sampled_from(MODES)),
         level=draw(st.sampled_from([BEST_EFFORT, partial(0.5), FULL])),
         rendezvous=(draw(node),),
-        reliable=Reliable(ring=draw(st.integers(1, 20)), retries=draw(st.sampled_from([None, 3]))),
-        rotation=Rotation(round=8 * SECOND, reports=7 * SECOND, sign=3 * SECOND, settle=2 * SECOND),
+        reliable=ReliableSettings(ring=draw(st.integers(1, 20)), retries=draw(st.sampled_from([None, 3]))),
+        rotation=RotationSettings(round=8 * SECOND, reports=7 * SECOND, sign=3 * SECOND, settle=2 * SECOND),
         ifs=draw(st.booleans()),
     )
 
@@ -346,7 +349,7 @@ def scenarios(draw) -> Scenario:
         topic="heat",
         from_=tuple(draw(st.sets(node, min_size=1, max_size=3))),
         every=draw(st.sampled_from([200 * MILLISECOND, SECOND])),
-        readings={"value": Uniform()},
+        readings={"value": UniformReadings()},
         phase="together",
         start=12 * SECOND,
         stop=32 * SECOND,
@@ -370,18 +373,18 @@ def scenarios(draw) -> Scenario:
 
 @FEWER
 @given(scenarios(), st.integers(0, 1000))
-def test_every_expected_delivery_has_a_fate_on_any_grid_whoever_dies(scenario, seed):
+def test_every_expected_delivery_has_a_fate_on_any_grid_whichever_node_dies(scenario, seed):
     """issued = taken + refused; expected = delivered + dropped + in flight; nothing comes unexpected."""
-    case = resolved(scenario)
-    ran = Run(case, seed)
+    case = resolve_files(scenario)
+    ran = SimulationRun(case, seed)
     outcome = ran.finish()
     issued = len(ran.account.published)
     (row,) = outcome.subscriptions
     assert row["expected"] == issued * len(scenario.subscribers)
     assert row["expected"] == row["delivered"] + sum(row["lost"].values()) + row["in_flight"]
     assert row["unexpected"] == 0
-    assert ran.network.totals().conserved()
+    assert ran.network.totals().is_conserved()
     if isinstance(ran.family, OnNodes):
         said = outcome.protocol
         assert len(ran.family.accepted) + said["overflowed"] + said["slotted"] == said["issued"] == issued
-    assert outcome == Run(case, seed).finish(), "equal scenarios, equal outcomes"
+    assert outcome == SimulationRun(case, seed).finish(), "equal scenarios, equal outcomes"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, UsageError, check, parse
-from holdfast.compilers.edit import standings
+from holdfast.engine.standing import standings
 from holdfast.model.batch import from_events
 
 MINUTE = 60_000_000
@@ -161,8 +161,8 @@ _ladders = st.builds(
 def _levels_of(engine):
     """The level of each scope that is known, and the scopes of which it is not."""
     found = {}
-    for one in engine._works.running:
-        found |= standings(one.operator, one.state)
+    for operator, state in engine._running.operators:
+        found |= standings(operator, state)
     return {key: one.level for key, one in found.items() if one.known}, set(engine.unknown())
 
 

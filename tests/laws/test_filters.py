@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.filters.machine import delivered, filters
+from holdfast.kinds.state.plan_toggle import filter_machine, with_delivery
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
@@ -18,7 +18,7 @@ from support.running import folded, stepped
 
 def machine(statements):
     some = conditions(statements)
-    return delivered(filters(some), some[0].topic, some[0].delivery)
+    return with_delivery(filter_machine(some), some[0].topic, some[0].delivery)
 
 
 @given(subscriptions(), histories())
@@ -38,7 +38,7 @@ def test_law_0_a_step_is_a_fold(subs, events):
     one, out = folded(it, events)
     other, out_of_batch = stepped(it, from_events(TOPIC, events))
     assert out == out_of_batch
-    assert sorted(it.holding(one), key=repr) == sorted(it.holding(other), key=repr)
+    assert sorted(it.active(one), key=repr) == sorted(it.active(other), key=repr)
 
 
 @given(subscriptions(most=1), histories(), st.integers(1, 4))

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.protocols.fsf.message import Refused
-from holdfast.protocols.fsf.policy import POLICIES
-from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
+from holdfast.network.overlay.memory.fsf import FsfNetwork
+from holdfast.network.protocols.fsf.message import SubscriptionRefused
+from holdfast.network.protocols.fsf.policy import POLICIES
 from support import naive_fsf as naive
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 25))
@@ -42,7 +42,7 @@ def test_users_get_exactly_the_events_that_take_part(world, at_once):
         publish(made, world, world.events, at_once)
         for name, (_, wanted) in world.subscriptions.items():
             right = naive.participants(wanted, world.events)
-            if isinstance(made.answers[name], Refused):
+            if isinstance(made.answers[name], SubscriptionRefused):
                 assert not right
             elif approach in EXACT:
                 assert made.delivered[name] == right, approach
@@ -54,7 +54,7 @@ def test_users_get_exactly_the_events_that_take_part(world, at_once):
 
 @few
 @given(naive.worlds(identified=True, within=4), st.sampled_from(sorted(naive.FILTERING)), st.booleans())
-def test_what_crosses_each_link_is_what_the_approach_says(world, approach, at_once):
+def test_the_traffic_of_each_link_follows_the_approach(world, approach, at_once):
     made = network(world, approach)
     publish(made, world, world.events, at_once)
     expected = naive.Traffic(world, approach)
@@ -71,7 +71,7 @@ def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_
         for approach in ("multi-join", "multi-join-named"):
             made = network(replace(world, subscriptions={name: (node, wanted)}), approach)
             made.publish_all(world.events)
-            if not isinstance(made.answers[name], Refused):
+            if not isinstance(made.answers[name], SubscriptionRefused):
                 assert made.delivered[name] == joined(wanted, world.events)
 
 
@@ -91,7 +91,7 @@ STEPS = (*["subscribe"] * 4, "unsubscribe", "unsubscribe", *["advertise"] * 3, "
 
 @few
 @given(naive.worlds(start=100), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from(EXACT))
-def test_after_any_changes_users_get_what_they_would_have_got_from_the_start(world, seed, count, approach):
+def test_after_any_changes_results_equal_those_of_a_fresh_start(world, seed, count, approach):
     chance = random.Random(seed)
     made = FsfNetwork(world.links, POLICIES[approach], seed, overtaking=True)
     there, wanted = set(), {}

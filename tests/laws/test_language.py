@@ -7,14 +7,15 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.definition.show import show
 from holdfast.errors import DefinitionError, UsageError
-from holdfast.lang.app import App
-from holdfast.lang.check import check
-from holdfast.lang.evaluate import value
-from holdfast.lang.parse import parse, parse_expression
-from holdfast.lang.reason import example, satisfiable
-from holdfast.lang.show import show
-from holdfast.lang.types import Scope, predicate
+from holdfast.kinds.state.reason import example, satisfiable
+from holdfast.lang.expressions.evaluate import value
+from holdfast.lang.grammar import parse_expression
+from holdfast.lang.types import NameScope, predicate
 from support.components import collisions, detects, short_detects
 from support.definitions import TOPIC, apps, expressions, meaning, predicates, readings
 
@@ -87,14 +88,14 @@ def test_any_text_parses_or_is_explained(text):
 @relaxed
 @given(predicates, readings)
 def test_the_core_means_what_was_written(op, reading):
-    core = predicate(op, Scope(TOPIC, {}))
+    core = predicate(op, NameScope(TOPIC, {}))
     assert value(core, reading) == meaning(op, reading)
 
 
 @relaxed
 @given(predicates, st.lists(readings, min_size=1, max_size=10))
 def test_what_can_never_hold_never_holds(op, some):
-    core = predicate(op, Scope(TOPIC, {}))
+    core = predicate(op, NameScope(TOPIC, {}))
     if satisfiable(core, TOPIC) is False:
         assert not any(meaning(op, reading) for reading in some)
 
@@ -102,7 +103,7 @@ def test_what_can_never_hold_never_holds(op, some):
 @relaxed
 @given(predicates)
 def test_an_example_satisfies_what_it_is_an_example_of(op):
-    core = predicate(op, Scope(TOPIC, {}))
+    core = predicate(op, NameScope(TOPIC, {}))
     found = example(core, TOPIC)
     if found is not None:
         assert meaning(op, found) is True

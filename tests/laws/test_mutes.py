@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND, show_instant
 from holdfast.service.core import Core
-from holdfast.service.feeds.submission import Given, runs
-from holdfast.service.log.frame import Advance, Definition
+from holdfast.service.feeds.submission import IncomingEvent, runs
+from holdfast.service.log.frame import Advance, DefinitionEntry
 from holdfast.service.log.log import Appended
 from holdfast.service.sinks.delivery import as_known, choose, is_muted
 from holdfast.service.sinks.message import alerts
@@ -42,8 +42,8 @@ class World:
 
     def __init__(self, folder, text):
         self.core, self.at, self.rows = Core(Path(folder), lambda: START), 0, {}
-        self.take(Definition(f"topic T (v float)\n{text}\n"))
-        assert self.core.refused is None
+        self.take(DefinitionEntry(f"topic T (v float)\n{text}\n"))
+        assert self.core.definition_error is None
         self.muted, self.withheld, self.active = set(), {}, set()
 
     def take(self, entry):
@@ -80,7 +80,7 @@ class World:
             case "read":
                 source, value, late = how
                 event = Event("T", START + self.at - late * SECOND, source, {"v": value}, self.at)
-                for entry in runs(self.core.topics, [Given(event)]):
+                for entry in runs(self.core.topics, [IncomingEvent(event)]):
                     self.note(self.take(entry))
 
 

@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.qps.mapping import Mapping, by_resources, fallen
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.study import read_text
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.study import read_text
+from holdfast.network.protocols.qps.mapping import RoleMapping, by_resources, fallen_below
 from support.fields import World
 from support.roaming import Roaming, Watchful
 
@@ -17,7 +17,9 @@ EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 16)
 few = settings(max_examples=EXAMPLES, deadline=None)
 fewer = settings(max_examples=EXAMPLES // 8, deadline=None)
 POLICIES = st.sampled_from(["best-effort", "guaranteed"])
-TIRING = Mapping(suit=by_resources(16.0), compare=fallen(0.6), check=8 * SECOND, patience=20 * SECOND)
+TIRING = RoleMapping(
+    suit=by_resources(16.0), compare=fallen_below(0.6), check=8 * SECOND, patience=20 * SECOND
+)
 
 
 @few
@@ -40,7 +42,7 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
 
 @fewer
 @given(st.integers(0, 2**32), POLICIES)
-def test_who_has_to_know_is_told_what_nobody_publishes(seed, compliance):
+def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, compliance):
     world = World(seed, compliance, watched=True)
     for _ in range(3):
         for _ in range(world.chance.randint(2, 6)):
@@ -72,7 +74,7 @@ def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twi
 
 @fewer
 @given(st.integers(0, 2**32), POLICIES, st.booleans())
-def test_who_is_new_is_told_the_latest_of_each_publisher_once_and_nobody_else_is(seed, compliance, tiring):
+def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, compliance, tiring):
     world = World(seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})})
     for _ in range(3):
         for _ in range(world.chance.randint(3, 12)):
@@ -94,7 +96,7 @@ def test_who_is_new_is_told_the_latest_of_each_publisher_once_and_nobody_else_is
 @fewer
 @given(st.integers(0, 2**32), st.booleans())
 def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
-    mapping = TIRING if tiring else Mapping(check=8 * SECOND)
+    mapping = TIRING if tiring else RoleMapping(check=8 * SECOND)
     world = World(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
@@ -138,7 +140,7 @@ def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(se
 @fewer
 @given(st.integers(0, 2**32))
 def test_after_proxies_have_failed_all_come_again_and_meanwhile_none_twice(seed):
-    world = Watchful(seed, options={"mapping": Mapping(check=8 * SECOND), "renewal": 10 * SECOND})
+    world = Watchful(seed, options={"mapping": RoleMapping(check=8 * SECOND), "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
     world.all_come()
@@ -180,11 +182,11 @@ duration: 240 s
 def test_by_radio_every_publisher_of_a_random_layout_is_received_by_roles_at_the_nearest_nodes(seed, levels):
     """Thirty nodes anywhere, whose leaves are often connected only outside of themselves."""
     case = read_text(ANYWHERE.replace("LEVELS", str(levels))).points[0].case
-    run = Run(case, seed)
+    run = SimulationRun(case, seed)
     (row,) = run.finish().subscriptions
     assert row["delivered"] == row["expected"] == 160
-    places, tree = run.plan.placed.positions, run.family.deployment.tree
-    held = [(role, node) for node, host in run.family.hosts.items() for role in host.state.held]
+    places, tree = run.plan.topology.positions, run.family.deployment.tree
+    held = [(role, node) for node, host in run.family.hosts.items() for role in host.state.own_roles]
     assert len(held) == len(dict(held)) > 0
     for role, node in held:
         address = tree.address(*role)

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.sim.energy import Rest
-from holdfast.sim.frame import BROADCAST
-from holdfast.sim.mac import Aloha, Csma, LowPowerListening, RtsCts, Tdma
-from holdfast.sim.platforms import PLATFORMS
-from holdfast.sim.propagation import LogDistance, Measured, UnitDisk
-from holdfast.sim.radio import RADIOS
-from holdfast.sim.trace import Trace, integrate
+from holdfast.network.sim.energy import Rest
+from holdfast.network.sim.frame import BROADCAST
+from holdfast.network.sim.mac import Aloha, Csma, LowPowerListening, RtsCts, Tdma
+from holdfast.network.sim.platforms import PLATFORMS
+from holdfast.network.sim.propagation import LogDistance, Measured, UnitDisk
+from holdfast.network.sim.radio import RADIOS
+from holdfast.network.sim.trace import Trace, integrate
 from support.air import Air, air
 
 MOST = 7
@@ -134,7 +134,7 @@ def test_whatever_happens_packets_signals_and_energy_are_accounted_for(scenario,
     network, before = made.network, [0.0] * len(made.network.nodes)
     for look in [*sorted(looks), END, 100 * SECOND]:
         network.run(look)
-        assert network.totals().conserved(), network.totals()
+        assert network.totals().is_conserved(), network.totals()
         used = network.joules()
         assert all(after >= earlier - 1e-15 for after, earlier in zip(used, before, strict=True))
         assert sum(network.by_cause().values()) == pytest.approx(sum(used), rel=1e-9, abs=1e-15)
@@ -167,7 +167,7 @@ def test_one_seed_is_one_run_wherever_it_is_interrupted(scenario, looks):
 
 
 @given(scenarios())
-def test_the_trace_alone_tells_what_was_received_and_what_it_cost(scenario):
+def test_the_trace_alone_determines_receptions_and_energy(scenario):
     trace = Trace()
     network = built(scenario, trace).network
     network.run(END)

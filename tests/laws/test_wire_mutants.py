@@ -11,14 +11,14 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.model.host import Host
 from holdfast.model.protocol import Deliver, Drop, Joined, Left, Received, Send, Started
-from holdfast.protocols.agents.codes import digest_of
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Client
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.wire.codec import codec
-from holdfast.runtimes.overlay.wire.fault import WireFault
-from holdfast.runtimes.overlay.wire.packed import unpacked
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.wire.codec import codec
+from holdfast.network.overlay.wire.fault import WireFault
+from holdfast.network.overlay.wire.packed import unpack
+from holdfast.network.protocols.agents.code_store import digest_of
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import CbpsClient
 from support.wire_mutants import CODE, frame, message
 
 LONG = 50 * int(os.environ.get("HOLDFAST_EXAMPLES") or 2_000)
@@ -30,10 +30,12 @@ PEERS = {"client": "client", "another": "client", "broker": "broker", "second": 
 
 
 MACHINES = {
-    "broker": Broker(condition, most=50, name="hub", limit=4_096),
-    "client": Client("c", condition),
-    "agents": Hosting(
-        Broker(condition, most=50, name="hub", limit=4_096), most=20, allowed=frozenset((digest_of(CODE),))
+    "broker": CbpsBroker(compile_condition, most=50, name="hub", limit=4_096),
+    "client": CbpsClient("c", compile_condition),
+    "agents": AgentHost(
+        CbpsBroker(compile_condition, most=50, name="hub", limit=4_096),
+        max_agents=20,
+        allowed=frozenset((digest_of(CODE),)),
     ),
 }
 
@@ -53,7 +55,7 @@ class Hosted:
         """Let a peer say something, and time pass; whether it was a message."""
         self.now += 1_000
         try:
-            said = unpacked(raw)
+            said = unpack(raw)
         except WireFault:
             return False
         self.host.tell(Received, peer, said)

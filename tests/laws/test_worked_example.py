@@ -1,140 +1,126 @@
-"""The kind of condition that CONTRIBUTING.md works through runs, and keeps the laws."""
+"""The kind of condition that CONTRIBUTING.md adds works in every part of the system.
+
+The page is read as a contributor would: its files go into a copy of the package, its rule into the copy's
+grammar, and its line into the copy's registry. `tests/support/worked_example.py` then drives the kind in
+processes that import the copy, as Spark's workers do, too.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from dataclasses import dataclass
+import shutil
+import subprocess
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
-from holdfast import Engine, Event
-from holdfast.compilers import explain, families, resume
-from holdfast.compilers.families import in_words
-from holdfast.files.find import find
-from holdfast.files.reading import Reading
-from holdfast.lang.condition import Checked
-from holdfast.model.qos import TIMELY, Delivery
-from holdfast.model.topic import Attribute, Topic
-from holdfast.runtimes.local import engine
-from holdfast.runtimes.local.replay import Replay
-from laws import test_machines
-from support.machines import Listed, condition_by_condition
+from support.patience import PATIENCE
+from support.runtimes import session
 
-PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
-DOOR = Topic("Door", (Attribute("open", "bool"), Attribute("angle", "float")))
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+DRIVER = ROOT / "tests" / "support" / "worked_example.py"
+
+FILE = re.compile(r"(?ms)^```python written title=(\S+)\n(.*?)^```$")
+RULE = re.compile(r"(?ms)^```lark\n(.*?)^```$")
+EXPECTED = [
+    ["Moved", "a", "atomic", 2, "72ab882aea4cfd6d353b"],
+    ["Moved", "b", "atomic", 4, "34621f9e11099ff2d79a"],
+]
+"""The two doors that are opened or closed in the events of the driver."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """What `check` would leave of ``changes Moved on Door of open``."""
-
-    name: str
-    attribute: str
-    topic: Topic = DOOR
-    delivery: Delivery = TIMELY
-
-    @property
-    def listens(self):
-        return (self.topic,)
-
-
-@dataclass(frozen=True)
-class Definition(Checked):
-    """A checked definition that has some."""
-
-    topics: tuple[Topic, ...] = (DOOR,)
-    conditions: tuple[()] = ()
-    changes: tuple[Change, ...] = ()
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a copy of the package to which the kind has been added."""
+    home = tmp_path_factory.mktemp("with-changes")
+    copy = home / "holdfast"
+    shutil.copytree(ROOT / "src" / "holdfast", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for title, text in FILE.findall(PAGE):
+        (copy / title).parent.mkdir(exist_ok=True)
+        (copy / title).write_text(text, encoding="utf-8")
+    with (copy / "lang" / "holdfast.lark").open("a", encoding="utf-8") as grammar:
+        grammar.write("\n" + "\n".join(RULE.findall(PAGE)))
+    registry = copy / "kinds" / "registry.py"
+    text = registry.read_text(encoding="utf-8")
+    for before, after in (("from . import ", "changes, "), ("for package in (", "changes, ")):
+        assert text.count(before) == 1
+        text = text.replace(before, before + after)
+    registry.write_text(text, encoding="utf-8")
+    return home
 
 
-MOVED = Definition(changes=(Change("Moved", "open"), Change("Turned", "angle")))
+def drive(package: Path, folder: Path, *parts: str) -> dict[str, Any]:
+    """Run parts of the driver with the copy of the package; their results."""
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), *parts],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT / "tests")))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
-def one_by_one(definition, events):
-    """What a loop over the events says."""
-    rows = []
-    for one in definition.changes:
-        last = {}
-        for event in events:
-            value = event.attributes[one.attribute]
-            if value is None or value != value:
-                continue
-            if last.get(event.source, value) != value:
-                rows.append((one.name, event.source, "atomic", None, event.order))
-            last[event.source] = value
-    return rows
+@pytest.fixture(scope="module")
+def results(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of the parts that need no Spark."""
+    parts = ("language", "commands", "engine", "replay", "revision", "overlay", "mote")
+    return drive(package, tmp_path_factory.mktemp("parts"), *parts)
 
 
-CHANGES = Listed(
-    "changes",
-    "changes",
-    st.sampled_from((MOVED, Definition(changes=MOVED.changes[1:]))),
-    st.lists(
-        st.builds(
-            lambda time, source, is_open, angle: Event(
-                "Door", time, source, {"open": is_open, "angle": angle}
-            ),
-            st.integers(0, 9),
-            st.sampled_from("ab"),
-            st.sampled_from((True, False, None)),
-            st.sampled_from((0.0, 90.0, float("nan"), None)),
-        ),
-        max_size=16,
-    ),
-    condition_by_condition,
-    one_by_one,
-)
+def test_the_page_has_all_files_of_the_package() -> None:
+    files = {title.removeprefix("kinds/changes/") for title, _ in FILE.findall(PAGE)}
+    modules = {"__init__", "syntax", "condition", "check", "machine", "plan", "revise"}
+    assert files == {f"{module}.py" for module in modules}
+    assert len(RULE.findall(PAGE)) == 1
 
 
-@pytest.fixture(autouse=True)
-def _listed(monkeypatch):
-    """The code of the page, with its line in the table."""
-    page = SimpleNamespace()
-    for block in re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8")):
-        exec(compile(block, PAGE.name, "exec"), vars(page))
-    table = (*families.FAMILIES, page.CHANGES)
-    for module in (families, resume, explain):
-        monkeypatch.setattr(module, "FAMILIES", table)
+def test_a_new_kind_is_parsed_printed_and_checked(results: dict[str, Any]) -> None:
+    language = results["language"]
+    assert language["equal"]
+    assert language["shown"].endswith("changes Moved on Door of open\n")
+    assert "topic 'Door' has no 'opn'" in language["error"]
+    assert "Did you mean 'open'?" in language["error"]
 
 
-LAWS = [law for law in vars(test_machines).values() if hasattr(law, "hypothesis")]
+def test_the_commands_test_explain_and_check_accept_a_new_kind(results: dict[str, Any]) -> None:
+    assert results["commands"] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_it_keeps_the_laws(law):
-    law(kind=CHANGES)
+@pytest.mark.parametrize("part", ["engine", "replay", "overlay"])
+def test_a_new_kind_gives_the_same_notifications_everywhere(results: dict[str, Any], part: str) -> None:
+    assert results[part] == EXPECTED
 
 
-def test_it_has_what_the_protocol_asks_for():
-    test_machines.test_a_machine_has_all_that_the_protocol_asks_for(CHANGES)
+def test_a_mote_runs_a_new_kind(results: dict[str, Any]) -> None:
+    assert len(results["mote"]["engine"]) > 3
+    assert results["mote"]["told"] == results["mote"]["engine"]
 
 
-def test_an_engine_runs_it(monkeypatch):
-    monkeypatch.setattr(engine, "check", lambda *_of: MOVED)
-    running = Engine()
-    said = [
-        (note.subscription, note.scope, note.status, note.event.time)
-        for time, (source, is_open) in enumerate(
-            [("a", False), ("b", True), ("a", True), ("a", True), ("b", False)]
-        )
-        for note in running.push(Event("Door", time, source, {"open": is_open, "angle": 9.0}))
-    ]
-    assert said == [("Moved", "a", "atomic", 2), ("Moved", "b", "atomic", 4)]
-    again = Engine.restore("", running.snapshot())
-    (note,) = again.push(Event("Door", 9, "a", {"open": False, "angle": 9.0}))
-    assert (note.subscription, note.scope) == ("Moved", "a")
+def test_a_revision_restarts_a_new_kind_or_rebuilds_it_from_the_history(results: dict[str, Any]) -> None:
+    restarted, rebuilt = results["revision"]
+    assert restarted == []
+    assert [row[:4] for row in rebuilt] == [["Moved", "a", "atomic", 3]]
 
 
-def test_a_replay_runs_it(tmp_path):
-    rows = ["time,source,open,angle", "2026-01-01T00:00:05Z,a,true,9", "2026-01-01T00:00:00Z,a,false,9"]
-    (tmp_path / "doors.csv").write_text("\n".join(rows))
-    told = Replay(MOVED, find([str(tmp_path / "doors.csv")], ["Door"]), Reading(MOVED.topics))
-    assert [(n.subscription, n.to_json()["time"]) for n in told] == [("Moved", "2026-01-01T00:00:05.000000Z")]
+def test_a_new_kind_satisfies_the_laws_of_machines(package: Path, tmp_path: Path) -> None:
+    assert len(drive(package, tmp_path, "laws")["laws"]) > 10
 
 
-def test_its_plan_is_told_in_words():
-    assert "changes of open: Moved" in explain.explain(MOVED)
-    assert in_words(MOVED) == {"Moved": {"of": "open"}, "Turned": {"of": "angle"}}
+def test_a_new_kind_runs_on_spark(package: Path, tmp_path: Path) -> None:
+    """Batch, streaming, and streaming after a revision."""
+    session()  # skips the test where there is no Java
+    results = drive(package, tmp_path, "spark_batch", "spark_streaming")
+    assert results["spark_batch"] == EXPECTED
+    before, after = results["spark_streaming"]
+    assert before == EXPECTED
+    assert [row[:4] for row in after] == [["Moved", "a", "atomic", 63]]

@@ -6,16 +6,17 @@ import random
 from itertools import groupby
 
 from holdfast import check, parse
-from holdfast.compilers.families import operators
+from holdfast.kinds.relation.condition import RelationCondition
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER, SECOND
-from holdfast.protocols.agents.room import Room
-from holdfast.protocols.agents.talk import Reading
+from holdfast.network.protocols.agents.room import AgentRoom
+from holdfast.network.protocols.agents.talk import AgentReading
+from holdfast.plan.compile import operators
 
 
 def related(text):
     """The relationship that a definition has."""
-    (one,) = check(parse(text)).relations
+    (one,) = check(parse(text)).of(RelationCondition)
     return one
 
 
@@ -41,7 +42,7 @@ def oracle(one, events):
     """What the machine tells: (time, scope, status, source, sequence)."""
     from holdfast.lang.condition import Checked
 
-    (operator,) = operators(Checked(one.listens, (), relations=(one,)))
+    (operator,) = operators(Checked(one.listens, (one,)))
     machine = operator.machine
     state = machine.initial()
     for event in events:
@@ -54,17 +55,17 @@ def run(one, made, events, *, seed=None):
     """What agents of each tie report of the same events, and how much they say."""
     told, counted = [], {"messages": 0, "readings": 0, "reports": 0}
     for tie in one.relation.ties:
-        room = Room({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)
+        room = AgentRoom({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)
         mine = [event for event in events if event.source in room.agents]
         for _, some in groupby(mine, key=lambda event: event.time):
             readings = [
-                (name, Reading(e.time, e.sequence, e.location))
+                (name, AgentReading(e.time, e.sequence, e.location))
                 for e in some
                 for name in room.agents
                 if name.partition("#")[0] == e.source
             ]
-            for report in room.instant(readings):
-                scope = tie.scope if report.also is None else report.also
+            for report in room.process(readings):
+                scope = tie.scope if report.alternative is None else report.alternative
                 told.append((report.reading.time, scope, report.status, report.by, report.reading.sequence))
         for name in counted:
             counted[name] += room.counted[name]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from itertools import cycle
 
-from holdfast.protocols.agents.codes import digest_of
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import RELATIONSHIP, active
-from holdfast.protocols.agents.shipped import Work, Worked
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Submit, advertise, publish
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
-from holdfast.runtimes.overlay.shipped.worker import Program
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.shipped.worker import Program
+from holdfast.network.protocols.agents.code_store import digest_of
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import RELATIONSHIP, active_bundle
+from holdfast.network.protocols.agents.shipped import WorkerCall, WorkerResult
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import ReceivedNotification, Submit, advertise, publish
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 
 BROKERS = ("hub", "east", "west")
 
@@ -28,17 +28,17 @@ class World:
         self.net = Overlay(seed=seed, tap=lambda a, b, message: self.sent.append((a, b, message)))
         allowed = frozenset((digest_of(code),) if allowed is None else allowed)
         for name in BROKERS:
-            machine = Hosting(Broker(condition, name=name), allowed=allowed)
+            machine = AgentHost(CbpsBroker(compile_condition, name=name), allowed=allowed)
             self.net.broker(name, to=() if name == "hub" else ("hub",), machine=machine)
         self.net.client("subscriber", "hub")
         (topic,) = one.listens
         for name, home in zip(names, cycle(("east", "west")), strict=False):
             self.net.client(name, home)
-            self.net.ask(name, advertise("mine", advertised(topic, source=name)))
+            self.net.ask(name, advertise("mine", advertisement_for(topic, source=name)))
         self.watch("relation", code)
 
     def watch(self, name, code):
-        bundle = active(name, self.one.relation, self.using, code=code)
+        bundle = active_bundle(name, self.one.relation, self.using, code=code)
         self.net.ask("subscriber", Submit(bundle, name, code))
         self.settle()
 
@@ -53,11 +53,11 @@ class World:
             if not works:
                 return
             for home, work in works:
-                if isinstance(work, Work):
+                if isinstance(work, WorkerCall):
                     program = self.programs.setdefault((home, work.worker), Program(work.code))
                     arguments = json.loads(json.dumps(work.arguments))
                     wants = program.call(work.agent, work.call, arguments)
-                    self.net.ask(home, Worked(work.agent, tuple(wants)))
+                    self.net.ask(home, WorkerResult(work.agent, tuple(wants)))
 
     def agents(self):
         return [hosted for home in BROKERS for hosted in self.net.nodes[home].state.agents.values()]
@@ -67,7 +67,7 @@ class World:
 
     def rows(self):
         """What was reported, in the words of the oracle."""
-        told = [what.content for what in self.heard() if isinstance(what, Heard)]
+        told = [what.content for what in self.heard() if isinstance(what, ReceivedNotification)]
         return sorted(
             (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
             for c in told

@@ -9,21 +9,27 @@ from itertools import cycle
 from unittest.mock import patch
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.agents.following import Following
-from holdfast.protocols.agents.library import RELATIONSHIP, active
-from holdfast.protocols.agents.shipped import Work
-from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, advertise, publish
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay import broker
-from holdfast.runtimes.overlay.client import connected
-from holdfast.runtimes.overlay.connection.address import Address
-from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.shipped.pool import Bounds, Pool
+from holdfast.network.overlay import broker
+from holdfast.network.overlay.client import connect_client
+from holdfast.network.overlay.connection.address import Address
+from holdfast.network.overlay.connection.identity import Identity
+from holdfast.network.overlay.shipped.pool import WorkerBounds, WorkerPool
+from holdfast.network.protocols.agents.follower import ReportFollower
+from holdfast.network.protocols.agents.library import RELATIONSHIP, active_bundle
+from holdfast.network.protocols.agents.shipped import WorkerCall
+from holdfast.network.protocols.cbps.client import (
+    AgentsInterrupted,
+    ReceivedNotification,
+    Submit,
+    advertise,
+    publish,
+)
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support.overlay_chaos import Wire
 from support.patience import PATIENCE
 from support.relay import ANYWHERE, QUICK
 
-PATIENT = Bounds(wall=PATIENCE * SECOND)
+PATIENT = WorkerBounds(wall=PATIENCE * SECOND)
 """A loaded machine may be slow to start a worker."""
 
 
@@ -39,7 +45,7 @@ class World(AsyncExitStack):
         *,
         code: str = "",
         allowed: Collection[str] = (),
-        bounds: Bounds = PATIENT,
+        bounds: WorkerBounds = PATIENT,
         wait: Callable[[], float] | None = None,
     ) -> None:
         super().__init__()
@@ -51,24 +57,26 @@ class World(AsyncExitStack):
 
     async def begin(self):
         if self.code:
-            self.enter_context(patch.object(broker, "Pool", self.pool))
+            self.enter_context(patch.object(broker, "WorkerPool", self.pool))
         _, self.hub = await self.broker("hub")
         self.edge = await self.enter_async_context(AsyncExitStack())
         east = await self.broker("east", (await self.way(),))
         west = await self.broker("west", (await self.way(),), stack=self.edge)
         (topic,) = self.one.listens
         for name, (_, where) in zip(self.names, cycle((east, west)), strict=False):
-            node = await self.enter_async_context(connected(where, Identity(name), deliver=lambda _: None))
-            node.ask(advertise("mine", advertised(topic, source=name)))
+            node = await self.enter_async_context(
+                connect_client(where, Identity(name), deliver=lambda _: None)
+            )
+            node.ask(advertise("mine", advertisement_for(topic, source=name)))
             self.publishers[name] = node
         subscriber = await self.enter_async_context(
-            connected(self.hub, Identity("subscriber"), deliver=self.heard.append)
+            connect_client(self.hub, Identity("subscriber"), deliver=self.heard.append)
         )
-        bundle = active(self.one.name, self.one.relation, self.using, code=self.code)
+        bundle = active_bundle(self.one.name, self.one.relation, self.using, code=self.code)
         subscriber.ask(Submit(bundle, "relation", self.code))
         count = len(bundle.active[0].strategies)
         await self.until(lambda: len(self.agents()) == count)
-        await self.until(lambda: all(len(a.reached) == len(a.partners) for a in self.agents()))
+        await self.until(lambda: all(len(a.ways_to_partners) == len(a.partners) for a in self.agents()))
 
     async def way(self):
         """How an edge comes to the hub."""
@@ -83,20 +91,20 @@ class World(AsyncExitStack):
             self.at_work -= 1
             answer(worked)
 
-        pool = Pool(answered, bounds)
-        take = pool.take
+        pool = WorkerPool(answered, bounds)
+        take = pool.carry_out
 
         def taken(what):
-            self.at_work += isinstance(what, Work)
+            self.at_work += isinstance(what, WorkerCall)
             take(what)
 
-        pool.take = taken
+        pool.carry_out = taken
         return pool
 
     async def broker(self, name, connect=(), *, at=ANYWHERE, stack=None):
         identity, told = Identity(name, "broker"), {"allowed": self.allowed, "bounds": self.bounds}
         found = await (stack or self).enter_async_context(
-            broker.listening(identity, at, connect, backoff=QUICK, **told)
+            broker.run_broker(identity, at, connect, backoff=QUICK, **told)
         )
         self.nodes.append(found[0])
         return found
@@ -114,7 +122,7 @@ class World(AsyncExitStack):
     async def subscriber(self, name):
         """Another subscriber, and what it hears."""
         heard = []
-        node = await self.enter_async_context(connected(self.hub, Identity(name), deliver=heard.append))
+        node = await self.enter_async_context(connect_client(self.hub, Identity(name), deliver=heard.append))
         return node, heard
 
     def agents(self):
@@ -136,7 +144,7 @@ class World(AsyncExitStack):
             seen, rounds = now, rounds + 1 if is_still else 0
 
     def told(self, since=0):
-        found = [what.content for what in self.heard[since:] if isinstance(what, Heard)]
+        found = [what.content for what in self.heard[since:] if isinstance(what, ReceivedNotification)]
         return [c for c in found if RELATIONSHIP in c]
 
     def rows(self):
@@ -149,9 +157,9 @@ class World(AsyncExitStack):
 
     def statuses(self):
         """What is news to the subscriber."""
-        following = Following(self.one.name, self.one.relation)
-        heard = [what for what in self.heard if isinstance(what, Heard | Interrupted)]
-        return [getattr(one, "status", "unknown") for what in heard for one in following.hear(what, 0)]
+        following = ReportFollower(self.one.name, self.one.relation)
+        heard = [what for what in self.heard if isinstance(what, ReceivedNotification | AgentsInterrupted)]
+        return [getattr(one, "status", "unknown") for what in heard for one in following.process(what, 0)]
 
     async def say(self, event):
         self.publishers[event.source].ask(publish(to_content(event)))

@@ -8,12 +8,12 @@ from itertools import cycle
 from typing import Any
 
 from holdfast.model.instant import Instant
-from holdfast.sim.chance import stream
-from holdfast.sim.frame import Frame, NodeId, Outcome
-from holdfast.sim.network import Network, Setup
-from holdfast.sim.node import Node
-from holdfast.sim.propagation import Measured
-from holdfast.sim.trace import Trace
+from holdfast.network.sim.chance import stream
+from holdfast.network.sim.frame import Frame, NodeId, Outcome
+from holdfast.network.sim.network import Network, Setup
+from holdfast.network.sim.node import Node
+from holdfast.network.sim.propagation import Measured
+from holdfast.network.sim.trace import Trace
 
 
 @dataclass

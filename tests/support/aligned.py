@@ -8,9 +8,10 @@ from itertools import combinations, product
 
 from hypothesis import strategies as st
 
-from holdfast.lang.check import check
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.overlap.condition import OverlapCondition
 from holdfast.lang.condition import Checked
-from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 
@@ -88,7 +89,7 @@ def _own(n):
 
 def expected(checked: Checked, events: list[Event]) -> list[tuple]:
     """All stretches are listed, then all ways to choose one of each condition are tried."""
-    (one,) = checked.aligned
+    (one,) = checked.of(OverlapCondition)
     names = [topic.name for topic in one.over]
     stretches = {name: _stretches(name, events) for name in names}
     rows = []

@@ -6,37 +6,37 @@ from hypothesis import strategies as st
 
 from holdfast.model import event as model
 from holdfast.model.event import STATUSES, Event
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.message import (
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.message import (
     KINDS,
     ActiveSubscription,
     Advertisement,
-    Answer,
-    Ask,
+    AgentStrategy,
     Bundle,
-    Code,
-    Context,
+    BundleContext,
+    BundleKey,
+    BundleRefusal,
+    CbpsSubscription,
+    CodeRequest,
+    CodeText,
+    ConditionText,
     Echo,
     ExpressSlip,
-    Handover,
+    HostedNotification,
     Interruption,
-    Key,
-    Neighbours,
-    Notification,
-    Part,
-    Placement,
-    Refusal,
+    LinkState,
+    LinkUse,
+    PublishedNotification,
     Registration,
     Renewal,
     RoutingSlip,
-    Said,
-    StateFilter,
-    Strategy,
-    Subscription,
-    Unadvertise,
-    Unsubscribe,
-    Use,
-    Wanted,
+    ScopePlacement,
+    StateAnswer,
+    StateHandover,
+    StateRequest,
+    SubscriptionRef,
+    UnadvertiseBundle,
+    UnsubscribeBundle,
 )
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -76,8 +76,8 @@ slips = st.builds(RoutingSlip, st.just("subscription"), addresses, st.booleans()
     st.dictionaries(names, values, min_size=1, max_size=3).map(as_values),
     st.booleans(),
 )
-keys = st.builds(Key, texts, st.integers(0, 2**63 - 1))
-parts = st.builds(Part, keys, st.integers(0, 9))
+keys = st.builds(BundleKey, texts, st.integers(0, 2**63 - 1))
+parts = st.builds(SubscriptionRef, keys, st.integers(0, 9))
 payloads = texts | st.sampled_from(["<a x='1'><b/>t</a>", '<a x="1"><b />t</a>', "<a>", "meaningful stuff"])
 scopes = st.none() | few(texts)
 
@@ -85,7 +85,7 @@ bundles = st.builds(
     Bundle,
     keys,
     context=st.none()
-    | st.builds(Context, st.none() | texts, st.none() | texts, longs, st.none() | longs, longs),
+    | st.builds(BundleContext, st.none() | texts, st.none() | texts, longs, st.none() | longs, longs),
     incoming=few(filters),
     outgoing=few(filters),
     express=st.none() | st.builds(ExpressSlip, st.sampled_from(["subscription", "notification"]), texts),
@@ -93,14 +93,18 @@ bundles = st.builds(
     advertisements=few(st.builds(Advertisement, filters, st.booleans(), st.booleans())),
     subscriptions=few(
         st.builds(
-            Subscription, filters, st.booleans(), st.booleans(), st.none() | st.builds(StateFilter, texts)
+            CbpsSubscription,
+            filters,
+            st.booleans(),
+            st.booleans(),
+            st.none() | st.builds(ConditionText, texts),
         )
     ),
-    notifications=few(st.builds(Notification, contents, st.booleans())),
+    notifications=few(st.builds(PublishedNotification, contents, st.booleans())),
     active=few(
         st.builds(
             ActiveSubscription,
-            few(st.builds(Strategy, filters, texts, few(st.tuples(texts, texts)))),
+            few(st.builds(AgentStrategy, filters, texts, few(st.tuples(texts, texts)))),
             texts,
             texts,
             st.booleans(),
@@ -127,20 +131,20 @@ registrations = st.builds(
     Registration, st.lists(st.sampled_from(KINDS), unique=True).map(tuple), st.booleans(), st.booleans()
 )
 others = (
-    st.builds(Unadvertise, keys)
-    | st.builds(Unsubscribe, keys)
+    st.builds(UnadvertiseBundle, keys)
+    | st.builds(UnsubscribeBundle, keys)
     | st.builds(Renewal, few(keys))
-    | st.builds(Refusal, keys, texts)
-    | st.builds(Neighbours, texts, longs, few(st.tuples(texts, longs)), longs)
+    | st.builds(BundleRefusal, keys, texts)
+    | st.builds(LinkState, texts, longs, few(st.tuples(texts, longs)), longs)
     | st.builds(Echo, longs)
-    | st.builds(Use, texts, longs, longs)
-    | st.builds(Placement, parts, scopes, st.integers(0, 2**63 - 1))
-    | st.builds(Ask, parts, longs)
-    | st.builds(Answer, parts, longs, few(texts), few(texts))
+    | st.builds(LinkUse, texts, longs, longs)
+    | st.builds(ScopePlacement, parts, scopes, st.integers(0, 2**63 - 1))
+    | st.builds(StateRequest, parts, longs)
+    | st.builds(StateAnswer, parts, longs, few(texts), few(texts))
     | st.builds(Interruption, parts, scopes)
-    | st.builds(Handover, parts, st.none() | st.binary(max_size=40), st.booleans())
-    | st.builds(Said, parts, notifications)
-    | st.builds(Wanted, texts)
-    | st.builds(Code, texts, texts)
+    | st.builds(StateHandover, parts, st.none() | st.binary(max_size=40), st.booleans())
+    | st.builds(HostedNotification, parts, notifications)
+    | st.builds(CodeRequest, texts)
+    | st.builds(CodeText, texts, texts)
 )
 messages = bundles | registrations | others

@@ -16,7 +16,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.runtimes.spark.live.ledger import standing
+from holdfast.runtimes.spark.streaming.ledger import read_ledger
 from support.patience import PATIENCE
 
 WARM = """
@@ -111,7 +111,7 @@ def batches_done(checkpoint: Path) -> int:
     """How many batches the ledger knows."""
     if not (checkpoint / "ledger.sqlite").exists():
         return 0
-    number = standing(checkpoint / "ledger.sqlite", 0).batch
+    number = read_ledger(checkpoint / "ledger.sqlite", 0).batch
     return 0 if number is None else number + 1
 
 

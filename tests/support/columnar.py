@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.components.machine import detector
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.engine.machine import compact_part, transitions
 from holdfast.errors import DefinitionError
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.machine import transitions
+from holdfast.kinds.component.compile import component_group
+from holdfast.kinds.component.condition import ComponentCondition
 from holdfast.model.event import Event
 from support.fused import SECOND, batches, seen
 
@@ -336,8 +337,8 @@ def signless(event):
 def both(text):
     """The machine as it runs, in columns where it can, and the reference machine."""
     checked = check(parse(text))
-    it = detector(checked.components, checked.topics)
-    return it, replace(it, plans=())
+    it = component_group(checked.of(ComponentCondition), checked.topics)
+    return it, it.without_plans()
 
 
 def is_planned(text):
@@ -351,7 +352,7 @@ def is_planned(text):
 def stepped(it, state, some, until, *, reduced=False):
     """The state after a batch of some events, and what can be seen of what it said."""
     whole = batches(it, some)
-    state, out = it.step(state, it.reduce(whole) if reduced else whole, until)
+    state, out = it.step(state, compact_part(it, whole) if reduced else whole, until)
     return state, seen(transitions(it.topics, out))
 
 
@@ -361,4 +362,4 @@ def instances(it, state):
         {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
         for own in state.components
     ]
-    return known, sorted(it.holding(state), key=repr)
+    return known, sorted(it.active(state), key=repr)

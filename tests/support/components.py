@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from holdfast.kinds.component.syntax import Collide, DefineComponent
 from holdfast.lang.literal import is_name
-from holdfast.lang.ops import Collide, Detect, Member, Name, Turn
+from holdfast.lang.ops import MemberAttribute, Name, Trigger
 from holdfast.model.instant import EARLIEST, LATEST
 from holdfast.model.query import (
     FUNCTIONS,
@@ -16,11 +17,11 @@ from holdfast.model.query import (
     Ball,
     Closest,
     Index,
-    Members,
+    MemberSet,
     Multiple,
-    Pool,
+    PooledDimension,
     Query,
-    Range,
+    QueryRange,
 )
 from support.definitions import _compound, deliveries, numbers, texts, truths
 
@@ -54,11 +55,11 @@ hows = st.sampled_from(("one", "all", "any", "separate"))
 
 
 def several(indices):
-    return st.lists(indices, min_size=1, max_size=3).map(tuple).map(Members)
+    return st.lists(indices, min_size=1, max_size=3).map(tuple).map(MemberSet)
 
 
 def groups(indices):
-    return st.one_of(st.just(WHOLE), st.builds(Range, indices, indices), several(indices))
+    return st.one_of(st.just(WHOLE), st.builds(QueryRange, indices, indices), several(indices))
 
 
 def parameters(indices, of):
@@ -78,19 +79,19 @@ queries = st.builds(
     Query,
     some_topics,
     parameters(moments, groups(moments)),
-    st.one_of(parameters(spots, regions), st.builds(Pool, regions)),
+    st.one_of(parameters(spots, regions), st.builds(PooledDimension, regions)),
     st.one_of(
         parameters(statuses, st.just(WHOLE) | several(statuses)),
-        st.builds(Pool, st.just(WHOLE) | several(statuses)),
+        st.builds(PooledDimension, st.just(WHOLE) | several(statuses)),
     ),
     st.lists(st.sampled_from(("road", "source", "état", "lane")), max_size=2, unique=True).map(tuple),
 )
 
 terms = st.recursive(
     st.one_of(
-        st.builds(Member, own_names | st.just("last"), attribute_names),
+        st.builds(MemberAttribute, own_names | st.just("last"), attribute_names),
         st.builds(
-            lambda owner, name, otherwise: Member(owner, name, otherwise=otherwise),
+            lambda owner, name, otherwise: MemberAttribute(owner, name, otherwise=otherwise),
             own_names | st.just("last"),
             attribute_names,
             numbers | texts | truths | st.builds(Name, st.just("usual")),
@@ -107,7 +108,7 @@ durations = st.integers(1, 10**12) | st.sampled_from((1_000_000, 30_000_000, 3_6
 assignments = st.lists(st.tuples(attribute_names, terms), max_size=2, unique_by=lambda pair: pair[0]).map(
     tuple
 )
-turns = st.builds(Turn, terms, st.just(0) | durations, assignments)
+turns = st.builds(Trigger, terms, st.just(0) | durations, assignments)
 component_names = topic_names | st.sampled_from(("Temperature_0.5Hz", "Temperature_10%Change", 'a "b"'))
 traits = {
     "here": st.none() | topic_names | points,
@@ -117,8 +118,8 @@ traits = {
 named_inputs = st.lists(
     st.tuples(own_names, queries), min_size=1, max_size=3, unique_by=lambda pair: pair[0]
 ).map(tuple)
-detects = st.builds(Detect, component_names, named_inputs, turns, turns, **traits)
+detects = st.builds(DefineComponent, component_names, named_inputs, turns, turns, **traits)
 short_detects = st.builds(
-    Detect, component_names, queries.map(lambda query: (("", query),)), turns, turns, **traits
+    DefineComponent, component_names, queries.map(lambda query: (("", query),)), turns, turns, **traits
 )
 collisions = st.builds(Collide, st.sampled_from(FUNCTIONS))

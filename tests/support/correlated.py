@@ -6,9 +6,10 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.correlations.machine import operators
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.correlation.condition import CorrelationCondition
+from holdfast.kinds.correlation.plan import operators
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import show_instant
@@ -87,7 +88,7 @@ histories = st.lists(_events(), min_size=6, max_size=16, unique_by=lambda e: (e.
 @lru_cache(maxsize=16)
 def checked(text):
     """The correlations of a definition, by name."""
-    return {one.name: one for one in check(parse(text)).correlations}
+    return {one.name: one for one in check(parse(text)).of(CorrelationCondition)}
 
 
 @lru_cache(maxsize=16)

@@ -7,10 +7,11 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.keys import joined, shown
-from holdfast.lang.check import check
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.count.condition import CountCondition
 from holdfast.lang.condition import Checked
-from holdfast.lang.parse import parse
+from holdfast.lang.expressions.key_text import join_key, readable_key
 from holdfast.model.event import Event
 
 MEMBERS = ("a", "b", "c", "d")
@@ -31,7 +32,7 @@ def definitions(draw, per: str) -> Checked:
     made = _checked(per, care, count)
     if not draw(st.booleans()):
         return made
-    (count,) = made.tallied
+    (count,) = made.of(CountCondition)
     homes = draw(st.lists(st.sampled_from(("r", "s")), min_size=3, max_size=3))
     roster = tuple(
         (f"{home},{name}" if "," in per else name, (home,) if within else None)
@@ -39,7 +40,8 @@ def definitions(draw, per: str) -> Checked:
     )
     share = replace(count.quota.least, amount=count.quota.least.amount / 3, of_all=True)
     quota = replace(count.quota, least=draw(st.sampled_from((count.quota.least, share))), fewer=share)
-    return replace(made, tallied=(replace(count, roster=roster, quota=quota),))
+    states = (condition for condition in made.conditions if condition is not count)
+    return replace(made, conditions=(*states, replace(count, roster=roster, quota=quota)))
 
 
 @lru_cache(maxsize=64)
@@ -68,7 +70,7 @@ def histories(draw, per: str) -> list[Event]:
                 "@status": status,
                 "@key": "",
                 "@since": None,
-                "@scope": shown(joined(None, [room, name])) if "," in per else name,
+                "@scope": readable_key(join_key(None, [room, name])) if "," in per else name,
             },
             i,
         )
@@ -79,7 +81,7 @@ def histories(draw, per: str) -> list[Event]:
 
 def expected(checked: Checked, events: list[Event]) -> list[tuple]:
     """Who holds and who is unknown is found out anew after every event."""
-    (count,) = checked.tallied
+    (count,) = checked.of(CountCondition)
     rows, holding, known = [], {}, {}
     for i, event in enumerate(events):
         status, member = event.attributes["@status"], event.attributes["@scope"]

@@ -9,38 +9,36 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.lang.app import App
+from holdfast.definition.app import App
+from holdfast.kinds.fold.syntax import DefineFold
+from holdfast.kinds.levels.syntax import DefineLevels
+from holdfast.kinds.overlap.syntax import DefineOverlap
+from holdfast.kinds.relation.syntax import DeclareGroup, DeclareRoute, DefineRelation
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang.literal import RESERVED_WORDS, STARTING_WORDS, is_name
 from holdfast.lang.ops import (
     Absolute,
-    Align,
     And,
     Arithmetic,
     Between,
     Call,
     Case,
     Compare,
-    DeclareGroup,
     DeclareRegion,
-    DeclareRoute,
     DeclareTopic,
     Expect,
     Expression,
-    Fold,
     Given,
-    Ladder,
     Let,
     Name,
     Negative,
     Not,
     Number,
     Or,
-    Relate,
     Silent,
-    Subscribe,
     Text,
+    Trigger,
     Truth,
-    Turn,
     UseGazetteer,
 )
 from holdfast.model.allen import BETWEEN
@@ -145,8 +143,8 @@ marks = st.tuples(
 expects = st.builds(Expect, names, st.lists(marks, max_size=3).map(tuple), st.none() | st.text(max_size=5))
 _rungs = st.lists(st.tuples(names, expressions, expressions), min_size=1, max_size=3)
 ladders = st.builds(
-    lambda name, topic, rungs, *clauses: Ladder(
-        name, tuple(Subscribe(rung, topic, enter, exit, *clauses) for rung, enter, exit in rungs)
+    lambda name, topic, rungs, *clauses: DefineLevels(
+        name, tuple(DefineState(rung, topic, enter, exit, *clauses) for rung, enter, exit in rungs)
     ),
     names,
     names,
@@ -159,24 +157,31 @@ _bounds = (st.none() | durations.filter(bool), st.none() | st.sampled_from((0.5,
 _some = st.lists(names, max_size=2, unique=True).map(tuple)
 aligned = st.one_of(
     st.builds(
-        Align,
+        DefineOverlap,
         names,
         st.lists(names | st.text(min_size=1, max_size=5), min_size=2, max_size=3).map(tuple),
         st.just("overlapping"),
         *_bounds,
         _some,
     ),
-    st.builds(Align, names, st.tuples(names, names), st.sampled_from(BETWEEN), *_bounds, _some),
+    st.builds(DefineOverlap, names, st.tuples(names, names), st.sampled_from(BETWEEN), *_bounds, _some),
 )
 _few = st.builds(Number, st.integers(0, 9))
 folds = st.one_of(
-    st.builds(Fold, names, names, _few, levels.filter(bool), st.none(), st.none(), st.none() | _few),
+    st.builds(DefineFold, names, names, _few, levels.filter(bool), st.none(), st.none(), st.none() | _few),
     st.builds(
-        Fold, names, names, _few, st.just(()), st.sampled_from((0.5, 10.0)), st.just(80.0), st.none() | _few
+        DefineFold,
+        names,
+        names,
+        _few,
+        st.just(()),
+        st.sampled_from((0.5, 10.0)),
+        st.just(80.0),
+        st.none() | _few,
     ),
 )
 quoted = st.text(max_size=5)
-turns = st.builds(Turn, expressions, durations)
+turns = st.builds(Trigger, expressions, durations)
 amounts = st.floats(0, 1e6)
 settings = st.one_of(
     st.builds(Setting, names, amounts),
@@ -193,7 +198,7 @@ relates = st.one_of(
         st.lists(st.tuples(quoted, coordinates), min_size=1, max_size=3).map(tuple) | quoted,
     ),
     st.builds(
-        Relate,
+        DefineRelation,
         names | quoted,
         st.lists(st.tuples(names, names), max_size=2).map(tuple),
         st.none() | quoted | st.lists(st.tuples(quoted, quoted), min_size=1, max_size=3).map(tuple),
@@ -203,7 +208,7 @@ relates = st.one_of(
         delivery=deliveries,
     ),
     st.builds(
-        Relate,
+        DefineRelation,
         names,
         enter=turns,
         using=st.sampled_from(("range_ring", "hierarchy")),
@@ -211,7 +216,7 @@ relates = st.one_of(
         delivery=deliveries,
     ),
     st.builds(
-        Relate,
+        DefineRelation,
         names,
         best=st.lists(names, min_size=1, max_size=3).map(tuple),
         by=durations,
@@ -225,7 +230,7 @@ statements = st.one_of(
     st.builds(DeclareRegion, names | st.text(max_size=5), st.none() | shapes, st.none() | names),
     st.builds(UseGazetteer, st.text(max_size=8)),
     st.builds(
-        Subscribe,
+        DefineState,
         names,
         names,
         expressions,
@@ -239,7 +244,15 @@ statements = st.one_of(
     aligned,
     folds,
     st.builds(
-        Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries | _corrected, cares
+        DefineState,
+        labels,
+        st.none(),
+        expressions,
+        expressions,
+        levels,
+        levels,
+        deliveries | _corrected,
+        cares,
     ),
     st.builds(
         Case,

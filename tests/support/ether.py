@@ -12,8 +12,16 @@ from typing import Any
 
 from holdfast.model.instant import MILLISECOND, Instant
 from holdfast.model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
-from holdfast.sim.frame import ACKNOWLEDGED, BROADCAST, NO_ACK, NodeId
-from holdfast.sim.routing.datagram import Datagram, Discard, Heard, Relay, RoutingMachine, Settled, Transmit
+from holdfast.network.sim.frame import ACKNOWLEDGED, BROADCAST, NO_ACK, NodeId
+from holdfast.network.sim.routing.datagram import (
+    Datagram,
+    Discard,
+    FrameReceived,
+    Relay,
+    RoutingMachine,
+    TransmissionDone,
+    Transmit,
+)
 
 Graph = Mapping[NodeId, Iterable[NodeId]]
 
@@ -104,9 +112,9 @@ class Ether:
                 continue
             ours = effect.to in (other, BROADCAST)
             came |= effect.to == other
-            self._tell(other, Heard(self.now, node, effect.what, ours))
+            self._tell(other, FrameReceived(self.now, node, effect.what, ours))
         if effect.token:
-            self._tell(node, Settled(self.now, effect.token, ACKNOWLEDGED if came else NO_ACK))
+            self._tell(node, TransmissionDone(self.now, effect.token, ACKNOWLEDGED if came else NO_ACK))
 
 
 def grid_graph(rows: int, columns: int) -> dict[NodeId, set[NodeId]]:

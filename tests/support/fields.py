@@ -10,17 +10,17 @@ from itertools import pairwise
 
 from holdfast.errors import UsageError
 from holdfast.model.space import Polygon, Rectangle
-from holdfast.protocols.qps import area as areas
-from holdfast.protocols.qps import request
-from holdfast.protocols.qps.broker import Broker
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.mapping import Resources
-from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.request import FailedCoverage, Notify
-from holdfast.protocols.qps.tree import Tree
-from holdfast.runtimes.sensornet.field import FieldNetwork
-from holdfast.sim.field import Field
-from holdfast.sim.topology import uniform
+from holdfast.network.motes.field import FieldNetwork
+from holdfast.network.protocols.qps import area as areas
+from holdfast.network.protocols.qps import request
+from holdfast.network.protocols.qps.broker import QpsBroker
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.mapping import Resources
+from holdfast.network.protocols.qps.physical import PhysicalNode
+from holdfast.network.protocols.qps.request import FailedCoverage, QpsNotify
+from holdfast.network.protocols.qps.tree import ScopeTree
+from holdfast.network.sim.field import Field
+from holdfast.network.sim.topology import uniform
 
 SIDE = 64.0
 TOPICS = ("Heat", "Rain")
@@ -67,8 +67,8 @@ class World:
                 break
             except UsageError:
                 nodes += 20
-        self.deployment = Deployment(
-            tree=Tree((0.0, 0.0), SIDE, levels),
+        self.deployment = QpsDeployment(
+            tree=ScopeTree((0.0, 0.0), SIDE, levels),
             topics=TOPICS,
             compliance=self.compliance,
             wide_adverts=self.wide,
@@ -89,7 +89,7 @@ class World:
         """Node, client and topic -> number and place of the last event."""
 
     def machine(self, node):
-        kind = Broker if self.deployment.mapping is None else Physical
+        kind = QpsBroker if self.deployment.mapping is None else PhysicalNode
         return kind(self.deployment, self.field.places[node])
 
     # --- what happens ---
@@ -135,7 +135,7 @@ class World:
         node, topic, region = self.chance.choice(self.alive), self.chance.choice(TOPICS), self.region()
         client = self.chance.choice("pq")
         self.publishers.setdefault((node, client, topic), []).append(region)
-        self.network.ask(node, request.Advertise(client, topic, region))
+        self.network.ask(node, request.QpsAdvertiseRequest(client, topic, region))
         self._pause()
 
     def unadvertise(self):
@@ -144,7 +144,7 @@ class World:
             region = regions.pop()
             if not regions:
                 del self.publishers[node, client, topic]
-            self.network.ask(node, request.Unadvertise(client, topic, region))
+            self.network.ask(node, request.QpsUnadvertiseRequest(client, topic, region))
             self._pause()
 
     def subscribe(self):
@@ -156,7 +156,7 @@ class World:
             must = self.watched and self.chance.random() < 0.7
             if must:
                 self.must.append((node, client, topic, region))
-            self.network.ask(node, request.Subscribe(client, topic, region, epsilon, must))
+            self.network.ask(node, request.QpsSubscribeRequest(client, topic, region, epsilon, must))
             self._pause()
 
     def unsubscribe(self):
@@ -166,7 +166,7 @@ class World:
             if not regions:
                 del self.subscribers[node, client, topic]
             self.must = [each for each in self.must if each != (node, client, topic, region)]
-            self.network.ask(node, request.Unsubscribe(client, topic, region))
+            self.network.ask(node, request.QpsUnsubscribeRequest(client, topic, region))
             self._pause()
 
     def newcomer(self):
@@ -175,7 +175,7 @@ class World:
         topic, region = self.chance.choice(TOPICS), self.region()
         node, client = self.chance.choice(self.alive), f"after {self.count}"
         self.subscribers[node, client, topic] = [(region, 1.5)]
-        self.network.ask(node, request.Subscribe(client, topic, region, 1.5))
+        self.network.ask(node, request.QpsSubscribeRequest(client, topic, region, 1.5))
         due = Counter()
         for (home, name, of), (number, point) in self.latest.items():
             if of == topic and (home, name, of) in self.publishers and matches(region, point):
@@ -212,7 +212,7 @@ class World:
             ):
                 continue
             self.count += 1
-            self.network.ask(node, request.Publish(client, topic, point, {"n": self.count}))
+            self.network.ask(node, request.QpsPublishRequest(client, topic, point, {"n": self.count}))
             self.latest[node, client, topic] = (self.count, point)
             for (home, subscriber, wanted), some in self.subscribers.items():
                 if wanted == topic and any(matches(region, point) for region, _ in some):
@@ -246,7 +246,7 @@ class World:
 
     def roles(self):
         """Who acts for which logical broker."""
-        return {role: node for node, host in self.network.hosts.items() for role in host.state.held}
+        return {role: node for node, host in self.network.hosts.items() for role in host.state.own_roles}
 
     @property
     def states(self):
@@ -262,8 +262,8 @@ class World:
 
     def came(self):
         """What was delivered since the last look: how often each event to each subscriber."""
-        told, self.network.told[:] = self.network.told[:], []
-        self.deliveries = [(node, what) for _, node, what in told if isinstance(what, Notify)]
+        told, self.network.delivered[:] = self.network.delivered[:], []
+        self.deliveries = [(node, what) for _, node, what in told if isinstance(what, QpsNotify)]
         return Counter((node, what.client, what.values["n"]) for node, what in self.deliveries)
 
     def require_epsilon(self):
@@ -281,9 +281,11 @@ class World:
     def require_coverage(self):
         """Of what has to be covered nodes know at each point whether nobody publishes it, and who asked for
         it was told so."""
-        warned = [(node, what) for _, node, what in self.network.told if isinstance(what, FailedCoverage)]
+        warned = [
+            (node, what) for _, node, what in self.network.delivered if isinstance(what, FailedCoverage)
+        ]
         for node, client, topic, region in self.must:
-            missing = self.states[node].hosted[topic].missing
+            missing = self.states[node].topics[topic].missing_area
             said = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
             offered = [each for (_, _, of), some in self.publishers.items() if of == topic for each in some]
             for _ in range(20):
@@ -292,8 +294,11 @@ class World:
                     continue
                 inside = self.deployment.location(point)
                 uncovered = not any(matches(each, point) for each in offered)
-                assert areas.has(missing, inside) == uncovered, (node, topic, point)
-                assert not uncovered or any(areas.has(area, inside) for area in said), (client, point)
+                assert areas.contains_point(missing, inside) == uncovered, (node, topic, point)
+                assert not uncovered or any(areas.contains_point(area, inside) for area in said), (
+                    client,
+                    point,
+                )
 
     def require_partition(self):
         """At forwarding brokers the regions of a node share nothing, and are together what it wants."""
@@ -303,12 +308,14 @@ class World:
             for topic in TOPICS:
                 at = self.field.places[node]
                 parts = [
-                    role.links[at].registered() for role in roles if role.topic == topic and at in role.links
+                    role.links[at].registered_area()
+                    for role in roles
+                    if role.topic == topic and at in role.links
                 ]
-                hosted = states[node].hosted.get(topic)
-                wanted = hosted.subscribed if hosted else areas.NOTHING
+                hosted = states[node].topics.get(topic)
+                wanted = hosted.subscribed_area if hosted else areas.NOTHING
                 assert math.isclose(sum(map(areas.size, filter(None, parts))), _size(wanted), abs_tol=1e-6)
-                assert _size(areas.minus(wanted, areas.joined(parts))) < 1e-6
+                assert _size(areas.difference(wanted, areas.union_of(parts))) < 1e-6
 
 
 def _size(area):

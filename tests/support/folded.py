@@ -7,9 +7,10 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from holdfast.lang.check import check
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.fold.condition import FoldCondition
 from holdfast.lang.condition import Checked
-from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 
 REGIONS = """region hall = rectangle (0, 0) (8, 8)
@@ -71,7 +72,7 @@ def heard(checked, events, told):
 
 def expected(checked: Checked, events: list[Event]) -> list[tuple]:
     """After every event who is told is found out anew from who holds and where."""
-    (one,) = checked.folded
+    (one,) = checked.of(FoldCondition)
     rows, members, held, told = [], {}, set(), {}
     for event in events:
         status, name = event.attributes["@status"], event.source

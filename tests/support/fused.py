@@ -7,10 +7,11 @@ from collections import defaultdict
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.components.machine import detector
-from holdfast.compilers.components.stages import operators
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.component.compile import component_group
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.plan import operators
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
@@ -110,7 +111,7 @@ histories = st.lists(events, max_size=14) | st.lists(events, min_size=6, max_siz
 
 def machine(text):
     checked = check(parse(text))
-    return detector(checked.components, checked.topics)
+    return component_group(checked.of(ComponentCondition), checked.topics)
 
 
 def batches(machine, some):
@@ -182,12 +183,12 @@ def reading(seconds, topic, where=None, value=None, source="s", **attributes):
 def told(text, readings, until=NEVER):
     """What the components of a definition say of readings: (name, scope, status, seconds)."""
     checked = check(parse(text))
-    (it,) = operators(checked.components, checked.topics)
+    (it,) = operators(checked.of(ComponentCondition), checked.topics)
     state = it.machine.initial()
     for event in readings:
         state, _ = it.machine.react(state, event)
     _, out = it.machine.advance(state, until)
-    return [(n.subscription, n.scope, n.status, n.event.time / SECOND) for n in it.addressed(out)]
+    return [(n.subscription, n.scope, n.status, n.event.time / SECOND) for n in it.address(out)]
 
 
 def marks(text, readings, name=None, until=NEVER):

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import random
 
-from holdfast.compilers.families import operators
 from holdfast.lang.condition import Checked
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
-from holdfast.protocols.agents.following import Following
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import active
-from holdfast.protocols.agents.shipped import Work, Worked
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import (
-    Heard,
-    Interrupted,
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.shipped.worker import Program
+from holdfast.network.protocols.agents.follower import ReportFollower
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import active_bundle
+from holdfast.network.protocols.agents.shipped import WorkerCall, WorkerResult
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import (
+    AgentsInterrupted,
+    ConditionUnknown,
+    ReceivedNotification,
     Submit,
-    Unknown,
-    Withdraw,
+    WithdrawSubmission,
     advertise,
     publish,
 )
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
-from holdfast.runtimes.overlay.shipped.worker import Program
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
+from holdfast.plan.compile import operators
 from support.agents import related
 
 MEET = related("""topic User ()
@@ -65,21 +65,21 @@ class Machine:
     """The relation machine, which takes readings as they arrive."""
 
     def __init__(self, one) -> None:
-        (operator,) = operators(Checked(one.listens, (), relations=(one,)))
+        (operator,) = operators(Checked(one.listens, (one,)))
         self.machine = operator.machine
         self.state = self.machine.initial()
 
     def take(self, event):
         """What it tells of a reading: (time, scope, status, source, sequence)."""
         self.state, told = self.machine.react(self.state, event)
-        self.state, more = self.machine.advance(self.state, self.state.reached + 1)
+        self.state, more = self.machine.advance(self.state, self.state.latest + 1)
         return sorted(
             (t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in (*told, *more)
         )
 
     def active(self):
         """The scopes in which the relationship holds."""
-        return {scope for _, scope, _ in self.machine.holding(self.state)}
+        return {scope for _, scope, _ in self.machine.active(self.state)}
 
 
 class World:
@@ -88,7 +88,7 @@ class World:
     def __init__(self, one, using, *, seed=None, code="", allowed=frozenset()) -> None:
         self.one, self.using, self.code = one, using, code
         self.net, self.machine = Overlay(seed=seed), Machine(one)
-        self.following, self.programs = Following(one.name, one.relation), {}
+        self.following, self.programs = ReportFollower(one.name, one.relation), {}
         self.homes, self.allowed = {}, allowed
         for i in range(1, 10):
             self.begin(f"b{i}")
@@ -101,10 +101,12 @@ class World:
         """How often the subscriber received that the relationship is unknown."""
 
     def begin(self, broker):
-        self.net.broker(broker, machine=Hosting(Broker(condition, name=broker), allowed=self.allowed))
+        self.net.broker(
+            broker, machine=AgentHost(CbpsBroker(compile_condition, name=broker), allowed=self.allowed)
+        )
 
     def subscribe(self):
-        bundle = active(self.one.name, self.one.relation, self.using, code=self.code)
+        bundle = active_bundle(self.one.name, self.one.relation, self.using, code=self.code)
         self.net.ask("subscriber", Submit(bundle, "relation", self.code))
         self.settle()
 
@@ -115,11 +117,11 @@ class World:
             self.homes[name] = home
         for source in sources or ("",):
             pinned = {"source": source} if source else {}
-            self.net.ask(name, advertise(source or "all", advertised(self.topic, **pinned)))
+            self.net.ask(name, advertise(source or "all", advertisement_for(self.topic, **pinned)))
         self.settle()
 
     def withdraw(self, name, source="all"):
-        self.net.ask(name, Withdraw(source))
+        self.net.ask(name, WithdrawSubmission(source))
         self.settle()
 
     def reading(self, source, chance, time=None):
@@ -143,9 +145,9 @@ class World:
         """What is news to the subscriber."""
         rows = []
         for what in self.net.take("subscriber"):
-            assert isinstance(what, Heard | Interrupted), what
-            for news in self.following.hear(what, self.time):
-                if isinstance(news, Unknown):
+            assert isinstance(what, ReceivedNotification | AgentsInterrupted), what
+            for news in self.following.process(what, self.time):
+                if isinstance(news, ConditionUnknown):
                     self.unknown += 1
                 else:
                     e = news.event
@@ -160,10 +162,10 @@ class World:
             if not works:
                 return
             for home, work in works:
-                if isinstance(work, Work):
+                if isinstance(work, WorkerCall):
                     program = self.programs.setdefault((home, work.worker), Program(work.code))
                     wants = program.call(work.agent, work.call, _as_json(work.arguments))
-                    self.net.ask(home, Worked(work.agent, tuple(wants)))
+                    self.net.ask(home, WorkerResult(work.agent, tuple(wants)))
 
     def agents(self):
         """The instances of agents, by broker."""

@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.kinds.state.condition import DurationCondition
+from holdfast.kinds.state.duration.machine import LONGEST
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
-from holdfast.lang.app import App
-from holdfast.lang.check import check
-from holdfast.lang.condition import Guarded
 from holdfast.lang.rewrite import silences
-from holdfast.machines.guard.machine import LONGEST
 from holdfast.model.event import Event
 from holdfast.model.guard import Care, Hold
 from holdfast.model.table import Column
@@ -79,7 +80,7 @@ def definitions(draw, deliveries, rosters=True, plain=False):
         care = Care(care.enter, care.exit) if plain else care
         care = replace(care, enter=Hold(2)) if care == Care() else care
         some.append(
-            ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(predicates), exit, per, scope, delivery, care)
+            DefineState(f"c{i}", histories.TOPIC.name, draw(predicates), exit, per, scope, delivery, care)
         )
     seconds = pa.table({"source": list(WAITS), "wait": [f"{length} µs" for length in WAITS.values()]})
     whole = check(
@@ -88,9 +89,11 @@ def definitions(draw, deliveries, rosters=True, plain=False):
     expected = {(("source",),): (("s1",), ("z",))}  # of which every reading is in a scope
     return replace(
         whole,
-        guarded=tuple(
-            replace(one, roster=expected.get(one.keys, ())) if rosters and draw(st.booleans()) else one
-            for one in whole.guarded
+        conditions=tuple(
+            replace(one, roster=expected.get(one.keys, ()))
+            if isinstance(one, DurationCondition) and rosters and draw(st.booleans())
+            else one
+            for one in whole.conditions
         ),
     )
 
@@ -98,7 +101,7 @@ def definitions(draw, deliveries, rosters=True, plain=False):
 def plain(condition):
     """A plain state, as one that has nothing to guard."""
     shared = {name: getattr(condition, name) for name in ("name", "topic", "enter", "exit", "keys", "forest")}
-    return Guarded(**shared, delivery=condition.delivery, care=Care())
+    return DurationCondition(**shared, delivery=condition.delivery, care=Care())
 
 
 # --- the twin ------------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ class Twin:
 def expected(checked, events):
     """What is to be heard of a history."""
     rows = []
-    for one in checked.guarded:
+    for one in checked.of(DurationCondition):
         timely = one.delivery.wait is None
         taken = sorted(events, key=lambda e: e.time) if timely else naive.in_order(events)
         rows += Twin(one).run(taken)

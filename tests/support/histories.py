@@ -6,9 +6,10 @@ import math
 
 from hypothesis import strategies as st
 
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
-from holdfast.lang.app import App
-from holdfast.lang.check import check
 from holdfast.model.event import Event
 from holdfast.model.qos import TIMELY, Delivery
 from holdfast.model.space import Rectangle
@@ -173,7 +174,7 @@ def subscriptions(draw, delivery=TIMELY, most=3):
     per, scope = draw(pers), draw(scopes)
     count = draw(st.integers(1, most))
     return [
-        ops.Subscribe(f"c{i}", TOPIC.name, draw(predicates), draw(exits), per, scope, delivery)
+        DefineState(f"c{i}", TOPIC.name, draw(predicates), draw(exits), per, scope, delivery)
         for i in range(count)
     ]
 

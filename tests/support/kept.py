@@ -6,8 +6,9 @@ import asyncio
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND, instant
-from holdfast.service.feeds.submission import Given
-from holdfast.service.service import Service, Settings, Submission
+from holdfast.service.feeds.submission import IncomingEvent
+from holdfast.service.intake import Submission
+from holdfast.service.service import Service, Settings
 
 APP = """\
 topic Climate (temperature float)
@@ -34,8 +35,8 @@ def kept(folder, first, number):
                     f"{folder.name}-{i % 3}",
                     {"temperature": 20.0 + (i * 7) % 11},
                 )
-                await service.submit(Submission([Given(door), Given(room)]))
-            await service.settled()
+                await service.submit(Submission([IncomingEvent(door), IncomingEvent(room)]))
+            await service.wait_until_evaluated()
             return [one.id for one in service.store.notifications(0, 1 << 30)]
 
     return asyncio.run(story())

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.kinds.levels.condition import LevelsCondition
+from holdfast.kinds.levels.syntax import DefineLevels
+from holdfast.kinds.state.condition import DurationCondition
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
-from holdfast.lang.app import App
-from holdfast.lang.check import check
 from holdfast.model.guard import Care, Hold
 from support import guarded, histories
 
@@ -28,7 +33,7 @@ def definitions(draw):
     scope = () if per else draw(st.sampled_from(guarded.SCOPES))
     unknown, forget = draw(_ends)
     rungs = [
-        ops.Subscribe(
+        DefineState(
             f"r{i}",
             histories.TOPIC.name,
             draw(guarded.predicates),
@@ -39,18 +44,19 @@ def definitions(draw):
         )
         for i in range(draw(st.integers(1, 3)))
     ]
-    app = App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, ops.Ladder("L", tuple(rungs))))
+    app = App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, DefineLevels("L", tuple(rungs))))
     whole = check(app)
-    (one,) = whole.leveled
+    (one,) = whole.of(LevelsCondition)
+    assume(any(isinstance(rung, DurationCondition) for rung in one.rungs))  # else events count as they come
     if per == (("source",),) and unknown is not None and draw(st.booleans()):
         one = replace(one, rungs=tuple(replace(rung, roster=(("s1",), ("z",))) for rung in one.rungs))
-    return replace(whole, leveled=(one,))
+    return replace(whole, conditions=(one,))
 
 
 def expected(checked, events):
     """What is to be heard of a history: the highest level of each scope that is on for sure, unless one above
     it may be."""
-    (one,) = checked.leveled
+    (one,) = checked.of(LevelsCondition)
     taken = sorted(events, key=lambda e: e.time)
     said = [
         (cause, order, scope or "", i, scope, status)

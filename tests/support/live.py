@@ -27,15 +27,15 @@ from holdfast import App, Event, Notification, check
 from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
-from holdfast.runtimes.spark.live.checkpoint import Checkpoint
-from holdfast.runtimes.spark.live.damage import Done
-from holdfast.runtimes.spark.live.feed import FeedReader
-from holdfast.runtimes.spark.live.ledger import Record
-from holdfast.runtimes.spark.live.log import Folder
-from holdfast.runtimes.spark.live.query import _LAST, Live, feed_of, prepared
-from holdfast.runtimes.spark.live.state import ShardProcessor
-from holdfast.runtimes.spark.live.store import Kept
 from holdfast.runtimes.spark.pack import SCHEMA
+from holdfast.runtimes.spark.streaming.checkpoint import Checkpoint
+from holdfast.runtimes.spark.streaming.damage import Commit
+from holdfast.runtimes.spark.streaming.feed import FeedReader
+from holdfast.runtimes.spark.streaming.ledger import Record
+from holdfast.runtimes.spark.streaming.log import Folder
+from holdfast.runtimes.spark.streaming.processor import ShardProcessor
+from holdfast.runtimes.spark.streaming.query import _LAST, Live, feed_of, prepare
+from holdfast.runtimes.spark.streaming.store import StoredShard
 from support.runtimes import in_order, output
 
 CRASHES = ("planned", "read", "sunk", "recorded")
@@ -73,11 +73,11 @@ class Stream:
     def __post_init__(self) -> None:
         live, self.checkpoint = self.live, Checkpoint(self.live.checkpoint)
         self.checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        plan, self._batches = prepared(live, self.checkpoint, lambda *_: None, handed_over, done)
+        plan, self._batches = prepare(live, self.checkpoint, lambda *_: None, handed_over, done)
         self.checkpoint = replace(self.checkpoint, generation=plan.generation.number)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
-        self._plan, self._work = plan, plan.work(live.checked)
+        self._plan, self._job = plan, plan.job(live.checked)
         feed = feed_of(live, self.checkpoint, plan, self.readers)
         self._source = FeedReader(feed.to_text())
         self.read: list[list[str]] = []
@@ -127,8 +127,8 @@ class Stream:
         after = dict(states)
         stages, shards = self._plan.stages, self._plan.shards
         for stage in range(stages):
-            work = pickle.loads(pickle.dumps(self._work))
-            processor = ShardProcessor(work, stage, shards)
+            job = pickle.loads(pickle.dumps(self._job))
+            processor = ShardProcessor(job, stage, shards)
             rows = self._stage(processor, stage, rows, after)
         columns = {field.name: [row[field.name] for row in rows] for field in SCHEMA}
         return pa.table(columns, SCHEMA), after
@@ -171,26 +171,24 @@ def handed_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> 
     """What the shards keep, as Spark's are asked for it."""
     sums = {}
     for place, (whole, head, *changes) in kept(checkpoint.spark, "committed", Committed).states.items():
-        raw = msgspec.msgpack.encode(Kept(whole, head, dict(enumerate(changes))))
+        raw = msgspec.msgpack.encode(StoredShard(whole, head, dict(enumerate(changes))))
         name = place.replace(" ", "-")
         (to / name).write_bytes(raw)
         sums[name] = zlib.crc32(raw)
     return sums
 
 
-def done(spark: Path) -> Done | None:
+def done(spark: Path) -> Commit | None:
     """What has been done, as Spark says it."""
     found = kept(spark, "committed", Committed)
-    return None if found is None else Done(found.batch, found.end)
+    return None if found is None else Commit(found.batch, found.end)
 
 
 class KeptState:
-    """What Spark keeps of a shard, two values and changes by number, as it gives them to a processor; and the
-    list that earlier versions had."""
+    """What Spark keeps of a shard, two values and changes by number, as it gives them to a processor."""
 
-    def __init__(self, kept: Sequence[bytes] = (b"", b""), earlier: Sequence[bytes] = ()) -> None:
+    def __init__(self, kept: Sequence[bytes] = (b"", b"")) -> None:
         self.value, self.head, *self.list = kept
-        self.earlier = list(earlier)
         self.read: list[str] = []
         """What has been asked for, by name."""
 
@@ -221,13 +219,6 @@ class KeptState:
             self.list.extend(value)
 
         return SimpleNamespace(getValue=value, iterator=pairs, updateValue=update, clear=self.list.clear)
-
-    def getListState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(
-            get=lambda: ((raw,) for raw in self.earlier),
-            clear=self.earlier.clear,
-            appendValue=self.earlier.extend,
-        )
 
 
 # --- the place and the files -------------------------------------------------------------------------

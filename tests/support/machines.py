@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -16,12 +16,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.components.machine import detector
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.component.compile import component_group
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.levels.syntax import DefineLevels
+from holdfast.kinds.state.syntax import DefineState
 from holdfast.lang import ops
-from holdfast.lang.app import App
-from holdfast.lang.check import check
 from holdfast.lang.condition import Checked
-from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
@@ -135,7 +138,7 @@ def _filters(draw, deliveries):
     per, scope, delivery = draw(histories.pers), draw(histories.scopes), draw(deliveries)
     count = draw(st.sampled_from((1, 2, 3, 3, 9)))
     some = [
-        ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_tests), draw(_exits), per, scope, delivery)
+        DefineState(f"c{i}", histories.TOPIC.name, draw(_tests), draw(_exits), per, scope, delivery)
         for i in range(count)
     ]
     return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some))
@@ -173,7 +176,7 @@ def _bit_by_bit(app, events):
     """What the papers say; ordered filters take events in order of time."""
     rows = []
     for one in app.statements:
-        if isinstance(one, ops.Subscribe):
+        if isinstance(one, DefineState):
             taken = events if one.delivery.wait is None else naive.in_order(events)
             for status, at, since, event in naive.run(one, histories.chain(one.per, one.scope), taken):
                 scope = histories.label(one.per, one.scope, at)
@@ -199,17 +202,17 @@ def _levels(draw):
         delivery = draw(st.just(TIMELY) | histories.ordered)
         leave = _exits.filter(lambda op: op != ops.Truth(True))
         rungs = [
-            ops.Subscribe(f"r{i}", histories.TOPIC.name, draw(_tests), draw(leave), per, scope, delivery)
+            DefineState(f"r{i}", histories.TOPIC.name, draw(_tests), draw(leave), per, scope, delivery)
             for i in range(draw(st.integers(1, 4)))
         ]
-        some.append(ops.Ladder(name, tuple(rungs)))
+        some.append(DefineLevels(name, tuple(rungs)))
     return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some))
 
 
 def _rung_by_rung(app, events):
     """After every event the highest level whose bit is set, of each scope."""
     rows = []
-    for ladder in (one for one in app.statements if isinstance(one, ops.Ladder)):
+    for ladder in (one for one in app.statements if isinstance(one, DefineLevels)):
         first = ladder.rungs[0]
         taken = events if first.delivery.wait is None else naive.in_order(events)
         turned = {}
@@ -254,17 +257,18 @@ def _components(draw):
 def _instant_after_instant(text, events):
     """What the machine says that evaluates one instant after another."""
     made = checked(text)
-    it = replace(detector(made.components, made.topics), plans=())
+    components = made.of(ComponentCondition)
+    it = component_group(components, made.topics).without_plans()
     state = it.initial()
     for event in (event for event in events if event.topic in it.topics):
         state, _ = it.react(state, event)
     _, said = it.advance(state, NEVER)
-    names = [one.name for one in made.components]
+    names = [one.name for one in components]
     told = [(names[t.condition], t.scope, t.status, t.since, t.event.order) for t in said]
     return sorted(told, key=lambda row: row[0])
 
 
-_COLUMNS = {"holdfast.machines.detector.detector.FEW": (0, 64)}
+_COLUMNS = {"holdfast.kinds.component.machine.FEW": (0, 64)}
 _WINDOW = """state {name}
   A = {function} T over {width} s each location
   enter A.value {enter}
@@ -358,17 +362,17 @@ _agreeing = st.lists(
         for i, (time, source, topic, value, gusts, at) in enumerate(sorted(rows, key=lambda row: row[:2]))
     ]
 )
-_PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
+_PAIRS = {"holdfast.kinds.correlation.machine.FEW": (0, 2, 16)}
 
 
 # --- guarded states ------------------------------------------------------------------------------------
 
-_SINGLY = {"holdfast.machines.guard.machine.FEW": (0, 2048)}
+_SINGLY = {"holdfast.kinds.state.duration.machine.FEW": (0, 2048)}
 
 
 # --- corrections ---------------------------------------------------------------------------------------
 
-_SOON = {"holdfast.machines.corrected._FEW": (0, 1024)}
+_SOON = {"holdfast.engine.corrected._FEW": (0, 1024)}
 
 
 # --- the table -----------------------------------------------------------------------------------------
@@ -392,10 +396,10 @@ def in_any_order(told: Transition) -> Any:
 
 
 MACHINES = (
-    Listed("filters", "filters", _filters(st.just(TIMELY)), _arrivals, condition_by_condition, _bit_by_bit),
+    Listed("filters", "state", _filters(st.just(TIMELY)), _arrivals, condition_by_condition, _bit_by_bit),
     Listed(
         "ordered filters",
-        "filters",
+        "state",
         _filters(histories.ordered),
         _arrivals,
         condition_by_condition,
@@ -403,7 +407,7 @@ MACHINES = (
     ),
     Listed(
         "corrected filters",
-        "filters",
+        "state",
         _filters(corrected.deliveries),
         _arrivals,
         condition_by_condition,
@@ -427,7 +431,7 @@ MACHINES = (
     *(
         Listed(
             name,
-            "counts",
+            "count",
             counted.definitions(per),
             counted.histories(per),
             condition_by_condition,
@@ -439,7 +443,7 @@ MACHINES = (
     *(
         Listed(
             name,
-            "intervals",
+            "overlap",
             aligned.definitions(per),
             aligned.histories(per),
             moment_by_moment,
@@ -452,7 +456,7 @@ MACHINES = (
     ),
     Listed(
         "folds",
-        "folds",
+        "fold",
         folded.definitions(),
         folded.histories(),
         condition_by_condition,
@@ -462,7 +466,7 @@ MACHINES = (
     ),
     Listed(
         "mutes",
-        "mutes",
+        "mute",
         muted.definitions(),
         muted.histories(),
         moment_by_moment,
@@ -472,7 +476,7 @@ MACHINES = (
     ),
     Listed(
         "guarded states",
-        "guarded",
+        "state",
         guarded.definitions(st.just(TIMELY)),
         _arrivals,
         moment_by_moment,
@@ -483,7 +487,7 @@ MACHINES = (
     ),
     Listed(
         "ordered guarded states",
-        "guarded",
+        "state",
         guarded.definitions(histories.ordered, rosters=False),
         _arrivals,
         moment_by_moment,
@@ -493,7 +497,7 @@ MACHINES = (
     ),
     Listed(
         "corrected guarded states",
-        "guarded",
+        "state",
         guarded.definitions(corrected.deliveries, rosters=False, plain=True),
         _arrivals,
         moment_by_moment,
@@ -502,40 +506,40 @@ MACHINES = (
         corrects=True,
         tuned=_SINGLY | _SOON,
     ),
-    Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
+    Listed("components", "component", _components(), _many(fused.events), moment_by_moment),
     Listed(
-        "windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, tuned=_COLUMNS
+        "windows", "component", _windows, _in_places, moment_by_moment, _rolling, _moments, tuned=_COLUMNS
     ),
     Listed(
         "components in columns",
-        "components",
+        "component",
         columnar.definitions().filter(columnar.is_planned),
         _many(columnar.events.map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
-        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+        tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
     Listed(
         "components on components in columns",
-        "components",
+        "component",
         columnar.levels().filter(columnar.is_planned),
         _many(columnar.events.map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
-        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+        tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
     Listed(
         "components that hosts carry in columns",
-        "components",
+        "component",
         columnar.carried().filter(columnar.is_planned),
         _many((columnar.events | columnar.moves).map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
-        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+        tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
     Listed(
         "correlations",
-        "correlations",
+        "correlation",
         _correlations(("",)),
         _agreeing,
         in_any_order,
@@ -545,7 +549,7 @@ MACHINES = (
     ),
     Listed(
         "ordered correlations",
-        "correlations",
+        "correlation",
         _correlations(_WAITING),
         _agreeing,
         in_any_order,
@@ -555,7 +559,7 @@ MACHINES = (
     ),
     Listed(
         "relations",
-        "relations",
+        "relation",
         related.definitions(deliveries=("",)),
         related.histories,
         moment_by_moment,
@@ -564,7 +568,7 @@ MACHINES = (
     ),
     Listed(
         "ordered relations",
-        "relations",
+        "relation",
         related.definitions(deliveries=("ordered 2 s", "ordered 2 s late apply")),
         related.histories,
         moment_by_moment,

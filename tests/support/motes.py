@@ -26,12 +26,12 @@ from holdfast.model.protocol import (
     SetTimer,
     Started,
 )
-from holdfast.protocols.dds import request
-from holdfast.protocols.dds.deployment import Deployment
-from holdfast.protocols.dds.interest import Interest
-from holdfast.protocols.dds.level import BEST_EFFORT, Level
-from holdfast.protocols.dds.participant import Participant
-from holdfast.protocols.dds.topic import Topic, Topics
+from holdfast.network.protocols.dds import request
+from holdfast.network.protocols.dds.deployment import DdsDeployment
+from holdfast.network.protocols.dds.interest import Interest
+from holdfast.network.protocols.dds.level import BEST_EFFORT, Level
+from holdfast.network.protocols.dds.participant import DdsParticipant
+from holdfast.network.protocols.dds.topic import DdsTopic, TopicSet
 
 HEAT = "heat"
 
@@ -41,12 +41,12 @@ def deployment(
     *,
     publishers: Iterable[Peer] = ("p",),
     table: tuple[Peer, ...] = ("r",),
-    topics: Iterable[Topic] | None = None,
+    topics: Iterable[DdsTopic] | None = None,
     **more: Any,
-) -> Deployment:
+) -> DdsDeployment:
     """One topic named ``heat``, written by ``p``, with its rendezvous at ``r``."""
-    found = Topics(tuple(topics) if topics is not None else (Topic(0, HEAT, level=level),))
-    return Deployment(
+    found = TopicSet(tuple(topics) if topics is not None else (DdsTopic(0, HEAT, level=level),))
+    return DdsDeployment(
         topics=found, table=table, publishers={topic.id: tuple(publishers) for topic in found}, **more
     )
 
@@ -66,7 +66,7 @@ class Air:
 class Motes:
     """Nodes, and everything that came of them."""
 
-    deployment: Deployment
+    deployment: DdsDeployment
     nodes: tuple[Peer, ...]
     air: Air = field(default_factory=Air)
     loses: Callable[[Peer, Peer, Any], bool] = lambda sender, to, message: False
@@ -74,7 +74,7 @@ class Motes:
     def __post_init__(self) -> None:
         self.now: Instant = 0
         self.random = Random(self.air.seed)
-        self.machines = {node: Participant(self.deployment, node) for node in self.nodes}
+        self.machines = {node: DdsParticipant(self.deployment, node) for node in self.nodes}
         self.states: dict[Peer, Any] = {}
         self.said: list[tuple[Instant, Peer, Peer, Any]] = []
         self.told: list[tuple[Instant, Peer, Any]] = []
@@ -112,12 +112,14 @@ class Motes:
 
     # What is read.
 
-    def notified(self, node: Peer, subscription: str | None = None) -> list[request.Notify]:
+    def notified(self, node: Peer, subscription: str | None = None) -> list[request.DdsNotify]:
         """What the application of a node was told, in order."""
         return [
             what
             for _, who, what in self.told
-            if who == node and isinstance(what, request.Notify) and subscription in (None, what.subscription)
+            if who == node
+            and isinstance(what, request.DdsNotify)
+            and subscription in (None, what.subscription)
         ]
 
     def readings(self, node: Peer, subscription: str | None = None) -> list[Any]:
@@ -176,13 +178,13 @@ def publishing(
     motes: Motes, values: Iterable[Any], every: Instant = SECOND, start: Instant = 20 * SECOND
 ) -> int:
     """Node ``p`` publishes readings of heat, one each period; when the last is said."""
-    motes.ask("p", request.Advertise(HEAT))
+    motes.ask("p", request.DdsAdvertiseRequest(HEAT))
     at = start
     for i, value in enumerate(values):
         at = start + i * every
-        motes.at(at, lambda value=value: motes.ask("p", request.Publish(HEAT, {"value": value})))
+        motes.at(at, lambda value=value: motes.ask("p", request.DdsPublishRequest(HEAT, {"value": value})))
     return at
 
 
 def subscribe(motes: Motes, node: Peer, name: str = "all", topic: str = HEAT, **interest: Any) -> None:
-    motes.ask(node, request.Subscribe(name, Interest(topic=topic, **interest)))
+    motes.ask(node, request.DdsSubscribeRequest(name, Interest(topic=topic, **interest)))

@@ -17,13 +17,13 @@ from random import Random
 from lark.lexer import PatternStr
 
 from holdfast import Engine, Event
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.definition.show import show
 from holdfast.errors import DefinitionError, HoldfastError
-from holdfast.lang.app import App
-from holdfast.lang.check import check
-from holdfast.lang.ops import Detect
-from holdfast.lang.parse import _parser as parser
-from holdfast.lang.parse import parse
-from holdfast.lang.show import show
+from holdfast.kinds.component.syntax import DefineComponent
+from holdfast.lang.grammar import parser as parser
 from holdfast.model.batch import from_events
 from holdfast.model.event import Value
 from holdfast.model.topic import Topic
@@ -417,7 +417,7 @@ def at_once(seconds: int) -> Iterator[None]:
 def _reads_back(app: App) -> None:
     shown = show(app)
     assert parse(shown) == app, f"shown as {shown}"
-    if all(name for one in app.statements if isinstance(one, Detect) for name, _ in one.inputs):
+    if all(name for one in app.statements if isinstance(one, DefineComponent) for name, _ in one.inputs):
         table = show(app, "thesis")
         assert parse(table) == app, f"shown as {table}"
 

@@ -6,9 +6,10 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from holdfast.lang.check import check
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.mute.condition import MuteCondition
 from holdfast.lang.condition import Checked
-from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import MINUTE
 
@@ -66,17 +67,17 @@ def _order(n):
 
 def expected(checked: Checked, events: list[Event]) -> list[tuple]:
     """Minute after minute: who is muted is found out anew each time."""
-    text = {type(cause).__name__ for cause in checked.muted[0].causes}
+    text = {type(cause).__name__ for cause in checked.of(MuteCondition)[0].causes}
     rows, on, believed, missed, gone, rooms, parents = [], {}, {}, {}, {}, {}, set()
-    events = [event for event in events if event.topic == "@S" or "Parent" in text]
+    events = [event for event in events if event.topic == "@S" or "ParentCause" in text]
     last = max((event.time for event in events), default=0) // MINUTE
 
     def storm(room):
-        return "Storm" in text and sum(rooms[name] == room for name in on) > 1
+        return "StormCause" in text and sum(rooms[name] == room for name in on) > 1
 
     def muted(name, minute):
-        clock = "Clock" in text and (4 <= minute < 8 or 11 <= minute < 12)
-        return clock or ("Parent" in text and rooms[name] in parents) or storm(rooms[name])
+        clock = "ClockCause" in text and (4 <= minute < 8 or 11 <= minute < 12)
+        return clock or ("ParentCause" in text and rooms[name] in parents) or storm(rooms[name])
 
     def release(names, minute):
         came = 0
@@ -93,14 +94,14 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             rows.append(("S", None, "summary", None, minute * MINUTE))
 
     for minute in range(last + 1):
-        if "Clock" in text and minute in (8, 12):
+        if "ClockCause" in text and minute in (8, 12):
             release(list(missed), minute)
         now = [event for event in events if event.time == minute * MINUTE]
         for event in sorted(now, key=lambda e: (e.topic == "@S", e.source, e.sequence)):
             name, starts = event.attributes["@scope"], event.attributes["@status"] == "ingress"
             if event.topic == "@P":
                 parents ^= {name}
-                if not starts and "Parent" in text:
+                if not starts and "ParentCause" in text:
                     release([n for n in rooms if rooms[n] == name], minute)
                 continue
             room = rooms[name] = event.attributes["room"] if starts else rooms[name]

@@ -14,7 +14,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from holdfast.model.correlation import Correlation, Filter, Simple
+from holdfast.model.correlation import Correlation, RangeFilter, Simple
 from holdfast.model.space import Circle, Rectangle, Region, contains
 
 # --- meaning -------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def world(seed, nodes, sensors, subscriptions, events, *, identified=None, withi
 
 
 def _range(chance, attribute, sensor=None):
-    return Filter(attribute, chance.choice([0, 0, 0, 1, 2]), chance.choice([2, 3, 4, 4, 4]), sensor)
+    return RangeFilter(attribute, chance.choice([0, 0, 0, 1, 2]), chance.choice([2, 3, 4, 4, 4]), sensor)
 
 
 def _identified(chance, known, some, within):

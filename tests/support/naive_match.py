@@ -6,7 +6,7 @@ import operator
 
 from hypothesis import strategies as st
 
-from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.content import Constraint, Filter
 
 COMPARE = {
     "<": operator.lt,

@@ -14,31 +14,37 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.lang.parse import parse
+from holdfast.definition.parse import parse
 from holdfast.model.event import Event
-from holdfast.protocols.cbps.bundle import is_losable
-from holdfast.protocols.cbps.client import (
-    Client,
-    Heard,
-    Told,
-    Unknown,
-    Unsent,
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.connection.address import Address
+from holdfast.network.overlay.connection.backoff import Backoff
+from holdfast.network.overlay.connection.identity import Identity
+from holdfast.network.overlay.tcp import TcpHost
+from holdfast.network.overlay.wire.codec import codec
+from holdfast.network.overlay.wire.control import Bye, HelloControl
+from holdfast.network.overlay.wire.frame import PREAMBLE
+from holdfast.network.protocols.cbps.bundle import is_droppable
+from holdfast.network.protocols.cbps.client import (
+    BundleUnsent,
+    CbpsClient,
+    ConditionChange,
+    ConditionUnknown,
+    ReceivedNotification,
     advertise,
     publish,
     subscribe,
     watch,
 )
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.connection.address import Address
-from holdfast.runtimes.overlay.connection.backoff import Backoff
-from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.tcp import TcpHost
-from holdfast.runtimes.overlay.wire.codec import codec
-from holdfast.runtimes.overlay.wire.control import Bye, Hello
-from holdfast.runtimes.overlay.wire.frame import PREAMBLE
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
+from holdfast.network.protocols.cbps.message import (
+    KINDS,
+    Bundle,
+    BundleKey,
+    PublishedNotification,
+    Registration,
+)
 from support.patience import PATIENCE
 
 QUICK = Backoff(first=10_000, most=200_000)
@@ -170,8 +176,11 @@ async def flood(address: Address, number: int) -> None:
     """Say so many tiny things as fast as they are taken, listen to nothing, and leave in order."""
     speaker = codec("msgpack", 1 << 20)
     reader, writer = await asyncio.open_connection(*address)
-    writer.write(PREAMBLE + speaker.encode(Hello("flood")) + speaker.encode(Registration(KINDS)))
-    tiny = [speaker.encode(Bundle(Key("flood", n), notifications=(Notification({}),))) for n in range(100)]
+    writer.write(PREAMBLE + speaker.encode(HelloControl("flood")) + speaker.encode(Registration(KINDS)))
+    tiny = [
+        speaker.encode(Bundle(BundleKey("flood", n), notifications=(PublishedNotification({}),)))
+        for n in range(100)
+    ]
     for _ in range(number // 100):
         writer.writelines(tiny)
         await writer.drain()
@@ -186,7 +195,9 @@ async def nonsense(address: Address, seed: int) -> None:
     """Say something that means nothing, and leave."""
     rng = random.Random(seed)
     reader, writer = await asyncio.open_connection(*address)
-    start = rng.choice([b"", PREAMBLE, PREAMBLE + codec("msgpack", 1 << 20).encode(Hello("nonsense")), b"<a"])
+    start = rng.choice(
+        [b"", PREAMBLE, PREAMBLE + codec("msgpack", 1 << 20).encode(HelloControl("nonsense")), b"<a"]
+    )
     writer.write(start + rng.randbytes(rng.randrange(1, 3_000)))
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(1):
@@ -309,7 +320,11 @@ class Party:
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         self.name, self.at = name, broker.name
         self.node = TcpHost(
-            Identity(name), Client(name, condition), losable=is_losable, deliver=self.hear, backoff=QUICK
+            Identity(name),
+            CbpsClient(name, compile_condition),
+            losable=is_droppable,
+            deliver=self.hear,
+            backoff=QUICK,
         )
         self.node.start()
         self.node.call(broker.address)
@@ -326,7 +341,7 @@ class Publisher(Party):
         self.said = 0
         self.unsent = 0
         (topic,) = parse(TOPIC).check().topics
-        self.node.ask(advertise("readings", advertised(topic, source=name)))
+        self.node.ask(advertise("readings", advertisement_for(topic, source=name)))
 
     def say(self, value: float) -> int:
         self.said += 1
@@ -335,7 +350,7 @@ class Publisher(Party):
         return self.said
 
     def hear(self, what: object) -> None:
-        assert isinstance(what, Unsent), what
+        assert isinstance(what, BundleUnsent), what
         self.unsent += 1
 
 
@@ -348,7 +363,7 @@ class Listener(Party):
         self.node.ask(subscribe("all", Filter((Constraint("topic", "text", "=", "Reading"),))))
 
     def hear(self, what: object) -> None:
-        assert isinstance(what, Heard), what
+        assert isinstance(what, ReceivedNotification), what
         self.heard[str(what.content["source"]), int(what.content["n"])] += 1
 
 
@@ -362,9 +377,9 @@ class Watcher(Party):
 
     def hear(self, what: object) -> None:
         match what:
-            case Told(_, notification):
+            case ConditionChange(_, notification):
                 self.told[str(notification.scope)].append(notification.status)
-            case Unknown():
+            case ConditionUnknown():
                 self.told[str(what.scope)].append("unknown")
             case _:
                 raise AssertionError(what)

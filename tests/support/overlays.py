@@ -15,14 +15,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from holdfast import App, Engine, Event, Notification, check
-from holdfast.lang.show import show
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Submit, Told, Withdraw, advertise, publish, subscribe, watch
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.context import within
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import apart, condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.definition.show import show
+from holdfast.network.overlay.conditions import compile_condition, split_app
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import (
+    ConditionChange,
+    ReceivedNotification,
+    Submit,
+    WithdrawSubmission,
+    advertise,
+    publish,
+    subscribe,
+    watch,
+)
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.context import within_hops
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support import naive_match
 from support.runtimes import in_order, output
 
@@ -125,7 +134,7 @@ class World:
         self.clients = [f"c{i}" for i in range(len(self.homes))]
         self.serial = 0
         for broker in self.brokers:
-            self.overlay.broker(broker, machine=Broker(condition, memoize=self.memoize))
+            self.overlay.broker(broker, machine=CbpsBroker(compile_condition, memoize=self.memoize))
         for child, parent in enumerate(self.parents, 1):
             self.overlay.connect(self.brokers[child], self.brokers[parent])
         for client, home in zip(self.clients, self.homes, strict=True):
@@ -170,7 +179,7 @@ class World:
     def subscribe(self, who, filter_, hops=None, aggregation=True, flood=False):
         client, name = self.clients[who % len(self.clients)], self.number()
         self.subscribed[client, name] = Subscribed(filter_, hops)
-        incoming = () if hops is None else (within(hops),)
+        incoming = () if hops is None else (within_hops(hops),)
         request = subscribe(name, filter_, incoming=incoming, aggregation=aggregation, flood_forward=flood)
         self.overlay.ask(client, request)
 
@@ -180,7 +189,7 @@ class World:
             client, name = everything[which % len(everything)]
             self.advertised.pop((client, name), None)
             self.subscribed.pop((client, name), None)
-            self.overlay.ask(client, Withdraw(name))
+            self.overlay.ask(client, WithdrawSubmission(name))
 
     def cut(self, which):
         links = sorted((a, b) for a in self.brokers for b in self.overlay.neighbours(a) if a < b)
@@ -209,7 +218,9 @@ class World:
                 expected.update((key, *hearer) for hearer in self.audience(client, content))
         self.overlay.settle()
         heard = [(client, what) for client in self.clients for what in self.overlay.take(client)]
-        told = Counter((_said(what), c, what.subscription) for c, what in heard if isinstance(what, Heard))
+        told = Counter(
+            (_said(what), c, what.subscription) for c, what in heard if isinstance(what, ReceivedNotification)
+        )
         return told, expected
 
     def withdraw_everything(self):
@@ -317,12 +328,12 @@ def told(app: App, events: Sequence[Event]) -> list[Notification]:
         if publisher not in overlay.nodes:
             overlay.client(publisher, f"b{len(overlay.nodes) % 3}")
             for topic in topics:
-                overlay.ask(publisher, advertise(topic.name, advertised(topic, source=event.source)))
+                overlay.ask(publisher, advertise(topic.name, advertisement_for(topic, source=event.source)))
         overlay.settle()
         overlay.ask(publisher, publish(to_content(event)))
     overlay.settle()
     heard = [what for name in subscribers for what in overlay.take(name)]
-    return output([what.notification for what in heard if isinstance(what, Told)])
+    return output([what.notification for what in heard if isinstance(what, ConditionChange)])
 
 
 def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
@@ -330,13 +341,18 @@ def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
     tells the time of all its topics, as the clock of an overlay does."""
     found: list[Notification] = []
     for name, text in definitions(app).items():
-        engine, inputs = Engine(text), condition(text).inputs
-        heard = (e for e in in_order(events) if any(naive_match.satisfied(f, to_content(e)) for f in inputs))
-        said = (n for e in heard for n in (*engine.push(e), *engine.advance(e.time)))
+        engine = Engine(text)
+        said = (n for e in relevant(text, events) for n in (*engine.push(e), *engine.advance(e.time)))
         found += [n for n in said if n.subscription == name]
     return output(found)
 
 
+def relevant(text: str, events: Sequence[Event]) -> list[Event]:
+    """The events that a condition needs, in order."""
+    inputs = compile_condition(text).inputs
+    return [e for e in in_order(events) if any(naive_match.satisfied(f, to_content(e)) for f in inputs)]
+
+
 def definitions(app: App) -> dict[str, str]:
     """Each subscription of an app as the text that travels."""
-    return {name: show(one) for name, one in apart(app).items()}
+    return {name: show(one) for name, one in split_app(app).items()}

@@ -8,10 +8,11 @@ from itertools import combinations, groupby
 
 from hypothesis import strategies as st
 
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.relation.condition import RelationCondition
 from holdfast.model.event import Event
-from holdfast.model.relation import Member, Tie, apart
+from holdfast.model.relation import Participant, Tie, apart
 from support.histories import listed
 
 SECOND = 1_000_000
@@ -114,7 +115,7 @@ histories = st.lists(_events(), min_size=8, max_size=20).map(
 
 @lru_cache(maxsize=16)
 def checked(text):
-    return check(parse(text)).relations
+    return check(parse(text)).of(RelationCondition)
 
 
 def expected(text, events):
@@ -154,7 +155,7 @@ def told(one, events):
         moved = set()
         for event in some:
             for attribute in (None, "mood", "load", "speed"):
-                member = Member(event.topic, event.source, attribute)
+                member = Participant(event.topic, event.source, attribute)
                 if (value := _read(one.relation, member, event)) is not None:
                     known[member] = (value, event)
                     moved.add(member)
@@ -183,7 +184,9 @@ def _ties(relation, events):
         pairs = [(a, b) for a in named[0] for b in named[1]]
     else:
         pairs = combinations(sorted({e.source for e in events if e.topic == first}), 2)
-    return [Tie(listed((a, b)), (Member(first, a), Member(second, b)), pair=(a, b)) for a, b in pairs]
+    return [
+        Tie(listed((a, b)), (Participant(first, a), Participant(second, b)), pair=(a, b)) for a, b in pairs
+    ]
 
 
 def _read(relation, member, event):

@@ -18,12 +18,12 @@ from holdfast.model.protocol import (
     Started,
     Undelivered,
 )
-from holdfast.protocols.cbps.message import Bundle, Key, Notification
-from holdfast.runtimes.overlay.connection.address import Address
-from holdfast.runtimes.overlay.connection.backoff import Backoff
-from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.connection.limits import Limits
-from holdfast.runtimes.overlay.tcp import TcpHost
+from holdfast.network.overlay.connection.address import Address
+from holdfast.network.overlay.connection.backoff import Backoff
+from holdfast.network.overlay.connection.identity import Identity
+from holdfast.network.overlay.connection.limits import ConnectionLimits
+from holdfast.network.overlay.tcp import TcpHost
+from holdfast.network.protocols.cbps.message import Bundle, BundleKey, PublishedNotification
 from support.patience import PATIENCE
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -65,7 +65,7 @@ class Relay:
 
 
 def bundle(number=1, origin="test", **content):
-    return Bundle(Key(origin, number), notifications=(Notification(content),))
+    return Bundle(BundleKey(origin, number), notifications=(PublishedNotification(content),))
 
 
 class Heard(list):
@@ -108,7 +108,7 @@ async def node(name, *, role="client", machine=None, limits=None, losable=lambda
     it = TcpHost(
         Identity(name, role, **identity),
         machine or Relay(),
-        limits=limits or Limits(),
+        limits=limits or ConnectionLimits(),
         backoff=QUICK,
         losable=losable,
         deliver=heard.append,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.protocols.sps.proxy import Arrive, Got, Proxies
-from holdfast.protocols.sps.traveller import Brought, Ticket, Traveller, wish
+from holdfast.network.protocols.sps.proxy import ArriveRequest, GotRequest, ProxyNode
+from holdfast.network.protocols.sps.traveller import BroughtEvent, Ticket, Traveller, wish
 from support.fields import SIDE, TOPICS, World
 
 
@@ -18,19 +18,19 @@ class Roaming(World):
         super().__post_init__()
         self.travellers: dict[str, Traveller] = {}
         self.where: dict[str, int | None] = {}
-        self.network.hear = self.hear
+        self.network.on_delivery = self.hear
         self.heard: list[tuple] = []
 
     def machine(self, node):
-        return Proxies(super().machine(node), self.field.places[node], self.every)
+        return ProxyNode(super().machine(node), self.field.places[node], self.every)
 
     def hear(self, node, what):
         """Who is there at that moment hears what a node has for it, and says that it has it."""
-        if isinstance(what, Brought) and self.where.get(what.client) == node:
+        if isinstance(what, BroughtEvent) and self.where.get(what.client) == node:
             traveller = self.travellers[what.client]
-            if (event := traveller.takes(what)) is not None:
+            if (event := traveller.accept(what)) is not None:
                 self.heard.append((what.client, event))
-            self.network.ask(node, Got(traveller.ticket, what))
+            self.network.ask(node, GotRequest(traveller.ticket, what))
 
     @property
     def states(self):
@@ -65,7 +65,7 @@ class Roaming(World):
         self.subscribers = {key: some for key, some in self.subscribers.items() if key[1] != name}
         for each in wishes:
             self.subscribers.setdefault(("", name, each.topic), []).append((each.region, each.epsilon))
-        self.network.ask(self.where[name], Arrive(self.travellers[name].arrives(wishes=wishes)))
+        self.network.ask(self.where[name], ArriveRequest(self.travellers[name].next_ticket(wishes=wishes)))
         self._pause()
 
     # --- on the way ---
@@ -81,7 +81,7 @@ class Roaming(World):
 
     def come(self, name):
         self.where[name] = self.chance.choice(self.alive)
-        self.network.ask(self.where[name], Arrive(self.travellers[name].arrives()))
+        self.network.ask(self.where[name], ArriveRequest(self.travellers[name].next_ticket()))
 
     def all_come(self):
         for name, node in self.where.items():
@@ -92,7 +92,7 @@ class Roaming(World):
         """All who are with a node say so again."""
         for name, node in self.where.items():
             if node is not None and node not in self.field.down:
-                self.network.ask(node, Arrive(self.travellers[name].ticket))
+                self.network.ask(node, ArriveRequest(self.travellers[name].ticket))
 
     # --- what came of it ---
 
@@ -103,7 +103,7 @@ class Roaming(World):
     @property
     def kept(self):
         """Subscribers, as their proxies know them."""
-        return [kept for host in self.network.hosts.values() for kept in host.state.kept.values()]
+        return [kept for host in self.network.hosts.values() for kept in host.state.subscribers.values()]
 
 
 class Watchful(Roaming):

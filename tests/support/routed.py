@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.model.instant import Instant
-from holdfast.sim.frame import NodeId
-from holdfast.sim.network import Network, Setup
-from holdfast.sim.node import Node
-from holdfast.sim.routing.datagram import Datagram, RoutingMachine
-from holdfast.sim.routing.flooding import FLOODING, Flooding
-from holdfast.sim.routing.ledger import Ledger
-from holdfast.sim.routing.router import Router
+from holdfast.network.sim.frame import NodeId
+from holdfast.network.sim.network import Network, Setup
+from holdfast.network.sim.node import Node
+from holdfast.network.sim.routing.datagram import Datagram, RoutingMachine
+from holdfast.network.sim.routing.flooding import FLOODING, Flooding
+from holdfast.network.sim.routing.ledger import MessageLedger
+from holdfast.network.sim.routing.router import Router
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Routed:
     """A booted network whose nodes record what comes to them."""
 
     network: Network
-    ledger: Ledger
+    ledger: MessageLedger
     routers: dict[NodeId, Router] = field(default_factory=dict)
     came: list[tuple[Instant, NodeId, Datagram]] = field(default_factory=list)
 
@@ -38,7 +38,7 @@ class Routed:
 def routed(machine: RoutingMachine, flooding: Flooding = FLOODING, **setup: Any) -> Routed:
     """A network in which every node runs this machine."""
     network = Network(Setup(**setup))
-    made = Routed(network, Ledger([node.position for node in network.nodes]))
+    made = Routed(network, MessageLedger([node.position for node in network.nodes]))
 
     def boot(node: Node) -> None:
         router = made.routers[node.id] = Router(node, machine, made.ledger, flooding)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.compilers.filters.machine import operators
-from holdfast.lang.parse import parse
-from holdfast.machines.machine import transitions
+from holdfast.definition.parse import parse
+from holdfast.engine.machine import compact_part, transitions
+from holdfast.kinds.state.plan_toggle import operators
 from holdfast.model.event import Event
 
 
@@ -39,7 +39,7 @@ def stepped(machine, batch, state=None, until=0):
 
 def reduced(machine, batch, **how):
     """What is left of a batch of the machine's one topic."""
-    return machine.reduce({machine.topic.name: batch}, **how)[machine.topic.name]
+    return compact_part(machine, {machine.topic.name: batch}, **how)[machine.topic.name]
 
 
 def readings(*values, source="s", start=0, name="v", topic="T", place=None):

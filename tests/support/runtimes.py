@@ -80,7 +80,7 @@ def written(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFil
 
 def spark(app: App, events: Sequence[Event]) -> list[Notification]:
     """The same files, on Spark."""
-    from holdfast.runtimes.spark.history.replay import Replay as SparkReplay
+    from holdfast.runtimes.spark.batch.replay import Replay as SparkReplay
 
     checked = check(app)
     with written(checked, events) as files:

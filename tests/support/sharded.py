@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from holdfast import App, DefinitionError, Event, Notification, check, parse
 from holdfast.files.reading import Reading
-from holdfast.runtimes.spark.history.reader import Job, run
-from holdfast.runtimes.spark.history.replay import require_success, tasks
-from holdfast.runtimes.spark.history.shard import Work, finished, staged
+from holdfast.runtimes.spark.batch.reader import ReadJob, read_task
+from holdfast.runtimes.spark.batch.replay import plan_tasks, require_success
+from holdfast.runtimes.spark.batch.shard import Job, last_step, stage_step
 from holdfast.runtimes.table import from_table, schema_of
 from support.fused import KEYS, TOPICS, predicates, queries
 from support.runtimes import output, written
@@ -24,23 +24,25 @@ def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notifica
     checked = check(app)
     with written(checked, events) as files:
         reading = Reading(checked.topics)
-        job = Job(Work.on_history(checked), reading, tuple(tasks(files, reading, cores=1)), shards)
-        rows = [row for i in range(len(job.tasks)) for row in run(job, i)]
-    return output(list(from_table(job.work.published, met(job.work, rows, shards))))
+        read_job = ReadJob(
+            Job.on_history(checked), reading, tuple(plan_tasks(files, reading, cores=1)), shards
+        )
+        rows = [row for i in range(len(read_job.tasks)) for row in read_task(read_job, i)]
+    return output(list(from_table(read_job.job.published, met(read_job.job, rows, shards))))
 
 
-def met(work: Work, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
+def met(job: Job, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
     """What becomes of packed rows, stage by stage."""
-    steps = [staged(work, stage, shards) for stage in range(work.stages - 1)]
-    for step in (*steps, finished(work, require_success)):
-        by_shard: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+    steps = [stage_step(job, stage, shards) for stage in range(job.stages - 1)]
+    for step in (*steps, last_step(job, require_success)):
+        by_shard: dict[tuple[int | None, ...], list[pa.RecordBatch]] = {}
         for row in rows:
-            by_shard.setdefault((row.column(0)[0].as_py(), row.column(1)[0].as_py()), []).append(row)
+            by_shard.setdefault(tuple(row.to_pylist()[0].values())[:3], []).append(row)
         rows = [row for key, mine in by_shard.items() for row in step(_scalars(key), iter(_shuffled(mine)))]
-    return pa.Table.from_batches(rows, schema_of(work.published))
+    return pa.Table.from_batches(rows, schema_of(job.published))
 
 
-def _scalars(key: Iterable[int]) -> tuple[pa.Scalar, ...]:
+def _scalars(key: Iterable[int | None]) -> tuple[pa.Scalar, ...]:
     return tuple(pa.scalar(part, pa.int32()) for part in key)
 
 

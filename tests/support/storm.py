@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.broker import CbpsBroker
 
 
 class Storm:
@@ -29,7 +29,7 @@ class Storm:
 
     def machine(self, name: str):
         """What a broker is."""
-        return Broker(condition, name=name)
+        return CbpsBroker(compile_condition, name=name)
 
     def begin(self, name: str) -> None:
         """A broker that is started again is another, at another time."""

@@ -5,8 +5,16 @@ from __future__ import annotations
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.model.topic import Attribute, Topic
-from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, advertise, publish, watch
-from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.network.protocols.cbps.client import (
+    ConditionChange,
+    ConditionUnknown,
+    ReleaseSubscription,
+    SubscriptionClosed,
+    advertise,
+    publish,
+    watch,
+)
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from support.storm import Storm
 
 T = Topic("T", (Attribute("value", "float"),))
@@ -27,7 +35,7 @@ class World(Storm):
         super().__init__(LINKS, HOMES, seed)
         self.form, self.time, self.serial = form, 0, 0
         for name in ("p0", "p1", "p2"):
-            self.net.ask(name, advertise("mine", advertised(T, source=name)))
+            self.net.ask(name, advertise("mine", advertisement_for(T, source=name)))
         self.logs, self.present, self.released = {}, {}, set()
         for who in ("s0", "s1"):
             self.edit(who)
@@ -47,7 +55,7 @@ class World(Storm):
         name = self.present.pop(who)
         self.net.settle()
         self.hear()
-        self.net.ask(who, Release(name))
+        self.net.ask(who, ReleaseSubscription(name))
         self.released.add(name)
         self.logs[name].append("released")
 
@@ -64,11 +72,11 @@ class World(Storm):
         for who in ("s0", "s1"):
             for what in self.net.take(who):
                 match what:
-                    case Told(name, said) if said.status in ("ingress", "egress"):
+                    case ConditionChange(name, said) if said.status in ("ingress", "egress"):
                         self.logs[name].append((said.scope, said.status, said.event.sequence))
-                    case Unknown(name, _, scope):
+                    case ConditionUnknown(name, _, scope):
                         self.logs[name].append((scope, "unknown", None))
-                    case Closed(name):
+                    case SubscriptionClosed(name):
                         self.logs[name].append("closed")
 
     def heal(self):

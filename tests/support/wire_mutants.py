@@ -10,42 +10,42 @@ from typing import Any
 import msgspec
 
 from holdfast.model.event import Event, Notification
-from holdfast.model.relation import Interval, Member, Relation, Test, Tie
-from holdfast.protocols.agents.codes import digest_of
-from holdfast.protocols.agents.library import active
-from holdfast.protocols.agents.shipped import STARLARK
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.message import (
+from holdfast.model.relation import Participant, ReadingRange, Relation, Test, Tie
+from holdfast.network.protocols.agents.code_store import digest_of
+from holdfast.network.protocols.agents.library import active_bundle
+from holdfast.network.protocols.agents.shipped import STARLARK
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.message import (
     KINDS,
     ActiveSubscription,
     Advertisement,
-    Answer,
-    Ask,
+    AgentStrategy,
     Bundle,
-    Code,
-    Context,
+    BundleContext,
+    BundleKey,
+    BundleRefusal,
+    CbpsMessage,
+    CbpsSubscription,
+    CodeRequest,
+    CodeText,
+    ConditionText,
     ExpressSlip,
-    Handover,
+    HostedNotification,
     Interruption,
-    Key,
-    Message,
-    Neighbours,
-    Part,
-    Placement,
-    Refusal,
+    LinkState,
+    LinkUse,
     Registration,
     Renewal,
     RoutingSlip,
-    Said,
-    StateFilter,
-    Strategy,
-    Subscription,
-    Unadvertise,
-    Unsubscribe,
-    Use,
-    Wanted,
+    ScopePlacement,
+    StateAnswer,
+    StateHandover,
+    StateRequest,
+    SubscriptionRef,
+    UnadvertiseBundle,
+    UnsubscribeBundle,
 )
-from holdfast.protocols.cbps.message import Notification as Content
+from holdfast.network.protocols.cbps.message import PublishedNotification as Content
 
 DEFINITIONS = (
     "topic T (value float) state Warm on T [value > 25; value < 22] per source",
@@ -55,12 +55,15 @@ DEFINITIONS = (
     "topic T (value float) state Warm on T [value >",
 )
 CODE = "def start(me, others, relation):\n    return {}\n"
-PAIR = tuple(Member("T", source) for source in ("s1", "s2"))
+PAIR = tuple(Participant("T", source) for source in ("s1", "s2"))
 NEAR = Relation(
-    "distance", Test(Interval(high=10.0)), Test(Interval(low=30.0)), (Tie("s1,s2", PAIR, pair=("s1", "s2")),)
+    "distance",
+    Test(ReadingRange(high=10.0)),
+    Test(ReadingRange(low=30.0)),
+    (Tie("s1,s2", PAIR, pair=("s1", "s2")),),
 )
 AGENTS = {
-    using: active("Near", NEAR, using, code=CODE if using == STARLARK else "").active
+    using: active_bundle("Near", NEAR, using, code=CODE if using == STARLARK else "").active
     for using in ("range_ring", "parallel_line", STARLARK)
 }
 VALUES: tuple[Any, ...] = (
@@ -82,44 +85,50 @@ def filters(random: Random) -> Filter:
     return Filter(tuple(random.sample(some, random.randrange(4))))
 
 
-def message(random: Random) -> Message:
+def message(random: Random) -> CbpsMessage:
     """A message that a broker or a client could have said."""
-    key = Key(random.choice(("p", "q", "p@~1.1", "q@hub~1.2", "x@far~9.1")), random.randrange(6))
-    part = Part(key, random.randrange(2))
+    key = BundleKey(random.choice(("p", "q", "p@~1.1", "q@hub~1.2", "x@far~9.1")), random.randrange(6))
+    part = SubscriptionRef(key, random.randrange(2))
     content = {"topic": random.choice("TU"), "time": random.randrange(99), "sequence": 1,
                "source": random.choice(("s1", "s2")), "value": random.uniform(0, 50),
                "x": random.uniform(0, 50), "y": 0.0}  # fmt: skip
     event = Event("T", 1, "s1", {"value": 26.0}, 1)
-    state = StateFilter(random.choice(DEFINITIONS)) if random.random() < 0.5 else None
+    state = ConditionText(random.choice(DEFINITIONS)) if random.random() < 0.5 else None
     slip = RoutingSlip(
         random.choice(("subscription", "notification")), filters(random), random.random() < 0.5
     )
     node = random.choice(("a~1", "b~2", "hub~1"))
     scopes = random.choice((None, (), ("s1",), ("s1", "s2")))
-    bundles: list[Message] = [
+    bundles: list[CbpsMessage] = [
         Bundle(key, advertisements=(Advertisement(filters(random)),)),
         Bundle(
-            key, subscriptions=(Subscription(filters(random), state=state),), lease=random.choice((None, 5))
+            key,
+            subscriptions=(CbpsSubscription(filters(random), state=state),),
+            lease=random.choice((None, 5)),
         ),
-        Bundle(key, Context("p", "q", 3, 4, 5), notifications=(Content(content),), payloads=("hello",)),
+        Bundle(key, BundleContext("p", "q", 3, 4, 5), notifications=(Content(content),), payloads=("hello",)),
         Bundle(key, notifications=(Content(content, True),), express=ExpressSlip("notification", "abc")),
         Bundle(key, slips=(slip,), payloads=("hello",), outgoing=(filters(random),)),
         Bundle(
-            key, incoming=(filters(random),), active=(ActiveSubscription((Strategy(filters(random), "a"),)),)
+            key,
+            incoming=(filters(random),),
+            active=(ActiveSubscription((AgentStrategy(filters(random), "a"),)),),
         ),
         Bundle(key, active=AGENTS[random.choice([*AGENTS])]),
     ]
-    others: list[Message] = [
+    others: list[CbpsMessage] = [
         Registration(tuple(random.sample(KINDS, random.randrange(8))), random.random() < 0.5),
-        Unadvertise(key), Unsubscribe(key), Renewal((key,)), Refusal(key, "no"),
-        Placement(part, scopes, random.randrange(4)), Ask(part, random.randrange(4)),
-        Answer(part, random.randrange(4), scopes or ()), Interruption(part, scopes),
-        Handover(part, random.choice((None, b"", b"\x93\xc4\x01a\x01\x02")), random.random() < 0.8),
-        Said(part, Notification("Warm", event, random.choice(("ingress", "egress", "atomic")), "s1", 1)),
-        Neighbours(node, random.randrange(9), (("hub~1", 1), ("a~1", 2)), 4096),
-        Use(node, random.randrange(3), random.randrange(3)),
-        Wanted(random.choice((digest_of(CODE), "12ab", ""))),
-        Code(random.choice((digest_of(CODE), "12ab")), random.choice((CODE, "", "x" * 70_000))),
+        UnadvertiseBundle(key), UnsubscribeBundle(key), Renewal((key,)), BundleRefusal(key, "no"),
+        ScopePlacement(part, scopes, random.randrange(4)), StateRequest(part, random.randrange(4)),
+        StateAnswer(part, random.randrange(4), scopes or ()), Interruption(part, scopes),
+        StateHandover(part, random.choice((None, b"", b"\x93\xc4\x01a\x01\x02")), random.random() < 0.8),
+        HostedNotification(
+            part, Notification("Warm", event, random.choice(("ingress", "egress", "atomic")), "s1", 1)
+        ),
+        LinkState(node, random.randrange(9), (("hub~1", 1), ("a~1", 2)), 4096),
+        LinkUse(node, random.randrange(3), random.randrange(3)),
+        CodeRequest(random.choice((digest_of(CODE), "12ab", ""))),
+        CodeText(random.choice((digest_of(CODE), "12ab")), random.choice((CODE, "", "x" * 70_000))),
     ]  # fmt: skip
     return random.choice(bundles if random.random() < 0.6 else others)
 

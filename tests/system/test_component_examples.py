@@ -106,7 +106,7 @@ def test_the_literal_table_5_10_flaps():
 
 
 @pytest.mark.parametrize("tick", ["", "tick 1 s"])
-def test_with_tests_of_the_status_it_says_what_is_meant(tick):
+def test_tests_of_the_status_give_the_intended_transitions(tick):
     definition = WATCHERS + STATUS_TESTS + tick
     assert short(told(definition, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg12"
 
@@ -172,7 +172,7 @@ def test_half_a_hertz_and_changes_of_ten_per_cent():
 # --- 3.8 journey planner -----------------------------------------------------------------------
 
 
-def test_a_user_hears_of_starts_and_ends_within_two_junctions():
+def test_a_user_receives_starts_and_ends_within_two_junctions():
     """As printed, with the host where the user is; and without a host, from the user's readings."""
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     users = [at(0, "User", 6, source="ann"), at(0, "User", 20, source="bob")]
@@ -188,7 +188,7 @@ def test_a_user_hears_of_starts_and_ends_within_two_junctions():
     )
 
 
-def test_a_user_who_drives_there_later_hears_of_the_next_change_only():
+def test_a_user_who_arrives_later_receives_only_the_next_change():
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     drive = [at(0, "User", 20, source="bob"), at(6, "User", 8, source="bob")]
     assert [t for _, _, t in told(printed, drive + TRACE, "TrafficCongestionNear")] == [8, 12]
@@ -207,7 +207,7 @@ state Jam
 MINUTE = 60 * SECOND
 
 
-def test_real_roads_jam_as_a_plain_rolling_computation_says(data: Path, tmp_path: Path) -> None:
+def test_real_roads_jam_when_a_plain_rolling_computation_finds_it(data: Path, tmp_path: Path) -> None:
     whole = pq.read_table(data / "aarhus-traffic" / "traffic-2014-08.parquet")
     roads = sorted(set(whole["report_id"].to_pylist()))[::90]
     some = whole.filter(

@@ -235,7 +235,7 @@ def microseconds(text: str) -> int:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_component_tells_what_a_rolling_window_computation_finds(
+def test_a_component_emits_what_a_rolling_window_computation_finds(
     name: str, tmp_path: Path, holdfast: Any
 ) -> None:
     example = EXAMPLES[name]

@@ -20,7 +20,7 @@ from holdfast.model.instant import from_datetime
 from support.patience import PATIENCE
 from support.runtimes import session
 
-replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
+replay = pytest.importorskip("holdfast.runtimes.spark.batch.replay")
 
 DISTRICTS = """
 topic Traffic (avg_speed float, vehicle_count float, district text)
@@ -103,7 +103,7 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
 
-def test_history_says_what_this_process_says(folder):
+def test_history_on_spark_gives_the_notifications_of_this_process(folder):
     spark = session()
     in_process = hf.replay(DISTRICTS, folder)
     expected = list(in_process)
@@ -115,14 +115,14 @@ def test_history_says_what_this_process_says(folder):
     assert history.holding() == in_process.holding()
 
 
-def test_history_says_of_places_and_of_all_time_what_this_process_says(folder):
+def test_history_on_spark_gives_the_same_for_places_and_all_time(folder):
     expected = list(hf.replay(MERGED, folder))
     assert {n.subscription for n in expected} == {"Crowded", "Lately"}
     assert visible(hf.spark.replay_files(MERGED, folder, spark=session())) == visible(expected)
 
 
 @pytest.mark.soak
-def test_live_says_what_this_process_says(folder, tmp_path):
+def test_live_on_spark_gives_the_notifications_of_this_process(folder, tmp_path):
     """In short, with conditions of all kinds: ``equivalence/test_whole_on_spark.py``."""
     expected, spark = hf.replay(DISTRICTS, folder), session()
     half = sum(file.stat().st_size for file in folder.iterdir()) // 2
@@ -139,7 +139,7 @@ def test_live_says_what_this_process_says(folder, tmp_path):
 
 
 @pytest.mark.soak
-def test_executors_and_frames_say_it_too(folder, monkeypatch):
+def test_executors_and_frames_give_the_same_notifications(folder, monkeypatch):
     spark = session()
     expected = list(hf.replay(DISTRICTS, folder))
     monkeypatch.setattr(replay, "FEW", 1 << 14)  # too much for the driver, in a few parts

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 
 import holdfast as hf
-from holdfast.lang.parse import parse
+from holdfast.definition.parse import parse
 from support.correlated import definitions, expected, heard, histories
 from support.runtimes import RUNTIMES, session
 
-pytest.importorskip("holdfast.runtimes.spark.history.replay")
+pytest.importorskip("holdfast.runtimes.spark.batch.replay")
 
 STORM = """
 topic Weather (ambient_temp float, humidity float, wind_speed float, station text)

@@ -13,14 +13,14 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import MILLISECOND
-from holdfast.protocols.dds import request
-from holdfast.protocols.dds.deployment import Deployment, Discovery, Reliable
-from holdfast.protocols.dds.interest import Interest
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.protocols.dds.message import Message
-from holdfast.protocols.dds.participant import Participant
-from holdfast.protocols.dds.topic import Topic, Topics
-from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
+from holdfast.network.overlay.udp import DatagramFaults, UdpHost, listen
+from holdfast.network.protocols.dds import request
+from holdfast.network.protocols.dds.deployment import DdsDeployment, DiscoverySettings, ReliableSettings
+from holdfast.network.protocols.dds.interest import Interest
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
+from holdfast.network.protocols.dds.message import DdsMessage
+from holdfast.network.protocols.dds.participant import DdsParticipant
+from holdfast.network.protocols.dds.topic import DdsTopic, TopicSet
 from support.patience import PATIENCE, free_port
 
 WEATHER = ("--loss", "0.3", "--twice", "0.1", "--late", "10", "--rto", "25")
@@ -93,13 +93,13 @@ def test_processes_exchange_samples_through_a_loss_of_30_percent():
 def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
     """Three nodes on loopback, three of ten datagrams lost: all samples arrive, by ACK or by NACK."""
     level = FULL if percent is None else BEST_EFFORT
-    deployment = Deployment(
-        topics=Topics((Topic(0, "heat", level=level),)),
+    deployment = DdsDeployment(
+        topics=TopicSet((DdsTopic(0, "heat", level=level),)),
         table=("rn",),
         publishers={0: ("writer",)},
         mode=mode,
-        reliable=Reliable(rto=20 * MILLISECOND),
-        discovery=Discovery(repeats=500, every=20 * MILLISECOND),
+        reliable=ReliableSettings(rto=20 * MILLISECOND),
+        discovery=DiscoverySettings(repeats=500, every=20 * MILLISECOND),
     )
     told: dict[str, list] = {"writer": [], "rn": [], "reader": []}
 
@@ -107,11 +107,11 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
         hosts = {
             name: UdpHost(
                 name,
-                Participant(deployment, name),
-                Message,
+                DdsParticipant(deployment, name),
+                DdsMessage,
                 {},
                 told[name].append,
-                Weather(0.3, 0.2, 5_000, n),
+                DatagramFaults(0.3, 0.2, 5_000, n),
             )
             for n, name in enumerate(told)
         }
@@ -120,31 +120,33 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
         for host in hosts.values():
             host.peers |= {name: other.address for name, other in hosts.items() if other is not host}
         writer, reader = hosts["writer"], hosts["reader"]
-        writer.ask(request.Advertise("heat"))
-        reader.ask(request.Subscribe("all", Interest(topic="heat")))
-        while not any(isinstance(what, request.Registered) for name in told for what in told[name]):
+        writer.ask(request.DdsAdvertiseRequest("heat"))
+        reader.ask(request.DdsSubscribeRequest("all", Interest(topic="heat")))
+        while not any(
+            isinstance(what, request.SubscriptionRegistered) for name in told for what in told[name]
+        ):
             await asyncio.sleep(0.01)
         if percent is not None:
-            reader.ask(request.Assure("heat", percent))
+            reader.ask(request.AssureRequest("heat", percent))
             while not writer.state.histories:
                 await asyncio.sleep(0.01)
         for value in range(15):
-            writer.ask(request.Publish("heat", {"value": value}))
-        while len([1 for what in told["reader"] if isinstance(what, request.Notify)]) < 15:
+            writer.ask(request.DdsPublishRequest("heat", {"value": value}))
+        while len([1 for what in told["reader"] if isinstance(what, request.DdsNotify)]) < 15:
             await asyncio.sleep(0.01)
         for host in hosts.values():
             host.close()
         assert sum(host.counted["lost on purpose"] for host in hosts.values()) > 0
 
     asyncio.run(asyncio.wait_for(work(), PATIENCE))
-    came = [what.values["value"] for what in told["reader"] if isinstance(what, request.Notify)]
+    came = [what.values["value"] for what in told["reader"] if isinstance(what, request.DdsNotify)]
     assert came == list(range(15))
 
 
 def test_a_datagram_of_nobody_we_understand_is_counted_and_ignored():
     async def work() -> Counter[str]:
-        deployment = Deployment(topics=Topics((Topic(0, "heat"),)), table=("7",), publishers={})
-        host = UdpHost("7", Participant(deployment, "7"), Message, {}, lambda what: None)
+        deployment = DdsDeployment(topics=TopicSet((DdsTopic(0, "heat"),)), table=("7",), publishers={})
+        host = UdpHost("7", DdsParticipant(deployment, "7"), DdsMessage, {}, lambda what: None)
         await listen(host, ("127.0.0.1", 0))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             for junk in (b"", b"\xff\x00", b"[1, 2]", b"\x92\xa1x\x91\xa4data"):
@@ -194,4 +196,4 @@ def test_wrong_use_is_told(holdfast, words, says):
 
 def test_a_weather_that_cannot_be_says_why():
     with pytest.raises(UsageError, match="below 1"):
-        Weather(loss=1.0)
+        DatagramFaults(loss=1.0)

@@ -19,7 +19,7 @@ main()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--engine", "spark")])
-def test_after_a_plain_install_the_demo_says_what_is_missing_and_runs_in_the_process(arguments):
+def test_after_a_plain_install_the_demo_names_missing_parts_and_runs_locally(arguments):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, timeout=PATIENCE
     )

@@ -14,7 +14,8 @@ A page is read from top to bottom in a folder of its own, which holds `examples`
     ```sh                      commands that must succeed, whatever they print
     ```python written title=x.py  a file that a command of the page runs
     ```python                  run; what it prints is the ```text block that follows
-    ```text                    otherwise only shown, as are json, jsonl and toml without a title
+    ```text                    otherwise only shown, as are json, jsonl and toml without a title,
+                               mermaid, which is a diagram, and lark, which other tests run
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def read_aloud(name: str, text: str, folder: Path) -> Page:
         follower = found[i + 1] if i + 1 < len(found) and found[i + 1].language == "text" else None
         if "title" in block.words:
             page.files[block.words["title"]] = block.text
-            (folder / block.words["title"]).write_text(block.text, encoding="utf-8")
+            path = folder / block.words["title"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
         match block.language:
             case "hf":
                 _definition(page, block, follower)
@@ -135,7 +138,7 @@ def read_aloud(name: str, text: str, folder: Path) -> Page:
                 pass
             case "python":
                 _python(page, block, follower)
-            case "text":
+            case "text" | "mermaid" | "lark":
                 pass
             case "csv" | "toml" | "json" | "jsonl" | "yaml" if "title" in block.words:
                 pass
@@ -340,7 +343,8 @@ def test_every_page_can_be_reached_from_the_index():
 
 
 def test_every_test_that_the_semantics_page_names_exists():
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    folders = (ROOT / "tests", ROOT / "lab/tests")
+    tests = "\n".join(path.read_text("utf-8") for folder in folders for path in folder.rglob("test_*.py"))
     named = set(
         re.findall(r"`(test_\w+)`", (ROOT / "docs/concepts/semantics.md").read_text(encoding="utf-8"))
     )

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast
+from holdfast.definition.check import check
 from holdfast.files.find import find
 from holdfast.files.reading import Reading
 from holdfast.files.tally import Rejects
-from holdfast.lang.check import check
 from support.runtimes import session
 
 WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 22] per source"
@@ -34,11 +34,11 @@ ANYHOW = 64 << 10
 @pytest.fixture
 def replay(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module that replays on Spark, whose driver may take less."""
-    from holdfast.runtimes.spark.history import replay
+    from holdfast.runtimes.spark.batch import replay
 
     monkeypatch.setattr(replay, "FEW", FEW)
     monkeypatch.setattr(replay, "AT_ONCE", FEW)
-    monkeypatch.setattr(replay, "PUT_ASIDE", 1000)
+    monkeypatch.setattr(replay, "REJECTS_AT_ONCE", 1000)
     return replay
 
 

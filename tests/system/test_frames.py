@@ -11,8 +11,8 @@ from pyspark.sql import functions as sf
 from holdfast import UsageError
 from holdfast.runtimes.spark.frames.replay import replay
 from holdfast.runtimes.spark.frames.rows import events
-from holdfast.runtimes.spark.frames.scan import Unlike, _files
-from holdfast.runtimes.spark.plan import Work
+from holdfast.runtimes.spark.frames.scan import PlanDoesNotFit, _files
+from holdfast.runtimes.spark.job import Job
 from support.runtimes import session
 
 WARM = """
@@ -210,7 +210,7 @@ def test_a_format_that_calls_itself_parquet_and_keeps_deletions_elsewhere_is_lef
     )
     for format, index in ((delta[0], ours[1]), (ours[0], delta[1]), delta):
         relation = _Java(f"{sources}.HadoopFsRelation", fileFormat=_Java(format), location=_Java(index))
-        with pytest.raises(Unlike, match="no plain list of Parquet files"):
+        with pytest.raises(PlanDoesNotFit, match="no plain list of Parquet files"):
             _files(relation)
 
 
@@ -385,7 +385,7 @@ def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
         replay(WARM, stream)
     from holdfast import check, parse
 
-    rows = events(Work(check(parse(WARM))), stream)
+    rows = events(Job(check(parse(WARM))), stream)
     assert rows.isStreaming
     assert "time" in rows.columns
 

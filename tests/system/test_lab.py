@@ -19,7 +19,7 @@ def test_the_lab_of_the_checkout_is_found(holdfast):
 
 
 @pytest.mark.parametrize(("command", "part"), [("reproduce", "experiments"), ("bench", "benchmarks")])
-def test_without_the_lab_a_sentence_says_what_to_install(holdfast, monkeypatch, command, part):
+def test_without_the_lab_a_message_names_the_package_to_install(holdfast, monkeypatch, command, part):
     monkeypatch.setattr("holdfast.cli.lab.entry_points", lambda **_: ())
     ran = holdfast(command)
     assert (ran.status, ran.out) == (2, "")

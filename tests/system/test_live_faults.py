@@ -103,7 +103,7 @@ def test_spark_s_time_outs_do_not_end_a_query(
     site: Path, holdfast: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generate(site / "inbox", files=1, rows=1_000)
-    queries = pytest.importorskip("holdfast.runtimes.spark.live.query")
+    queries = pytest.importorskip("holdfast.runtimes.spark.streaming.query")
     write, calls = queries._Batches._write, []
 
     def slow_at_first(batches: Any, *what: Any) -> None:

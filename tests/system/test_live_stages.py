@@ -14,7 +14,7 @@ from support.runtimes import session
 from support.stages import STAGES, part
 
 live = pytest.importorskip("support.live")
-query = pytest.importorskip("holdfast.runtimes.spark.live.query")
+query = pytest.importorskip("holdfast.runtimes.spark.streaming.query")
 
 
 class Died(Exception):
@@ -35,7 +35,7 @@ class Story:
         self.expected += [note for event in events for note in self.engine.push(event)]
 
     def revised(self, text: str) -> None:
-        self.engine._works.latest = {}  # nobody keeps the latest readings live
+        self.engine._running.latest = {}  # nobody keeps the latest readings live
         self.expected += self.engine.revise(text)
 
     def runs(self, text: str) -> None:
@@ -53,7 +53,7 @@ class Story:
         told = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
         return told == sorted(note.id for note in self.expected)
 
-    def standing(self) -> tuple[int, int, int]:
+    def read_ledger(self) -> tuple[int, int, int]:
         """The last batch, the files that were read, and how many conditions hold."""
         status = hf.spark.status(self.here.checkpoint)
         return status["batch"], status["files"]["read"], status["holding"]
@@ -72,7 +72,7 @@ def test_a_stage_more_is_taken_over_though_nothing_is_to_be_read(tmp_path):
     assert story.folders() == ["spark-1"], "the shards have what was kept"
     assert story.same()
     assert {note.subscription for note in story.expected} == {"Warm", "Hot", "Floor", "House"}
-    assert story.standing() == (2, 2, len(story.engine.holding()))
+    assert story.read_ledger() == (2, 2, len(story.engine.holding()))
 
 
 @pytest.mark.soak
@@ -116,4 +116,4 @@ def test_a_stage_more_is_taken_from_the_next_batch_on_whatever_dies_on_the_way(t
     assert story.folders() == ["spark-2"], "the shards have what was kept"
     assert story.same()
     assert {note.subscription for note in story.expected} == {"Warm", "Hot", "Floor", "House"}
-    assert story.standing() == (5, 6, len(story.engine.holding()))
+    assert story.read_ledger() == (5, 6, len(story.engine.holding()))

@@ -11,17 +11,17 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "howto" / "overlay.md"
 
 COMMANDS = "tests/system/test_overlay.py"
-SOCKETS = "tests/unit/runtimes/overlay/test_brokers_on_tcp.py"
-TCP = "tests/unit/runtimes/overlay/test_tcp.py"
-HOSTILE = "tests/unit/runtimes/overlay/test_hostile.py"
-TLS = "tests/unit/runtimes/overlay/connection/test_tls.py"
-PUBLISHER = "tests/unit/runtimes/overlay/test_publisher.py"
-REGIONS = "tests/unit/runtimes/overlay/test_regions.py"
-TRAVEL = "tests/unit/runtimes/overlay/test_conditions.py"
-PLACES = "tests/unit/protocols/cbps/test_placement.py"
-CIRCLES = "tests/unit/protocols/cbps/test_topology.py"
-BORDER = "tests/unit/protocols/cbps/test_border.py"
-BOUNDS = "tests/unit/protocols/cbps/test_bounds.py"
+SOCKETS = "tests/unit/network/overlay/test_brokers_on_tcp.py"
+TCP = "tests/unit/network/overlay/test_tcp.py"
+HOSTILE = "tests/unit/network/overlay/test_hostile.py"
+TLS = "tests/unit/network/overlay/connection/test_tls.py"
+PUBLISHER = "tests/unit/network/overlay/test_publisher.py"
+REGIONS = "tests/unit/network/overlay/test_regions.py"
+TRAVEL = "tests/unit/network/overlay/test_conditions.py"
+PLACES = "tests/unit/network/protocols/cbps/test_placement.py"
+CIRCLES = "tests/unit/network/protocols/cbps/test_topology.py"
+BORDER = "tests/unit/network/protocols/cbps/test_border.py"
+BOUNDS = "tests/unit/network/protocols/cbps/test_bounds.py"
 
 PROMISES = {
     "Sensors that watch one region say the same twice": (
@@ -30,7 +30,7 @@ PROMISES = {
     ),
     "A definition that says `scope regions` and has no regions": (
         (COMMANDS, "test_a_broker_has_the_regions_in_which_sensors_are_redundant"),
-        (REGIONS, "test_the_regions_of_a_network_mean_what_they_would_mean_in_the_definition"),
+        (REGIONS, "test_regions_of_a_network_equal_regions_in_the_definition"),
     ),
     "`subscribe --only NAME` takes some": (
         (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
@@ -54,7 +54,7 @@ PROMISES = {
         (COMMANDS, "test_a_broker_that_is_not_there_yet_can_be_waited_for"),
     ),
     "`publish --filter` lets the publisher itself drop": (
-        (PLACES, "test_a_publisher_that_filters_sends_only_what_starts_or_ends_something"),
+        (PLACES, "test_a_filtering_publisher_sends_only_starts_and_ends"),
         (COMMANDS, "test_a_publisher_that_filters_sends_what_starts_or_ends_something"),
     ),
     "However brokers are joined, each subscriber hears an event once": (
@@ -64,7 +64,7 @@ PROMISES = {
         ),
         (
             CIRCLES,
-            "test_whatever_is_joined_and_cut_everybody_whom_a_way_leads_to_hears_everything_once",
+            "test_after_any_changes_of_links_every_reachable_subscriber_receives_each_event_once",
         ),
     ),
     "A spare is used when another connection or broker is lost": (
@@ -72,7 +72,7 @@ PROMISES = {
         (CIRCLES, "test_a_broker_that_dies_takes_nothing_from_the_others"),
     ),
     "A new connection that closes a circle disturbs nobody": (
-        (CIRCLES, "test_a_connection_that_closes_a_circle_disturbs_nobody"),
+        (CIRCLES, "test_a_connection_that_closes_a_cycle_has_no_effect_on_others"),
     ),
     "Calling a broker twice": (
         (SOCKETS, "test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap"),
@@ -93,50 +93,48 @@ PROMISES = {
     "A broker keeps nothing on disk": ((COMMANDS, "test_a_subscriber_outlives_its_broker"),),
     "A peer that says nothing is asked": (
         (TCP, "test_a_peer_that_is_silent_is_asked_and_then_dropped"),
-        (TCP, "test_a_peer_that_answers_is_kept"),
+        (TCP, "test_a_peer_that_answers_stays_connected"),
     ),
     "One that sends what is no message is told why and dropped": (
-        (TCP, "test_what_is_not_our_language_ends_the_connection_with_a_reason_and_the_broker_lives"),
+        (TCP, "test_an_unknown_language_ends_only_the_connection_with_a_reason"),
         (HOSTILE, "test_a_broker_under_attack_serves_its_clients"),
     ),
     "A name is used once at a time": (
-        (TCP, "test_a_second_holder_of_a_name_is_refused_and_told_why"),
-        (SOCKETS, "test_two_publishers_of_one_name_at_two_brokers_are_both_heard"),
+        (TCP, "test_a_second_holder_of_a_name_is_refused_with_the_reason"),
+        (SOCKETS, "test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered"),
     ),
-    "A client that calls again": (
-        (TCP, "test_who_calls_again_takes_the_place_of_its_connection_that_was_lost_without_a_word"),
-    ),
+    "A client that calls again": ((TCP, "test_a_new_call_replaces_the_callers_lost_connection"),),
     "A publisher that restarts is heard": (
-        (BORDER, "test_a_publisher_that_starts_again_with_its_clock_an_hour_back_is_heard"),
+        (BORDER, "test_events_of_a_publisher_restarted_with_its_clock_set_back_are_delivered"),
     ),
     "Forged names and keys change nothing": (
         (SOCKETS, "test_forged_names_and_keys_change_nothing_for_others"),
-        (BORDER, "test_what_another_has_stored_cannot_be_withdrawn_by_a_forged_name"),
+        (BORDER, "test_a_forged_name_cannot_withdraw_bundles_of_another_client"),
     ),
     "A client cannot write how its bundles came": (
-        (BORDER, "test_how_a_bundle_came_only_brokers_say"),
+        (BORDER, "test_only_brokers_write_the_context_of_a_bundle"),
         (BORDER, "test_a_forged_express_slip_delivers_nothing_that_was_not_subscribed"),
         (BORDER, "test_a_client_cannot_speak_as_a_broker"),
     ),
     "`travelTime` is the time": (
         (SOCKETS, "test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way"),
-        (SOCKETS, "test_what_travels_is_stamped_on_arrival_and_what_a_client_says_of_it_is_overwritten"),
+        (SOCKETS, "test_bundles_are_stamped_on_arrival_and_the_clients_context_is_overwritten"),
     ),
     "The longest message that each broker takes": (
-        (SOCKETS, "test_a_subscription_that_a_neighbour_does_not_take_is_refused_and_disturbs_nobody"),
-        (BOUNDS, "test_what_is_taken_leaves_room_to_grow_on_its_way"),
+        (SOCKETS, "test_a_subscription_refused_by_a_neighbour_affects_no_other_client"),
+        (BOUNDS, "test_accepted_bundles_may_grow_on_their_way"),
         (BOUNDS, "test_a_notification_that_is_too_long_is_not_silently_lost"),
     ),
     "A connection that takes less says so": (
-        (SOCKETS, "test_a_client_that_takes_only_short_messages_says_so_in_the_greeting"),
+        (SOCKETS, "test_a_client_announces_its_message_limit_in_the_greeting"),
     ),
     "A client stores at most": ((BOUNDS, "test_one_connection_stores_so_many_bytes_and_no_more"),),
     "Of a client's definitions": (
-        (BOUNDS, "test_a_client_has_a_budget_of_characters_and_what_means_nothing_costs_more"),
+        (BOUNDS, "test_invalid_definitions_cost_more_of_a_clients_budget"),
         (BOUNDS, "test_a_definition_that_was_refused_is_not_read_again"),
     ),
     "Strangers who have not said who they are": (
-        (SOCKETS, "test_strangers_who_say_nothing_keep_nobody_out"),
+        (SOCKETS, "test_silent_strangers_do_not_block_other_clients"),
     ),
     "A publisher is held back": ((TCP, "test_a_publisher_is_held_back_by_a_broker_that_does_not_read"),),
     "A slow consumer loses the oldest": (
@@ -145,7 +143,7 @@ PROMISES = {
     ),
     "With a token both ends prove": ((TCP, "test_the_token_never_travels_and_a_proof_cannot_be_used_again"),),
     "With TLS nobody is believed": (
-        (TLS, "test_a_broker_whose_certificate_nobody_signed_is_not_believed"),
+        (TLS, "test_a_broker_without_a_signed_certificate_is_not_trusted"),
         (TLS, "test_where_callers_must_show_certificates_one_without_is_sent_away"),
     ),
 }

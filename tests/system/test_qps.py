@@ -14,15 +14,15 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Rectangle
-from holdfast.protocols.qps import request
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.envelope import Envelope
-from holdfast.protocols.qps.mapping import Mapping
-from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.tree import Tree
-from holdfast.runtimes.overlay.points import Alive, Points
-from holdfast.runtimes.overlay.relays import Relays, Wire, neighbours
-from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
+from holdfast.network.overlay.points import Alive, PointsNode
+from holdfast.network.overlay.relays import Relays, Wire, neighbours
+from holdfast.network.overlay.udp import DatagramFaults, UdpHost, listen
+from holdfast.network.protocols.qps import request
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.envelope import Envelope
+from holdfast.network.protocols.qps.mapping import RoleMapping
+from holdfast.network.protocols.qps.physical import PhysicalNode
+from holdfast.network.protocols.qps.tree import ScopeTree
 from support.patience import PATIENCE, free_port
 
 PLACES = {"a": (5.0, 5.0), "b": (60.0, 20.0), "c": (30.0, 70.0), "d": (90.0, 90.0), "e": (50.0, 50.0)}
@@ -31,16 +31,16 @@ WHOLE = Rectangle((0.0, 0.0), (100.0, 100.0))
 
 def test_a_broker_on_a_socket_that_closes_is_replaced():
     """Every event comes, before and after; datagrams are held back, so that they overtake one another."""
-    deployment = Deployment(
-        tree=Tree((0.0, 0.0), 100.0, 2),
+    deployment = QpsDeployment(
+        tree=ScopeTree((0.0, 0.0), 100.0, 2),
         topics=("T",),
         renewal=SECOND // 2,
-        mapping=Mapping(check=SECOND // 2, patience=SECOND),
+        mapping=RoleMapping(check=SECOND // 2, patience=SECOND),
     )
     came: list[int] = []
 
     def told(what: object) -> None:
-        if isinstance(what, request.Notify):
+        if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
     def numbers() -> list[int]:
@@ -49,15 +49,15 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
     async def a_way(host: UdpHost, trial: int) -> None:
         """Wait until there is one from here to the subscriber: something that is said comes."""
         await asyncio.sleep(1.0)  # and all have heard of all
-        host.ask(request.Publish("p", "T", PLACES["a"], {"n": trial}))
+        host.ask(request.QpsPublishRequest("p", "T", PLACES["a"], {"n": trial}))
         async with asyncio.timeout(PATIENCE):
             while trial not in came:
                 await asyncio.sleep(1.0)
-                host.ask(request.Publish("p", "T", PLACES["a"], {"n": trial}))
+                host.ask(request.QpsPublishRequest("p", "T", PLACES["a"], {"n": trial}))
 
     async def events(host: UdpHost, numbers: range) -> None:
         for n in numbers:
-            host.ask(request.Publish("p", "T", PLACES["a"], {"n": n}))
+            host.ask(request.QpsPublishRequest("p", "T", PLACES["a"], {"n": n}))
             await asyncio.sleep(0.02)
 
     async def until(so) -> None:
@@ -68,17 +68,17 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
     async def work() -> None:
         hosts = {}
         for name, place in PLACES.items():
-            machine = Points(Physical(deployment, place), name, PLACES)
-            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, told, Weather(late=5000))
+            machine = PointsNode(PhysicalNode(deployment, place), name, PLACES)
+            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, told, DatagramFaults(late=5000))
             await listen(hosts[name], ("127.0.0.1", 0))
         for name, host in hosts.items():
             host.peers |= {other: each.address for other, each in hosts.items() if other != name}
-        hosts["a"].ask(request.Advertise("p", "T", Rectangle((4.0, 4.0), (6.0, 6.0))))
-        hosts["d"].ask(request.Subscribe("s", "T", WHOLE, 5.0))
+        hosts["a"].ask(request.QpsAdvertiseRequest("p", "T", Rectangle((4.0, 4.0), (6.0, 6.0))))
+        hosts["d"].ask(request.QpsSubscribeRequest("s", "T", WHOLE, 5.0))
         await a_way(hosts["a"], -1)
         await events(hosts["a"], range(20))
         await until(lambda: len(numbers()) >= 20)
-        brokers = [name for name, host in hosts.items() if host.state.inner.held and name not in "ad"]
+        brokers = [name for name, host in hosts.items() if host.state.inner.own_roles and name not in "ad"]
         for name in brokers[:1]:
             hosts.pop(name).close()
         await asyncio.sleep(2.5)  # who is silent is gone
@@ -98,40 +98,40 @@ REACH = 25.0
 
 def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the_field():
     """From one corner to the other, five hops away at least; each event that is told comes once."""
-    deployment = Deployment(
-        tree=Tree((0.0, 0.0), 100.0, 2),
+    deployment = QpsDeployment(
+        tree=ScopeTree((0.0, 0.0), 100.0, 2),
         topics=("T",),
         renewal=60 * SECOND,
-        mapping=Mapping(check=60 * SECOND),
+        mapping=RoleMapping(check=60 * SECOND),
     )
     came: list[int] = []
 
     def told(what: object) -> None:
-        if isinstance(what, request.Notify):
+        if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
     async def work() -> None:
         hosts: dict[str, UdpHost] = {}
         for name, place in GRID.items():
             near = neighbours(GRID, name, REACH)
-            machine = Relays(Physical(deployment, place), name, place, near, Envelope, 20 * SECOND)
+            machine = Relays(PhysicalNode(deployment, place), name, place, near, Envelope, 20 * SECOND)
             hosts[name] = UdpHost(name, machine, Wire, {}, told)
             await listen(hosts[name], ("127.0.0.1", 0))
         for host in hosts.values():
             host.peers |= {other: hosts[other].address for other in host.machine.near}
         x, y = GRID["n00"]
-        hosts["n00"].ask(request.Advertise("p", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
-        hosts["n32"].ask(request.Subscribe("s", "T", WHOLE, 5.0))
+        hosts["n00"].ask(request.QpsAdvertiseRequest("p", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
+        hosts["n32"].ask(request.QpsSubscribeRequest("s", "T", WHOLE, 5.0))
         async with asyncio.timeout(PATIENCE):
             for n in count():
-                hosts["n00"].ask(request.Publish("p", "T", GRID["n00"], {"n": n}))
+                hosts["n00"].ask(request.QpsPublishRequest("p", "T", GRID["n00"], {"n": n}))
                 await asyncio.sleep(0.02)
                 if len(came) >= 20:
                     break
             while len(came) <= n - min(came):
                 await asyncio.sleep(0.02)
         # five hops, over two brokers at most, so that two nodes or more only relay
-        assert sum(host.state.relayed for host in hosts.values()) >= 2 * len(came)
+        assert sum(host.state.relayed_count for host in hosts.values()) >= 2 * len(came)
         assert not any(host.counted["to nobody"] for host in hosts.values())
         for host in hosts.values():
             host.close()
@@ -239,9 +239,9 @@ def test_processes_exchange_events_by_place():
 
 def test_who_stands_nowhere_or_where_another_does_is_refused():
     with pytest.raises(UsageError, match="does not stand anywhere"):
-        Points(None, "x", PLACES)
+        PointsNode(None, "x", PLACES)
     with pytest.raises(UsageError, match="two nodes stand at one point"):
-        Points(None, "a", {"a": (1.0, 1.0), "b": (1.0, 1.0)})
+        PointsNode(None, "a", {"a": (1.0, 1.0), "b": (1.0, 1.0)})
 
 
 @pytest.mark.parametrize(

@@ -153,14 +153,14 @@ def _feed(service):
 def _logged(service):
     """Readings in the log, counted from its files: the service counts only since it started."""
     from holdfast.service.log.log import read_segment, segments_of
-    from holdfast.service.log.seal import sealed
+    from holdfast.service.log.seal import reading_files
 
     try:
         tail = segments_of(service.folder / "data")
         waiting = [
             len(one.entry.batch) for s in tail for one in read_segment(s) if hasattr(one.entry, "batch")
         ]
-        done = [pq.read_metadata(path).num_rows for path in sealed(service.folder / "data")]
+        done = [pq.read_metadata(path).num_rows for path in reading_files(service.folder / "data")]
     except FileNotFoundError:  # a segment was sealed meanwhile
         return 0
     time.sleep(0.3)

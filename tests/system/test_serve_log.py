@@ -40,7 +40,7 @@ def test_a_replay_of_a_log_names_a_file_that_is_missing(tmp_path, definition, ho
     assert f"readings/{gone.name} is missing" in ran.err
 
 
-def test_a_service_whose_log_is_gone_says_what_to_do_and_starts_when_that_is_accepted(tmp_path, definition):
+def test_a_service_without_its_log_names_a_remedy_and_starts_when_the_loss_is_accepted(tmp_path, definition):
     kept(tmp_path / "data", 0, 20)
     shutil.rmtree(tmp_path / "data" / "wal")
     command = [sys.executable, "-m", "holdfast", "serve", definition, "--data", tmp_path / "data"]

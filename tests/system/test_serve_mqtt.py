@@ -15,7 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from holdfast.service.config import parse
 from holdfast.service.feeds import mqtt
-from holdfast.service.serve import Address, Plan, serving
+from holdfast.service.serve import Address, ServicePlan, serving
 from support.certificates import certified
 from support.patience import PATIENCE, until
 from support.served import Mosquitto, Served, program
@@ -120,7 +120,7 @@ def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
 
     async def story(broker):
         config = parse(f'[[mqtt]]\nurl = "{broker.url}"\n')
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         async with serving(plan) as (site, _):
             await trouble(site, "refused: Not authorized")
             broker.stop()
@@ -139,7 +139,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
 
     async def story(broker):
         config = parse(f'[[mqtt]]\nurl = "{broker.url}"\n')
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         async with serving(plan) as (site, address), httpx.AsyncClient(
             base_url=f"http://{address}", timeout=PATIENCE, trust_env=False
         ) as client:  # fmt: skip
@@ -177,7 +177,7 @@ def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
         config = parse(
             f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
         )
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
             feed = site.feeds[0]
             assert feed.read_until() is None
@@ -204,7 +204,7 @@ def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
         config = parse(
             f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
         )
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         device = paho.Client(CallbackAPIVersion.VERSION2, "device")
         device.connect("127.0.0.1", broker.port)
         device.loop_start()
@@ -225,7 +225,7 @@ def test_heartbeats_that_others_publish_move_no_clock_and_end_no_feed(tmp_path, 
         config = parse(
             f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
         )
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         seen = []
         other = paho.Client(CallbackAPIVersion.VERSION2, "other")
         other.on_message = lambda _client, _data, message: seen.append(message)
@@ -290,7 +290,7 @@ topic = "Climate"
 payload = "number"
 '''
         )
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
         async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
             with client(broker.port, "test") as mine:
                 while not site.feeds[0].connected:
@@ -329,7 +329,7 @@ from = "site/{{source}}"
 topic = "Climate"
 """
                 )
-                plan = Plan(definition, tmp_path / name, Address("127.0.0.1", 0), config, tmp_path)
+                plan = ServicePlan(definition, tmp_path / name, Address("127.0.0.1", 0), config, tmp_path)
                 site, _ = await stack.enter_async_context(serving(plan))
                 sites.append(site)
             mine = stack.enter_context(client(broker.port, "test"))

@@ -13,8 +13,8 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from holdfast.definition.parse import parse
 from holdfast.errors import UsageError
-from holdfast.lang.parse import parse
 from support.patience import PATIENCE, free_port, until
 from support.served import Mosquitto, Served, listens, process, program
 
@@ -36,7 +36,7 @@ def now(offset=0.0):
 
 
 @pytest.mark.parametrize("version", [3, 5])
-def test_devices_speak_mqtt_and_hear_what_holds(tmp_path, definition, version):
+def test_devices_publish_over_mqtt_and_receive_active_conditions(tmp_path, definition, version):
     """Readings of three forms come from Mosquitto; events and retained states go back to it."""
     settings = tmp_path / "serve.toml"
     with Mosquitto(tmp_path / "broker") as broker:
@@ -150,7 +150,7 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
             service.stop()
 
 
-def test_alertmanager_hears_of_a_muted_condition_when_the_mute_ends(tmp_path):
+def test_alertmanager_receives_a_muted_condition_when_the_mute_ends(tmp_path):
     """Debian's Alertmanager has no alert while the condition is muted, also after a crash, but those of other
     scopes; when the mute ends it has one with the level of that moment."""
     manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
@@ -198,7 +198,7 @@ def test_alertmanager_hears_of_a_muted_condition_when_the_mute_ends(tmp_path):
             service.stop()
 
 
-def test_an_overlay_is_heard(tmp_path, definition):
+def test_an_overlay_is_a_source_of_readings(tmp_path, definition):
     """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
     port = free_port()
     settings = tmp_path / "serve.toml"
@@ -221,7 +221,7 @@ def test_an_overlay_is_heard(tmp_path, definition):
             service.stop()
 
 
-def test_a_domain_of_dds_is_heard_and_told(tmp_path, definition):
+def test_a_dds_domain_is_a_source_and_a_target(tmp_path, definition):
     """Samples of another participant are readings; it hears what starts, and who joins late what was last."""
     dds = pytest.importorskip("holdfast.service.dds", exc_type=UsageError)
     from cyclonedds.pub import DataWriter
@@ -232,12 +232,12 @@ def test_a_domain_of_dds_is_heard_and_told(tmp_path, definition):
     settings = tmp_path / "serve.toml"
     settings.write_text(f"[[dds]]\ndomain = {member.domain}\n")
     (climate,) = parse(APP).check().topics
-    sample, told = dds.sample_of(climate), dds.told_type()
+    sample, told = dds.sample_of(climate), dds.notification_type()
     participant = member.participant()
     writer = DataWriter(participant, DdsTopic(participant, "Climate", sample), qos=dds.ALL)
 
     def reader():
-        return DataReader(participant, DdsTopic(participant, dds.TOLD, told), qos=dds.LAST_WORDS)
+        return DataReader(participant, DdsTopic(participant, dds.NOTIFICATIONS, told), qos=dds.LAST_SAMPLES)
 
     early, heard = reader(), []
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from holdfast.runtimes.sensornet.study import label
+from holdfast.network.motes.study import label
 from support.protocols import watched
 from support.scenarios import GRID
 
@@ -27,7 +27,7 @@ def scenario(tmp_path) -> Path:
     return path
 
 
-def test_a_scenario_is_run_and_told(holdfast, scenario):
+def test_a_scenario_runs_and_prints_its_results(holdfast, scenario):
     ran = holdfast("sim", scenario)
     assert ran.status == 0, ran.err
     lines = ran.out.splitlines()
@@ -52,12 +52,12 @@ def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_of_a_network_is_right(path, data):
-    from holdfast.runtimes.sensornet.study import read
+    from holdfast.network.motes.study import read
 
     assert read(path).points
 
 
-def test_the_same_scenario_says_the_same_to_the_last_digit(holdfast, tmp_path):
+def test_equal_scenarios_print_equal_results(holdfast, tmp_path):
     path = tmp_path / "swept.yaml"
     path.write_text(SWEPT)
     first, second = (holdfast("sim", path, "--json") for _ in range(2))
@@ -125,7 +125,7 @@ def test_hops_on_grids_are_the_larger_of_rows_and_columns(holdfast, tmp_path, si
     assert run["hops"] == pytest.approx(sum(max(divmod(n, side)) for n in others) / len(others))
 
 
-def test_the_same_is_said_on_spark(holdfast, tmp_path):
+def test_spark_prints_equal_results(holdfast, tmp_path):
     from support.runtimes import session  # for this test alone: the others need no Spark
 
     session()
@@ -153,7 +153,7 @@ AN_HOUR = {
         pytest.param({}, 33, 15, id="the night", marks=pytest.mark.soak),
     ],
 )
-def test_the_vineyard_says_what_knowing_of_frost_costs(
+def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
     changes: Mapping[str, str], frosts: int, times: int, holdfast, tmp_path
 ):
     """The example with its definition: the same is told by all protocols, at very different cost."""
@@ -185,7 +185,7 @@ def test_the_vineyard_says_what_knowing_of_frost_costs(
     assert "### Subscriptions" in (out / "report.md").read_text()
 
 
-def test_a_definition_in_the_scenario_is_run_and_told(holdfast, tmp_path):
+def test_a_definition_in_the_scenario_runs_and_prints_its_results(holdfast, tmp_path):
     path = tmp_path / "warm.yaml"
     path.write_text(watched("{kind: cbps}", more="seeds: 2\n"))
     ran = holdfast("sim", path)
@@ -232,7 +232,7 @@ def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
 # Mistakes.
 
 
-def test_a_mistake_is_told_with_file_line_and_column(holdfast, scenario):
+def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
     scenario.write_text(GRID.replace("id-grid", "id-gird"))
     ran = holdfast("sim", scenario)
     assert (ran.status, ran.out) == (2, "")
@@ -254,7 +254,7 @@ def test_a_mistake_is_told_with_file_line_and_column(holdfast, scenario):
         (["{}", "--out", "{}"], 2, "this is a file; name a folder"),
     ],
 )
-def test_wrong_use_is_told(holdfast, scenario, arguments, status, said):
+def test_wrong_use_is_reported(holdfast, scenario, arguments, status, said):
     ran = holdfast("sim", *(str(scenario) if word == "{}" else word for word in arguments))
     assert ran.status == status
     assert said in ran.err

@@ -108,7 +108,7 @@ def readings(tmp_path: Path) -> Path:
 def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
     readings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.runtimes.spark.history import replay
+    from holdfast.runtimes.spark.batch import replay
 
     local = list(holdfast.replay(WARM, readings))
     assert len(local) > 300
@@ -125,7 +125,7 @@ def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
 
 
 def test_a_dataframe_is_written_by_the_executors(readings: Path) -> None:
-    from holdfast.runtimes.spark.history import replay
+    from holdfast.runtimes.spark.batch import replay
 
     found = replay.replay(WARM, readings, spark=session())
     found.dataframe.write.parquet(str(readings / "out"))
@@ -136,7 +136,7 @@ def test_a_dataframe_is_written_by_the_executors(readings: Path) -> None:
 
 
 def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
-    from holdfast.runtimes.spark.history import replay
+    from holdfast.runtimes.spark.batch import replay
 
     whole = (readings / "1.parquet").read_bytes()
     found = replay.replay(WARM, readings, spark=session())
@@ -148,7 +148,7 @@ def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
 
 
 def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path) -> None:
-    from holdfast.runtimes.spark.history import replay
+    from holdfast.runtimes.spark.batch import replay
 
     times = ("2026-03-29T02:30", "2026-06-01T02:30", "2026-10-25T02:30", "2026-10-25T02:45")
     lines = ["time,source,value", *(f"{time},attic,{20 + 10 * (i % 2)}" for i, time in enumerate(times))]
@@ -160,18 +160,18 @@ def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path)
 
 
 def test_advice_is_the_same_to_the_last_number(readings: Path) -> None:
-    from holdfast.compilers.advise.question import Question
+    from holdfast.definition.tune import tunable
     from holdfast.files.find import find
     from holdfast.files.reading import Reading
     from holdfast.files.tally import Tally
-    from holdfast.lang.tune import tunable
+    from holdfast.plan.advise.question import AdviceQuestion
     from holdfast.runtimes.local import advise as here
-    from holdfast.runtimes.spark.history import advise as there
+    from holdfast.runtimes.spark.batch import advise as there
 
     checked = holdfast.check(holdfast.parse(WARM))
     found, reading = tunable(checked, "Warm"), Reading(checked.topics)
     labels = {"s1": [(5_000_000, 9_000_000)], "nobody": [(0, 1)]}
-    question = Question(found, guards=[0, 3_000_000], labels=labels, rounds=1)
+    question = AdviceQuestion(found, guards=[0, 3_000_000], labels=labels, rounds=1)
     (readings / "one.csv").write_text(
         "time,source,value\n1970-01-01T00:00:08Z,s1,warm\n1970-01-01T00:00:09Z,s1,20\n"
     )
@@ -186,5 +186,5 @@ def test_advice_is_the_same_to_the_last_number(readings: Path) -> None:
     local, spark = (question.ask(history) for history in histories)
     assert local.variants == spark.variants
     assert any(one.starts for one in local.variants)
-    as_it_stands = Question(found, guards=[0])
+    as_it_stands = AdviceQuestion(found, guards=[0])
     assert len({str(as_it_stands.ask(history).variants) for history in histories}) == 1

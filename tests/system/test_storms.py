@@ -87,7 +87,7 @@ def test_readings_that_take_part_are_those_that_a_join_of_everything_finds(readi
     assert sum(map(len, found.values())) > 50
 
 
-def test_the_storm_of_the_example_is_told(data, tmp_path, holdfast):
+def test_the_storm_of_the_example_is_notified(data, tmp_path, holdfast):
     """The shipped example over the whole deployment; its complex events keep their promise."""
     out = tmp_path / "storm.jsonl"
     ran = holdfast(

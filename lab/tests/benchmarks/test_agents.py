@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast_lab.benchmarks import BENCHMARKS, agents
 
 
-def test_so_many_agents_are_started_and_speak():
+def test_all_agents_start_and_emit():
     assert "agents" in BENCHMARKS
-    found = agents.watched(40, 200)
+    found = agents.measure_agents(40, 200)
     assert found["readings"] == 200
     assert found["messages"] > 0
     assert found["started"] > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast_lab.benchmarks import alarms
 
 
-def test_the_query_by_hand_says_the_same():
+def test_the_hand_written_query_gives_equal_results():
     rows = list(alarms.by_hand(lambda _what: None, events=20_000, keys=50))
     assert [row.unit for row in rows] == ["M/s", "×"]
 

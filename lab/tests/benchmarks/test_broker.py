@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runtimes.overlay.wire.frame import framed
+from holdfast.network.overlay.wire.frame import to_frame
 from holdfast_lab.benchmarks import broker
 from holdfast_lab.benchmarks.peers import mosquitto
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(0, 400))
-def test_messages_are_counted_and_the_rest_is_kept(bodies, cut):
-    for message, count in ((framed, broker.count), (mosquitto.published, mosquitto.count)):
+def test_messages_are_counted_and_the_remainder_is_buffered(bodies, cut):
+    for message, count in ((to_frame, broker.count), (mosquitto.publish_packet, mosquitto.count)):
         whole = [message(body) for body in bodies]
         data = b"".join(whole)
         number, at = count(data)
@@ -25,7 +25,7 @@ def test_messages_are_counted_and_the_rest_is_kept(bodies, cut):
 
 
 @given(st.binary(max_size=20_000))
-def test_a_packet_says_how_long_it_is(body):
+def test_a_packet_has_its_length(body):
     packet = mosquitto.packet(mosquitto.PUBLISH, body)
     assert packet.endswith(body)
     length = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(packet[1 : len(packet) - len(body)]))
@@ -40,14 +40,14 @@ def short(monkeypatch):
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("short")
-def test_a_short_run_without_mosquitto_measures_our_broker_and_says_what_is_missing(monkeypatch):
+def test_a_short_run_without_mosquitto_measures_our_broker_and_reports_the_missing_peer(monkeypatch):
     monkeypatch.setattr(mosquitto, "program", lambda: None)
-    said: list[str] = []
-    rows = broker.run(said.append)
+    sent: list[str] = []
+    rows = broker.run(sent.append)
     assert len(rows) == 12
     assert all(row.value > 0 for row in rows[:5])
     assert not [row for row in rows if "Mosquitto" in row.what]
-    assert [line for line in said if "Mosquitto is not installed" in line]
+    assert [line for line in sent if "Mosquitto is not installed" in line]
 
 
 @pytest.mark.soak

@@ -12,7 +12,7 @@ def small(monkeypatch):
     monkeypatch.setattr(traffic, "BATCH", 5_000)
 
 
-def test_the_rows_say_rates_and_whether_the_goal_is_met():
+def test_the_rows_have_rates_and_goal():
     """Rates with ways that find other transitions would be refused."""
     rows = list(components.throughput(lambda _: None))
     assert [row.what for row in rows][:3] == [

@@ -25,14 +25,14 @@ def test_peers_find_what_the_machines_find(found, peer):
     assert bench.pairs(found / peer).equals(bench.pairs(found / "ours.parquet"))
 
 
-def test_a_filter_matches_as_many_readings_as_it_says():
+def test_a_filter_matches_its_stated_number_of_readings():
     values = bench.readings(50_000).column("value").to_numpy()
     for low, high in bench.ranges(5).reshape(-1, 2):
         share = ((low <= values) & (values <= high)).mean()
         assert share == pytest.approx(bench.SHARE, abs=0.02)
 
 
-def test_what_is_remembered_does_not_grow_with_the_history(tmp_path):
+def test_state_does_not_grow_with_the_history(tmp_path):
     bench.write(tmp_path / "data", 40_000, 5)
     (row,) = bench._memory(tmp_path / "data", 5)
     assert row.met

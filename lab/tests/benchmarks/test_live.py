@@ -17,8 +17,8 @@ def test_every_key_is_held_and_some_end(tmp_path, monkeypatch, kind):
     assert first == 2
     assert pyarrow.dataset.dataset(tmp_path / "inbox").count_rows() == 3_000 + 14 * 2_000 + 9 * 20
     monkeypatch.chdir(tmp_path)
-    told = replay(bench.TOPIC + bench.SETS[kind], tmp_path / "inbox")
-    found = [(one.subscription, one.status) for one in told]
+    notifications = replay(bench.TOPIC + bench.SETS[kind], tmp_path / "inbox")
+    found = [(one.subscription, one.status) for one in notifications]
     name = "Heat" if "levels" in kind else "Warm"
     assert found.count((name, "ingress")) >= 2_990
     assert found.count((name, "egress")) > 20
@@ -27,7 +27,7 @@ def test_every_key_is_held_and_some_end(tmp_path, monkeypatch, kind):
 
 
 def test_what_a_batch_costs_is_what_was_used_and_written_since_the_one_before():
-    at = [bench._Moment(10.0 * i, {"java": i * i}, {"changed": 100 * i}, 7) for i in range(4)]
+    at = [bench._BatchStatus(10.0 * i, {"java": i * i}, {"changed": 100 * i}, 7) for i in range(4)]
     found = bench._cost(at[1:])
     assert (found["cpu_s"], found["java_s"], found["worst_s"], found["clock_s"]) == (4, 4, 5, 10.0)
     assert (found["changed_bytes"], found["held"]) == (250, 7)

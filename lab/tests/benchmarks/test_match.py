@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from holdfast.protocols.cbps.boxes import Boxes
+from holdfast.network.protocols.cbps.boxes import Boxes
 from holdfast_lab.benchmarks import match
 from holdfast_lab.benchmarks.brute import WAYS
 
@@ -32,7 +32,7 @@ def test_every_brute_force_finds_what_the_index_finds(way, width):
     assert not match.same(brute[::-1].copy(), found.numbers, found.ends)
 
 
-def test_the_subscriptions_match_as_often_as_they_say():
+def test_the_subscriptions_match_at_their_stated_rate():
     """Width w in each of ten different attributes: w^10."""
     for share, width in zip((0.4**10, 0.01), match.WIDTHS.values(), strict=True):
         assert width**match.RANGES == pytest.approx(share)
@@ -41,7 +41,7 @@ def test_the_subscriptions_match_as_often_as_they_say():
         assert np.allclose(ranges.bounds[..., 1] - ranges.bounds[..., 0], width)
 
 
-def test_the_rows_say_time_ratio_and_whether_the_goal_is_met():
+def test_the_rows_have_time_ratio_and_goal():
     rows = list(match.matching("1 % matching", 0.01**0.1, 3000, lambda _: None))
     assert [row.what for row in rows] == [
         "1 % matching, 3,000 subscriptions, one at a time",

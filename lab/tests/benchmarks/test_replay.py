@@ -24,14 +24,14 @@ def test_one_process_finds_what_its_peers_find(tmp_path, data):
 
 
 def test_some_sets_of_data_can_be_measured_alone(monkeypatch):
-    said = []
+    sent = []
     monkeypatch.setattr(bench, "SETS", {name: lambda *_, name=name: iter([name]) for name in bench.SETS})
     monkeypatch.delenv("HOLDFAST_BENCH_SETS", raising=False)
-    assert bench.run(said.append) == ["1000", "100000", "1000000", "at-once", "hourly", "in-turns"]
+    assert bench.run(sent.append) == ["1000", "100000", "1000000", "at-once", "hourly", "in-turns"]
     monkeypatch.setenv("HOLDFAST_BENCH_SETS", "hourly, 1000")
-    assert bench.run(said.append) == ["hourly", "1000"]
+    assert bench.run(sent.append) == ["hourly", "1000"]
     monkeypatch.setenv("HOLDFAST_BENCH_SETS", "weekly")
     with pytest.raises(
         UsageError, match="no 'weekly', there is 1000, 100000, 1000000, at-once, hourly, in-turns"
     ):
-        bench.run(said.append)
+        bench.run(sent.append)

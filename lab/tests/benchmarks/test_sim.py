@@ -45,7 +45,7 @@ def test_sizes_and_densities_are_what_they_claim():
     assert dense.detail["neighbours"] > 1.3 * sparse.detail["neighbours"]
 
 
-def test_every_subscriber_of_quad_pubsub_is_told_of_every_event():
+def test_every_subscriber_of_quad_pubsub_receives_every_event():
     row = sim.quads(lambda _: None)
     assert row.what == "Quad-PubSub, 60 nodes, 4 subscribers, 3 events"
     assert row.detail["events_told"] == 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.lab import _measured
+from holdfast.cli.lab import _format_row
 from support.runtimes import session
 
 bench = pytest.importorskip("holdfast_lab.benchmarks.spark")
@@ -38,13 +38,13 @@ def test_peers_find_the_same_transitions(name, readings, ours):
     assert bench.transitions(output).equals(ours)
 
 
-def test_a_peer_that_fails_has_a_row_that_says_so(tmp_path, monkeypatch):
+def test_a_peer_that_fails_has_a_row_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setitem(bench.NAMES, "absent", "a peer that is not there")
     small = bench._Bench(tmp_path, lambda _: None, 100, 2)
     (row,) = small.rows(["absent"])
     assert (row.value, row.met) == (None, None)
     assert row.detail["failed"].startswith("ModuleNotFoundError: No module named")
-    assert "failed: ModuleNotFoundError" in _measured(vars(row))
+    assert "failed: ModuleNotFoundError" in _format_row(vars(row))
     assert "absent" not in small.found
 
 

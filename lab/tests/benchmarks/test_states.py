@@ -3,7 +3,7 @@
 from holdfast_lab.benchmarks import states
 
 
-def test_states_are_exact_and_the_rows_say_what_both_remember(monkeypatch):
+def test_states_are_exact_and_the_rows_have_both_memories(monkeypatch):
     monkeypatch.setattr(states, "ROOMS", 8)
     monkeypatch.setattr(states, "HOURS", 0.5)
     monkeypatch.setattr(states, "OFF", 200)
@@ -15,7 +15,7 @@ def test_states_are_exact_and_the_rows_say_what_both_remember(monkeypatch):
     assert rows[6].met
 
 
-def test_a_storm_is_told_in_fewer_messages(monkeypatch):
+def test_a_storm_causes_fewer_messages(monkeypatch):
     monkeypatch.setattr(states, "SIDE", 16)
     held, at_once, messages, _ = states.storm(lambda _: None)
     assert held.value == 16 * 16
@@ -31,4 +31,4 @@ def test_a_pair_that_brute_force_does_not_find_is_noticed():
     assert states.by_force(some) == ({"ingress": 0, "egress": 0}, 0)
     some.values["Air"][1:3, 7] = 6.0
     assert states.by_force(some) == ({"ingress": 3, "egress": 3}, 30)
-    assert states.job(states.JOBS["states"], some).told == {"ingress": 3, "egress": 3}
+    assert states.job(states.JOBS["states"], some).counts == {"ingress": 3, "egress": 3}

@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.deployment import Reliable
-from holdfast.protocols.dds.level import BEST_EFFORT
+from holdfast.network.protocols.dds.deployment import ReliableSettings
+from holdfast.network.protocols.dds.level import BEST_EFFORT
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.dds import (
     air_parts,
@@ -37,7 +37,7 @@ from holdfast_lab.experiments.dds import (
 from holdfast_lab.experiments.dds.air import CLEAR, FITTED, NOISY, QUALITY, TINYOS, disturb, path_loss, radio
 from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
 from holdfast_lab.experiments.dds.outcome import finish
-from holdfast_lab.experiments.dds.report import Effort, run, studied
+from holdfast_lab.experiments.dds.report import Effort, run, run_study
 from holdfast_lab.experiments.dds.study import Study
 from holdfast_lab.experiments.experiment import Claim, Result
 from holdfast_lab.experiments.recorded import record
@@ -65,16 +65,16 @@ def shortened(point: Point, seconds: int) -> Point:
 # The air.
 
 
-def test_a_node_of_the_grid_hears_its_eight_neighbours_well_and_nobody_else():
+def test_a_node_of_the_grid_receives_its_eight_neighbours_only():
     for step in (100 / 6, 100 / 3):
         setup = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
         network = setup.run().network
         around = {8, 9, 10, 15, 17, 22, 23, 24}
-        well = {heard.node for heard in network.heard(16) if heard.per_us * 1_280 > -0.01}
+        well = {reception.node for reception in network.receptions(16) if reception.per_us * 1_280 > -0.01}
         assert well == around
 
 
-def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
+def test_noise_destroys_the_configured_share_of_frames():
     """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
 
     def delivered(share: float) -> float:
@@ -87,14 +87,14 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
     assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
 
 
-def test_in_the_fitted_air_five_publishers_need_the_retransmissions_of_the_thesis():
+def test_in_the_fitted_radio_model_five_publishers_need_the_retransmissions_of_the_thesis():
     """L905: two for a message.  One seed of those that it was fitted with; and what the air is made of."""
     given = radio(setups.SPACING, air=FITTED)
     run = setups.rtdds_load(
         5, 5 * SECOND, seed=101, duration=60 * SECOND, reliable=setups.TO_ORIGIN, **given
     ).run()
     network = run.network
-    shares = [heard.quality for node in network.nodes for heard in network.heard(node.id)]
+    shares = [reception.quality for node in network.nodes for reception in network.receptions(node.id)]
     assert (round(min(shares), 1), round(max(shares), 1)) == QUALITY
     assert network.setup.delays
     assert network.setup.mac.congestion == (300, 2_500)
@@ -155,14 +155,14 @@ def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
         return in_turn(function, cells)
 
     with pytest.raises(KeyboardInterrupt):
-        studied(design, True, quiet, Effort(2, apply))
+        run_study(design, True, quiet, Effort(2, apply))
     assert len(ran) == 4
-    resumed = studied(design, True, quiet, Effort(2, in_turn))
-    assert resumed == studied(design, False, quiet, Effort(2, in_turn))
-    (kept,) = (tmp_path / "holdfast" / "reproduce").iterdir()
-    kept.write_text("no JSON", encoding="utf-8")
+    resumed = run_study(design, True, quiet, Effort(2, in_turn))
+    assert resumed == run_study(design, False, quiet, Effort(2, in_turn))
+    (used,) = (tmp_path / "holdfast" / "reproduce").iterdir()
+    used.write_text("no JSON", encoding="utf-8")
     with pytest.raises(InputError, match="remove it"):
-        studied(design, True, quiet, Effort(2, in_turn))
+        run_study(design, True, quiet, Effort(2, in_turn))
 
 
 # Claims: by the thesis' own figures they hold, and each can fail.
@@ -388,7 +388,7 @@ def test_each_claim_fails_where_something_else_was_measured(module, measured, fa
     assert judged(module, as_the_thesis_says(module), **measured)[fails] is False
 
 
-def test_a_curve_that_is_not_alike_is_said_so():
+def test_a_curve_of_another_shape_is_reported():
     def value(at):
         apart = at["switched"] == air_parts.TOSSIM and at["publishers"] == air_parts.CROWD
         return as_the_thesis_says(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
@@ -397,7 +397,7 @@ def test_a_curve_that_is_not_alike_is_said_so():
 
 
 @pytest.mark.parametrize(("behind", "named"), [(1.8, True), (2.2, False)])
-def test_that_the_detour_is_the_cause_is_said_only_where_its_switch_shows_it(behind, named):
+def test_the_detour_is_named_as_cause_only_where_its_switch_shows_it(behind, named):
     def value(at):
         retx = {air_parts.COLLECTED: 2.4, air_parts.BEHIND_COLLECTED: behind}.get(at["switched"], 2.0)
         return as_the_thesis_says(air_parts)(at) | {"ReTx/msg": retx}
@@ -409,7 +409,7 @@ def test_that_the_detour_is_the_cause_is_said_only_where_its_switch_shows_it(beh
 
 
 @pytest.mark.parametrize(("idle", "named"), [(0.0, False), (0.1, True)])
-def test_that_timeouts_hide_the_processor_is_said_only_where_its_switch_shows_it(idle, named):
+def test_timeouts_are_named_as_cause_only_where_their_switch_shows_it(idle, named):
     delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: 65.0}
     again = {air_parts.PERFECT: 0.0, air_parts.PERFECT_IDLE: idle}
 
@@ -427,7 +427,7 @@ def test_that_timeouts_hide_the_processor_is_said_only_where_its_switch_shows_it
 def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
     """From node 0 the way by the RN (24) to the base station (27) is a detour of none, from 28 of six."""
     for node, collected, back in ((20, False, 7), (20, True, 7), (28, False, 1), (28, True, 7)):
-        reliable = Reliable() if collected else setups.TO_ORIGIN
+        reliable = ReliableSettings() if collected else setups.TO_ORIGIN
         made = setups.rtdds_load(1, 5 * SECOND, reliable=reliable)
         found = air_parts.way_back(replace(made, publishers={setups.TOPIC: (node,)}).run())
         assert found == {air_parts.HOPS: back}
@@ -443,7 +443,7 @@ def test_at_best_effort_neither_load_nor_mode_may_matter():
 
 
 def test_ten_seeds_draw_ten_placements_of_rendezvous_nodes_without_another_role():
-    drawn = {place.rendezvous(place.DRAWN, seed) for seed in Effort().drawn}
+    drawn = {place.rendezvous(place.DRAWN, seed) for seed in Effort().span}
     assert len(drawn) == 10
     busy = {node for nodes in setups.PUBLISHERS.values() for node in nodes} | {21, 24, 27}
     assert all(len(set(nodes)) == 3 and not busy & set(nodes) for nodes in drawn)
@@ -470,7 +470,7 @@ def naive_wrong(truth, belief, end):
     return sum(at(truth, time) != at(belief, time) for time in range(end))
 
 
-def test_for_how_long_a_belief_is_wrong_is_what_counting_second_by_second_gives():
+def test_wrong_time_equals_counting_second_by_second():
     chance = random.Random(5)
     for _ in range(50):
         courses = [
@@ -483,7 +483,7 @@ def test_for_how_long_a_belief_is_wrong_is_what_counting_second_by_second_gives(
         assert rooms.wrong(*courses, 30) == naive_wrong(*courses, 30)
 
 
-def test_a_base_station_is_told_what_starts_and_ends_and_nothing_else():
+def test_a_base_station_is_notified_of_starts_and_ends_only():
     """Generated readings of three rooms: one wavers between the bounds, one is stuffy once, one never."""
     minutes = 30
     trace = rooms.Trace(
@@ -551,11 +551,11 @@ def test_all_are_registered_and_their_claims_are_on_their_pages():
         assert all(f"- `{claim}`: {rule}\n" in page for claim, rule in module.RULES.items())
 
 
-def test_what_is_recorded_was_judged_by_the_rules_of_today():
+def test_records_agree_with_the_present_rules():
     for module in MODULES:
-        kept = record(PAGES, module.EXPERIMENT.name)
-        if kept is not None:
-            assert {claim["id"]: claim["claim"] for claim in kept["claims"]} == module.RULES
+        used = record(PAGES, module.EXPERIMENT.name)
+        if used is not None:
+            assert {claim["id"]: claim["claim"] for claim in used["claims"]} == module.RULES
 
 
 def test_a_result_is_tabled_and_drawn(tmp_path):

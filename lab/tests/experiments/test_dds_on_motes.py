@@ -10,14 +10,14 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.protocols.dds.deployment import Rotation
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.protocols.dds.message import UNIT
-from holdfast.runtimes.sensornet.failure import Kill, Restart
-from holdfast.runtimes.sensornet.readings import Sense
-from holdfast.runtimes.sensornet.routing import IdGrid
-from holdfast.sim.propagation import LogDistance
-from holdfast.sim.routing.flooding import FLOODING
+from holdfast.network.motes.failure import Kill, Restart
+from holdfast.network.motes.readings import Sense
+from holdfast.network.motes.routing import IdGrid
+from holdfast.network.protocols.dds.deployment import RotationSettings
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
+from holdfast.network.protocols.dds.message import UNIT
+from holdfast.network.sim.propagation import LogDistance
+from holdfast.network.sim.routing.flooding import FLOODING
 from holdfast_lab.experiments.dds import setups
 from holdfast_lab.experiments.dds.outcome import finish, outcome
 
@@ -82,7 +82,7 @@ def test_the_baseline_without_middleware_sends_straight_to_the_base_station():
 
 def test_the_role_of_rendezvous_node_moves_while_samples_flow():
     """EATDDS on radios: a round of 40 s, batteries that tell who has most."""
-    terms = Rotation(round=40 * SECOND, reports=40 * SECOND, sign=15 * SECOND)
+    terms = RotationSettings(round=40 * SECOND, reports=40 * SECOND, sign=15 * SECOND)
     setup = setups.modes("EATDDS", 4 * SECOND, duration=200 * SECOND, battery_j=5.0, rotation=terms)
     found = outcome(setup)
     assert found.counted["terms"] >= 6
@@ -91,7 +91,7 @@ def test_the_role_of_rendezvous_node_moves_while_samples_flow():
 
 def test_a_rendezvous_node_that_dies_is_a_single_point_of_failure_only_where_it_does_not_rotate():
     more = {"failures": (Kill(40 * SECOND, setups.RENDEZVOUS),), "routing": BY_ID}
-    more |= {"duration": 160 * SECOND, "rotation": Rotation(sign=8 * SECOND)}
+    more |= {"duration": 160 * SECOND, "rotation": RotationSettings(sign=8 * SECOND)}
     found = {
         mode: outcome(setups.modes(mode, 8 * SECOND, **more)) for mode in ("DefTDDS", "HyTDDS", "EATDDS")
     }
@@ -165,7 +165,7 @@ def test_volts_for_a_bit_follow_only_if_the_thesis_counted_messages():
         (lambda: setups.modes("HyTDDS", ipi=0).run(), "some time apart"),
     ],
 )
-def test_a_set_up_that_cannot_be_says_why(make, says):
+def test_an_impossible_setup_names_the_cause(make, says):
     with pytest.raises(UsageError, match=says):
         make()
 

@@ -19,12 +19,12 @@ from holdfast.runtimes.spark import sweep as spark
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.fsf import run as running
 from holdfast_lab.experiments.fsf.claim import RULES, claims
-from holdfast_lab.experiments.fsf.grid import Cell, Exhibit, Grid, Measured
+from holdfast_lab.experiments.fsf.grid import FsfCell, FsfExhibit, FsfMeasurement, Grid
 from holdfast_lab.experiments.fsf.measure import draw, measure
-from holdfast_lab.experiments.fsf.network import Layout
+from holdfast_lab.experiments.fsf.network import FsfLayout
 from holdfast_lab.experiments.fsf.oracle import taking_part
 from holdfast_lab.experiments.fsf.report import tables
-from holdfast_lab.experiments.fsf.run import measured
+from holdfast_lab.experiments.fsf.run import measure_grid
 from holdfast_lab.experiments.fsf.setting import (
     AGAIN,
     CENTRALIZED,
@@ -40,21 +40,21 @@ from holdfast_lab.experiments.fsf.setting import (
     SEEDS,
     STATIONS,
     WITHIN,
-    Setting,
+    FsfSetting,
     variants,
 )
 from holdfast_lab.experiments.fsf.stream import (
     ATTRIBUTES,
     EVERY,
     HOUR,
-    Stretch,
+    Recording,
     quartiles,
     read,
     sensor,
 )
 from holdfast_lab.experiments.fsf.workload import owing
 from holdfast_lab.experiments.registry import load
-from holdfast_lab.experiments.series import Series
+from holdfast_lab.experiments.series import StationSeries
 from holdfast_lab.experiments.stbernard import FILE
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "fsf.md"
@@ -99,7 +99,7 @@ def varying(minutes, but=None):
     return [(m, [(but or {}).get(a, m % 7 + i) for i, a in enumerate(ATTRIBUTES)]) for m in minutes]
 
 
-def test_the_stretch_is_that_in_which_enough_stations_report_everything(tmp_path):
+def test_the_recording_is_the_interval_with_enough_complete_stations(tmp_path):
     hour = range(60, 120, 2)
     stations = {
         1: varying(range(0, 180, 2)),
@@ -123,7 +123,7 @@ def test_a_fault_code_of_a_temperature_is_no_reading(tmp_path):
     assert lengths == {**dict.fromkeys(ATTRIBUTES, 30), "ambient_temp": 29}
 
 
-def test_too_few_stations_or_another_file_is_said(tmp_path):
+def test_too_few_stations_or_another_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="has 1 stations; 2 are needed"):
         read(reports(tmp_path / "one.parquet", {1: varying(range(0, 60, 2))}), 1, 2)
     with pytest.raises(InputError, match="no 1 h in which 1 stations have streams that vary"):
@@ -135,25 +135,25 @@ def test_too_few_stations_or_another_file_is_said(tmp_path):
 
 # --- a small network ---
 
-SMALL = Setting("fsf-small", 16, 2, (3, 5), (24,), (CENTRALIZED, *DISTRIBUTED))
+SMALL = FsfSetting("fsf-small", 16, 2, (3, 5), (24,), (CENTRALIZED, *DISTRIBUTED))
 
 
-def walk(stations: int, length: int) -> Stretch:
+def walk(stations: int, length: int) -> Recording:
     """Streams that wander, reported together; some reports are a little early."""
     random = np.random.default_rng(7)
     series = {}
     for station in range(stations):
         times = np.arange(length) * EVERY - random.integers(0, 2, length) * 1_000_000
         for attribute in ATTRIBUTES:
-            series[sensor(station, attribute)] = Series(times, np.cumsum(random.normal(size=length)))
-    return Stretch(0, 1, tuple(range(stations)), dict.fromkeys(range(stations), 1.0), series)
+            series[sensor(station, attribute)] = StationSeries(times, np.cumsum(random.normal(size=length)))
+    return Recording(0, 1, tuple(range(stations)), dict.fromkeys(range(stations), 1.0), series)
 
 
 WALK = walk(2, 40)
 DRAWN = draw(SMALL, WALK, 0, 24)
 
 
-def side(layout: Layout, start: str, without: str) -> set[str]:
+def side(layout: FsfLayout, start: str, without: str) -> set[str]:
     """The nodes that are on one side of a link."""
     found, beyond = {start}, [start]
     while beyond:
@@ -231,8 +231,8 @@ def test_fewer_subscriptions_are_the_first_of_more():
 
 def test_naive_and_exact_loads_are_those_of_the_definition():
     most = max(SMALL.counts)
-    naive = measure(SMALL, WALK, Cell(0, NAIVE, most))
-    exact = measure(SMALL, WALK, Cell(0, EXACT, most))
+    naive = measure(SMALL, WALK, FsfCell(0, NAIVE, most))
+    exact = measure(SMALL, WALK, FsfCell(0, EXACT, most))
     sets = crossings()
     assert naive.subscription_load == sum(map(len, sets))
     assert naive.publication_load == sum(len(owed) for some in sets for owed in some)
@@ -242,7 +242,7 @@ def test_naive_and_exact_loads_are_those_of_the_definition():
 
 @pytest.mark.parametrize("approach", SMALL.approaches)
 def test_only_probabilistic_filtering_loses_and_only_binary_joins_bring_too_much(approach):
-    found = measure(SMALL, WALK, Cell(0, approach, max(SMALL.counts)))
+    found = measure(SMALL, WALK, FsfCell(0, approach, max(SMALL.counts)))
     assert found.owed == sum(len(s.owed) for s in DRAWN.subscriptions)
     if approach != FSF:
         assert found.recall == 1
@@ -250,12 +250,12 @@ def test_only_probabilistic_filtering_loses_and_only_binary_joins_bring_too_much
 
 
 def test_each_reading_of_multi_join_sends_less_than_the_one_before():
-    loads = [measure(SMALL, WALK, Cell(0, a, max(SMALL.counts))).publication_load for a in (*JOINS, EXACT)]
+    loads = [measure(SMALL, WALK, FsfCell(0, a, max(SMALL.counts))).publication_load for a in (*JOINS, EXACT)]
     assert loads == sorted(set(loads), reverse=True)
 
 
 def test_points_that_are_few_do_not_see_gaps():
-    found = [measure(replace(SMALL, points=n), WALK, Cell(0, FSF, 200)) for n in (1, 10_000)]
+    found = [measure(replace(SMALL, points=n), WALK, FsfCell(0, FSF, 200)) for n in (1, 10_000)]
     assert found[0].missed > found[1].missed
 
 
@@ -264,19 +264,19 @@ def test_points_that_are_few_do_not_see_gaps():
 
 def test_a_sweep_goes_on_where_it_stopped(tmp_path):
     path = tmp_path / "kept" / "runs.json"
-    one = Setting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
-    asked: list[Cell] = []
+    one = FsfSetting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
+    asked: list[FsfCell] = []
 
     def spread(_, cells):
         asked.extend(cells)
         if cells[0].seed == SEEDS[2] and len(asked) == 3:
             raise InputError("stopped")
-        return [Measured(cell.seed, 1, 1, 1, 1, 0, 0, 0, 0) for cell in cells]
+        return [FsfMeasurement(cell.seed, 1, 1, 1, 1, 0, 0, 0, 0) for cell in cells]
 
     with pytest.raises(InputError, match="stopped"):
-        measured(one, WALK, path, lambda _: None, spread)
+        measure_grid(one, WALK, path, lambda _: None, spread)
     assert [seed for (seed, *_), _ in json.loads(path.read_text())] == list(SEEDS[:2])
-    runs = measured(one, WALK, path, lambda _: None, spread)
+    runs = measure_grid(one, WALK, path, lambda _: None, spread)
     assert [cell.seed for cell in asked] == [*SEEDS[:3], *SEEDS[2:]]
     assert [run.subscription_load for run in runs.values()] == list(SEEDS)
 
@@ -284,22 +284,22 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path):
 # --- claims ---
 
 AS_PRINTED = {
-    CENTRALIZED: Measured(400, 300, 9_000, 1_000, 1_000, 0, 0, 10, 0),
-    NAIVE: Measured(2_000, 300, 8_000, 1_000, 1_000, 0, 0, 10, 0),
-    PLACEMENT: Measured(1_210, 300, 5_000, 1_000, 1_000, 0, 0, 10, 0),
-    MULTI_JOIN: Measured(1_200, 300, 4_000, 1_000, 1_000, 50, 0, 10, 0),
-    NAMED: Measured(1_200, 300, 4_000, 1_000, 1_000, 40, 0, 10, 0),
-    AGAIN: Measured(1_200, 300, 3_900, 1_000, 1_000, 30, 0, 10, 0),
-    FSF: Measured(1_080, 300, 2_000, 1_000, 980, 0, 100, 10, 0),
-    EXACT: Measured(1_090, 300, 2_080, 1_000, 1_000, 0, 100, 10, 5),
+    CENTRALIZED: FsfMeasurement(400, 300, 9_000, 1_000, 1_000, 0, 0, 10, 0),
+    NAIVE: FsfMeasurement(2_000, 300, 8_000, 1_000, 1_000, 0, 0, 10, 0),
+    PLACEMENT: FsfMeasurement(1_210, 300, 5_000, 1_000, 1_000, 0, 0, 10, 0),
+    MULTI_JOIN: FsfMeasurement(1_200, 300, 4_000, 1_000, 1_000, 50, 0, 10, 0),
+    NAMED: FsfMeasurement(1_200, 300, 4_000, 1_000, 1_000, 40, 0, 10, 0),
+    AGAIN: FsfMeasurement(1_200, 300, 3_900, 1_000, 1_000, 30, 0, 10, 0),
+    FSF: FsfMeasurement(1_080, 300, 2_000, 1_000, 980, 0, 100, 10, 0),
+    EXACT: FsfMeasurement(1_090, 300, 2_080, 1_000, 1_000, 0, 100, 10, 5),
 }
 
 
-def judged(**changed: Measured) -> dict[str, bool | None]:
+def judged(**changed: FsfMeasurement) -> dict[str, bool | None]:
     """The verdicts on a medium network whose approaches do as the document says, but for some."""
     runs = AS_PRINTED | {name.replace("_", "-"): run for name, run in changed.items()}
-    cells = {Cell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
-    return {claim.id: claim.holds for claim in claims("fsf-medium", Exhibit(Grid(cells), {}))}
+    cells = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
+    return {claim.id: claim.holds for claim in claims("fsf-medium", FsfExhibit(Grid(cells), {}))}
 
 
 def test_results_as_the_document_has_them_bear_out_every_claim():
@@ -341,13 +341,13 @@ def test_a_run_prints_parameters_rows_and_claims_and_draws(tmp_path, monkeypatch
     monkeypatch.setattr(running, "HOURS", 1)
     monkeypatch.setattr(running, "SEEDS", range(2))
     monkeypatch.setattr(spark, "sweep", lambda function, cells: [function(cell) for cell in cells])
-    tiny = Setting("fsf-medium", 16, 2, (5, 5), (6, 12), (CENTRALIZED, *DISTRIBUTED))
+    tiny = FsfSetting("fsf-medium", 16, 2, (5, 5), (6, 12), (CENTRALIZED, *DISTRIBUTED))
     result = running.run(tiny, variants(tiny, 12)[:1], tmp_path, False, lambda _: None)
-    said = json.loads(json.dumps(result.to_json()))
-    assert said["parameters"]["events"] == 2 * 5 * 30
-    assert len(said["rows"]) == 8 * 2 + 6
-    assert {row["setting"] for row in said["rows"]} == {"fsf-medium", "widths by Pareto too"}
-    assert [claim["id"] for claim in said["claims"]] == list(RULES)
+    text = json.loads(json.dumps(result.to_json()))
+    assert text["parameters"]["events"] == 2 * 5 * 30
+    assert len(text["rows"]) == 8 * 2 + 6
+    assert {row["setting"] for row in text["rows"]} == {"fsf-medium", "widths by Pareto too"}
+    assert [claim["id"] for claim in text["claims"]] == list(RULES)
     *_, dependence = tables(result)
     assert [line[0] for line in dependence.lines] == ["as described", "widths by Pareto too"]
     path = load("fsf-medium").figure(result, tmp_path)
@@ -364,7 +364,7 @@ def test_the_four_experiments_are_those_of_the_document():
 
 
 def test_of_many_sources_less_is_saved_than_of_few():
-    runs = {Cell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in AS_PRINTED.items()}
+    runs = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in AS_PRINTED.items()}
     more = {
         cell: run._replace(subscription_load=1_000) if cell.approach == FSF else run
         for cell, run in runs.items()
@@ -372,7 +372,7 @@ def test_of_many_sources_less_is_saved_than_of_few():
     few, many = Grid(more), Grid(runs)
 
     def holds(here, there):
-        found = claims("fsf-large-sources", Exhibit(here, {"fsf-large-network": there}))
+        found = claims("fsf-large-sources", FsfExhibit(here, {"fsf-large-network": there}))
         return {claim.holds for claim in found if claim.id.startswith("operators")}
 
     assert holds(many, few) == {True}
@@ -384,13 +384,13 @@ def test_on_the_pass_six_hours_of_a_windy_sunday_are_replayed():
         path = locate(FILE)
     except InputError as error:
         pytest.skip(str(error))
-    stretch = read(path, HOURS, STATIONS)
-    assert stretch.began == "2007-10-21T10:00Z"
-    assert len(stretch.stations) == STATIONS
-    assert min(stretch.complete.values()) > 0.9
+    recording = read(path, HOURS, STATIONS)
+    assert recording.began == "2007-10-21T10:00Z"
+    assert len(recording.stations) == STATIONS
+    assert min(recording.complete.values()) > 0.9
 
 
-def test_the_page_says_what_became_of_every_claim():
+def test_the_page_shows_the_result_of_every_claim():
     text = PAGE.read_text(encoding="utf-8")
     assert not [claim for claim in RULES if f"`{claim}`" not in text]
     assert not [name for name in NAMES if name not in text]

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_lab.experiments.hop_model.claim import RULES, Measured, claims
+from holdfast_lab.experiments.hop_model.claim import RULES, HopModelMeasurement, claims
 from holdfast_lab.experiments.hop_model.measure import travel
 from holdfast_lab.experiments.hop_model.network import (
     NETWORKS,
     diameter,
-    expected_hops,
     leaves,
-    listed_hops,
+    mean_hops,
+    mean_hops_by_listing,
+    name_of,
     root_share,
-    shown,
 )
 from holdfast_lab.experiments.hop_model.run import measure, publishers
 from holdfast_lab.experiments.registry import load
@@ -34,53 +34,53 @@ def ways(network):
         yield 2 * (len(network) - shared)
 
 
-@pytest.mark.parametrize("network", SMALL, ids=shown)
+@pytest.mark.parametrize("network", SMALL, ids=name_of)
 def test_the_formula_is_the_average_over_all_pairs_of_leaves(network):
     counted = list(ways(network))
-    assert expected_hops(network) == Fraction(sum(counted), len(counted))
+    assert mean_hops(network) == Fraction(sum(counted), len(counted))
     assert root_share(network) == Fraction(sum(w == diameter(network) for w in counted), len(counted))
 
 
-@pytest.mark.parametrize("network", SMALL, ids=shown)
+@pytest.mark.parametrize("network", SMALL, ids=name_of)
 @pytest.mark.parametrize("end", [0, -1])
 def test_on_running_brokers_events_travel_just_so_far_from_any_leaf(network, end):
     publisher = [0 if end == 0 else children - 1 for children in network]
     found = travel(network, [publisher])
-    assert Fraction(found.hops, found.sent) == expected_hops(network)
+    assert Fraction(found.hops, found.sent) == mean_hops(network)
     assert Fraction(found.over_root, found.sent) == root_share(network)
 
 
 def test_rounded_the_averages_are_those_of_the_table():
     for network, printed in NETWORKS.items():
         assert leaves(network) == 640
-        assert float(expected_hops(network)) == pytest.approx(printed.hops, abs=0.005)
+        assert float(mean_hops(network)) == pytest.approx(printed.hops, abs=0.005)
 
 
 def test_the_listing_takes_a_leaf_for_its_own_sibling():
     for network in NETWORKS:
-        assert listed_hops(network) == expected_hops(network) + Fraction(2, leaves(network))
+        assert mean_hops_by_listing(network) == mean_hops(network) + Fraction(2, leaves(network))
 
 
 @pytest.mark.parametrize(
     ("network", "publisher", "share"),
     [((5, 4, 4), (3, 2, 1), 0.8), pytest.param((10, 8, 8), (3, 5, 7), 0.9, marks=pytest.mark.soak)],
-    ids=lambda value: shown(value) if isinstance(value, tuple) else str(value),
+    ids=lambda value: name_of(value) if isinstance(value, tuple) else str(value),
 )
 def test_a_network_like_those_of_the_table_on_brokers(network, publisher, share):
     """The table's have 640 leaves."""
     found = measure(network, [publisher])
-    assert found.hops == pytest.approx(float(expected_hops(network)))
+    assert found.hops == pytest.approx(float(mean_hops(network)))
     assert found.root_share == pytest.approx(share)
 
 
 def test_every_claim_is_judged_by_its_rule():
-    exact = {n: Measured(float(expected_hops(n)), float(root_share(n))) for n in NETWORKS}
+    exact = {n: HopModelMeasurement(float(mean_hops(n)), float(root_share(n))) for n in NETWORKS}
     judged = claims(exact)
     assert [claim.id for claim in judged] == list(RULES) == ["table-3-1", "0.95-diameter", "root-share"]
     assert all(claim.holds for claim in judged)
-    off = {n: Measured(m.hops + 0.02, m.root_share) for n, m in exact.items()}
+    off = {n: HopModelMeasurement(m.hops + 0.02, m.root_share) for n, m in exact.items()}
     assert [claim.holds for claim in claims(off)] == [False, True, True]
-    wide = {n: Measured(float(diameter(n)), m.root_share + 0.01) for n, m in exact.items()}
+    wide = {n: HopModelMeasurement(float(diameter(n)), m.root_share + 0.01) for n, m in exact.items()}
     assert [claim.holds for claim in claims(wide)] == [False, False, False]
 
 

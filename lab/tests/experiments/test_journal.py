@@ -11,7 +11,7 @@ from holdfast_lab.experiments.journal import done, keep, place
 from holdfast_lab.experiments.journey_planner import run as journey_planner
 
 
-def test_what_was_kept_is_there_again(tmp_path):
+def test_stored_runs_are_read_back(tmp_path):
     path = tmp_path / "not" / "yet" / "runs.json"
     assert done(path, dict) == {}
     keep(path, {"a": [1, 2]})
@@ -25,13 +25,13 @@ def test_a_file_that_holds_no_runs_is_refused(text, tmp_path):
         done(tmp_path / "runs.json", dict)
 
 
-def test_other_subjects_and_other_code_begin_anew():
+def test_other_subjects_and_other_code_use_new_files():
     here = place("one", ("subject", 3), ["holdfast/kernels/gap.py"])
     assert here == place("one", ("subject", 3), ["holdfast/kernels/gap.py"])
     others = [
         place("two", ("subject", 3), ["holdfast/kernels/gap.py"]),
         place("one", ("subject", 4), ["holdfast/kernels/gap.py"]),
-        place("one", ("subject", 3), ["holdfast/kernels/gap.py", "holdfast/protocols/fsf"]),
+        place("one", ("subject", 3), ["holdfast/kernels/gap.py", "holdfast/network/protocols/fsf"]),
     ]
     assert len({here, *others}) == 4
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from holdfast.compilers.components.machine import smc
 from holdfast.errors import InputError
-from holdfast.machines.detector.knowledge import Knowledge, of_event
+from holdfast.kinds.component.compile import smc
+from holdfast.kinds.component.detector.knowledge import Knowledge, of_event
 from holdfast.model.instant import MINUTE, SECOND, instant
 from holdfast_lab.experiments.experiment import Result, show
 from holdfast_lab.experiments.journey_planner import network
 from holdfast_lab.experiments.journey_planner import placed as on_network
-from holdfast_lab.experiments.journey_planner.central import computed
+from holdfast_lab.experiments.journey_planner.central import notifications_of
 from holdfast_lab.experiments.journey_planner.city import city
 from holdfast_lab.experiments.journey_planner.claim import (
     PAPER,
@@ -32,8 +32,7 @@ from holdfast_lab.experiments.journey_planner.claim import (
     judge,
     shared,
 )
-from holdfast_lab.experiments.journey_planner.count import LINES, differing, measure
-from holdfast_lab.experiments.journey_planner.count import as_said as said_by
+from holdfast_lab.experiments.journey_planner.count import LINES, differing, measure, to_compared
 from holdfast_lab.experiments.journey_planner.definition import (
     CONGESTION,
     EVERY,
@@ -45,14 +44,14 @@ from holdfast_lab.experiments.journey_planner.definition import (
     components,
     definition,
 )
-from holdfast_lab.experiments.journey_planner.deployment import distributed, in_one_piece, segments
+from holdfast_lab.experiments.journey_planner.deployment import in_one_piece, place_components, segments
 from holdfast_lab.experiments.journey_planner.layout import layout
 from holdfast_lab.experiments.journey_planner.part import part
-from holdfast_lab.experiments.journey_planner.placing import placed
+from holdfast_lab.experiments.journey_planner.placing import cheapest_hosts
 from holdfast_lab.experiments.journey_planner.roads import (
     FILE,
     METADATA,
-    Map,
+    JourneyMap,
     Road,
     Traffic,
     busiest,
@@ -63,8 +62,8 @@ from holdfast_lab.experiments.journey_planner.roads import (
     read_map,
     read_traffic,
 )
-from holdfast_lab.experiments.journey_planner.run import MAIN, World, observed, reproduced
-from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene, user_name
+from holdfast_lab.experiments.journey_planner.run import MAIN, JourneyWorld, observe_world, run_world
+from holdfast_lab.experiments.journey_planner.scene import Crowd, JourneyScene, scene, user_name
 from holdfast_lab.experiments.journey_planner.scheduled import on_air, on_field
 from holdfast_lab.experiments.journey_planner.users import drive, way
 from holdfast_lab.experiments.registry import load
@@ -85,15 +84,15 @@ MONDAY = date(2014, 8, 4)
 LIMITS = Limits(busy=8.0, slow=40.0, fast=50.0)
 
 
-def street(junctions: int) -> Map:
+def street(junctions: int) -> JourneyMap:
     """Junctions in a row, a road of one kilometre each way between neighbours: 100 s, 36 km/h."""
     ways = [(a, b) for i in range(junctions - 1) for a, b in ((i, i + 1), (i + 1, i))]
     roads = (Road(f"r{a}{b}", a, b, 1000.0, 100.0, 36.0) for a, b in ways)
     degrees = tuple((10.0 + 0.01 * i, 56.0) for i in range(junctions))
-    return Map(tuple(f"j{i}" for i in range(junctions)), degrees, tuple(roads))
+    return JourneyMap(tuple(f"j{i}" for i in range(junctions)), degrees, tuple(roads))
 
 
-def town(side: int) -> Map:
+def town(side: int) -> JourneyMap:
     """A grid of streets."""
     ways = [
         (x * side + y, u * side + v)
@@ -102,7 +101,7 @@ def town(side: int) -> Map:
     ]  # fmt: skip
     roads = (Road(str(100_000 + i), a, b, 500.0, 60.0, 30.0) for i, (a, b) in enumerate(ways))
     degrees = tuple((10.0 + 0.01 * (i // side), 56.0 + 0.01 * (i % side)) for i in range(side * side))
-    return Map(tuple(f"j{i}" for i in range(side * side)), degrees, tuple(roads))
+    return JourneyMap(tuple(f"j{i}" for i in range(side * side)), degrees, tuple(roads))
 
 
 def readings(start: int, road: int, vehicles: list[int | None], seconds: list[int]) -> Traffic:
@@ -127,7 +126,7 @@ def test_distance_counts_junctions_and_routes_are_the_fastest():
     assert way(map, 0, 3) == [1, 2, 3]
     short = Road("short", 0, 3, 100.0, 10.0, 36.0)
     assert way(replace(map, roads=(*map.roads, short)), 0, 4) == [3, 4]
-    assert way(Map(("a", "b"), ((0, 0), (1, 0)), (Road("r", 0, 1, 1, 1, 1),)), 1, 0) == []
+    assert way(JourneyMap(("a", "b"), ((0, 0), (1, 0)), (Road("r", 0, 1, 1, 1, 1),)), 1, 0) == []
 
 
 @pytest.mark.parametrize("map", [street(9), town(5)], ids=["street", "town"])
@@ -138,7 +137,7 @@ def test_points_are_within_two_exactly_if_their_junctions_are(map):
 
 
 @pytest.mark.soak
-def test_junctions_that_no_points_can_tell_apart_are_refused():
+def test_junctions_that_no_points_distinguish_are_refused():
     hub = np.full((20, 20), 4.0)  # one junction, and 19 near it that are far from one another
     hub[0], hub[:, 0] = 1.0, 1.0
     np.fill_diagonal(hub, 0.0)
@@ -146,7 +145,7 @@ def test_junctions_that_no_points_can_tell_apart_are_refused():
         layout(hub, REACH)
 
 
-def test_users_drive_along_roads_and_say_which_junction_they_reached_last():
+def test_users_drive_along_roads_and_publish_their_last_junction():
     map = town(4)
     times = np.arange(0, 3 * 3600 * SECOND, 20 * SECOND)
     users = drive(map, 3, times, seed=1)
@@ -159,7 +158,7 @@ def test_users_drive_along_roads_and_say_which_junction_they_reached_last():
     assert (drive(map, 3, times, seed=2) != users).any()
 
 
-def test_a_loop_says_how_many_vehicles_are_on_a_kilometre():
+def test_a_loop_measures_vehicles_per_kilometre():
     traffic = readings(0, 0, [30, 0], [100, 100])  # 30 vehicles in 300 s, each there for 100 s
     assert density(street(2), traffic).tolist() == [10.0, 0.0]
 
@@ -186,7 +185,7 @@ def test_segments_are_pieces_of_equal_size_that_share_nothing():
 # --- by hand ---
 
 
-def jam() -> Scene:
+def jam() -> JourneyScene:
     """Road r12 of a street of seven junctions fills at 0:10 and slows down at 0:20; then it is silent, and
     when somebody drives again he is fast.  A user stands at each junction."""
     map, (start, _) = street(7), hours(MONDAY)
@@ -197,14 +196,14 @@ def jam() -> Scene:
     traffic = readings(start, index, vehicles, seconds)
     times = np.arange(start, start + 55 * MINUTE, EVERY)
     standing = np.repeat(np.arange(7)[:, None], len(times), axis=1)
-    return Scene(MONDAY, map, (index,), traffic, times, standing)
+    return JourneyScene(MONDAY, map, (index,), traffic, times, standing)
 
 
-def test_a_jam_is_told_when_windows_say_so_and_to_whoever_is_within_two_junctions():
-    staged = jam()
-    start = int(staged.times[0])
-    said = [one._replace(time=one.time - start) for one in computed(staged, LIMITS)]
-    found = [(one.component, one.status, one.time) for one in said if one.component != NEAR]
+def test_a_jam_follows_from_windows_and_notifies_users_within_two_junctions():
+    town_scene = jam()
+    start = int(town_scene.times[0])
+    notifications = [one._replace(time=one.time - start) for one in notifications_of(town_scene, LIMITS)]
+    found = [(one.component, one.status, one.time) for one in notifications if one.component != NEAR]
     assert found == [
         (HIGH, "ingress", 15 * MINUTE + 1),  # 1, 10, 10 at 0:15; a microsecond later the 1 has left
         (SLOW, "ingress", 30 * MINUTE + 1),  # 100, 100, 19, 19, 19; then one 100 less: 39.6 %
@@ -213,16 +212,16 @@ def test_a_jam_is_told_when_windows_say_so_and_to_whoever_is_within_two_junction
         (SLOW, "egress", 50 * MINUTE),  # 19 and 125
         (CONGESTION, "egress", 50 * MINUTE),
     ]
-    told = [one for one in said if one.component == NEAR]
+    published = [one for one in notifications if one.component == NEAR]
     near = [f"user-00{junction + 1},r12" for junction in (0, 1, 2, 3)]  # the road begins at junction 1
-    assert [one.scope for one in told] == near * 2
-    assert {one.status for one in told} == {"atomic"}
-    assert [round(one.value, 2) for one in told] == [39.58] * 4 + [72.22] * 4
+    assert [one.scope for one in published] == near * 2
+    assert {one.status for one in published} == {"atomic"}
+    assert [round(one.value, 2) for one in published] == [39.58] * 4 + [72.22] * 4
 
 
 def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is_sent():
-    staged = jam()
-    counts = measure(staged, LIMITS, segments(staged.map, staged.roads), in_process=True)
+    town_scene = jam()
+    counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
     assert (counts[HIGH], counts[SLOW], counts[CONGESTION], counts[NEAR]) == (2, 2, 2, 8)
     assert counts["external"] == 9 + 8 + 7 * 11  # readings, those with vehicles, positions
@@ -237,51 +236,58 @@ def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_where_the_network_puts_components_users_are_told_the_same(seed):
+def test_placement_by_the_network_gives_users_equal_notifications(seed):
     """Each part of a congestion beside its road's sensors; the thesis has 256 parts, and most say nothing."""
-    staged = drawn(seed)
+    town_scene = drawn(seed)
     smcs = {name: smc(one) for name, one in components(LIMITS).items()}
-    users = [user_name(user) for user in range(len(staged.users))]
-    hosts = placed(smcs, staged.map, staged.roads, users)
+    users = [user_name(user) for user in range(len(town_scene.users))]
+    hosts = cheapest_hosts(smcs, town_scene.map, town_scene.roads, users)
     by_topic = Counter(host.smc.topic for host in hosts)
-    roads = len(staged.roads)
+    roads = len(town_scene.roads)
     assert by_topic == {HIGH: roads, SLOW: roads, CONGESTION: roads, NEAR: len(users)}
-    found = network.run(hosts, map(of_event, staged.events()), staged.last + 1)
-    names = [staged.map.roads[i].name for i in staged.roads]
-    by_hand = distributed(smcs, names, segments(staged.map, staged.roads), users)
-    theirs = network.run(by_hand, map(of_event, staged.events()), staged.last + 1)
-    assert differing(map(said_by, found.told), computed(staged, LIMITS)) == 0
+    found = network.run(hosts, map(of_event, town_scene.events()), town_scene.last + 1)
+    names = [town_scene.map.roads[i].name for i in town_scene.roads]
+    by_hand = place_components(smcs, names, segments(town_scene.map, town_scene.roads), users)
+    theirs = network.run(by_hand, map(of_event, town_scene.events()), town_scene.last + 1)
+    assert differing(map(to_compared, found.notifications), notifications_of(town_scene, LIMITS)) == 0
     assert found.delivered.total() < theirs.delivered.total()
     assert found.delivered[HIGH] == 0  # a congestion stands beside the loop
 
 
 def test_the_comparison_sees_a_single_changed_notification():
-    said = computed(jam(), LIMITS)
-    assert differing(said, said) == 0
-    assert differing(said, [*said[:-1], said[-1]._replace(time=said[-1].time + 1)]) == 2
-    assert differing(said, said[1:]) == 1
+    notifications = notifications_of(jam(), LIMITS)
+    assert differing(notifications, notifications) == 0
+    assert (
+        differing(
+            notifications, [*notifications[:-1], notifications[-1]._replace(time=notifications[-1].time + 1)]
+        )
+        == 2
+    )
+    assert differing(notifications, notifications[1:]) == 1
 
 
 def test_an_event_is_examined_with_everything_that_the_other_query_holds():
     """Two roads were slow and one of them no longer is: three knowledge points for an event of a loop."""
     host = in_one_piece(smc(components(LIMITS)[CONGESTION]))
-    said = [
+    notifications = [
         Knowledge(SLOW, 1, "c", {"value": 30.0}, None, "a", "ingress", "a"),
         Knowledge(SLOW, 2, "c", {"value": 60.0}, None, "a", "egress", "a"),
         Knowledge(SLOW, 3, "c", {"value": 30.0}, None, "b", "ingress", "b"),
         Knowledge(HIGH, 4, "l", {"value": 9.0}, None, "b", "ingress", "b"),
     ]
-    account = network.run([host], said, 10)
+    account = network.run([host], notifications, 10)
     assert account.combinations.of == {CONGESTION: 3}
     assert account.examined.of == {CONGESTION: 1}  # our machine looks at road b alone
     assert account.points.of == {CONGESTION: 4}
-    assert [(told.event.place, told.event.status) for told in account.told] == [("b", "ingress")]
+    assert [(published.event.place, published.event.status) for published in account.notifications] == [
+        ("b", "ingress")
+    ]
 
 
 # --- drawn towns ---
 
 
-def drawn(seed: int) -> Scene:
+def drawn(seed: int) -> JourneyScene:
     """Two hours in a town: readings come and go about the limits, some are missing."""
     chance = np.random.default_rng(seed)
     map, (start, _) = town(3), hours(MONDAY)
@@ -299,13 +305,13 @@ def drawn(seed: int) -> Scene:
         chance.integers(60, 70, len(roads)) + 60 * moods,
         chance.integers(9, 24, len(roads)) - 8 * moods,
     )
-    return Scene(MONDAY, map, tuple(range(len(map.roads))), traffic, times, drive(map, 6, times, seed))
+    return JourneyScene(MONDAY, map, tuple(range(len(map.roads))), traffic, times, drive(map, 6, times, seed))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nodes_and_one_process_say_what_pandas_says(seed):
-    staged = drawn(seed)
-    counts = measure(staged, LIMITS, segments(staged.map, staged.roads), in_process=True)
+def test_nodes_and_one_process_agree_with_pandas(seed):
+    town_scene = drawn(seed)
+    counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
     assert min(counts[HIGH], counts[SLOW], counts[CONGESTION], counts[NEAR]) > 5
     assert judge(counts)["accounting"]
@@ -329,7 +335,7 @@ def test_the_thesis_own_figures_satisfy_the_rules():
 # --- the experiment on a small town ---
 
 
-def small() -> World:
+def small() -> JourneyWorld:
     """Thursday to Saturday on four roads of a town, of which two are jammed on workdays."""
     chance = np.random.default_rng(7)
     map = town(3)
@@ -346,7 +352,7 @@ def small() -> World:
         chance.integers(50, 70, len(roads)) + 200 * jammed,
         chance.integers(25, 35, len(roads)) - 20 * jammed,
     )
-    return replace(observed(map, ordered(traffic)), users=4, busy=8.0)
+    return replace(observe_world(map, ordered(traffic)), users=4, busy=8.0)
 
 
 @pytest.fixture(scope="module")
@@ -358,13 +364,13 @@ def cache(tmp_path_factory) -> str:
 def result(cache) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", cache)
-        return reproduced(small(), True, lambda _: None)
+        return run_world(small(), True, lambda _: None)
 
 
-def test_days_that_are_kept_are_not_counted_again(result, cache, monkeypatch):
+def test_stored_days_are_not_counted_again(result, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
-    monkeypatch.setattr(World, "counts", lambda *_, **__: pytest.fail("counted again"))
-    assert reproduced(small(), True, lambda _: None) == result
+    monkeypatch.setattr(JourneyWorld, "counts", lambda *_, **__: pytest.fail("counted again"))
+    assert run_world(small(), True, lambda _: None) == result
 
 
 def test_the_json_has_the_exact_form(result):
@@ -418,9 +424,9 @@ def test_missing_and_wrong_files_are_named(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def aarhus(data) -> World:
+def aarhus(data) -> JourneyWorld:
     map = read_map(data / METADATA)
-    return observed(map, read_traffic(data / FILE, map))
+    return observe_world(map, read_traffic(data / FILE, map))
 
 
 def test_aarhus_has_136_junctions_and_449_roads(aarhus):
@@ -433,32 +439,32 @@ def test_aarhus_has_136_junctions_and_449_roads(aarhus):
 
 def test_a_real_day_in_small_equals_pandas(aarhus):
     """Four of the roads with six users, on the Thursday."""
-    staged = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
+    town_scene = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
     limits = aarhus.limits(replace(MAIN, slow=67.0, fast=85.0))
-    counts = measure(staged, limits, segments(staged.map, staged.roads), in_process=True)
+    counts = measure(town_scene, limits, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
     assert counts[CONGESTION] > 0
     assert judge(counts)["accounting"]
 
 
 @pytest.mark.soak
-def test_the_whole_run_gives_what_the_page_keeps(data):
-    kept = json.loads((PAGES / "journey-planner.full.json").read_text(encoding="utf-8"))
+def test_the_whole_run_gives_the_recorded_page(data):
+    stored = json.loads((PAGES / "journey-planner.full.json").read_text(encoding="utf-8"))
     found = load("journey-planner").run(data, True, lambda _: None)
-    assert found.rows == kept["rows"]
-    assert [claim.holds for claim in found.claims] == [claim["holds"] for claim in kept["claims"]]
+    assert found.rows == stored["rows"]
+    assert [claim.holds for claim in found.claims] == [claim["holds"] for claim in stored["claims"]]
 
 
-def test_the_page_shows_the_tables_of_the_run_that_is_kept():
-    kept = json.loads((PAGES / "journey-planner.full.json").read_text(encoding="utf-8"))
+def test_the_page_shows_the_tables_of_the_stored_run():
+    stored = json.loads((PAGES / "journey-planner.full.json").read_text(encoding="utf-8"))
     page = (PAGES / "journey-planner.md").read_text(encoding="utf-8")
     experiment = load("journey-planner")
     console = Console(width=150, record=True, highlight=False, file=StringIO())
-    show(experiment, Result(kept["experiment"], kept["parameters"], kept["rows"], ()), console)
+    show(experiment, Result(stored["experiment"], stored["parameters"], stored["rows"], ()), console)
     shown = "\n".join(line.rstrip() for line in console.export_text().rstrip().splitlines())
     assert f"```text\n{shown}\n```" in page
     assert f"```hf\n{definition(Limits(8.7, 67.0, 85.0))}```" in page
-    for claim in kept["claims"]:
+    for claim in stored["claims"]:
         assert f"| `{claim['id']}` | {'holds' if claim['holds'] else 'does not hold'} |" in page
 
 
@@ -466,30 +472,34 @@ def test_the_page_shows_the_tables_of_the_run_that_is_kept():
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_on_nodes_users_who_go_from_one_to_the_next_are_told_what_pandas_says(seed):
-    staged = drawn(seed)
-    ride, found = on_field(staged, city(staged.map, staged.roads), LIMITS)
-    said = [one for one in computed(staged, LIMITS) if one.component in (CONGESTION, NEAR)]
-    near = [one for one in said if one.component == NEAR]
+def test_users_who_move_between_nodes_get_the_notifications_of_pandas(seed):
+    town_scene = drawn(seed)
+    ride, found = on_field(town_scene, city(town_scene.map, town_scene.roads), LIMITS)
+    notifications = [
+        one for one in notifications_of(town_scene, LIMITS) if one.component in (CONGESTION, NEAR)
+    ]
+    near = [one for one in notifications if one.component == NEAR]
     assert len(near) > 5
-    assert ride.moves > len(staged.users)
+    assert ride.moves > len(town_scene.users)
     assert differing(ride.reports, near) == 0
-    assert set(ride.brought.values()) == {len(said) - len(near)} == {len(ride.heard)}
+    assert set(ride.brought.values()) == {len(notifications) - len(near)} == {len(ride.received)}
     brokers = [host.state.inner.broker for host in found.hosts.values()]
-    assert {t for broker in brokers for t, hosted in broker.hosted.items() if hosted.heard} == {CONGESTION}
+    assert {t for broker in brokers for t, hosted in broker.topics.items() if hosted.leaf_requests} == {
+        CONGESTION
+    }
 
 
 def test_a_part_of_a_town_has_its_own_streets_and_readings():
-    staged = drawn(1)
-    start = int(staged.times[0])
-    small = part(staged, 0, 1, (start, start + 60 * MINUTE), Crowd(3, 1))
-    assert len(small.map.junctions) < len(staged.map.junctions)
+    town_scene = drawn(1)
+    start = int(town_scene.times[0])
+    small = part(town_scene, 0, 1, (start, start + 60 * MINUTE), Crowd(3, 1))
+    assert len(small.map.junctions) < len(town_scene.map.junctions)
     names = {road.name for road in small.map.roads}
     assert {small.map.roads[i].name for i in small.roads} == names
-    kept = [e for e in staged.events() if e.place in names and e.time < start + 60 * MINUTE]
+    stored = [e for e in town_scene.events() if e.place in names and e.time < start + 60 * MINUTE]
     mine = [e for e in small.events() if e.topic != "User"]
     assert [(e.time, e.source, e.attributes) for e in mine] == [
-        (e.time, e.source, e.attributes) for e in kept
+        (e.time, e.source, e.attributes) for e in stored
     ]
 
 
@@ -534,10 +544,10 @@ def test_the_page_of_the_network_lists_every_claim():
 
 
 @pytest.mark.soak
-def test_with_radios_nothing_is_told_that_is_not_so_and_most_of_what_is():
-    staged = drawn(1)
-    ride, _ = on_air(staged, city(staged.map, staged.roads, filled=True), LIMITS, 1)
-    due = Counter(one for one in computed(staged, LIMITS) if one.component == NEAR)
+def test_with_radios_no_notification_is_wrong_and_most_arrive():
+    town_scene = drawn(1)
+    ride, _ = on_air(town_scene, city(town_scene.map, town_scene.roads, filled=True), LIMITS, 1)
+    due = Counter(one for one in notifications_of(town_scene, LIMITS) if one.component == NEAR)
     came = Counter(ride.reports)
     assert came <= due
     assert came.total() >= 0.9 * due.total()

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from holdfast_lab.experiments.experiment import written
+from holdfast_lab.experiments.experiment import format_value
 from holdfast_lab.experiments.memoization import run as experiment
 from holdfast_lab.experiments.memoization.chain import SORTS, Timed, hub, measure
 from holdfast_lab.experiments.memoization.claim import claims
@@ -69,7 +69,7 @@ def test_tables_and_figure_can_be_looked_at(small, tmp_path):
     first, second = load("memoization").tables(small)
     assert len(first.lines) == 2
     assert all(len(line) == len(first.columns) for line in first.lines)
-    assert [written(line[0]) for line in second.lines] == list(AT_A_HUB)
+    assert [format_value(line[0]) for line in second.lines] == list(AT_A_HUB)
     pytest.importorskip("matplotlib")
     path = load("memoization").figure(small, tmp_path)
     assert path.stat().st_size > 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim.energy import Reading
+from holdfast.network.sim.energy import EnergyReading
 from holdfast_lab.experiments.oem_validation.claim import (
     MINUTES,
     OEM_MCU,
@@ -22,7 +22,7 @@ from holdfast_lab.experiments.registry import load
 def row(i: int, radio_factor: float = 1.0, mcu_factor: float = 1.0) -> dict:
     """A row in which our energies are the thesis', but for a factor."""
     radio, mcu = OEM_RADIO[i], OEM_MCU[i]
-    reading = Reading({"receive": radio * radio_factor / 1e3}, {"active": mcu * mcu_factor / 1e3})
+    reading = EnergyReading({"receive": radio * radio_factor / 1e3}, {"active": mcu * mcu_factor / 1e3})
     after = type("After", (), {"radio": radio, "radio_from_frames": radio, "mcu": mcu})()
     return _row(i, 2, reading, after)
 

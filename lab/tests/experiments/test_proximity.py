@@ -7,18 +7,18 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast_lab.experiments.proximity.claim import RULES, claims
-from holdfast_lab.experiments.proximity.measure import Measured, measure
-from holdfast_lab.experiments.proximity.scene import Scene
+from holdfast_lab.experiments.proximity.measure import ProximityMeasurement, measure
+from holdfast_lab.experiments.proximity.scene import ProximityScene
 
 
 def wandering(users=8, readings=60, step=8.0):
     chance = np.random.default_rng(7)
     places = np.cumsum(chance.uniform(-step, step, (users, readings, 2)), axis=1)
     pairs = tuple((a, b) for a in range(users) for b in range(a + 1, users))
-    return Scene(places, tuple(u % 4 for u in range(users)), pairs)
+    return ProximityScene(places, tuple(u % 4 for u in range(users)), pairs)
 
 
-def test_agents_of_everybody_say_what_the_machine_says():
+def test_agents_of_all_users_agree_with_the_machine():
     found = measure(wandering(), 30.0)
     assert found.is_exact
     assert found.reports > 20
@@ -26,11 +26,14 @@ def test_agents_of_everybody_say_what_the_machine_says():
 
 
 @pytest.mark.parametrize("using", ["range_ring", "parallel_line"])
-def test_read_more_often_they_hardly_say_more(using):
+def test_more_frequent_readings_hardly_add_notifications(using):
     scene = wandering(step=40.0)
-    scene = Scene(scene.places[:, :30], scene.home, scene.pairs)
+    scene = ProximityScene(scene.places[:, :30], scene.home, scene.pairs)
     places = np.repeat(scene.places, 17, axis=1)
-    once, often = measure(scene, 30.0, using), measure(Scene(places, scene.home, scene.pairs), 30 / 17, using)
+    once, often = (
+        measure(scene, 30.0, using),
+        measure(ProximityScene(places, scene.home, scene.pairs), 30 / 17, using),
+    )
     assert once.is_exact
     assert often.is_exact
     assert often.rings == once.rings
@@ -38,10 +41,10 @@ def test_read_more_often_they_hardly_say_more(using):
 
 def test_on_real_walks_most_is_saved_and_read_17_times_as_often_nearly_all():
     try:
-        drawn = Scene.drawn(None)
+        drawn = ProximityScene.draw(None)
     except HoldfastError as error:
         pytest.skip(str(error))
-    scene = Scene(drawn.places[:60], drawn.home, tuple((a, a + 30) for a in range(0, 30, 3)))
+    scene = ProximityScene(drawn.places[:60], drawn.home, tuple((a, a + 30) for a in range(0, 30, 3)))
     once, often = measure(scene, 30.0), measure(scene.faster(17), 30 / 17)
     assert once.is_exact
     assert often.is_exact
@@ -51,7 +54,7 @@ def test_on_real_walks_most_is_saved_and_read_17_times_as_often_nearly_all():
 
 
 def test_every_claim_has_a_rule_and_a_verdict():
-    one = Measured(348_112, 57_348, 4_626, True, 0.75, 1_028)
+    one = ProximityMeasurement(348_112, 57_348, 4_626, True, 0.75, 1_028)
     assert one.hops("basic") == 2.5
     assert one.hops("first common node") == pytest.approx(0.773, abs=2e-3)
     assert one.hops("Fulcrum") == pytest.approx(0.279, abs=2e-3)

@@ -7,19 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sim.field import Field
+from holdfast.network.sim.field import Field
 from holdfast_lab.experiments.qps import claim, physical
 from holdfast_lab.experiments.qps.codd import Codd
 from holdfast_lab.experiments.qps.ghtd import Ghtd
-from holdfast_lab.experiments.qps.measure import CODD, GHTD, GUARANTEED, QPS, Layout, denser, growing, looser
-from holdfast_lab.experiments.qps.outcome import Outcome
+from holdfast_lab.experiments.qps.measure import (
+    CODD,
+    GHTD,
+    GUARANTEED,
+    QPS,
+    QpsLayout,
+    denser,
+    growing,
+    looser,
+)
+from holdfast_lab.experiments.qps.outcome import QpsOutcome
 from holdfast_lab.experiments.qps.quad import Quad
-from holdfast_lab.experiments.qps.scene import EVENTS, Scene, Setting
+from holdfast_lab.experiments.qps.scene import EVENTS, QpsScene, QpsSetting
 from holdfast_lab.experiments.qps.sweep import Sweep, messages
 from holdfast_lab.experiments.qps.tiring import POSITION, by_energy, life
 from holdfast_lab.experiments.registry import load
 
-SMALL = Setting(128.0, 120, 12, (32.0, 32.0), (64.0, 64.0))
+SMALL = QpsSetting(128.0, 120, 12, (32.0, 32.0), (64.0, 64.0))
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "qps.md"
 NAMES = ("qps-subscribers", "qps-density", "qps-epsilon")
 
@@ -27,7 +36,7 @@ NAMES = ("qps-subscribers", "qps-density", "qps-epsilon")
 class Line:
     """Nodes in a row, one step apart; the region is the first two."""
 
-    setting = Setting(100.0, 10, 3, (0.0, 0.0), (20.0, 20.0))
+    setting = QpsSetting(100.0, 10, 3, (0.0, 0.0), (20.0, 20.0))
     topic = "row"
 
     def __init__(self):
@@ -65,14 +74,14 @@ def test_ghtd_brings_everything_to_one_node_and_from_there_to_each():
 
 
 def test_equal_layouts_give_equal_outcomes_and_others_do_not():
-    first = growing(SMALL, (2, 12), Layout(0, 1))
-    assert first == growing(SMALL, (2, 12), Layout(0, 1))
-    assert first != growing(SMALL, (2, 12), Layout(0, 2))
+    first = growing(SMALL, (2, 12), QpsLayout(0, 1))
+    assert first == growing(SMALL, (2, 12), QpsLayout(0, 1))
+    assert first != growing(SMALL, (2, 12), QpsLayout(0, 2))
     assert set(first) == {f"{name} {n}" for name in (QPS, CODD, GHTD) for n in (2, 12)}
 
 
 def test_in_all_of_them_each_event_reaches_each_subscriber_over_links():
-    scene = Scene(SMALL, 3)
+    scene = QpsScene(SMALL, 3)
     assert len(scene.events) == EVENTS
     assert set(scene.events) <= set(scene.publishers)
     codd, quad = Codd(scene), Quad(scene)
@@ -88,9 +97,9 @@ def test_in_all_of_them_each_event_reaches_each_subscriber_over_links():
     assert quad.outcome().messages > 0  # which asserts that all was delivered
 
 
-def test_points_of_a_sweep_are_what_they_say():
-    assert set(denser(SMALL, Layout(100.0, 0))) == {QPS, CODD, GHTD}
-    loose, tight = looser(SMALL, Layout(2.0, 0)), looser(SMALL, Layout(1.0, 0))
+def test_points_of_a_sweep_have_their_settings():
+    assert set(denser(SMALL, QpsLayout(100.0, 0))) == {QPS, CODD, GHTD}
+    loose, tight = looser(SMALL, QpsLayout(2.0, 0)), looser(SMALL, QpsLayout(1.0, 0))
     assert set(loose) == {QPS, GUARANTEED}
     assert loose[GUARANTEED].subscribing < tight[GUARANTEED].subscribing
 
@@ -98,7 +107,9 @@ def test_points_of_a_sweep_are_what_they_say():
 def sweep(points, **curves):
     """One layout; each curve gives links, load, messages, hops and subscribing at each point."""
     runs = {
-        (name, point): [Outcome(*(int(curve(point)) if i in (0, 1, 4) else curve(point) for i in range(5)))]
+        (name, point): [
+            QpsOutcome(*(int(curve(point)) if i in (0, 1, 4) else curve(point) for i in range(5)))
+        ]
         for name, curve in curves.items()
         for point in points
     }
@@ -149,7 +160,7 @@ def test_claims_about_epsilon_hold_and_fail_by_their_rules():
 
 
 def test_a_sweep_knows_means_and_their_intervals():
-    runs = {("A", 1.0): [Outcome(1, 1, x, 1.0, 1) for x in (1.0, 2.0, 3.0)]}
+    runs = {("A", 1.0): [QpsOutcome(1, 1, x, 1.0, 1) for x in (1.0, 2.0, 3.0)]}
     found = Sweep([1.0], runs)
     assert found.mean(messages, "A", 1.0) == 2.0
     assert found.estimate(messages, "A", 1.0).half == pytest.approx(2.484, abs=1e-3)

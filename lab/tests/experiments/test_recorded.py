@@ -28,7 +28,7 @@ from holdfast_lab.experiments.registry import MODULES
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "experiments"
 
 
-def test_the_pages_are_what_the_records_say():
+def test_the_pages_agree_with_the_records():
     made = pages(PAGES)
     assert PAGES / "README.md" in made
     for path, text in {path: path.read_text(encoding="utf-8") for path in made}.items():
@@ -42,7 +42,7 @@ def test_every_experiment_shows_something_of_a_document_and_has_a_page():
     assert all(exhibit.experiments or exhibit.why_not for some in DOCUMENTS.values() for exhibit in some)
 
 
-def test_what_does_not_hold_or_cannot_be_judged_has_a_cause():
+def test_failed_and_undecided_claims_have_a_cause():
     assert [
         each.claim["id"] for each in found(PAGES) if each.claim["holds"] is not True and not each.cause
     ] == []
@@ -53,8 +53,8 @@ def claim(id: str, holds: bool | None) -> dict[str, object]:
 
 
 def test_verdicts_are_counted_by_document_and_our_own_claims_apart(tmp_path):
-    kept = {"claims": [claim("a", True), claim("b", False), claim("c", None)]}
-    (tmp_path / "hop-model.json").write_text(json.dumps(kept))
+    stored = {"claims": [claim("a", True), claim("b", False), claim("c", None)]}
+    (tmp_path / "hop-model.json").write_text(json.dumps(stored))
     (tmp_path / "arqos.json").write_text(json.dumps({"claims": [claim("d", False)]}))
     lines = summary(tmp_path).splitlines()
     (fulcrum,) = (line for line in lines if line.startswith("| Fulcrum | 1 |"))
@@ -77,14 +77,14 @@ def test_the_full_run_is_what_counts_if_there_is_one(tmp_path, full):
 
 def test_a_page_has_the_claims_their_causes_and_what_was_measured():
     row = {"air": "fitted", "IPI s": 5, "PDR": 0.98765, "PDR, sd": 0.01, "DMR": None, "DMR, sd": None}
-    kept = {"parameters": {"runs for each point": "two"}, "rows": [row], "claims": [claim("b", False)]}
-    lines = sheet(kept).splitlines()
+    stored = {"parameters": {"runs for each point": "two"}, "rows": [row], "claims": [claim("b", False)]}
+    lines = sheet(stored).splitlines()
     assert "| `b` | 1 | 2 | **does not hold** |" in lines
     assert "- `b`: Because of b." in lines
     assert lines[lines.index("| air | IPI s | PDR | DMR |") + 2] == "| fitted | 5 | 0.988 ± 0.01 | – |"
 
 
-def test_a_page_without_a_record_says_how_to_make_one(tmp_path):
+def test_a_page_without_a_record_names_the_command_for_one(tmp_path):
     (tmp_path / "ifs.md").write_text(f"# ifs\n\n{BEGIN}\nstale\n{END}\n\nmore\n")
     (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
     main(str(tmp_path))
@@ -97,13 +97,13 @@ def test_a_page_without_a_record_says_how_to_make_one(tmp_path):
 def test_a_page_with_several_experiments_has_their_claims_side_by_side():
     row = {"setting": "one", "approach": "fsf", "load": 12.5, "load, sd": 2.0, "by seed": [[1], [2]]}
     other = row | {"setting": "a variant"}
-    kept = {
+    stored = {
         "parameters": {"seeds": "100 to 104; each draws"},
         "rows": [row, other],
         "claims": [claim("b", False)],
     }
-    two = kept | {"rows": [row | {"setting": "two"}], "claims": [claim("c", True)]}
-    lines = sheets({"one": kept, "two": two}, ("approach", "load")).splitlines()
+    two = stored | {"rows": [row | {"setting": "two"}], "claims": [claim("c", True)]}
+    lines = sheets({"one": stored, "two": two}, ("approach", "load")).splitlines()
     assert "| `b` | **does not hold**: 2 | – |" in lines
     assert "| `c` | – | holds: 2 |" in lines
     assert "- one, `b`: Because of b." in lines

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from holdfast import load
 from holdfast.runtimes.local.replay import replay
-from holdfast_lab.experiments.relate_spark import CELL, READINGS, measured, write_day
+from holdfast_lab.experiments.relate_spark import CELL, READINGS, measure, write_day
 from support.runtimes import session
 
 
 def test_a_day_has_all_users_in_cells_and_friends_who_meet(tmp_path: Path) -> None:
     write_day(tmp_path, 3 * CELL)
-    told = list(replay(load(tmp_path / "app.hf"), tmp_path / "readings"))
-    scopes = {one.scope for one in told}
+    results = list(replay(load(tmp_path / "app.hf"), tmp_path / "readings"))
+    scopes = {one.scope for one in results}
     assert len(scopes) > CELL
     assert {tuple(int(name[1:]) // CELL for name in str(scope).split(",")) for scope in scopes} == {
         (0, 0),
@@ -22,13 +22,13 @@ def test_a_day_has_all_users_in_cells_and_friends_who_meet(tmp_path: Path) -> No
     }
 
 
-def test_on_spark_both_ways_tell_the_same(tmp_path: Path) -> None:
+def test_on_spark_both_strategies_give_equal_results(tmp_path: Path) -> None:
     session()
     users = 10 * CELL
-    found = measured(users, lambda _: None, ("once",))
+    found = measure(users, lambda _: None, ("once",))
     write_day(tmp_path, users)
-    told = list(replay(load(tmp_path / "app.hf"), tmp_path / "readings"))
-    assert [row["starts and ends"] for row in found.rows] == [len(told)] * 2
+    results = list(replay(load(tmp_path / "app.hf"), tmp_path / "readings"))
+    assert [row["starts and ends"] for row in found.rows] == [len(results)] * 2
     assert {row["readings"] for row in found.rows} == {users * READINGS}
     same, *_ = found.claims
     assert same.holds

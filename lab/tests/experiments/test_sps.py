@@ -9,7 +9,7 @@ import pytest
 from holdfast.model.instant import SECOND
 from holdfast_lab.experiments.registry import load
 from holdfast_lab.experiments.sps import placement, world
-from holdfast_lab.experiments.sps.world import CONGESTION, FIRE, Layout, application, by_hand, by_network
+from holdfast_lab.experiments.sps.world import CONGESTION, FIRE, SpsLayout, application, by_hand, by_network
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "sps-placement.md"
 
@@ -19,10 +19,10 @@ FAILURES = (placement.PASSIVE, placement.QUICK, placement.ACTIVE, placement.COPI
 
 @pytest.fixture(scope="module")
 def layout():
-    return Layout(0)
+    return SpsLayout(0)
 
 
-def test_what_is_kept_apart_by_place_is_cut_along_the_sensors_each_part_on_its_own_node(layout):
+def test_conditions_keyed_by_place_are_split_over_the_sensors_nodes(layout):
     parts, hosts = by_network(application(CONGESTION, "TrafficCongestion"), layout)
     assert {name.split()[0] for name in parts.smcs} == {"High", "Slow", "TrafficCongestion"}
     assert len(hosts) == 3 * len(layout.sensors)
@@ -30,19 +30,19 @@ def test_what_is_kept_apart_by_place_is_cut_along_the_sensors_each_part_on_its_o
     assert all(alone for _, alone in hosts.values())
 
 
-def test_what_has_to_be_counted_stays_whole_nearer_to_the_sensors_than_the_user(layout):
+def test_counts_stay_whole_nearer_to_the_sensors_than_the_user(layout):
     _, hosts = by_network(application(FIRE, "Fire"), layout)
     ((host, alone),) = hosts.values()
     assert host != layout.user
     assert not alone
 
 
-def test_who_places_by_hand_takes_no_sensor_of_its_own(layout):
+def test_manual_placement_uses_no_sensor_node(layout):
     _, hosts = by_hand(application(FIRE, "Fire"), layout)
     assert not {host for host, _ in hosts.values()} & {layout.user, *layout.sensors}
 
 
-def test_a_fire_is_told_of_and_the_next_one_by_a_replica_after_its_host_has_failed(layout):
+def test_a_fire_is_notified_and_the_next_one_by_a_replica_of_the_failed_host(layout):
     app, hosts = by_hand(application(FIRE, "Fire"), layout)
     hot = [
         (30 + world.EVERY * step) * SECOND
@@ -51,10 +51,13 @@ def test_a_fire_is_told_of_and_the_next_one_by_a_replica_after_its_host_has_fail
     ]
     failed = 30 * SECOND + world.MINUTES * 30 * SECOND
     whole = world.run(app, hosts, layout, 0)
-    assert [(status, time) for status, time, _ in whole.told] == [("ingress", hot[0])]
-    anew = next(time for time in hot if time > failed)
+    assert [(status, time) for status, time, _ in whole.notified] == [("ingress", hot[0])]
+    restart = next(time for time in hot if time > failed)
     broken = world.run(app, hosts, layout, 0, world.Failing([hosts["Fire"][0]]))
-    assert [(status, time) for status, time, _ in broken.told] == [("ingress", hot[0]), ("ingress", anew)]
+    assert [(status, time) for status, time, _ in broken.notified] == [
+        ("ingress", hot[0]),
+        ("ingress", restart),
+    ]
     assert whole.repeated == broken.repeated == 0
 
 

@@ -17,16 +17,16 @@ from holdfast.cli import app
 from holdfast.errors import InputError, UsageError
 from holdfast_lab.experiments import redwoods, stbernard
 from holdfast_lab.experiments.data import _bases, locate
-from holdfast_lab.experiments.registry import chosen, load
-from holdfast_lab.experiments.series import MINUTE, Series, on_grid
+from holdfast_lab.experiments.registry import find_experiments, load
+from holdfast_lab.experiments.series import MINUTE, StationSeries, on_grid
 from holdfast_lab.experiments.state_filter_table.claim import RULES, judge
 from holdfast_lab.experiments.state_filter_table.count import (
     LINES,
+    count_runs,
     late_ends,
     measure,
     overstays,
     spells,
-    stretches,
 )
 from holdfast_lab.experiments.state_filter_table.field import (
     EVERY,
@@ -35,11 +35,11 @@ from holdfast_lab.experiments.state_filter_table.field import (
     VALIDITY,
     Field,
     Sensor,
-    Setting,
     Subscriber,
+    TableSetting,
     draw,
 )
-from holdfast_lab.experiments.state_filter_table.period import held, joined, plateau, running_mean
+from holdfast_lab.experiments.state_filter_table.period import held, join, plateau, running_mean
 from holdfast_lab.experiments.state_filter_table.scheme import content_filters, state_filters
 
 CLAIMS = [
@@ -58,7 +58,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "state-fil
 # --- by hand ---
 
 ONE = Field((Sensor("s01", 0, 50.0, 50.0),), (Subscriber("S1", 0, 0),), (1,))
-TEN = Setting(centre=10.0, spread=0.0)
+TEN = TableSetting(centre=10.0, spread=0.0)
 
 
 def minutes(passed):
@@ -81,7 +81,7 @@ def test_above_ten_from_minute_6_to_72_ecf_sends_at_6_39_72_and_sf_at_6_and_75()
     assert found.sf.worst_error == 0
 
 
-def test_ecf_hides_a_condition_that_begins_within_the_validity_of_another():
+def test_ecf_hides_a_condition_that_starts_within_the_validity_of_another():
     #                          0     3     6    9    12    15   18 …
     found = on_one_sensor([8.0, 12.0, 12.0, 8.0, 12.0, 8.0] + [8.0] * 20)
     sf, ecf = found.schemes
@@ -104,7 +104,7 @@ def test_redundant_sensors_pass_at_the_source_and_once_at_the_region():
         (1,),
     )
     values = np.tile([8.0, 12.0, 9.9, 8.0], (3, 1))  # 9.9 ends S2 (> 10.45), not S1 (> 9.55)
-    found = measure(field, Setting(), np.arange(4, dtype=np.int64) * EVERY, values)
+    found = measure(field, TableSetting(), np.arange(4, dtype=np.int64) * EVERY, values)
     sf, ecf = found.sf, found.ecf
     assert (sf.passes, sf.disseminated, sf.suppressed, sf.delivered) == (9, 3, 6, 4)
     assert (sf.shared_before, sf.shared_after) == (3, 1)
@@ -118,7 +118,7 @@ def test_hysteresis_ends_a_condition_later():
     assert found.sf.worst_error == 0
 
 
-def test_a_believed_condition_counts_until_it_runs_out_or_begins_again():
+def test_a_condition_counts_until_it_expires_or_starts_again():
     times = np.arange(6, dtype=np.int64) * 10
     warm = np.array([True, False, False, True, False, False])
     assert overstays(times, warm, [0], 30) == [20, 0]
@@ -126,10 +126,10 @@ def test_a_believed_condition_counts_until_it_runs_out_or_begins_again():
     assert late_ends(times, ~warm, [0, 2]) == [10]
 
 
-def test_events_that_follow_as_soon_as_they_can_are_one_stretch():
-    assert stretches(np.array([], np.int64)) == 0
-    assert stretches(np.array([6, 39, 72]) * MINUTE) == 1
-    assert stretches(np.array([6, 39, 75]) * MINUTE) == 2
+def test_events_that_follow_at_once_are_one_run():
+    assert count_runs(np.array([], np.int64)) == 0
+    assert count_runs(np.array([6, 39, 72]) * MINUTE) == 1
+    assert count_runs(np.array([6, 39, 75]) * MINUTE) == 2
 
 
 # --- the papers' field ---
@@ -157,7 +157,7 @@ def test_only_one_field_has_the_papers_11_publishers_27_and_10_filters():
 @pytest.mark.parametrize("seed", range(5))
 def test_every_field_that_is_drawn_has_the_papers_counts(seed):
     field = draw(seed, range(100, 100 + REGIONS))
-    watched = [s for s in field.sensors if s.region in field.covered]
+    watched = [s for s in field.sensors if s.region in field.coverage]
     assert (len(field.sensors), len(field.subscribers), len(watched)) == (35, 10, 11)
     assert sum(len(field.sensors_of(s.region)) for s in field.subscribers) == 27
     assert {len(field.sensors_of(r)) for r in range(REGIONS)} <= {1, 2, 3}
@@ -226,10 +226,10 @@ def test_both_schemes_equal_their_naive_twins(seed, equal):
     if not equal:
         temps = temps + chance.normal(0, 0.2, temps.shape)
     times = np.arange(120, dtype=np.int64) * EVERY
-    sf = state_filters(field, Setting(), times, temps)
-    assert (plain(sf.at_source), plain(sf.delivered)) == naive_sf(field, Setting(), temps)
-    ecf = content_filters(field, Setting(), times, temps)
-    assert plain(ecf.at_source) == plain(ecf.delivered) == naive_ecf(field, Setting(), temps)
+    sf = state_filters(field, TableSetting(), times, temps)
+    assert (plain(sf.at_source), plain(sf.delivered)) == naive_sf(field, TableSetting(), temps)
+    ecf = content_filters(field, TableSetting(), times, temps)
+    assert plain(ecf.at_source) == plain(ecf.delivered) == naive_ecf(field, TableSetting(), temps)
 
 
 # --- the readings ---
@@ -243,8 +243,8 @@ def test_faults_are_dropped_and_counted():
     assert cleaned.dropped == {"missing": 1, "implausible": 2, "fault code": 1, "spike": 1}
 
 
-def test_the_grid_holds_what_was_sent_and_says_what_is_stale():
-    series = Series(np.array([1, 3, 12]) * MINUTE, np.array([1.0, 2.0, 3.0]))
+def test_the_grid_contains_sent_readings_and_marks_stale_ones():
+    series = StationSeries(np.array([1, 3, 12]) * MINUTE, np.array([1.0, 2.0, 3.0]))
     values, fresh = on_grid(series, np.arange(0, 15, 3, dtype=np.int64) * MINUTE, stbernard.FRESH)
     assert values.tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
     assert fresh.tolist() == [False, True, True, True, True]
@@ -276,9 +276,9 @@ def test_the_ratio_that_spells_imply_is_one_event_in_33_minutes_against_two():
 def test_slow_series_keep_their_length():
     values = np.arange(25, dtype=float)
     assert held(values).tolist() == [0.0] * 10 + [10.0] * 10 + [20.0] * 5
-    assert joined(values)[:21].tolist() == values[:21].tolist()
+    assert join(values)[:21].tolist() == values[:21].tolist()
     assert running_mean(values)[9:12].tolist() == [4.5, 5.5, 6.5]
-    assert len(running_mean(values)) == len(joined(values)) == 25
+    assert len(running_mean(values)) == len(join(values)) == 25
 
 
 # --- the experiment on the real temperatures ---
@@ -356,7 +356,7 @@ def test_the_command_prints_one_json_line(data):
     assert [claim["id"] for claim in json.loads(line)["claims"]] == CLAIMS
 
 
-def test_the_command_says_which_claims_do_not_hold_and_the_page_shows_what_it_prints(data):
+def test_the_command_lists_failed_claims_and_the_page_shows_its_output(data):
     found = CliRunner().invoke(app, ["reproduce", "state-filter-table", "--data", str(data)])
     assert found.exit_code == 0
     tables, _, _ = found.stdout.partition("\nsource-pass-ratio: ")
@@ -374,7 +374,7 @@ def test_the_command_lists_what_there_is():
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="Did you mean 'state-filter-table'"):
-        chosen(["state-filter-tabel"])
+        find_experiments(["state-filter-tabel"])
 
 
 def test_missing_data_is_named(tmp_path):

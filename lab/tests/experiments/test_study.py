@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast_lab.experiments.study import Kept, conduct, on_engine
+from holdfast_lab.experiments.study import StoredRuns, conduct, on_engine
 
 CELLS = {f"round {i}": {10 * i + j: 10 * i + j for j in range(3)} for i in range(2)}
 
@@ -19,12 +19,12 @@ def quiet(_: str) -> None:
 
 def test_a_study_that_was_killed_goes_on_with_the_cell_it_was_at(tmp_path: Path) -> None:
     """Not only one that was interrupted: SIGKILL, in the middle of its second round."""
-    kept = tmp_path / "runs.json"
-    code = f"import test_study; test_study.studied({str(kept)!r}, dies=11)"
+    stored = tmp_path / "runs.json"
+    code = f"import test_study; test_study.studied({str(stored)!r}, dies=11)"
     there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     found = subprocess.run([sys.executable, "-c", code], env=os.environ | there, capture_output=True)
     assert found.returncode == -signal.SIGKILL, found.stderr
-    ran, result = studied(str(kept))
+    ran, result = studied(str(stored))
     assert ran == [11, 12]
     assert result == {cell: cell * cell for cell in (0, 1, 2, 10, 11, 12)}
 
@@ -39,10 +39,10 @@ def studied(path: str, dies: int | None = None) -> tuple[list[int], dict[int, in
         ran.append(cell)
         return cell * cell
 
-    return ran, conduct(square, CELLS, quiet, Kept(Path(path), int))
+    return ran, conduct(square, CELLS, quiet, StoredRuns(Path(path), int))
 
 
-def test_who_asks_for_an_engine_gets_it_and_who_does_not_gets_the_studys_own() -> None:
+def test_the_engine_is_the_requested_one_or_the_studys_own() -> None:
     used: list[str] = []
 
     def own(function, cells):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from holdfast.cli import app
 from holdfast_lab.experiments.registry import load
 from holdfast_lab.experiments.subsumption_study import run as study
-from holdfast_lab.experiments.subsumption_study.claim import RULES, Cell, Left, claims
+from holdfast_lab.experiments.subsumption_study.claim import RULES, Left, SubsumptionCell, claims
 from holdfast_lab.experiments.subsumption_study.run import left, measure
 from holdfast_lab.experiments.subsumption_study.workload import SERIES, VALUES, subscriptions, uniform, zipf
 from support import naive_boxes as naive
@@ -85,7 +85,7 @@ def test_a_draw_is_equal_for_an_equal_seed():
     assert measure(ZIPF, 8, 2, range(1)) != measure(ZIPF, 8, 2, range(1, 2))
 
 
-def test_the_claims_come_out_as_the_page_says(once):
+def test_the_claims_agree_with_the_page(once):
     judged = {claim.id: claim.holds for claim in claims(once)}
     assert judged == {"zipf-reduces": True, "uniform-little": False, "dimensions": True}
     page = PAGE.read_text("utf-8")
@@ -115,7 +115,7 @@ def test_the_rules_can_be_broken(made, verdicts):
         for d in series.dimensions
         for k in series.attributes
         for n in series.counts
-        for cell in [Cell(series.name, d, k, n)]
+        for cell in [SubsumptionCell(series.name, d, k, n)]
     }
     assert {claim.id: claim.holds for claim in claims(grid)} == verdicts
 
@@ -125,9 +125,9 @@ def test_the_command_prints_parameters_rows_and_claims_and_draws(monkeypatch, tm
     monkeypatch.setattr(study, "SERIES", tuple(replace(s, most=4096) for s in SERIES))
     for module in ("claim", "figure"):
         monkeypatch.setattr(f"holdfast_lab.experiments.subsumption_study.{module}.SERIES", study.SERIES)
-    said = CliRunner().invoke(app, ["reproduce", "subsumption-study", "--json", "--figure", str(tmp_path)])
-    assert said.exit_code == 0, said.output
-    result = json.loads(said.stdout.splitlines()[0])
+    sent = CliRunner().invoke(app, ["reproduce", "subsumption-study", "--json", "--figure", str(tmp_path)])
+    assert sent.exit_code == 0, sent.output
+    result = json.loads(sent.stdout.splitlines()[0])
     assert result["experiment"] == "subsumption-study"
     assert [claim["id"] for claim in result["claims"]] == list(RULES)
     assert {"series", "dimensions", "attributes", "subscriptions", "covered", "merged"} == result["rows"][

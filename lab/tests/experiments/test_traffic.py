@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from itertools import groupby
 
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import RELATIONSHIP, active
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Submit, advertise, publish
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import RELATIONSHIP, active_bundle
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import ReceivedNotification, Submit, advertise, publish
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from holdfast_lab.experiments.traffic.claim import RULES, claims
 from holdfast_lab.experiments.traffic.measure import LOOP, Environment, Watched, environment, watch
 from holdfast_lab.experiments.traffic.scene import READINGS, Roads
@@ -31,7 +31,7 @@ def roads():
     return Roads(seconds, dict.fromkeys(names, 60.0), after)
 
 
-def test_agents_of_a_route_say_what_the_machine_says():
+def test_agents_of_a_route_agree_with_the_machine():
     ways, chance = roads(), random.Random(1)
     for length in (2, 4, 6):
         route = ways.route(length, chance)
@@ -45,20 +45,26 @@ def test_an_overlay_sends_as_many_messages_as_are_counted():
     ways = roads()
     route = ways.route(3, random.Random(1))
     overlay = Overlay()
-    overlay.broker("hub", machine=Hosting(Broker(condition, name="hub")))
+    overlay.broker("hub", machine=AgentHost(CbpsBroker(compile_condition, name="hub")))
     for name in route:
-        overlay.broker(f"at {name}", to=["hub"], machine=Hosting(Broker(condition, name=f"at {name}")))
+        overlay.broker(
+            f"at {name}", to=["hub"], machine=AgentHost(CbpsBroker(compile_condition, name=f"at {name}"))
+        )
         overlay.client(name, f"at {name}")
-        overlay.ask(name, advertise("mine", advertised(LOOP, source=name)))
+        overlay.ask(name, advertise("mine", advertisement_for(LOOP, source=name)))
     overlay.client("subscriber", "hub")
-    overlay.ask("subscriber", Submit(active("Jam", ways.relation(route), "hierarchy"), "jam"))
+    overlay.ask("subscriber", Submit(active_bundle("Jam", ways.relation(route), "hierarchy"), "jam"))
     overlay.settle()
     for _, some in groupby(ways.events(route), key=lambda event: event.time):
         for event in some:
             overlay.ask(event.source, publish(to_content(event)))
         overlay.settle()
     found = watch(ways, route)
-    reports = [w for w in overlay.take("subscriber") if isinstance(w, Heard) and RELATIONSHIP in w.content]
+    reports = [
+        w
+        for w in overlay.take("subscriber")
+        if isinstance(w, ReceivedNotification) and RELATIONSHIP in w.content
+    ]
     assert len(reports) == found.reports
     hosts = [node.state for node in overlay.nodes.values() if hasattr(node.state, "agents")]
     agents = [hosted for state in hosts for hosted in state.agents.values()]
@@ -72,7 +78,7 @@ def test_routes_together_cost_what_each_does():
     found = environment([one, other], 50, random.Random(1))
     assert found.sensors == 4
     longer = found.observers - 100
-    assert found.said == 12 * (50 - longer) + 30 * longer
+    assert found.reported == 12 * (50 - longer) + 30 * longer
     assert found.basic == 0.5 * (1 + found.observers / 4)
 
 

@@ -1,4 +1,4 @@
-"""The commands people type.  Thin: they read options, call, and show."""
+"""The commands. Each reads its options, calls a function of the package, and prints the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from ..errors import HoldfastError
 from .advise import advise
-from .command import Command, Group
+from .command import Command, CommandGroup
 from .compare import compare
 from .dds import dds
 from .define import check, explain, test
@@ -31,7 +31,7 @@ from .simulate import sim
 
 app = typer.Typer(
     name="holdfast",
-    cls=Group,
+    cls=CommandGroup,
     help="Publish/subscribe for sensor systems, by state: the start and the end of conditions that hold.",
     no_args_is_help=True,
     add_completion=False,
@@ -66,12 +66,13 @@ app.add_typer(dds)
 
 @cache
 def _commands() -> Any:
-    """All of them as one, which takes a while to make."""
+    """Create the command group. This imports all commands, which takes a while."""
     return typer.main.get_command(app)
 
 
 def main() -> None:
-    """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
+    """Run a command. An error prints one message; the exit status is 1 for a failed run and 2 for wrong
+    use."""
     if sys.stdout is None:  # the shell closed it: >&-
         sys.exit(1)
     gc.set_threshold(100_000, 50, 50)  # what is said is many small values, and never a circle

@@ -1,4 +1,4 @@
-"""How advice is shown: a table of the front, lines of JSON, a picture."""
+"""Print the variants of ``advise``: a table of the Pareto front, lines of JSON, a picture."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..compilers.advise.question import Answer
-from ..compilers.advise.variants import Variant, standing
+from ..plan.advise.question import AdviceAnswer
+from ..plan.advise.variants import Variant, standing
 
 MOST = 10
 """How many points of the front the table shows."""
 COLUMNS = ("enter", "exit", "guard", "starts", "flaps/day", "delay", "excess/day", "in state/day")
 
 
-def ranked(some: Sequence[Variant]) -> list[Variant]:
-    """The front, the quietest first, one point for each outcome."""
+def pareto_front(some: Sequence[Variant]) -> list[Variant]:
+    """The Pareto front, fewest flaps first, with one point for each outcome."""
     front = sorted((one for one in some if one.front), key=lambda one: one.cost)
     return list({one.cost: one for one in reversed(front)}.values())[::-1]
 
 
 Joules = Callable[[float], float]
-"""A day in a network, by how many starts and ends there are a day."""
+"""The energy of a day in a network, by how many starts and ends there are per day."""
 
 
-def lines(answer: Answer, again: Variant | None, joules: Joules | None = None) -> Iterator[str]:
-    """Every variant as a line of JSON, and the chosen one over the weeks that were held out."""
+def lines(answer: AdviceAnswer, again: Variant | None, joules: Joules | None = None) -> Iterator[str]:
+    """Every variant as a line of JSON, and the chosen one on the weeks that were held out."""
     for one in answer.variants:
         yield json.dumps(_line(one, answer.days, joules))
     if again is not None:
@@ -46,11 +46,11 @@ def _line(one: Variant, days: float, joules: Joules | None) -> dict[str, Any]:
 def table(
     front: Sequence[Variant],
     chosen: Variant,
-    answer: Answer,
+    answer: AdviceAnswer,
     again: Variant | None,
     joules: Joules | None = None,
 ) -> str:
-    """The front beside the state as it stands, and the chosen point over the weeks that were held out."""
+    """The front beside the current state, and the chosen point on the weeks that were held out."""
     shown = Table(box=None, pad_edge=False, header_style="")
     for name in ("", *COLUMNS, *([] if joules is None else ["J/day"]), ""):
         shown.add_column(name, justify="right" if name else "left")
@@ -69,12 +69,12 @@ def table(
     return "\n".join(row.rstrip() for row in captured.get().splitlines()) + f"\n{_of(answer, len(front))}"
 
 
-def standing_in(answer: Answer) -> Variant:
-    """The state as it is written, among its variants."""
+def standing_in(answer: AdviceAnswer) -> Variant:
+    """The current state among its variants."""
     return next(one for one in answer.variants if one.numbers == standing(answer.question.found))
 
 
-def _of(answer: Answer, front: int) -> str:
+def _of(answer: AdviceAnswer, front: int) -> str:
     what = "labels" if answer.question.labels is not None else "stretches as it stands"
     count = f"{len(answer.variants):,} variants over {answer.days:.1f} days"
     return f"{count}, {front:,} worth a choice; {answer.known:,} {what}"
@@ -94,7 +94,7 @@ def _cells(one: Variant, days: float, joules: Joules | None) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    """A length of time as people read it.
+    """Format a duration.
 
     >>> _time(0), _time(45), _time(150), _time(7200), _time(200000)
     ('0 s', '45 s', '2.5 min', '2 h', '2.31 d')
@@ -105,9 +105,9 @@ def _time(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def draw(answer: Answer, chosen: Variant, name: str, path: Path) -> None:
-    """Every variant by delay and flaps, the front in colour by what it holds in excess."""
-    from ..runtimes.sensornet.report.style import COLOURS, INK, new_figure, tidy
+def draw(answer: AdviceAnswer, chosen: Variant, name: str, path: Path) -> None:
+    """Draw every variant by delay and flaps, the front coloured by excess time."""
+    from ..network.motes.report.style import COLOURS, INK, new_figure, tidy
 
     figure = new_figure(6.4, 4.2)
     panel = figure.subplots()

@@ -1,4 +1,4 @@
-"""``advise``: where entrance, exit and guard of a state ought to be, from history."""
+"""The command ``advise``: choose thresholds and minimum durations of a state from history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
-from .inputs import Inputs, history, logs, reading_bar, rejected
+from .inputs import Inputs, history, logs, print_rejected, reading_bar
 from .options import (
     Definition,
     Lets,
@@ -29,12 +29,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..compilers.advise.question import History
-    from ..compilers.advise.variants import Variant
+    from ..definition.app import App
+    from ..definition.tune import Tunable
     from ..files.tally import Tally
-    from ..lang.app import App
-    from ..lang.tune import Tunable
     from ..model.instant import Duration
+    from ..plan.advise.question import MeasuredHistory
+    from ..plan.advise.variants import Variant
 
 
 def advise(
@@ -87,15 +87,15 @@ def advise(
     let: Lets = None,
 ) -> None:
     """Try a state with other numbers over a history: flaps, delay and time in state of each."""
-    from ..compilers.advise.question import Question
-    from ..compilers.advise.variants import best
+    from ..definition.check import check
+    from ..definition.parse import load
+    from ..definition.tune import tunable, tune
     from ..files.find import find
     from ..files.labels import read_labels
     from ..files.reading import parse_zone
     from ..files.tally import Tally
-    from ..lang.check import check
-    from ..lang.parse import load
-    from ..lang.tune import tunable, tuned
+    from ..plan.advise.question import AdviceQuestion
+    from ..plan.advise.variants import best
     from . import advice
 
     require_choice("--engine", engine, ["local", "spark"])
@@ -107,7 +107,7 @@ def advise(
     checked = check(app, lets=lets)
     warn(checked)
     found = tunable(checked, subscription, of)
-    question = Question(
+    question = AdviceQuestion(
         found,
         _numbers("--enter", enter),
         _numbers("--exit", exit),
@@ -123,18 +123,18 @@ def advise(
         files = find(inputs, [t.name for t in checked.topics])
         with reading_bar(files) as show:
             answer = question.ask(_history(found, files, reading, tally, show, engine, master))
-    rejected(tally)
+    print_rejected(tally)
     if not answer.known:
         what = "the labels name no stretch of it" if labels else f"'{subscription}' never holds in it"
         warning(f"nothing in this history tells what is late: {what}.  Name stretches with --labels")
-    front = advice.ranked(answer.variants)
-    chosen = best(front) if pick in (None, "best") else _picked(str(pick), front)
+    front = advice.pareto_front(answer.variants)
+    chosen = best(front) if pick in (None, "best") else _pick(str(pick), front)
     again = answer.again(chosen) if held_out else None
     joules = None
     if network is not None:
-        from .energy import of_turns
+        from .energy import joules_by_turns
 
-        joules = of_turns(definition, network, history(checked, input, reading), subscription, lets)
+        joules = joules_by_turns(definition, network, history(checked, input, reading), subscription, lets)
     if as_json:
         typer.echo("\n".join(advice.lines(answer, again, joules)))
     elif pick is None or output != "-":
@@ -142,14 +142,14 @@ def advise(
     if figure is not None:
         advice.draw(answer, chosen, subscription, figure)
     if pick is not None:
-        _write(tuned(app, found, chosen.numbers, lets), output, err=as_json)
+        _write(tune(app, found, chosen.numbers, lets), output, err=as_json)
 
 
 def _write(app: App, output: str, *, err: bool) -> None:
-    """Write a definition; on the error stream where the other is taken."""
+    """Write a definition; to standard error if standard output is taken."""
     text = app.text
     if text is None:
-        from ..lang.show import show
+        from ..definition.show import show
 
         warning("the definition is written anew, without comments: its text could not be changed in place")
         text = show(app)
@@ -161,13 +161,13 @@ def _write(app: App, output: str, *, err: bool) -> None:
 
 def _history(
     found: Tunable, files: Any, reading: Any, tally: Tally, show: Any, engine: str, master: str | None
-) -> History:
+) -> MeasuredHistory:
     if engine == "local":
         from ..runtimes.local.advise import history as in_process
 
         return in_process(found, files, reading, tally, progress=show)
     try:
-        from ..runtimes.spark.history.advise import history as on_spark
+        from ..runtimes.spark.batch.advise import history as on_spark
     except ModuleNotFoundError as error:
         raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
     return on_spark(found, files, reading, tally, spark=master)
@@ -176,11 +176,11 @@ def _history(
 # --- options -----------------------------------------------------------------------------------------
 
 MOST = 200
-"""How many numbers one option may name."""
+"""How many numbers one option may list."""
 
 
 def _numbers(option: str, text: str | None) -> list[float] | None:
-    """``24,25,26`` or ``24:26:0.5``."""
+    """Parse a list ``24,25,26`` or a range ``24:26:0.5``."""
     if text is None:
         return None
     try:
@@ -198,7 +198,7 @@ def _lengths(option: str, text: str | None) -> list[Duration] | None:
     return None if text is None else [length(option, part) for part in text.split(",")]
 
 
-def _picked(text: str, front: Sequence[Variant]) -> Variant:
+def _pick(text: str, front: Sequence[Variant]) -> Variant:
     if text.isdecimal() and 1 <= int(text) <= len(front):
         return front[int(text) - 1]
     raise UsageError(f"--pick {text}: say best, or the number of a point of the table, 1 to {len(front)}")

@@ -1,4 +1,4 @@
-"""How commands show themselves: an option that takes no value shows none."""
+"""Commands whose help shows no type for options without a value."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class Command(TyperCommand):
-    """A command whose help shows no type of a flag."""
+    """A command whose help shows no type for flags."""
 
     def get_params(self, ctx: Any) -> Any:
         return _without_types(super().get_params(ctx))
 
 
-class Group(TyperGroup):
-    """Commands under one name, shown likewise."""
+class CommandGroup(TyperGroup):
+    """A group of commands with the same help format."""
 
     def get_params(self, ctx: Any) -> Any:
         return _without_types(super().get_params(ctx))

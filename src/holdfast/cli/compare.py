@@ -1,4 +1,4 @@
-"""``compare``: one definition in three worlds, and what each makes of the same readings."""
+"""``compare``: evaluate one definition on the same readings in an engine, live, and in a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .simulate import progress
 
 if TYPE_CHECKING:
     from ..model.event import Event
-    from ..runtimes.sensornet.case import Case
+    from ..network.motes.case import SimulationCase
 
 
 def compare(
@@ -39,11 +39,11 @@ def compare(
     wide: Wide = False,
 ) -> None:
     """Which alarms a network, or late arrivals, would lose, delay or double; what a saved joule costs."""
-    from ..lang.check import check
-    from ..lang.parse import load
-    from ..runtimes.sensornet.play import cast, minds_places, play, stages
-    from ..runtimes.sensornet.study import read
-    from . import worlds
+    from ..definition.check import check
+    from ..definition.parse import load
+    from ..network.motes.play import cast, needs_positions, play, source_positions
+    from ..network.motes.study import read
+    from . import comparison
 
     late = length("--lateness", lateness)
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -59,23 +59,23 @@ def compare(
     )
     cases = [cast(point.case, events) for point in study.points]
 
-    def where(case: Case, seed: int) -> list[Event]:
-        at = stages(case, seed)
-        return worlds.placed(events, at) if minds_places(case, seed) else events
+    def where(case: SimulationCase, seed: int) -> list[Event]:
+        at = source_positions(case, seed)
+        return comparison.locate(events, at) if needs_positions(case, seed) else events
 
     seen = {(i, each): where(case, each) for i, case in enumerate(cases) for each in seeds}
     first = seen[0, seeds[0]]
-    ideal = worlds.ideal(app, first)
+    ideal = comparison.ideal(app, first)
     if not ideal:
         raise InputError("no condition holds in this history: there is nothing to compare")
-    found = [worlds.live(app, first, ideal, late, seeds[0])]
+    scenarios = [comparison.live(app, first, ideal, late, seeds[0])]
     with progress(len(seen)) as advance:
-        for (i, each), here in seen.items():
-            knows = ideal if here == first else worlds.ideal(app, here)
+        for (i, each), located_events in seen.items():
+            ideal_here = ideal if located_events == first else comparison.ideal(app, located_events)
             played = play(cases[i], each)
-            found.append(worlds.network(study.points[i].settings, each, played, knows, events))
+            scenarios.append(comparison.network(study.points[i].settings, each, played, ideal_here, events))
             advance()
-    answer = worlds.Answer(events, ideal, found)
-    typer.echo(worlds.to_json(answer) if as_json else "\n".join(worlds.spoken(answer)))
+    result = comparison.Comparison(events, ideal, scenarios)
+    typer.echo(comparison.to_json(result) if as_json else "\n".join(comparison.summary_lines(result)))
     if figure is not None:
-        worlds.draw(answer, figure)
+        comparison.draw(result, figure)

@@ -1,44 +1,45 @@
-"""Which states of a definition hold only while others do, decided from their predicates alone."""
+"""Covering among the states of a definition, decided from their predicates alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..lang.condition import Checked, Condition
+from ..kinds.state.condition import StateCondition
+from ..kinds.state.reason import alternatives
+from ..lang.condition import Checked
 from ..lang.linear import MIRRORED
 from ..lang.ops import Compare, Expression, Name, Not, Number, Text, Truth
-from ..lang.reason import alternatives
-from ..protocols.cbps.content import Constraint, Filter, Op
-from ..protocols.cbps.states import MOST_TOGETHER, Region, State, covers
+from ..network.protocols.cbps.content import Constraint, Filter, Op
+from ..network.protocols.cbps.states import MOST_TOGETHER, EnterLeave, Region, covers_state
 
 
-def enclosed(checked: Checked) -> list[str]:
-    """What of a definition holds only while something else of it does."""
-    states = [(one, state) for one in checked.conditions if (state := _state(one)) is not None]
-    said = []
+def nested_states(checked: Checked) -> list[str]:
+    """Return a sentence for each state that is active only while other states are."""
+    states = [(one, state) for one in checked.of(StateCondition) if (state := _state(one)) is not None]
+    sentences = []
     for one, state in states:
         around = [(other.name, its) for other, its in states if other is not one and _meet(one, other)]
-        alone = [name for name, its in around if covers(its, state)]
+        alone = [name for name, its in around if covers_state(its, state)]
         if alone:
-            said.append(f"{one.name} holds only while {_listed(alone, 'and')} {_do(alone)}")
+            sentences.append(f"{one.name} holds only while {_join_names(alone, 'and')} {_do(alone)}")
         elif together := _together(around, state):
-            said.append(f"{one.name} holds only while {_listed(together, 'or')} does")
-    return said
+            sentences.append(f"{one.name} holds only while {_join_names(together, 'or')} does")
+    return sentences
 
 
-def _together(around: Sequence[tuple[str, State]], state: State) -> list[str]:
-    """Those of several that together cover a state, and none that is not needed for it."""
-    if len(around) > MOST_TOGETHER or not covers([its for _, its in around], state):
+def _together(around: Sequence[tuple[str, EnterLeave]], state: EnterLeave) -> list[str]:
+    """Return the states that together cover a state, without redundant ones."""
+    if len(around) > MOST_TOGETHER or not covers_state([its for _, its in around], state):
         return []
     needed = list(around)
     for one in around:
         rest = [other for other in needed if other is not one]
-        needed = rest if covers([its for _, its in rest], state) else needed
+        needed = rest if covers_state([its for _, its in rest], state) else needed
     return [name for name, _ in needed]
 
 
-def _meet(one: Condition, other: Condition) -> bool:
-    """Whether both look at the same events of each scope, in the same order."""
+def _meet(one: StateCondition, other: StateCondition) -> bool:
+    """Whether two states consume the same events of each scope, in the same order."""
     return (one.topic, one.keys, one.forest, one.delivery) == (
         other.topic,
         other.keys,
@@ -47,7 +48,7 @@ def _meet(one: Condition, other: Condition) -> bool:
     )
 
 
-def _listed(names: Sequence[str], word: str) -> str:
+def _join_names(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
@@ -55,12 +56,12 @@ def _do(names: Sequence[str]) -> str:
     return "does" if len(names) == 1 else "do"
 
 
-def _state(condition: Condition) -> State | None:
-    """A state as boxes of values, if it is one and its predicates are such."""
+def _state(condition: StateCondition) -> EnterLeave | None:
+    """Return a state as boxes of values; ``None`` if it cannot be expressed so."""
     if condition.momentary or condition.tables or condition.forest or len(condition.keys) > 1:
         return None  # of nested scopes the outer one hears what the inner one says
     enter, leave = _region(condition.enter), _region(condition.exit)
-    return None if enter is None or leave is None else State(enter, leave)
+    return None if enter is None or leave is None else EnterLeave(enter, leave)
 
 
 def _region(op: Expression) -> Region | None:
@@ -80,7 +81,7 @@ _OPS: dict[str, Op] = {"<": "<", "<=": "<=", "==": "=", "!=": "!=", ">=": ">=", 
 
 
 def _constraint(atom: Expression) -> Constraint | None:
-    """What one comparison asks of one attribute."""
+    """Return a comparison as a constraint; ``None`` if it cannot be expressed so."""
     match atom:
         case Name(name):
             return Constraint(name, "bool", "=", True)

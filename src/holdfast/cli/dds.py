@@ -1,4 +1,4 @@
-"""``dds``: writers, readers and rendezvous nodes of the DDS family, over UDP."""
+"""The command ``dds``: writers, readers and rendezvous nodes of the DDS family, over UDP."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import typer
 
 from ..errors import UsageError
 from ..model.instant import MILLISECOND, SECOND, show_instant
-from .command import Command, Group
+from .command import Command, CommandGroup
 
 if TYPE_CHECKING:
-    from ..protocols.dds.deployment import Deployment
-    from ..protocols.dds.request import Notify
-    from ..protocols.dds.state import State
-    from ..runtimes.overlay.udp import UdpHost
+    from ..network.overlay.udp import UdpHost
+    from ..network.protocols.dds.deployment import DdsDeployment
+    from ..network.protocols.dds.request import DdsNotify
+    from ..network.protocols.dds.state import DdsState
 
 dds = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="dds",
     help="Samples from writers to readers over UDP, as reliably as each reader asks.",
     no_args_is_help=True,
 )
 
 QUIET = 5
-"""A reader that has what it wanted stays for so many timeouts without a word: its last ACK may be lost."""
+"""The number of timeouts that a finished reader waits without input, because its last ACK may be lost."""
 REPEATS, EVERY = 600, SECOND // 2
-"""People start processes by hand, so a subscription is said for five minutes."""
+"""Processes are started by hand, so a subscription is repeated for five minutes."""
 
 LEASE = 30.0
-"""Seconds; all nodes of a topic have the same."""
+"""In seconds; all nodes of a topic have the same."""
 
 Name = Annotated[str, typer.Option("--name", help="This node's name.")]
 Listen = Annotated[str, typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where; port 0 is any.")]
@@ -94,23 +94,23 @@ def write(
     late: Late = 0,
     seed: Seed = 0,
 ) -> None:
-    """Publish readings, and end when all who need them have them."""
-    from ..protocols.dds import request
+    """Publish readings, and end when every reader that needs them has them."""
+    from ..network.protocols.dds import request
 
     known: set[str] = set()
 
-    def told(what: Any) -> None:
-        if isinstance(what, request.Registered):
+    def on_delivery(what: Any) -> None:
+        if isinstance(what, request.SubscriptionRegistered):
             known.add(what.subscriber)
 
     async def work(host: UdpHost) -> None:
-        host.ask(request.Advertise(topic))
+        host.ask(request.DdsAdvertiseRequest(topic))
         if via is not None:
             await asyncio.sleep(settle)
         await _until(lambda: via is not None or len(known) >= subscribers)
         for value in values if values else _lines():
             await _until(lambda: _held(host.state) < host_ring)
-            host.ask(request.Publish(topic, {"value": value}))
+            host.ask(request.DdsPublishRequest(topic, {"value": value}))
             await asyncio.sleep(every)
         await _until(lambda: not _held(host.state))
         done = host.state.counted
@@ -119,7 +119,7 @@ def write(
 
     deployment = _deployment(topic, writer or [WRITER if name == READER else name], via, rto, lease, retries)
     host_ring = deployment.reliable.ring
-    _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
+    _run(name, deployment, listen, peer, on_delivery, work, (loss, twice, late, seed))
 
 
 @dds.command(cls=Command)
@@ -149,26 +149,26 @@ def read(
     seed: Seed = 0,
 ) -> None:
     """Print samples as JSON lines, until stopped."""
-    from ..protocols.dds import request
-    from ..protocols.dds.interest import Interest
+    from ..network.protocols.dds import request
+    from ..network.protocols.dds.interest import Interest
 
     asked, printed = _level(level), 0
 
-    def told(what: Any) -> None:
+    def on_delivery(what: Any) -> None:
         nonlocal printed
-        if isinstance(what, request.Notify) and (count is None or printed < count):
+        if isinstance(what, request.DdsNotify) and (count is None or printed < count):
             printed += 1
-            typer.echo(_shown(what))
+            typer.echo(_format_sample(what))
 
     async def work(host: UdpHost) -> None:
-        host.ask(request.Subscribe(topic, Interest(topic=topic, level=asked)))
+        host.ask(request.DdsSubscribeRequest(topic, Interest(topic=topic, level=asked)))
         if percent is not None:
-            host.ask(request.Assure(topic, percent))
+            host.ask(request.AssureRequest(topic, percent))
         await _until(lambda: count is not None and printed >= count)
         await _quiet(host, QUIET * rto / 1000)
 
     deployment = _deployment(topic, writer or [WRITER], via, rto, lease)
-    _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
+    _run(name, deployment, listen, peer, on_delivery, work, (loss, twice, late, seed))
 
 
 @dds.command(cls=Command)
@@ -185,7 +185,7 @@ def meet(
     late: Late = 0,
     seed: Seed = 0,
 ) -> None:
-    """Be the rendezvous node: forward samples to who subscribed, until stopped."""
+    """Be the rendezvous node: forward samples to subscribers, until stopped."""
 
     async def work(_: UdpHost) -> None:
         await asyncio.Event().wait()
@@ -196,46 +196,49 @@ def meet(
 
 def _deployment(
     topic: str, writers: list[str], via: str | None, rto: int, lease: float, retries: int | None = None
-) -> Deployment:
-    """What all nodes of this topic know; a publisher by way of an RN is reliable until it hears otherwise."""
-    from ..protocols.dds.deployment import Deployment, Discovery, Reliable
-    from ..protocols.dds.level import BEST_EFFORT, FULL
-    from ..protocols.dds.topic import Topic, Topics
+) -> DdsDeployment:
+    """Return the configuration of all nodes of this topic.
 
-    return Deployment(
-        topics=Topics((Topic(0, topic, level=BEST_EFFORT if via is None else FULL),)),
+    A publisher that uses an RN is reliable until the RN reports another demand.
+    """
+    from ..network.protocols.dds.deployment import DdsDeployment, DiscoverySettings, ReliableSettings
+    from ..network.protocols.dds.level import BEST_EFFORT, FULL
+    from ..network.protocols.dds.topic import DdsTopic, TopicSet
+
+    return DdsDeployment(
+        topics=TopicSet((DdsTopic(0, topic, level=BEST_EFFORT if via is None else FULL),)),
         table=(via or writers[0],),
         publishers={0: tuple(writers)},
         mode="BLTDDS" if via is None else "DefTDDS",
-        reliable=Reliable(rto=rto * MILLISECOND, retries=retries),
-        discovery=Discovery(repeats=REPEATS, every=EVERY, lease=round(lease * SECOND) or None),
+        reliable=ReliableSettings(rto=rto * MILLISECOND, retries=retries),
+        discovery=DiscoverySettings(repeats=REPEATS, every=EVERY, lease=round(lease * SECOND) or None),
     )
 
 
 def _run(
     name: str,
-    deployment: Deployment,
+    deployment: DdsDeployment,
     listen: str,
     peers: list[str] | None,
-    told: Callable[[Any], None],
+    on_delivery: Callable[[Any], None],
     work: Callable[[UdpHost], Awaitable[None]],
     weather: tuple[float, float, int, int],
 ) -> None:
-    """A node at work until its work is done."""
-    from ..protocols.dds.message import Message
-    from ..protocols.dds.participant import Participant
-    from ..runtimes.overlay.connection.address import parse_address
-    from ..runtimes.overlay.udp import UdpHost, Weather
-    from ..runtimes.overlay.udp import listen as bind
+    """Run a node until its work is done."""
+    from ..network.overlay.connection.address import parse_address
+    from ..network.overlay.udp import DatagramFaults, UdpHost
+    from ..network.overlay.udp import listen as bind
+    from ..network.protocols.dds.message import DdsMessage
+    from ..network.protocols.dds.participant import DdsParticipant
 
     loss, twice, late, seed = weather
     host = UdpHost(
         name,
-        Participant(deployment, name),
-        Message,
+        DdsParticipant(deployment, name),
+        DdsMessage,
         dict(_peer(text) for text in peers or []),
-        told,
-        Weather(loss, twice, late * MILLISECOND, seed),
+        on_delivery,
+        DatagramFaults(loss, twice, late * MILLISECOND, seed),
     )
 
     async def whole() -> None:
@@ -250,7 +253,7 @@ def _run(
 
 
 def _peer(text: str) -> tuple[str, tuple[str, int]]:
-    from ..runtimes.overlay.connection.address import parse_address
+    from ..network.overlay.connection.address import parse_address
 
     name, equals, address = text.partition("=")
     if not equals or not name:
@@ -259,7 +262,7 @@ def _peer(text: str) -> tuple[str, tuple[str, int]]:
 
 
 def _level(text: str) -> float:
-    from ..protocols.dds.level import BEST_EFFORT, FULL, partial
+    from ..network.protocols.dds.level import BEST_EFFORT, FULL, partial
 
     named = {"best-effort": BEST_EFFORT, "full": FULL}
     if text in named:
@@ -271,7 +274,7 @@ def _level(text: str) -> float:
 
 
 def _lines() -> list[float]:
-    """Readings from standard input, one a line."""
+    """Read readings from standard input, one per line."""
     found = []
     for number, line in enumerate(typer.get_text_stream("stdin"), 1):
         if line.strip():
@@ -282,7 +285,7 @@ def _lines() -> list[float]:
     return found
 
 
-def _shown(notice: Notify) -> str:
+def _format_sample(notice: DdsNotify) -> str:
     return json.dumps(
         {
             "topic": notice.topic,
@@ -294,10 +297,10 @@ def _shown(notice: Notify) -> str:
     )
 
 
-def _held(state: State) -> int:
-    """Samples that a writer has not brought to all who need them."""
-    kept = sum(len(history.sent) for history in state.histories.values())
-    return kept + sum(len(writer.ring) for writer in state.writers.values())
+def _held(state: DdsState) -> int:
+    """Return the number of samples that have not arrived at all readers that need them."""
+    sent = sum(len(history.sent) for history in state.histories.values())
+    return sent + sum(len(writer.ring) for writer in state.writers.values())
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
@@ -306,7 +309,7 @@ async def _until(is_so: Callable[[], bool]) -> None:
 
 
 async def _quiet(host: UdpHost, seconds: float) -> None:
-    """Until nothing has come for a while."""
+    """Wait until nothing has arrived for a while."""
     before = -1
     while host.counted["received"] != before:
         before = host.counted["received"]

@@ -1,4 +1,4 @@
-"""``check``, ``explain``, ``test``: what a definition says."""
+"""The commands ``check``, ``explain`` and ``test``."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def check(
     let: Lets = None,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="OLD.hf", help="What would become of what runs under this definition."),
+        typer.Option(metavar="OLD.hf", help="Show the effects on conditions that run under this definition."),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="With --against: of how many, by the snapshot of an engine or a live query's checkpoint.",
+            help="With --against: count the affected scopes in an engine's snapshot or a query's checkpoint.",
         ),
     ] = None,
 ) -> None:
-    """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
-    from ..compilers.families import conditions, outlook
+    """Parse and type-check a definition; list its topics and subscriptions; warn of probable mistakes."""
+    from ..plan.revise import preview
 
     checked = load(definition, let)
-    for line in (*_listed(checked), *_bracketed(checked)):
+    for line in (*_list_topics_and_conditions(checked), *_shorter_forms(checked)):
         typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
@@ -60,55 +60,37 @@ def check(
         from .edit import forecast
 
         numbers = {} if state is None else forecast(against, definition, state, let)
-        for name, prospect in outlook(load(against, let), checked):
+        for name, prospect in preview(load(against, let), checked):
             typer.echo(f"{name}: {prospect}{f'; {numbers[name]}' if name in numbers else ''}")
     warn(checked)
-    subscriptions = len(conditions(checked)) - len(checked.muted)
+    subscriptions = sum(condition.mutes is None for condition in checked.conditions)
     counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)
 
 
-def _listed(checked: Checked) -> Iterator[str]:
-    """The topics and subscriptions of a definition, a line for each."""
+def _list_topics_and_conditions(checked: Checked) -> Iterator[str]:
+    """The topics and conditions of a definition, a line for each."""
+    from ..definition.show import show
     from ..lang.ops import DeclareTopic
-    from ..lang.show import show
 
     for topic in checked.topics:
         yield show(DeclareTopic(topic))
     for condition in checked.conditions:
-        kind = "filter" if condition.momentary else "state"
-        yield f"{kind} {condition.name} on {condition.topic.name}"
-    for guarded in checked.guarded:
-        yield f"state {guarded.name} on {guarded.topic.name}"
-    for levels in checked.leveled:
-        rungs = " < ".join(rung.name for rung in levels.rungs)
-        yield f"levels {levels.name} on {levels.listens[0].name}: {rungs}"
-    for word, some, how in (
-        ("state", checked.components, "from"),
-        ("correlate", checked.correlations, "from"),
-        ("relate", checked.relations, "from"),
-        ("state", checked.tallied, "over"),
-        ("correlate", checked.aligned, "over"),
-        ("fold", checked.folded, "over"),
-    ):
-        for one in some:
-            yield f"{word} {one.name} {how} {', '.join(topic.name for topic in one.listens)}"
-    for mute in checked.muted:
-        yield f"mute {mute.target}"
+        yield condition.summary
 
 
-def _bracketed(checked: Checked) -> Iterator[str]:
-    """The components for which brackets would do, and on which nobody builds."""
-    from ..compilers.components.explain import bracketed
-    from ..lang.show import show
+def _shorter_forms(checked: Checked) -> Iterator[str]:
+    """Conditions that have a shorter form and that no other condition consumes."""
+    from ..definition.show import show
+    from ..kinds.registry import kind
 
-    heard = {topic.name for one in checked.components for topic in one.listens}
-    heard |= {topic.name for one in checked.correlations for topic in one.listens}
-    for component in checked.components:
-        if component.topic.name not in heard and (brackets := bracketed(component)) is not None:
-            yield f"{component.name} in brackets, told at once: {show(brackets)}"
+    consumed = {topic.name for one in checked.conditions if one.publishes for topic in one.listens}
+    for condition in checked.conditions:
+        shorter = kind(condition).shorter
+        if shorter and condition.topic.name not in consumed and (form := shorter(condition)) is not None:
+            yield f"{condition.name} in brackets, told at once: {show(form)}"
 
 
 def explain(
@@ -119,7 +101,7 @@ def explain(
         Path | None,
         typer.Option(
             metavar="SCENARIO",
-            help="Who would host which component there; with --input, what each way takes there.",
+            help="Show which node would host which component; with --input, what each strategy costs.",
         ),
     ] = None,
     input: Annotated[
@@ -128,21 +110,25 @@ def explain(
             "--input",
             "-i",
             metavar="[TOPIC=]PATH|log:DIR",
-            help="With --network: a history by which joules, frames, delays and days are estimated.",
+            help="With --network: a history to estimate joules, frames, delays and days.",
         ),
     ] = None,
     must_last: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="With --input: what must change so that no node dies before."),
+        typer.Option(
+            metavar="DURATION",
+            help="With --input: find changes with which no node runs out of energy before.",
+        ),
     ] = None,
     subscription: Annotated[
-        str | None, typer.Option("--subscription", "-s", help="With --input: as if nobody wanted another.")
+        str | None,
+        typer.Option("--subscription", "-s", help="With --input: as if this were the only subscription."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="With --input: of the links.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --input: the seed of the links.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --input: print JSON.")] = False,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --network: draw that on the map."),
+        typer.Option(metavar="FILE", help="With --network: draw the result on the map."),
     ] = None,
     map: Maps = None,
     topic: OfTopic = None,
@@ -151,10 +137,10 @@ def explain(
     time_unit: Unit = None,
     wide: Wide = False,
 ) -> None:
-    """The plan: what is pushed where, what is kept in state; in a network, what it takes."""
-    from ..compilers.explain import explain as plan
-    from ..compilers.explain import explain_on_spark
-    from .covering import enclosed
+    """Print the plan: what runs where, and which state it stores; in a network, what it costs."""
+    from ..plan.explain import explain as plan
+    from ..plan.explain import explain_on_spark
+    from .covering import nested_states
 
     require_choice("--engine", engine, ["local", "spark"])
     for option, given in {"--must-last": must_last, "--subscription": subscription, "--seed": seed}.items():
@@ -167,32 +153,32 @@ def explain(
             raise UsageError("--input and --figure are about a network; name one with --network SCENARIO")
         checked = load(definition, let)
         typer.echo((explain_on_spark if engine == "spark" else plan)(checked))
-        if engine == "local" and (said := enclosed(checked)):
-            typer.echo("\n".join(["\ncovering", *(f"  {line}" for line in said)]))
+        if engine == "local" and (lines := nested_states(checked)):
+            typer.echo("\n".join(["\ncovering", *(f"  {line}" for line in lines)]))
         return
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise UsageError(f"--figure {figure}: name it .png, .svg or .pdf")
     checked = load(definition, let)
     if not input:
-        from ..runtimes.sensornet.study import read
-        from .hosting import drawn, explained
+        from ..network.motes.study import read
+        from .hosting import draw_placement, explain
 
-        found = explained(checked, read(network).points[0].case)
+        found = explain(checked, read(network).points[0].case)
         typer.echo(found.text)
         if figure is not None:
-            drawn(found).savefig(figure, dpi=100)
+            draw_placement(found).savefig(figure, dpi=100)
         return
-    from .energy import Asked, answer
+    from .energy import EnergyOptions, answer
 
     require_playable(definition, checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
-    asked = Asked(subscription, None if must_last is None else length("--must-last", must_last), seed)
+    asked = EnergyOptions(subscription, None if must_last is None else length("--must-last", must_last), seed)
     lets = parameters(let or [])
     typer.echo(answer(definition, network, history(checked, input, reading), asked, lets, as_json, figure))
 
 
 def test(definition: Definition, let: Lets = None) -> None:
-    """Run the given/expect cases that stand beside the definition."""
+    """Run the given/expect cases of a definition."""
     from ..runtimes.local.cases import run_cases
 
     checked = load(definition, let)

@@ -1,4 +1,4 @@
-"""``demo``: what it does, on generated sensors."""
+"""The command ``demo``: a day on generated sensors."""
 
 from __future__ import annotations
 

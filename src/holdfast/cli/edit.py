@@ -1,4 +1,4 @@
-"""What an edit will do to what is known now: how many scopes stay, start, end or become unknown."""
+"""Forecast a revision of a running definition: how many scopes stay, start, end or become unknown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .options import load, parameters
 
 
 def forecast(old: Path, new: Path, state: Path, lets: list[str] | None) -> dict[str, str]:
-    """For each condition that runs, in words; ``state`` is the snapshot of an engine, or the checkpoint of a
-    live query."""
+    """Describe the effects on each condition. ``state`` is the snapshot of an engine, or the checkpoint of
+    a streaming query."""
     return {
         name: _in_words(numbers)
         for name, numbers in (_in_checkpoint if state.is_dir() else _in_snapshot)(old, new, state, lets)
@@ -20,11 +20,11 @@ def forecast(old: Path, new: Path, state: Path, lets: list[str] | None) -> dict[
 
 
 Forecast = Iterator[tuple[str, Mapping[str, int]]]
-"""For each condition how many scopes hold and stay so, and how many become something else."""
+"""For each condition how many active scopes stay as they are, and how many change to each status."""
 
 
 def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
-    from ..lang.parse import load as parsed
+    from ..definition.parse import load as parsed
     from ..runtimes.local.engine import Engine
 
     try:
@@ -42,16 +42,18 @@ def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> F
 
 
 def _in_checkpoint(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
-    """Where it does not follow, the files that were read settle it, if they are still there."""
-    from ..compilers.families import in_words, outlives
-    from ..runtimes.spark.live.checkpoint import Checkpoint
-    from ..runtimes.spark.live.ledger import standing
+    """Forecast from a checkpoint. Conditions that cannot be carried over are rebuilt from the files that
+    were read, if they still exist."""
+    from ..plan.compile import in_words
+    from ..plan.revise import is_preserved
+    from ..runtimes.spark.streaming.checkpoint import Checkpoint
+    from ..runtimes.spark.streaming.ledger import read_ledger
 
     was, now = load(old, lets), load(new, lets)
-    held = Counter(name for name, _, _ in standing(Checkpoint(state).ledger).holding)
+    held = Counter(name for name, _, _ in read_ledger(Checkpoint(state).ledger).holding)
     before, after = in_words(was), in_words(now)
     for name in held.keys() & after.keys():
-        stays = before.get(name) == after[name] or outlives(name, was, now)
+        stays = before.get(name) == after[name] or is_preserved(name, was, now)
         yield name, {"stay so" if stays else "are as the files say": held[name]}
 
 

@@ -1,4 +1,4 @@
-"""``explain --network --input``: what a network will take for a definition, way by way."""
+"""``explain --network --input``: the energy that a network needs for a definition, by strategy."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..model.event import Event
-    from ..runtimes.sensornet.case import Case
-    from ..runtimes.sensornet.estimate.budget import Plan
-    from ..runtimes.sensornet.estimate.outlook import Outlook
-    from ..runtimes.sensornet.estimate.ways import Way
-    from ..runtimes.sensornet.study import Study
+    from ..network.estimate.budget import SavingPlan
+    from ..network.estimate.forecast import Forecast
+    from ..network.estimate.strategies import Strategy
+    from ..network.motes.case import SimulationCase
+    from ..network.motes.study import Study
 
 CROWDED = 0.02
-"""From this share of time on the air on, frames wait for and destroy one another, which is not estimated."""
+"""From this share of airtime on, frames delay and destroy one another, which is not estimated."""
 ABOUT = 0.98
-"""Plans that last so much of the longest are about as good."""
+"""Plans that reach this share of the longest lifetime count as equally good."""
 LABELLED = 40
-"""Up to so many nodes each has its number beside it on the map."""
+"""The most nodes for which a map writes numbers."""
 
 
-class Asked(NamedTuple):
-    """What somebody wants to know: of one subscription alone, how long it must last, with which links."""
+class EnergyOptions(NamedTuple):
+    """Options of the command: one subscription only, a required lifetime in µs, the seed of the links."""
 
     subscription: str | None
     must_last: Duration | None
@@ -43,14 +43,16 @@ class Asked(NamedTuple):
 
 
 def read_study(network: Path, definition: Path, lets: Mapping[str, Any]) -> Study:
-    from ..runtimes.sensornet.study import read
+    from ..network.motes.study import read
 
     return read(network, definition, lets)
 
 
 def require_enough(events: Sequence[Event]) -> None:
-    """A history says something of a day if a source spoke often enough in it, and all if it has a day."""
-    from ..runtimes.sensornet.estimate.rates import A_FEW, most_of_one, span
+    """Raise InputError if no source has enough readings for an estimate; warn if the history is shorter
+    than a day.
+    """
+    from ..network.estimate.rates import A_FEW, most_of_one, span
 
     if (most := most_of_one(events)) < A_FEW:
         raise InputError(
@@ -65,145 +67,161 @@ def answer(
     definition: Path,
     network: Path,
     events: Sequence[Event],
-    asked: Asked,
+    options: EnergyOptions,
     lets: Mapping[str, Any],
     as_json: bool,
     figure: Path | None,
 ) -> str:
-    """What each way takes; in words or as JSON, and on a map."""
-    if asked.must_last == 0:
+    """The output of the command: text or JSON, and the map as a file."""
+    if options.must_last == 0:
         raise UsageError("--must-last: every network lasts for nothing; say more, such as 400 d")
     require_enough(events)
     study = read_study(network, definition, lets)
-    seed = study.seeds[0] if asked.seed is None else asked.seed
-    found = Energy(study.points[0].case, events, seed, asked.subscription)
-    days = None if asked.must_last is None else asked.must_last / DAY
+    seed = study.seeds[0] if options.seed is None else options.seed
+    found = StrategyComparison(study.points[0].case, events, seed, options.subscription)
+    days = None if options.must_last is None else options.must_last / DAY
     if figure is not None:
         draw(found, figure)
     if as_json:
         return to_json(found, days)
-    return "\n".join((*spoken(found), *(() if days is None else planned(found, days))))
+    return "\n".join((*summary_lines(found), *(() if days is None else plan_lines(found, days))))
 
 
-def of_turns(
+def joules_by_turns(
     definition: Path, network: Path, events: Sequence[Event], subscription: str, lets: Mapping[str, Any]
 ) -> Callable[[float], float]:
-    """Joules a day of a network with its own protocol, by how often a day a subscription starts or ends."""
-    from ..runtimes.sensornet.estimate.ways import by_itself
+    """Joules per day of a network with its own protocol, as a function of a subscription's starts and ends
+    per day.
+    """
+    from ..network.estimate.strategies import forecast_own_protocol
 
     require_enough(events)
     study = read_study(network, definition, lets)
-    found = by_itself(study.points[0].case, study.seeds[0], events, subscription)
+    found = forecast_own_protocol(study.points[0].case, study.seeds[0], events, subscription)
     return lambda a_day: found.by_turns(subscription, a_day)
 
 
-class Energy:
-    """The ways of a network for a history; with a number of days, plans that last as long."""
+class StrategyComparison:
+    """The strategies of a network for a history, and plans for a required lifetime."""
 
-    def __init__(self, case: Case, events: Sequence[Event], seed: int, only: str | None) -> None:
-        from ..runtimes.sensornet.estimate.ways import looked_at, wanted, ways
+    def __init__(self, case: SimulationCase, events: Sequence[Event], seed: int, only: str | None) -> None:
+        from ..network.estimate.strategies import compare_strategies, only_subscription, strategies
 
-        self.case = wanted(case, seed, only)
+        self.case = only_subscription(case, seed, only)
         self.events = events
-        self.ways: list[Way] = []
-        with progress(len(ways(case))) as advance:
-            for way in looked_at(self.case, seed, events):
-                self.ways.append(way)
+        self.strategies: list[Strategy] = []
+        with progress(len(strategies(case))) as advance:
+            for strategy in compare_strategies(self.case, seed, events):
+                self.strategies.append(strategy)
                 advance()
         if not self.able:
-            raise UsageError(f"no way can be estimated in this network: {self.ways[0].why_not}")
+            raise UsageError(f"no way can be estimated in this network: {self.strategies[0].why_not}")
 
     @property
-    def able(self) -> list[tuple[Way, Outlook]]:
-        """The ways that can be, the thriftiest first."""
-        found = [(way, way.outlook) for way in self.ways if way.outlook is not None]
+    def able(self) -> list[tuple[Strategy, Forecast]]:
+        """The possible strategies, the one with the least energy at its busiest node first."""
+        found = [
+            (strategy, strategy.forecast) for strategy in self.strategies if strategy.forecast is not None
+        ]
         return sorted(found, key=lambda pair: float(pair[1].joules().max()))
 
-    def plans(self, days: float) -> tuple[list[Plan], Plan]:
-        """Those that last so long, and the nearest: of those that last about longest what loses least."""
-        from ..runtimes.sensornet.estimate.budget import Budget, fitting
+    def plans(self, days: float) -> tuple[list[SavingPlan], SavingPlan]:
+        """The plans that last ``days``, and the nearest: among those that last about longest, the one with
+        the least loss.
+        """
+        from ..network.estimate.budget import Budget, fitting
 
         first = self.able[0][1]
         if first.days() is None:
             raise UsageError(
                 "--must-last: no battery of this network ends: say with energy.battery what a node has"
             )
-        some = list(Budget(self.ways, first.rates, self.case.definition).plans())
-        longest = max(one.days for one in some)
-        return fitting(some, days), fitting(some, ABOUT * longest)[0]
+        plans = list(Budget(self.strategies, first.rates, self.case.definition).plans())
+        longest = max(plan.days for plan in plans)
+        return fitting(plans, days), fitting(plans, ABOUT * longest)[0]
 
 
 # --- as text ---
 
 
-def spoken(energy: Energy) -> Iterator[str]:
-    """A line for each way; what each subscription adds; what is assumed."""
+def summary_lines(energy: StrategyComparison) -> Iterator[str]:
+    """A line for each strategy, what each subscription adds, and the assumptions."""
     _, first = energy.able[0]
     rates, rest = first.rates, energy.case.scenario.energy.rest
     readings = len(rates.events)
     yield (
         f"{readings:,} readings over {_span(rates.span)}, one in {rates.period():.3g} s of a source; "
-        f"{len(first.plan.placed)} nodes; at rest: {rest}, {first.rest * 86400:.3g} J a day"
+        f"{len(first.plan.topology)} nodes; at rest: {rest}, {first.rest * 86400:.3g} J a day"
     )
-    shown = _table("way", "J a day", "of one node", "frames a day", "told", "delay", "first dies")
-    for way, one in energy.able:
-        shown.add_row(*_row(way, one))
-    yield from _printed(shown)
-    yield from (f"{way.name}: cannot be here: {way.why_not}" for way in energy.ways if way.outlook is None)
-    yield from (f"{way.name}: {way.note}" for way in energy.ways if way.note)
+    table = _table("way", "J a day", "of one node", "frames a day", "told", "delay", "first dies")
+    for strategy, forecast in energy.able:
+        table.add_row(*_row(strategy, forecast))
+    yield from _render(table)
+    yield from (
+        f"{strategy.name}: cannot be here: {strategy.why_not}"
+        for strategy in energy.strategies
+        if strategy.forecast is None
+    )
+    yield from (f"{strategy.name}: {strategy.note}" for strategy in energy.strategies if strategy.note)
     yield from _subscriptions(energy)
-    yield from _crowded(energy)
+    yield from _warnings(energy)
 
 
-def _row(way: Way, one: Outlook) -> list[str]:
-    joules, names = one.joules(), one.plan.placed.names
-    told = [found for name in one.rates.subscriptions if (found := one.delay(name)) is not None]
-    days = one.days()
+def _row(strategy: Strategy, forecast: Forecast) -> list[str]:
+    joules, names = forecast.joules(), forecast.plan.topology.names
+    deliveries = [
+        found for name in forecast.rates.subscriptions if (found := forecast.delay(name)) is not None
+    ]
+    days = forecast.days()
     return [
-        way.name,
+        strategy.name,
         f"{joules.sum():,.4g}",
         f"{joules.max():,.4g} ({names[int(joules.argmax())]})",
-        f"{one.frames:,.0f}",
-        f"{min(share for _, share in told):.1%}" if told else "–",
-        f"{max(delay for delay, _ in told):.3g} s" if told else "–",
+        f"{forecast.frames:,.0f}",
+        f"{min(share for _, share in deliveries):.1%}" if deliveries else "–",
+        f"{max(delay for delay, _ in deliveries):.3g} s" if deliveries else "–",
         "–" if days is None else f"{days[0]:,.0f} d ({names[days[1]]})",
     ]
 
 
-def _subscriptions(energy: Energy) -> Iterator[str]:
-    """What one more subscription takes, beside the others."""
+def _subscriptions(energy: StrategyComparison) -> Iterator[str]:
+    """What one more subscription costs in addition to the others."""
     names = list(energy.able[0][0].without)
-    shown = _table("one more subscription adds", *names)
-    for way, _ in energy.able:
-        adds = [way.adds(name) for name in names]
-        shown.add_row(way.name, *(f"{joules:.3g} J, {frames:,.0f}" for joules, frames in adds))
+    table = _table("one more subscription adds", *names)
+    for strategy, _ in energy.able:
+        adds = [strategy.adds(name) for name in names]
+        table.add_row(strategy.name, *(f"{joules:.3g} J, {frames:,.0f}" for joules, frames in adds))
     yield ""
-    yield from _printed(shown)
+    yield from _render(table)
 
 
-def _crowded(energy: Energy) -> Iterator[str]:
-    """Where frames will meet, of which not all is estimated."""
-    crowded = [(way.name, one.is_aired) for way, one in energy.able if one.busy > CROWDED]
-    if more := [name for name, is_aired in crowded if not is_aired]:
+def _warnings(energy: StrategyComparison) -> Iterator[str]:
+    """Warnings where frames will interfere, which is only partly estimated."""
+    crowded = [
+        (strategy.name, forecast.is_simulated)
+        for strategy, forecast in energy.able
+        if forecast.busy > CROWDED
+    ]
+    if more := [name for name, is_simulated in crowded if not is_simulated]:
         yield (
             f"expect more than is said of {', '.join(more)}: many messages at a time collide, which is not "
             "estimated; 'holdfast sim' tells how much"
         )
-    if later := [name for name, is_aired in crowded if is_aired]:
+    if later := [name for name, is_simulated in crowded if is_simulated]:
         yield (
             f"expect alarms by {', '.join(later)} later than is said, and some not at all: its air is busy; "
             "'holdfast sim' tells"
         )
 
 
-def planned(energy: Energy, days: float) -> Iterator[str]:
-    """What has to change so that the network lasts, and what that costs in detection."""
-    from ..runtimes.sensornet.estimate.budget import at_rest
+def plan_lines(energy: StrategyComparison, days: float) -> Iterator[str]:
+    """The changes for a required lifetime, and what they cost in detection."""
+    from ..network.estimate.budget import at_rest
 
     fits, longest = energy.plans(days)
     if not fits:
         resting = at_rest(energy.able[0][1])
-        yield f"nothing that can be planned lasts {days:g} d; nearest: {_said(longest)}"
+        yield f"nothing that can be planned lasts {days:g} d; nearest: {_describe_plan(longest)}"
         if resting is not None and resting < days:
             yield (
                 f"a node to which nothing happens lasts {resting:.4g} d: give it a larger battery, or let "
@@ -211,17 +229,17 @@ def planned(energy: Energy, days: float) -> Iterator[str]:
             )
         return
     yield f"to last {days:g} d:"
-    yield from (f"  {i}. {_said(plan)}" for i, plan in enumerate(fits, 1))
+    yield from (f"  {i}. {_describe_plan(plan)}" for i, plan in enumerate(fits, 1))
 
 
-def _said(plan: Plan) -> str:
-    changed = [plan.way]
+def _describe_plan(plan: SavingPlan) -> str:
+    changed = [plan.strategy]
     changed += [f"every {_ordinal(plan.every)} reading"] if plan.every > 1 else []
     if plan.wider > 1:
         changed += [f"{name} [{enter:g}; {exit:g}]" for name, (enter, exit) in plan.bands.items()]
     lost = [
-        f"{name}: {one.met:,} of {one.known:,} told, {one.late:.3g} s late, {one.excess:.3g} s too long"
-        for name, one in plan.detection.items()
+        f"{name}: {d.met:,} of {d.known:,} told, {d.late:.3g} s late, {d.excess:.3g} s too long"
+        for name, d in plan.detection.items()
     ]
     return f"{', '.join(changed)}: {plan.days:,.0f} d, {plan.joules:,.4g} J a day; {'; '.join(lost)}"
 
@@ -231,13 +249,13 @@ def _ordinal(number: int) -> str:
 
 
 def _table(*names: str) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="")
+    table = Table(box=None, pad_edge=False, header_style="")
     for i, name in enumerate(names):
-        shown.add_column(name, justify="right" if i else "left")
-    return shown
+        table.add_column(name, justify="right" if i else "left")
+    return table
 
 
-def _printed(table: Table) -> list[str]:
+def _render(table: Table) -> list[str]:
     console = Console(width=200, color_system=None, force_terminal=False)
     with console.capture() as captured:
         console.print(table)
@@ -253,95 +271,99 @@ def _span(length: Duration) -> str:
 # --- as JSON ---
 
 
-def to_json(energy: Energy, days: float | None) -> str:
-    """Every way with every node and subscription; every plan that lasts, and the nearest."""
-    found: dict[str, Any] = {"ways": [_way(way) for way in energy.ways]}
+def to_json(energy: StrategyComparison, days: float | None) -> str:
+    """Every strategy with every node and subscription; every plan that lasts, and the nearest."""
+    found: dict[str, Any] = {"ways": [_strategy_row(strategy) for strategy in energy.strategies]}
     if days is not None:
         fits, longest = energy.plans(days)
         found |= {"must_last": days, "plans": [_plan(plan) for plan in fits], "nearest": _plan(longest)}
     return json.dumps(found, indent=2, ensure_ascii=False)
 
 
-def _way(way: Way) -> dict[str, Any]:
-    one = way.outlook
-    if one is None:
-        return {"way": way.name, "why_not": way.why_not}
-    joules, names, days = one.joules(), one.plan.placed.names, one.days()
+def _strategy_row(strategy: Strategy) -> dict[str, Any]:
+    forecast = strategy.forecast
+    if forecast is None:
+        return {"way": strategy.name, "why_not": strategy.why_not}
+    joules, names, days = forecast.joules(), forecast.plan.topology.names, forecast.days()
     return {
-        "way": way.name,
-        "note": way.note,
+        "way": strategy.name,
+        "note": strategy.note,
         "joules": float(joules.sum()),
-        "rest": one.rest * 86400,
-        "beacons": float(one.control.joules.sum()),
-        "once": float(one.start.joules.sum()),
-        "frames": one.frames,
-        "busy": one.busy,
+        "rest": forecast.rest * 86400,
+        "beacons": float(forecast.control.joules.sum()),
+        "once": float(forecast.start.joules.sum()),
+        "frames": forecast.frames,
+        "busy": forecast.busy,
         "days": None if days is None else days[0],
         "first": None if days is None else names[days[1]],
         "nodes": [
             {"node": name, "x": float(at[0]), "y": float(at[1]), "joules": float(j)}
-            for name, at, j in zip(names, one.plan.placed.positions, joules, strict=True)
+            for name, at, j in zip(names, forecast.plan.topology.positions, joules, strict=True)
         ],
         "subscriptions": [
             {
                 "subscription": name,
-                "turns": one.rates.turns(name) if name in one.rates.subscriptions else None,
-                **dict(zip(("delay", "told"), _delay(one, name), strict=True)),
-                **dict(zip(("adds_joules", "adds_frames"), way.adds(name), strict=True)),
+                "turns": forecast.rates.turns(name) if name in forecast.rates.subscriptions else None,
+                **dict(zip(("delay", "told"), _delay(forecast, name), strict=True)),
+                **dict(zip(("adds_joules", "adds_frames"), strategy.adds(name), strict=True)),
             }
-            for name in way.without
+            for name in strategy.without
         ],
     }
 
 
-def _delay(one: Outlook, name: str) -> tuple[float | None, float | None]:
-    found = one.delay(name) if name in one.rates.subscriptions else None
+def _delay(forecast: Forecast, name: str) -> tuple[float | None, float | None]:
+    found = forecast.delay(name) if name in forecast.rates.subscriptions else None
     return (None, None) if found is None else found
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: SavingPlan) -> dict[str, Any]:
     return {
-        "way": plan.way,
+        "way": plan.strategy,
         "every": plan.every,
         "bands": {name: list(band) for name, band in plan.bands.items()},
         "days": plan.days,
         "joules": plan.joules,
-        "detection": {name: asdict(one) | {"share": one.share} for name, one in plan.detection.items()},
+        "detection": {name: asdict(found) | {"share": found.share} for name, found in plan.detection.items()},
     }
 
 
 # --- as a picture ---
 
 
-def draw(energy: Energy, path: Path) -> None:
-    """Joules of each node on the map, a panel for each way, all in one scale."""
+def draw(energy: StrategyComparison, path: Path) -> None:
+    """A map of joules per node, a panel for each strategy, on one scale."""
     from matplotlib.colors import LogNorm
 
-    from ..runtimes.sensornet.report.style import new_figure, tidy
+    from ..network.motes.report.style import new_figure, tidy
 
     able = energy.able
     columns = min(4, len(able))
     rows = -(-len(able) // columns)
     figure: Figure = new_figure(3.1 * columns, 3.0 * rows)
-    every = [one.joules() for _, one in able]
+    every = [forecast.joules() for _, forecast in able]
     low, high = min(float(j.min()) for j in every), max(float(j.max()) for j in every)
     scale = LogNorm(low * 0.999, high * 1.001)
     panels = figure.subplots(rows, columns, squeeze=False)
     for panel in panels.flat[len(able) :]:
         panel.set_visible(False)
-    for panel, (way, one), joules in zip(panels.flat, able, every, strict=False):
-        places = one.plan.placed.positions
+    for panel, (strategy, forecast), joules in zip(panels.flat, able, every, strict=False):
+        places = forecast.plan.topology.positions
         dots = panel.scatter([p[0] for p in places], [p[1] for p in places], 60, joules, norm=scale)
-        wants = {wish.node for wish in one.plan.wishes}
+        subscribers = {subscription.node for subscription in forecast.plan.subscriptions}
         panel.scatter(
-            [places[n][0] for n in wants], [places[n][1] for n in wants], 130, "none", edgecolors="k"
+            [places[n][0] for n in subscribers],
+            [places[n][1] for n in subscribers],
+            130,
+            "none",
+            edgecolors="k",
         )
-        for place, spent in zip(places, joules, strict=True):
+        for place, node_joules in zip(places, joules, strict=True):
             if len(places) <= LABELLED:
                 above = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "size": 6}
-                panel.annotate(f"{spent:.3g}", place[:2], **above)
+                panel.annotate(f"{node_joules:.3g}", place[:2], **above)
         panel.set_aspect("equal")
         panel.margins(0.15)
-        tidy(panel, way.name)
+        tidy(panel, strategy.name)
     figure.colorbar(dots, ax=list(panels.flat), label="J a day", shrink=0.8)
     figure.savefig(path, dpi=110)

@@ -1,4 +1,4 @@
-"""``example``: a definition and readings to begin with, out of the package."""
+"""The command ``example``: copy a definition and readings from the package."""
 
 from __future__ import annotations
 

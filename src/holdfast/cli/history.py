@@ -1,4 +1,4 @@
-"""``replay``: a definition over files of readings."""
+"""The command ``replay``: run a definition over files of readings."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def replay(
     """Run a definition over files of readings: the moments at which conditions start and end."""
     from ..files.find import find
     from ..files.tally import Rejects
-    from ..files.write import gathered, open_writer
+    from ..files.write import in_lists, open_writer
 
     require_choice("--engine", engine, ["local", "spark"])
     if master is not None and engine != "spark":
@@ -103,22 +103,22 @@ def replay(
                     scratch=scratch,
                     progress=show,
                 )
-            with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
-                for some in gathered(history, 1024):
+            with open_writer(output, written, form, checked.output_topics) as writer:  # type: ignore[arg-type]
+                for some in in_lists(history, 1024):
                     writer.write(some)
     _summarise(history)
 
 
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
     try:
-        from ..runtimes.spark.history.replay import Replay
+        from ..runtimes.spark.batch.replay import Replay
     except ModuleNotFoundError as error:
         raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
     return Replay(checked, files, reading, rejects=rejects, spark=master)
 
 
 def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:
-    """No file is read and written, or written twice."""
+    """Refuse to read and write the same file, or to write one twice."""
     taken = {Path(path).resolve(): "an input" for path in inputs}
     for option, path in (("--output", output), ("--rejects", rejects)):
         if path is None or (path == "-" and option == "--output"):
@@ -137,7 +137,7 @@ _FORMATS = {
 
 
 def _format(output: str) -> str:
-    """The format that an output's name says; one without a suffix is JSON lines."""
+    """The output format by the suffix of a path; the default is JSON lines."""
     suffix = Path(output).suffix.lower()
     if suffix not in _FORMATS:
         raise UsageError(
@@ -148,7 +148,7 @@ def _format(output: str) -> str:
 
 
 def _summarise(history: Replay) -> None:
-    """What was read and what came of it, on the error stream."""
+    """Print the counts of rows and results to standard error."""
     tally = history.tally
     lines = [f"{counted(tally.rows, 'row')} read, {history.kept:,} could matter"]
     lines += [f"{counted(count, 'row')} rejected: {reason}" for reason, count in tally.rejected.most_common()]

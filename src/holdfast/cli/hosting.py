@@ -1,4 +1,4 @@
-"""Who would host which component of an application in a network, why, and what each choice costs a day.
+"""Placement of an application's components in a network, with reasons and daily costs.
 
 [F71, F73, F74]  ``holdfast explain APP.hf --network SCENARIO``.
 """
@@ -9,62 +9,69 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..compilers.components.machine import smc
 from ..errors import UsageError
+from ..kinds.component.compile import smc
+from ..kinds.component.condition import ComponentCondition
+from ..kinds.component.detector.smc import Smc
+from ..kinds.component.detector.subscriptions import subscriptions
+from ..kinds.component.detector.topic_levels import levels
 from ..lang.condition import Checked
-from ..machines.detector.dag import levels
-from ..machines.detector.smc import Smc
-from ..machines.detector.subscriptions import subscriptions
 from ..model.instant import SECOND
 from ..model.query import Multiple
 from ..model.space import Point, Rectangle
-from ..protocols.qps.tree import Tree
-from ..protocols.sps.placement import Choice, Ground, Part, Publisher, choices
-from ..runtimes.sensornet.case import Case, Plan, Source, planned
-from ..runtimes.sensornet.report.style import COLOURS, legend_above, new_figure, tidy
-from ..sim.energy import draw
-from ..sim.mac.station import DATA_OVERHEAD
-from ..sim.radio import Radio
-from ..sim.topology import Topology
+from ..network.motes.case import RunPlan, SimulationCase, SourceNodes, plan_run
+from ..network.motes.report.style import COLOURS, legend_above, new_figure, tidy
+from ..network.protocols.qps.tree import ScopeTree
+from ..network.protocols.sps.placement import (
+    ComponentPart,
+    PlacementChoice,
+    PlacementGround,
+    TopicPublisher,
+    choices,
+)
+from ..network.sim.energy import draw
+from ..network.sim.mac.station import DATA_OVERHEAD
+from ..network.sim.radio import Radio
+from ..network.sim.topology import Topology
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DAY = 24 * 3600 * SECOND
 MESSAGE = 40
-"""Bytes of an event on the air, with what routing writes before it; about."""
+"""Approximate bytes of an event in a frame, including the header of the routing protocol."""
 SAID = 0.01
-"""How often a component says something for a reading that it gets: assumed, and printed."""
+"""The assumed number of outputs of a component per reading; printed with the result."""
 LEVELS = 3
 
 
 class Chosen(NamedTuple):
-    """Where a component would stand, and to whom what it says goes."""
+    """The position of a component, and the receivers of its outputs."""
 
     name: str
-    choice: Choice
+    choice: PlacementChoice
     joined: bool
     subscribers: Sequence[Point]
 
 
 class Explained(NamedTuple):
-    """What is said of every component; and, to be drawn, where nodes stand and what was chosen, in order."""
+    """The explanation as text, with the positions of nodes and the choices in order, for a figure."""
 
     text: str
     places: Sequence[Point]
     chosen: Sequence[Chosen]
 
 
-def explained(checked: Checked, case: Case, seed: int = 1) -> Explained:
-    """All of it."""
-    smcs = {each.name: smc(each) for each in checked.components}
+def explain(checked: Checked, case: SimulationCase, seed: int = 1) -> Explained:
+    """Explain the placement of all components."""
+    smcs = {each.name: smc(each) for each in checked.of(ComponentCondition)}
     if not smcs:
         raise UsageError("the definition has no component; a 'state' with queries is one")
-    plan = planned(case, seed)
+    plan = plan_run(case, seed)
     world = _World(plan, case)
     level = levels(smcs.values())
     lines = [
-        f"{len(plan.placed)} nodes; a message is heard {world.reach:.0f} m far and takes "
+        f"{len(plan.topology)} nodes; a message is heard {world.reach:.0f} m far and takes "
         f"{world.millijoules:.2f} mJ a hop; a component says something for {SAID:.0%} of what it hears"
     ]
     for name in sorted(smcs, key=lambda each: (level[smcs[each].topic], each)):
@@ -72,8 +79,8 @@ def explained(checked: Checked, case: Case, seed: int = 1) -> Explained:
     return Explained("\n".join(lines), world.places, world.chosen)
 
 
-def drawn(found: Explained) -> Figure:
-    """Step by step, level by level: who hosts what on the map, and from where it hears."""
+def draw_placement(found: Explained) -> Figure:
+    """Draw each component's hosts and inputs on a map, level by level."""
     steps = len(found.chosen)
     columns = min(3, steps)
     rows = math.ceil(steps / columns)
@@ -87,19 +94,19 @@ def drawn(found: Explained) -> Figure:
 
 
 def _step(panel: Any, chosen: Chosen, places: Sequence[Point]) -> None:
-    """One component: whom its hosts hear, and whom they tell."""
+    """Draw one component: the inputs of its hosts and the receivers of their outputs."""
     parts, join = chosen.choice.parts, _nearest(places, chosen.choice.join)
     hosts = {part.at: _nearest(places, part.at) for part in parts}
-    hears = [(one.at, hosts[part.at]) for part in parts for one in part.inputs]
+    input_lines = [(one.at, hosts[part.at]) for part in parts for one in part.inputs]
     ends = [join] if chosen.joined else chosen.subscribers
-    tells = [(host, end) for host in hosts.values() for end in ends]
-    tells += [(join, end) for end in chosen.subscribers] if chosen.joined else []
-    for lines, colour, style in ((hears, COLOURS[0], "-"), (tells, COLOURS[1], ":")):
+    output_lines = [(host, end) for host in hosts.values() for end in ends]
+    output_lines += [(join, end) for end in chosen.subscribers] if chosen.joined else []
+    for lines, colour, style in ((input_lines, COLOURS[0], "-"), (output_lines, COLOURS[1], ":")):
         for line in lines:
             panel.plot(*_axes(line), color=colour, linewidth=0.7, linestyle=style)
     rest = [at for at in places if at not in {one.at for part in parts for one in part.inputs}]
     panel.scatter(*_axes(rest), 8, "#cccccc")
-    panel.scatter(*_axes({at for at, _ in hears}), 16, COLOURS[0], label="publishes", zorder=3)
+    panel.scatter(*_axes({at for at, _ in input_lines}), 16, COLOURS[0], label="publishes", zorder=3)
     ringed = {*hosts.values(), *([join] if chosen.joined else [])}
     panel.scatter(*_axes(ringed), 60, "none", edgecolors=COLOURS[1], label="hosts", zorder=4)
     panel.scatter(*_axes(chosen.subscribers), 40, COLOURS[2], marker="^", label="subscribes", zorder=5)
@@ -115,21 +122,21 @@ def _axes(points: Collection[Point]) -> tuple[list[float], list[float]]:
 
 
 class _World:
-    """The network, and where components that were looked at already would publish."""
+    """The network, and the publishers of components that have been placed already."""
 
-    def __init__(self, plan: Plan, case: Case) -> None:
-        self._placed: Topology = plan.placed
+    def __init__(self, plan: RunPlan, case: SimulationCase) -> None:
+        self._placed: Topology = plan.topology
         self._recordings = case.recordings
-        self.places: Sequence[Point] = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
+        self.places: Sequence[Point] = [(float(p[0]), float(p[1])) for p in plan.topology.positions]
         self.chosen: list[Chosen] = []
         low = (min(p[0] for p in self.places), min(p[1] for p in self.places))
         side = max(max(p[axis] for p in self.places) - low[axis] for axis in (0, 1)) or 1.0
-        self._tree = Tree(low, side, LEVELS)
+        self._tree = ScopeTree(low, side, LEVELS)
         self._space = Rectangle(low, tuple(c + side for c in low))
         self._sources = {each.topic.name: each for each in plan.sources}
-        self._subscribers = {wish.name: wish.node for wish in plan.wishes if not wish.plain}
-        self._everybody = [wish.node for wish in plan.wishes]
-        self._hosts: dict[str, list[Publisher]] = {}
+        self._subscribers = {wish.name: wish.node for wish in plan.subscriptions if not wish.plain}
+        self._everybody = [wish.node for wish in plan.subscriptions]
+        self._hosts: dict[str, list[TopicPublisher]] = {}
         self.reach = getattr(case.scenario.links, "range_m", None) or _reach(self.places)
         self.millijoules = _millijoules(plan, case)
 
@@ -141,15 +148,15 @@ class _World:
         relative = any(one.query.is_relative for one in of.inputs.values()) or isinstance(of.here, str)
         parameters = [p for one in of.inputs.values() for _, p in one.query.parameters()]
         separate = any(isinstance(p, Multiple) and p.how == "separate" for p in parameters)
-        ground = Ground(
+        ground = PlacementGround(
             tree=self._tree,
             reach=self.reach,
             subscribers=tuple(self.places[node] for node in who),
             output=SAID,
-            joined=not separate,
+            must_join=not separate,
         )
         found = choices(of.topic, inputs, ground, relative)
-        joined = ground.joined and not relative and len(found[0].parts) > 1
+        joined = ground.must_join and not relative and len(found[0].parts) > 1
         self.chosen.append(Chosen(name, found[0], joined, ground.subscribers))
         yield f"\n{name}, over {', '.join(of.topics)} of {len(inputs)} publishers:"
         for number, choice in enumerate(found):
@@ -158,13 +165,13 @@ class _World:
             yield f"{mark} {choice.name}: {choice.messages:,.0f} messages, {joules:,.1f} J a day"
         yield from self._parts(found[0])
         self._hosts[of.topic] = [
-            Publisher(f"{name} {i}", of.topic, part.at, part.region or self._space, _rate(part) * SAID)
+            TopicPublisher(f"{name} {i}", of.topic, part.at, part.region or self._space, _rate(part) * SAID)
             for i, part in enumerate(found[0].parts, 1)
         ]
 
-    def _parts(self, choice: Choice) -> Iterator[str]:
+    def _parts(self, choice: PlacementChoice) -> Iterator[str]:
         for part in choice.parts[:8]:
-            where = "" if len(part.inputs) == 1 or part.region is None else f" {_shown(part.region)},"
+            where = "" if len(part.inputs) == 1 or part.region is None else f" {_format_region(part.region)},"
             yield f"    node {self._nearest(part.at)}:{where} {part.why}"
         if len(choice.parts) > 8:
             yield f"    … and {len(choice.parts) - 8} more, alike"
@@ -172,7 +179,7 @@ class _World:
     def _nearest(self, at: Point) -> str:
         return self._placed.names[self.places.index(_nearest(self.places, at))]
 
-    def _publishers(self, topic: str, name: str, of: Smc) -> Sequence[Publisher]:
+    def _publishers(self, topic: str, name: str, of: Smc) -> Sequence[TopicPublisher]:
         source = self._sources.get(topic)
         if topic not in self._hosts and source is None:
             raise UsageError(f"'{name}' listens to '{topic}', which nobody publishes in this network")
@@ -184,35 +191,35 @@ class _World:
         wanted = [s.region for query in queries for s in subscriptions(query, here, self._space)]
         return [each for each in found if any(_meet(region, each.region) for region in wanted)]
 
-    def _sensors(self, source: Source, topic: str) -> list[Publisher]:
+    def _sensors(self, source: SourceNodes, topic: str) -> list[TopicPublisher]:
         every = source.publisher.every
-        a_day = self._recordings[source.place].a_day() if every is None else DAY / every
+        a_day = self._recordings[source.place].readings_per_day() if every is None else DAY / every
         places = {node: self.places[node] for node in source.nodes}
         return [
-            Publisher(self._placed.names[node], topic, at, _spot(at, self._space), a_day)
+            TopicPublisher(self._placed.names[node], topic, at, _spot(at, self._space), a_day)
             for node, at in places.items()
         ]
 
 
-def _rate(part: Part) -> float:
+def _rate(part: ComponentPart) -> float:
     return sum(p.a_day for p in part.inputs)
 
 
 def _reach(places: Sequence[Point]) -> float:
-    """How far a message goes at a time: about twice the way to the nearest other node."""
+    """Return an estimate of the radio range: twice the median distance to the nearest node."""
     nearest = [min(math.dist(a, b) for b in places if b != a) for a in places] if len(places) > 1 else [1.0]
     return 2 * sorted(nearest)[len(nearest) // 2]
 
 
-def _millijoules(plan: Plan, case: Case) -> float:
-    """Of one hop: somebody sends, somebody hears."""
+def _millijoules(plan: RunPlan, case: SimulationCase) -> float:
+    """Return the energy of one hop: one node sends, one receives."""
     radio: Radio = plan.setup.radio
     power = draw(case.platform, case.scenario.energy.rest, radio.power_dbm).radio
     return radio.airtime(MESSAGE + DATA_OVERHEAD) / SECOND * (power[-1] + power[-2])
 
 
 def _spot(at: Point, space: Rectangle) -> Rectangle:
-    """What a sensor speaks of: the place where it stands."""
+    """Return the region of a sensor's readings: its position."""
     half = (space.high[0] - space.low[0]) / 2000
     return Rectangle(tuple(c - half for c in at), tuple(c + half for c in at))
 
@@ -223,6 +230,6 @@ def _meet(a: Rectangle, b: Rectangle) -> bool:
     )
 
 
-def _shown(region: Rectangle) -> str:
+def _format_region(region: Rectangle) -> str:
     (a, b), (c, d) = region.low, region.high
     return f"({a:g}, {b:g}) – ({c:g}, {d:g})"

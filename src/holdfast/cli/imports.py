@@ -1,4 +1,4 @@
-"""``import``: rules of other systems."""
+"""The command ``import``: translate alerting rules of other systems."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def import_(
         raise UsageError(f"cannot read {rules}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{rules} is not a file of rules: it is not UTF-8 text") from None
-    match kind or _guessed(rules, text):
+    match kind or _guess_system(rules, text):
         case "kapacitor":
             found = kapacitor.translate(text, rules.stem)
         case "zabbix":
@@ -42,7 +42,7 @@ def import_(
         case _:
             found = prometheus.translate(text)
     for note in found.notes:
-        typer.echo(note.shown(str(rules)), err=True)
+        typer.echo(note.format(str(rules)), err=True)
     if found.translated:
         if output is None:
             typer.echo(found.text(), nl=False)
@@ -54,8 +54,8 @@ def import_(
         raise typer.Exit(1)
 
 
-def _guessed(path: Path, text: str) -> str:
-    """Whose rules a file has."""
+def _guess_system(path: Path, text: str) -> str:
+    """Guess from which system a rule file is."""
     if path.suffix == ".tick" or "|alert()" in text or "|deadman(" in text:
         return "kapacitor"
     if "zabbix_export" in text or "recovery_expression" in text:

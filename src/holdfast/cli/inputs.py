@@ -1,4 +1,4 @@
-"""The history that commands read: files, folders and globs, or what a service has kept."""
+"""The inputs of commands: files, folders, globs, and logs of a service."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from ..errors import InputError, UsageError, counted
+from ..lang.condition import ScopedCondition
 
 if TYPE_CHECKING:
     from ..files.find import InputFile
@@ -32,7 +33,8 @@ Inputs = Annotated[
 
 @contextmanager
 def logs(inputs: list[str]) -> Iterator[list[str]]:
-    """The inputs with the files of a service's log in place of ``log:DIR``, also what it has not sealed."""
+    """Yield the inputs with ``log:DIR`` replaced by the files of that log, including what is not sealed
+    yet."""
     from contextlib import ExitStack
 
     from ..service.log.damage import damage_of
@@ -58,7 +60,7 @@ def logs(inputs: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
-    """A bar of the bytes read, on a terminal; nothing in a pipe."""
+    """A progress bar of the bytes read, on a terminal only."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -76,7 +78,7 @@ def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
 
 
 def events_of(files: Sequence[InputFile], reading: Reading, tally: Tally) -> list[Event]:
-    """The readings of files, in order of time."""
+    """Read the events of files, in order of time."""
     from ..files.read import read
     from ..files.tally import Rejects
     from ..model.batch import to_events
@@ -90,8 +92,8 @@ def events_of(files: Sequence[InputFile], reading: Reading, tally: Tally) -> lis
     return sorted(found, key=lambda event: event.order)
 
 
-def rejected(tally: Tally) -> None:
-    """Say which rows could not be used, on the error stream."""
+def print_rejected(tally: Tally) -> None:
+    """Print the rejected rows by reason to standard error."""
     for reason, count in tally.rejected.most_common():
         typer.echo(f"{counted(count, 'row')} rejected: {reason}", err=True)
 
@@ -100,23 +102,25 @@ def rejected(tally: Tally) -> None:
 
 
 def history(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:
-    """The readings that nodes of a network are to play, in order."""
+    """Read the events that the nodes of a network replay, in order."""
     from ..files.find import find
     from ..files.tally import Tally
 
     tally = Tally()
     with logs(inputs) as paths:
         events = events_of(find(paths, [t.name for t in checked.topics]), reading, tally)
-    rejected(tally)
+    print_rejected(tally)
     if len({event.time for event in events}) < 2:
         raise InputError("the history is too short: it has no two moments at which something was read")
     return events
 
 
 def require_playable(definition: Path, checked: Checked) -> None:
-    """Refuse what nodes of a network do not do."""
-    if checked.muted:
-        raise UsageError(f"{definition} mutes '{checked.muted[0].target}'; nodes of a network do not mute")
-    for one in checked.conditions:
-        if any("place" in level for level in one.keys):
-            raise UsageError(f"'{one.name}' is by the names of places, which nodes of a network do not say")
+    """Refuse definitions with features that the nodes of a network lack."""
+    if muted := next(filter(None, (condition.mutes for condition in checked.conditions)), None):
+        raise UsageError(f"{definition} mutes '{muted}'; nodes of a network do not mute")
+    for condition in checked.conditions:
+        if isinstance(condition, ScopedCondition) and any("place" in level for level in condition.keys):
+            raise UsageError(
+                f"the scopes of '{condition.name}' are names of places, which nodes of a network do not have"
+            )

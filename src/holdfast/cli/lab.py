@@ -1,5 +1,6 @@
-"""``bench``, ``reproduce``: how fast it is, and what the documents say.  Both are in the lab, a distribution
-of its own, which is found by entry point.
+"""The commands ``bench`` and ``reproduce``.
+
+Their content is in the lab, a separate distribution that is found by entry point.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .options import require_choice
 
 
 def lab(part: str) -> Any:
-    """A part of the lab: ``experiments`` or ``benchmarks``."""
+    """Load a part of the lab: ``experiments`` or ``benchmarks``."""
     for entry in entry_points(group="holdfast.lab", name=part):
         return entry.load()
     raise UsageError(
@@ -42,10 +43,10 @@ def bench(
     for name, rows in found["benchmarks"].items():
         typer.echo(f"\n{name}  (load {found['machine']['load']:.1f} on {found['machine']['cores']} cores)")
         for row in rows:
-            typer.echo(_measured(row))
+            typer.echo(_format_row(row))
 
 
-def _measured(row: dict[str, Any]) -> str:
+def _format_row(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return f"  {row['what']:<66} {'failed':>16}: {row['detail']['failed']}"
     goal = f"   goal {row['goal']}: {'met' if row['met'] else 'missed'}" if row["goal"] else ""
@@ -84,7 +85,7 @@ def reproduce(
     require_choice("--engine", engine or "local", ["local", "spark"])
     experiments = lab("experiments")
     terminal = sys.stdout.isatty()
-    some = experiments.chosen(names or [])
+    some = experiments.find_experiments(names or [])
     if listed:
         width = max(len(one.name) for one in some)
         for one in some:
@@ -92,7 +93,7 @@ def reproduce(
         return
     for experiment in some:
         with experiments.on_engine(engine):
-            result = _reproduced(experiment, data, full)
+            result = _reproduce(experiment, data, full)
         if as_json:
             typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         else:
@@ -101,6 +102,6 @@ def reproduce(
             typer.echo(f"figure: {experiment.figure(result, figure)}", err=True)
 
 
-def _reproduced(experiment: Any, data: Path | None, full: bool) -> Any:
+def _reproduce(experiment: Any, data: Path | None, full: bool) -> Any:
     with Console(stderr=True).status(experiment.name) as doing:
         return experiment.run(data, full, lambda what: doing.update(f"{experiment.name}: {what}"))

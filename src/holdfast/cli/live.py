@@ -1,4 +1,4 @@
-"""``run`` and ``status``: a definition over files as they arrive."""
+"""The commands ``run`` and ``status``: a definition over files as they arrive."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def run(
         list[str],
         typer.Option(
             metavar="dir:[TOPIC=]PATH|log:DIR",
-            help="A folder in which files arrive, or where a service keeps its log; may be repeated.",
+            help="A folder in which files arrive, or the folder of a service's log; may be repeated.",
         ),
     ],
-    checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="Where the query remembers how far it is.")],
+    checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the query's checkpoint.")],
     sink: Annotated[
         str, typer.Option(metavar="parquet:PATH|jsonl:PATH|console", help="Where notifications go.")
     ] = "console",
@@ -44,12 +44,13 @@ def run(
         float, typer.Option(metavar="SECONDS", min=0, help="How often to look for files.")
     ] = 1.0,
     available_now: Annotated[
-        bool, typer.Option("--available-now", help="Read what is there now, and end.")
+        bool, typer.Option("--available-now", help="Process the existing files, and stop.")
     ] = False,
     finish: Annotated[
         bool,
         typer.Option(
-            "--finish", help="With --available-now: at the end, process what ordered conditions hold back."
+            "--finish",
+            help="With --available-now: at the end, process readings that ordered conditions hold back.",
         ),
     ] = False,
     map: Maps = None,
@@ -59,22 +60,20 @@ def run(
     time_unit: Unit = None,
     wide: Wide = False,
     late: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Put late events here; by default late.jsonl in DIR.")
+        Path | None,
+        typer.Option(metavar="PATH", help="The file of late events; late.jsonl in DIR by default."),
     ] = None,
     rejects: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH", help="Put rows that cannot be used here; by default rejects.jsonl in DIR."
-        ),
+        typer.Option(metavar="PATH", help="The file of rejected rows; rejects.jsonl in DIR by default."),
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first rejected row.")] = False,
     bad_files: Annotated[
         str, typer.Option(metavar="stop|quarantine", help="What to do with a file that cannot be read.")
     ] = "stop",
     settle: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="A file that changed so recently is not read yet.")
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="Do not read a file that changed within this time."),
     ] = 2.0,
     batch: Annotated[
         int, typer.Option(metavar="MB", min=1, help="How much to read in one batch at most.")
@@ -84,19 +83,21 @@ def run(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="Let event time stay behind the clock by so much at most, though nothing comes.",
+            help="Advance event time to this long before the wall clock even if no file arrives.",
         ),
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="How many states to cut the scopes into, for good; 16."),
+        typer.Option(
+            min=1, max=10_000, help="The number of state shards, fixed for the checkpoint; 16 by default."
+        ),
     ] = None,
     stages: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=10,
-            help="How many stages to have at least: room for components to come.",
+            help="The least number of stages, as a reserve for components added later.",
         ),
     ] = None,
     master: Annotated[
@@ -104,9 +105,9 @@ def run(
     ] = None,
     let: Lets = None,
 ) -> None:
-    """Run a definition over files as they arrive, on Spark, until stopped; it goes on after a crash."""
-    from ..lang.check import require_final
-    from ..lang.parse import load as parsed
+    """Run a definition over files as they arrive, on Spark, until stopped; continues after a crash."""
+    from ..definition.check import require_final
+    from ..definition.parse import load as parsed
 
     log, live = streaming()
     require_final(parsed(definition), "a live query on Spark")
@@ -135,15 +136,15 @@ def run(
         strict=strict,
         idle=idle,
     )
-    with _stoppable() as stopped, _shown_progress() as show:
+    with _stoppable() as stopped, _progress() as show:
         live.run(settings, master=master, progress=show, is_enough=stopped.is_set)
     typer.echo("\n".join(_standing(checkpoint, most=0)[1:]), err=True)
 
 
 def streaming(what: str = "holdfast run") -> Any:
-    """The modules of live queries, or what is missing for them."""
+    """Import the modules of streaming queries; if they are missing, raise an error with the remedy."""
     try:
-        from ..runtimes.spark.live import log, query
+        from ..runtimes.spark.streaming import log, query
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         raise Unsupported(f"{what} needs {missing}; install holdfast[spark]") from error
@@ -152,24 +153,25 @@ def streaming(what: str = "holdfast run") -> Any:
 
 @contextmanager
 def _stoppable() -> Iterator[Any]:
-    """Whether somebody has asked us to stop: SIGTERM, or Ctrl-C."""
+    """An event that SIGTERM and Ctrl-C set."""
     import signal
     import threading
 
-    asked = threading.Event()
+    is_stopping = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
-        signal.signal(number, lambda *_: asked.set())
+        signal.signal(number, lambda *_: is_stopping.set())
     try:
-        yield asked
+        yield is_stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def _shown_progress() -> Iterator[Any]:
-    """A line that changes, on a terminal; else a line for each batch, at most one in five seconds."""
+def _progress() -> Iterator[Any]:
+    """A function that prints progress: one changing line on a terminal, else a line for each batch, at
+    most one in five seconds."""
     import time
 
     console = Console(stderr=True)
@@ -190,10 +192,10 @@ def _shown_progress() -> Iterator[Any]:
 
 def _progress_line(batch: int, record: Any, waiting: int) -> str:
     rate = record.last_rows / max(record.written - record.started, 0.001)
-    said = sum(counts.transitions for counts in record.subscriptions.values())
+    count = sum(counts.transitions for counts in record.subscriptions.values())
     return (
         f"batch {batch}: {counted(record.rows, 'row')}, {rate:,.0f} a second, "
-        f"{counted(waiting, 'file')} waiting, {counted(said, 'notification')}, "
+        f"{counted(waiting, 'file')} waiting, {counted(count, 'notification')}, "
         f"{counted(record.holding, 'condition')} holding"
     )
 
@@ -203,11 +205,13 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     form: Annotated[
         str,
-        typer.Option("--as", metavar="list|timeline", help="How to show what holds; a timeline is a chart."),
+        typer.Option(
+            "--as", metavar="list|timeline", help="How to show active conditions; a timeline is a chart."
+        ),
     ] = "list",
     most: Annotated[int, typer.Option(min=0, help="How many conditions to list at most.")] = 100,
 ) -> None:
-    """The conditions that hold now, and what a live query has done, while it runs or after it."""
+    """Print the active conditions and the progress of a streaming query, while it runs or after it."""
     require_choice("--as", form, ["list", "timeline"])
     if form == "timeline":
         if as_json:
@@ -216,31 +220,31 @@ def status(
     elif as_json:
         import json
 
-        from ..runtimes.spark.live.status import status as told
+        from ..runtimes.spark.streaming.status import status as read_status
 
-        typer.echo(json.dumps(told(checkpoint, most), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(read_status(checkpoint, most), indent=2, ensure_ascii=False))
     else:
         typer.echo("\n".join(_standing(checkpoint, most)))
 
 
 def _chart(checkpoint: Path, most: int) -> Iterator[str]:
-    """What holds, as bars from their beginnings to how far time has come."""
+    """The active conditions as bars from their starts to the watermark."""
     from ..files.interval import Interval
     from ..files.timeline import chart
-    from ..runtimes.spark.live.checkpoint import Checkpoint
-    from ..runtimes.spark.live.ledger import standing
+    from ..runtimes.spark.streaming.checkpoint import Checkpoint
+    from ..runtimes.spark.streaming.ledger import read_ledger
 
-    found = standing(Checkpoint(checkpoint).ledger, most)
-    reached = max(found.record.reached.values(), default=None)
+    found = read_ledger(Checkpoint(checkpoint).ledger, most)
+    watermark = max(found.record.watermarks.values(), default=None)
     held = [Interval(name, scope, since, None, "", None, None) for name, scope, since in found.holding]
-    return chart(held, now="now", until=reached)
+    return chart(held, now="now", until=watermark)
 
 
 def _standing(checkpoint: Path, most: int) -> list[str]:
-    """How a query stands, in lines."""
-    from ..runtimes.spark.live.status import status as told
+    """The state of a query in lines."""
+    from ..runtimes.spark.streaming.status import status as read_status
 
-    it = told(checkpoint, most)
+    it = read_status(checkpoint, most)
     ago = "" if it["seconds_ago"] is None else f", {it['seconds_ago']:,.0f} s ago"
     last = "no batch yet" if it["batch"] is None else f"last batch {it['batch']}{ago}"
     files = it["files"]

@@ -1,4 +1,4 @@
-"""What commands share: arguments, and how they read and speak."""
+"""Arguments and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Maps = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="OURS=THEIRS,…", help="Columns by other names: time=ts,source=room."),
 ]
-OfTopic = Annotated[str | None, typer.Option("--topic", help="The topic of rows that do not say theirs.")]
-Zone = Annotated[str, typer.Option("--zone", help="The time zone of times that do not say theirs.")]
+OfTopic = Annotated[str | None, typer.Option("--topic", help="The topic of rows without a topic.")]
+Zone = Annotated[str, typer.Option("--zone", help="The time zone of times without a zone.")]
 TimeFormat = Annotated[
-    str | None, typer.Option("--time-format", help="How times are written, as for strptime.")
+    str | None, typer.Option("--time-format", help="The format of times, as for strptime.")
 ]
 Unit = Annotated[
     str | None,
@@ -37,14 +37,14 @@ Unit = Annotated[
 
 Wide = Annotated[
     bool,
-    typer.Option("--wide", help="Files have a column for each sensor: every one but the time, and --map's."),
+    typer.Option("--wide", help="Files have a column for each sensor: all but the time and those in --map."),
 ]
 
 
 def load(path: Path, lets: list[str] | None = None) -> Checked:
-    """The definition in a file, checked."""
-    from ..lang.check import check
-    from ..lang.parse import load
+    """Parse and check the definition in a file."""
+    from ..definition.check import check
+    from ..definition.parse import load
 
     return check(load(path), lets=parameters(lets or []))
 
@@ -69,7 +69,7 @@ def reading_of(
     time_unit: str | None,
     wide: bool,
 ) -> Reading:
-    """How files are to be read, from options."""
+    """Create the reading options from command-line options."""
     from ..files.reading import Reading, parse_rename, parse_zone
 
     rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
@@ -77,8 +77,8 @@ def reading_of(
 
 
 def length(option: str, text: str) -> Duration:
-    """The duration that an option says."""
-    from ..lang.parse import parse_duration
+    """Parse the duration of an option."""
+    from ..lang.grammar import parse_duration
 
     try:
         return parse_duration(text)
@@ -87,25 +87,25 @@ def length(option: str, text: str) -> Duration:
 
 
 def require_choice(option: str, word: str, choices: list[str]) -> None:
-    """Refuse a word that is no choice, with what there is."""
+    """Refuse a word that is not among the choices, and list them."""
     if word not in choices:
         hint = did_you_mean(word, choices) or f"There is {', '.join(choices)}."
         raise UsageError(f"{option} {word}: there is no such choice here. {hint}")
 
 
 def warn(checked: Checked) -> None:
-    """Say what is probably a mistake in a definition."""
+    """Print the warnings of a definition."""
     for caution in checked.warnings:
         warning(str(caution), "")
 
 
 def warning(message: str, word: str = "warning: ") -> None:
-    """Say something that deserves attention."""
+    """Print a warning."""
     console = Console(stderr=True)
     console.print(f"{word}{message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def complain(message: str) -> None:
-    """Say what went wrong."""
+    """Print an error."""
     console = Console(stderr=True)
     console.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)

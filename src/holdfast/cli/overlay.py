@@ -1,4 +1,4 @@
-"""``broker``, ``publish``, ``subscribe``: the overlay."""
+"""The commands ``broker``, ``publish`` and ``subscribe`` of the overlay."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError, did_you_mean
+from ..kinds.relation.condition import RelationCondition
 from .options import load, require_choice
 
 if TYPE_CHECKING:
-    from ..lang.app import App
-    from ..protocols.agents.following import Following
-    from ..runtimes.overlay.client import Connector
-    from ..runtimes.overlay.connection.identity import Identity
+    from ..definition.app import App
+    from ..network.overlay.client import Connector
+    from ..network.overlay.connection.identity import Identity
+    from ..network.protocols.agents.follower import ReportFollower
 
 HERE = "127.0.0.1:4653"
 
@@ -100,38 +101,39 @@ def broker(
         typer.Option("--ask", metavar="HOST:PORT", help="Print what a running broker has done, and end."),
     ] = None,
 ) -> None:
-    """Pass on what somebody wants: a broker, alone or joined with others, until stopped.
+    """Forward events to subscribers: a broker, alone or joined with others, until stopped.
 
-    Says where it listens on standard output, and who comes and goes on the error stream.
+    Prints the address on which it listens to standard output, and connections and disconnections to the error
+    stream.
     """
     import json
 
     from ..model.instant import SECOND
-    from ..runtimes.overlay.broker import listening
-    from ..runtimes.overlay.client import connected
-    from ..runtimes.overlay.commands.serve import inquire, serve
-    from ..runtimes.overlay.connection.address import parse_address
-    from ..runtimes.overlay.connection.backoff import Backoff
-    from ..runtimes.overlay.connection.limits import Limits
-    from ..runtimes.overlay.connection.outbox import POLICIES
-    from ..runtimes.overlay.regions import regions as of_network
+    from ..network.overlay.broker import run_broker
+    from ..network.overlay.client import connect_client
+    from ..network.overlay.commands.serve import inquire, serve
+    from ..network.overlay.connection.address import parse_address
+    from ..network.overlay.connection.backoff import Backoff
+    from ..network.overlay.connection.limits import ConnectionLimits
+    from ..network.overlay.connection.outbox import POLICIES
+    from ..network.overlay.regions import regions as of_network
 
     if ask is not None:
         identity = _identity("client", None, token_file, tls_cert, tls_key, tls_ca)
-        told = _run(inquire(partial(connected, parse_address(ask, "--ask"), identity)))
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        answer = _run(inquire(partial(connect_client, parse_address(ask, "--ask"), identity)))
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         return
     if name is None:
         raise UsageError("a broker needs a name, unique in its overlay: --name NAME")
     require_choice("--when-full", when_full, [*POLICIES])
-    limits = Limits(
+    limits = ConnectionLimits(
         max_frame=max_frame,
         queue=queue,
         when_full=when_full,  # type: ignore[arg-type]
         peers=peers,
         heartbeat=int(heartbeat * SECOND),
     )
-    it = listening(
+    it = run_broker(
         _identity("broker", name, token_file, tls_cert, tls_key, tls_ca, of_callers=tls_callers),
         parse_address(listen, "--listen"),
         [parse_address(text, "--connect") for text in connect or []],
@@ -179,19 +181,19 @@ def publish(
     tls_ca: Authority = None,
 ) -> None:
     """Send events to a broker: JSON with source, topic, time (else now) and attributes, one a line."""
-    from ..protocols.cbps.client import SOURCE
-    from ..runtimes.overlay.commands.lines import Lines
-    from ..runtimes.overlay.commands.publish import Publishing
+    from ..network.overlay.commands.lines import LineReader
+    from ..network.overlay.commands.publish import LinePublisher
+    from ..network.protocols.cbps.client import PUBLISHER_KINDS
 
-    lines = Lines(_topics(definition), topic, source)
+    lines = LineReader(_topics(definition), topic, source)
     identity = _identity("publisher", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
     if filters:
-        client = partial(client, accepts=SOURCE)
-    publishing = Publishing(client, lines, settle, strict, lambda message: typer.echo(message, err=True))
+        client = partial(client, accepts=PUBLISHER_KINDS)
+    publishing = LinePublisher(client, lines, settle, strict, lambda message: typer.echo(message, err=True))
     if (done := _run(publishing.publish(events or None))) is not None:
         typer.echo(done, err=True)
-    if publishing.in_vain:
+    if publishing.has_failed:
         raise typer.Exit(1)
 
 
@@ -224,7 +226,7 @@ def subscribe(
         bool,
         typer.Option(
             "--pairs",
-            help="When it is to end, tell no more starts, and stay until all that was told has ended.",
+            help="When it is to end, report no more starts, and stay until every reported start has ended.",
         ),
     ] = False,
     wait: Wait = False,
@@ -238,9 +240,9 @@ def subscribe(
 ) -> None:
     """Print what happens as JSON lines, until stopped: the starts and ends of conditions, or matches.
 
-    If events may have been lost while a condition held, it is told with the status "unknown".
+    If events may have been lost while a condition was active, it is reported with the status "unknown".
     """
-    from ..runtimes.overlay.commands.subscribe import subscribe as hear
+    from ..network.overlay.commands.subscribe import subscribe as hear
 
     if sign is not None and ship is None:
         raise UsageError("--sign signs what --ship ships: give that, too")
@@ -261,31 +263,31 @@ def subscribe(
 
 
 def _among_regions(definition: Path, client: Connector) -> App:
-    """A definition; if it speaks of regions and has none, with those of the broker."""
-    from ..lang.parse import load as parsed
+    """Load a definition; add the broker's regions if it uses regions and declares none."""
+    from ..definition.parse import load as parsed
     from ..lang.scopes import lacks_regions
-    from ..runtimes.overlay.commands.serve import inquire
-    from ..runtimes.overlay.regions import REGIONS, among
+    from ..network.overlay.commands.serve import inquire
+    from ..network.overlay.regions import REGIONS, with_regions
 
     app = parsed(definition)
     if not lacks_regions(app.statements):
         return app
-    if (told := _run(inquire(client, REGIONS))) is None:
+    if (answer := _run(inquire(client, REGIONS))) is None:
         raise typer.Exit
-    if not told.get(REGIONS):
+    if not answer.get(REGIONS):
         raise UsageError(
-            f"{definition} says 'scope regions' and declares none, and broker '{told['name']}' has none: "
+            f"{definition} says 'scope regions' and declares none, and broker '{answer['name']}' has none: "
             "declare some, or start the broker with --regions"
         )
-    return among(app, told[REGIONS])
+    return with_regions(app, answer[REGIONS])
 
 
 def _requests(
     app: App | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
-) -> tuple[list[Any], dict[str, Following]]:
-    """What is asked of the broker, and which of it are relationships that agents watch."""
-    from ..protocols.cbps.client import subscribe
-    from ..runtimes.overlay.commands.wanted import content_filter
+) -> tuple[list[Any], dict[str, ReportFollower]]:
+    """Return the requests to the broker, and the followers of relationships that agents monitor."""
+    from ..network.overlay.commands.content_filter import content_filter
+    from ..network.protocols.cbps.client import subscribe
 
     if (app is None) == (where is None):
         raise UsageError("give a definition (APP.hf), or a filter: --where 'topic == \"T\" && value > 40'")
@@ -293,12 +295,12 @@ def _requests(
         if only or ship:
             raise UsageError(f"--{'only' if only else 'ship'} goes with a definition; --where has none")
         return [subscribe("where", content_filter(where))], {}
-    from ..lang.check import check
-    from ..runtimes.overlay.commands.watching import actively
-    from ..runtimes.overlay.exactly import watches
+    from ..definition.check import check
+    from ..network.overlay.commands.agent_requests import agent_requests
+    from ..network.overlay.requests import requests_of
 
     assert app is not None
-    found = watches(app)
+    found = requests_of(app)
     for name in only:
         if name not in found:
             hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
@@ -306,11 +308,11 @@ def _requests(
     if not found:
         raise UsageError(f"{app.file} subscribes to nothing: add a filter or a state")
     wanted = {name: request for name, request in found.items() if not only or name in only}
-    active = [one for one in check(app).relations if one.name in wanted and (one.using or ship)]
+    active = [one for one in check(app).of(RelationCondition) if one.name in wanted and (one.using or ship)]
     if ship and not active:
         raise UsageError(f"--ship {ship}: {app.file} has no relationship that could be watched by it")
     code = None if ship is None else _text(ship)
-    submitted, followed = actively(active, code, _signature(code, sign))
+    submitted, followed = agent_requests(active, code, _signature(code, sign))
     rest = [request for name, request in wanted.items() if name not in followed]
     return [*rest, *submitted], followed
 
@@ -323,17 +325,17 @@ def _text(file: Path) -> str:
 
 
 def _signature(code: str | None, key: Path | None) -> str:
-    from ..protocols.agents.codes import digest_of
-    from ..runtimes.overlay.shipped.signing import signed
+    from ..network.overlay.shipped.signing import sign_digest
+    from ..network.protocols.agents.code_store import digest_of
 
-    return "" if code is None or key is None else signed(digest_of(code), key)
+    return "" if code is None or key is None else sign_digest(digest_of(code), key)
 
 
 def _digest(given: str) -> str:
-    """A digest, or that of a file."""
+    """Return a digest, or that of a file."""
     import re
 
-    from ..protocols.agents.codes import digest_of
+    from ..network.protocols.agents.code_store import digest_of
 
     if re.fullmatch(r"[0-9a-f]{64}", given):
         return given
@@ -357,11 +359,11 @@ def _identity(
     *,
     of_callers: bool = False,
 ) -> Identity:
-    from ..runtimes.overlay.client import free_name
-    from ..runtimes.overlay.connection.handshake import read_token
-    from ..runtimes.overlay.connection.identity import Identity
-    from ..runtimes.overlay.connection.tls import Certificates
-    from ..runtimes.overlay.wire.codec import LANGUAGES
+    from ..network.overlay.client import free_name
+    from ..network.overlay.connection.handshake import read_token
+    from ..network.overlay.connection.identity import Identity
+    from ..network.overlay.connection.tls import Certificates
+    from ..network.overlay.wire.codec import LANGUAGES
 
     require_choice("--wire", wire, [*LANGUAGES])
     return Identity(
@@ -374,19 +376,19 @@ def _identity(
 
 
 def _client(broker: str, identity: Identity, max_frame: int, wait: bool) -> Connector:
-    """How to be connected to a broker."""
-    from ..runtimes.overlay.client import connected
-    from ..runtimes.overlay.connection.address import parse_address
-    from ..runtimes.overlay.connection.limits import Limits
+    """Return a function that connects to a broker."""
+    from ..network.overlay.client import connect_client
+    from ..network.overlay.connection.address import parse_address
+    from ..network.overlay.connection.limits import ConnectionLimits
 
-    address, limits = parse_address(broker, "--connect"), Limits(max_frame=max_frame)
-    return partial(connected, address, identity, limits=limits, patient=wait)
+    address, limits = parse_address(broker, "--connect"), ConnectionLimits(max_frame=max_frame)
+    return partial(connect_client, address, identity, limits=limits, patient=wait)
 
 
 def _run(work: Any) -> Any:
-    """Do something until it ends, or somebody asks us to stop: SIGTERM, or Ctrl-C."""
+    """Run a coroutine until it ends or SIGTERM or Ctrl-C stops it."""
     import asyncio
 
-    from ..runtimes.overlay.commands.serve import until_stopped
+    from ..network.overlay.commands.serve import until_stopped
 
     return asyncio.run(until_stopped(work))

@@ -1,4 +1,4 @@
-"""``qps``: a node of Quad-PubSub, over UDP."""
+"""The command ``qps``: a node of Quad-PubSub, over UDP."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..model.instant import SECOND
 from ..model.space import Point, Rectangle
 
 if TYPE_CHECKING:
-    from ..protocols.qps.deployment import Deployment
-    from ..protocols.qps.tree import Tree
+    from ..network.protocols.qps.deployment import QpsDeployment
+    from ..network.protocols.qps.tree import ScopeTree
 
 
 def qps(
@@ -51,40 +51,40 @@ def qps(
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many.")] = None,
 ) -> None:
     """Be a node of a network by topic and place: publish, subscribe, and act for brokers, until stopped."""
-    from ..protocols.qps import request
-    from ..protocols.qps.deployment import Deployment, checked_epsilon
-    from ..protocols.qps.envelope import Envelope
-    from ..protocols.qps.mapping import Mapping
-    from ..protocols.qps.physical import Physical
-    from ..protocols.qps.tree import Tree
-    from ..runtimes.overlay.connection.address import parse_address
-    from ..runtimes.overlay.points import Alive, Points
-    from ..runtimes.overlay.relays import Relays, Wire
-    from ..runtimes.overlay.udp import UdpHost
-    from ..runtimes.overlay.udp import listen as bind
+    from ..network.overlay.connection.address import parse_address
+    from ..network.overlay.points import Alive, PointsNode
+    from ..network.overlay.relays import Relays, Wire
+    from ..network.overlay.udp import UdpHost
+    from ..network.overlay.udp import listen as bind
+    from ..network.protocols.qps import request
+    from ..network.protocols.qps.deployment import QpsDeployment, check_epsilon
+    from ..network.protocols.qps.envelope import Envelope
+    from ..network.protocols.qps.mapping import RoleMapping
+    from ..network.protocols.qps.physical import PhysicalNode
+    from ..network.protocols.qps.tree import ScopeTree
 
     place = _numbers(at, 2, "--at")
     others = [_peer(text) for text in peer or []]
-    deployment = Deployment(
-        tree=Tree((0.0, 0.0), side, levels),
+    deployment = QpsDeployment(
+        tree=ScopeTree((0.0, 0.0), side, levels),
         topics=(topic,),
         renewal=2 * SECOND,
-        mapping=Mapping(check=2 * SECOND, patience=SECOND),
+        mapping=RoleMapping(check=2 * SECOND, patience=SECOND),
     )
     near = _placed(name, others, deployment.tree)
-    inner = Physical(deployment, place)
-    machine: Points | Relays = Points(inner, name, {name: place} | near)
+    inner = PhysicalNode(deployment, place)
+    machine: PointsNode | Relays = PointsNode(inner, name, {name: place} | near)
     wire: Any = Envelope | Alive
     if relay:
         machine, wire = Relays(inner, name, place, near, Envelope), Wire
     wanted = [_region(text, deployment) for text in want or []]
-    checked_epsilon(epsilon)
+    check_epsilon(epsilon)
     _require_numbers(values or ())
     printed, enough = 0, asyncio.Event()
 
-    def told(what: Any) -> None:
+    def on_delivery(what: Any) -> None:
         nonlocal printed
-        if isinstance(what, request.Notify) and (count is None or printed < count):
+        if isinstance(what, request.QpsNotify) and (count is None or printed < count):
             printed += 1
             typer.echo(
                 json.dumps(
@@ -101,16 +101,16 @@ def qps(
                 enough.set()
 
     async def whole() -> None:
-        host = UdpHost(name, machine, wire, {who: where for who, _, where in others}, told)
+        host = UdpHost(name, machine, wire, {who: where for who, _, where in others}, on_delivery)
         await bind(host, parse_address(listen, "--listen"))
         typer.echo(f"{name} listens on {host.address[0]}:{host.address[1]}", err=True)
         for region in wanted:
-            host.ask(request.Subscribe(name, topic, region, epsilon))
+            host.ask(request.QpsSubscribeRequest(name, topic, region, epsilon))
         if values:
-            host.ask(request.Advertise(name, topic, _spot(place, side)))
+            host.ask(request.QpsAdvertiseRequest(name, topic, _spot(place, side)))
             await asyncio.sleep(settle)
         for value in values or ():
-            host.ask(request.Publish(name, topic, place, {"value": value}))
+            host.ask(request.QpsPublishRequest(name, topic, place, {"value": value}))
             await asyncio.sleep(every)
         try:
             if count is not None or not values or wanted:
@@ -128,7 +128,7 @@ def _spot(place: Point, side: float) -> Rectangle:
 
 
 def _peer(text: str) -> tuple[str, Point, tuple[str, int]]:
-    from ..runtimes.overlay.connection.address import parse_address
+    from ..network.overlay.connection.address import parse_address
 
     who, equals, address = text.partition("=")
     name, is_placed, where = who.partition("@")
@@ -137,8 +137,8 @@ def _peer(text: str) -> tuple[str, Point, tuple[str, int]]:
     return name, _numbers(where, 2, "--peer"), parse_address(address, "--peer")
 
 
-def _placed(name: str, others: Sequence[tuple[str, Point, Any]], tree: Tree) -> dict[str, Point]:
-    """Where the others stand, who have names of their own."""
+def _placed(name: str, others: Sequence[tuple[str, Point, Any]], tree: ScopeTree) -> dict[str, Point]:
+    """Return the positions of the peers, which must have distinct names."""
     found: dict[str, Point] = {}
     for who, where, _ in others:
         if who == name or who in found:
@@ -149,7 +149,7 @@ def _placed(name: str, others: Sequence[tuple[str, Point, Any]], tree: Tree) -> 
     return found
 
 
-def _region(text: str, deployment: Deployment) -> Rectangle:
+def _region(text: str, deployment: QpsDeployment) -> Rectangle:
     corners = _numbers(text, 4, "--want")
     region = Rectangle(corners[:2], corners[2:])
     try:

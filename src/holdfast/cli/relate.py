@@ -1,8 +1,9 @@
-"""``relate``: relationships over files of readings, and what watching them in a network would cost."""
+"""The command ``relate``: relationships over files of readings, and the cost of monitoring them in a
+network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from .inputs import events_of
 from .options import Definition, Lets, Maps, OfTopic, TimeFormat, Unit, Zone, load, reading_of, warn
 
 if TYPE_CHECKING:
-    from ..lang.condition import Checked, Related
+    from ..kinds.relation.condition import RelationCondition
     from ..model.event import Event
 
 
@@ -46,36 +47,38 @@ def relate(
     from ..files.find import find
     from ..files.tally import Tally
     from ..files.write import open_writer
+    from ..kinds.relation.condition import RelationCondition
     from ..runtimes.local.replay import Replay
 
     checked = load(definition, let)
     warn(checked)
-    if not checked.relations:
+    if not checked.of(RelationCondition):
         raise UsageError(
             f"{definition} has no relationship; write one with: relate NAME (a TOPIC, b TOPIC) when …"
         )
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, False)
     files = find(input, [t.name for t in checked.topics])
     written = "csv" if output.endswith(".csv") else "parquet" if output.endswith(".parquet") else "jsonl"
-    told = list(Replay(checked, files, reading))
-    with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
-        writer.write(told)
+    notifications = list(Replay(checked, files, reading))
+    with open_writer(output, written, form, checked.output_topics) as writer:  # type: ignore[arg-type]
+        writer.write(notifications)
     events = events_of(files, reading, Tally())
-    _costs(checked, events)
+    relations = checked.of(RelationCondition)
+    _costs(relations, events)
     if figure is not None:
         from .rings import draw
 
-        draw(checked.relations[0], events, figure)
+        draw(relations[0], events, figure)
 
 
-def _costs(checked: Checked, events: list[Event]) -> None:
-    for one in checked.relations:
-        for line in _lines(one, events):
-            typer.echo(f"{one.name}: {line}", err=True)
+def _costs(relations: Sequence[RelationCondition], events: list[Event]) -> None:
+    for relation in relations:
+        for line in _lines(relation, events):
+            typer.echo(f"{relation.name}: {line}", err=True)
 
 
-def _lines(one: Related, events: list[Event]) -> Iterator[str]:
-    from ..protocols.agents.account import account
+def _lines(one: RelationCondition, events: list[Event]) -> Iterator[str]:
+    from ..network.protocols.agents.account import account
 
     relation = one.relation
     fitting = {
@@ -87,5 +90,5 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
         return
     for using in fitting:
         cost, _ = account(relation, using, events, one.settings if using == one.using else ())
-        said = f"{counted(cost.messages, 'message')} between agents and {counted(cost.reports, 'report')}"
-        yield f"{using}: {said} in place of {counted(cost.full, 'reading')}, {cost.saved:.1%} saved"
+        traffic = f"{counted(cost.messages, 'message')} between agents and {counted(cost.reports, 'report')}"
+        yield f"{using}: {traffic} in place of {counted(cost.full, 'reading')}, {cost.saved:.1%} saved"

@@ -1,4 +1,4 @@
-"""A picture of range rings: where two went, how far each might go unsaid, and how far apart they were."""
+"""A figure of range rings: positions of a pair, its rings, and the distance over time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..model.instant import MINUTE, Instant
 from ..model.relation import Point, Relation, Tie, apart
-from ..protocols.agents.account import instants
-from ..protocols.agents.library import STRATEGIES
-from ..protocols.agents.room import Room
-from ..runtimes.sensornet.report.style import COLOURS, INK, new_figure, tidy
+from ..network.motes.report.style import COLOURS, INK, new_figure, tidy
+from ..network.protocols.agents.account import instants
+from ..network.protocols.agents.library import STRATEGIES
+from ..network.protocols.agents.room import AgentRoom
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..lang.condition import Related
+    from ..kinds.relation.condition import RelationCondition
     from ..model.event import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """After an instant: where both are, whether it holds, and the rings if somebody has spoken."""
+class PairMoment:
+    """The state at one time: both positions, whether the relationship is active, and new rings."""
 
     time: Instant
     places: tuple[Point, ...]
@@ -32,26 +32,26 @@ class Moment:
     rings: tuple[tuple[Point, float], ...] = ()
 
 
-def moments(relation: Relation, tie: Tie, events: Iterable[Event]) -> Iterator[Moment]:
-    """What two agents do of readings in order, until the relationship ends for the first time."""
+def moments(relation: Relation, tie: Tie, events: Iterable[Event]) -> Iterator[PairMoment]:
+    """Yield the states of two agents for readings in order, up to the first end of the relationship."""
     made = STRATEGIES["range_ring"](relation, tie, ())
     agents = [one.agent for one in made]
-    room, holds, said = Room({agent.name: agent for agent in agents}), False, 0
+    room, holds, message_count = AgentRoom({agent.name: agent for agent in agents}), False, 0
     for time, readings in instants(made, relation.accuracy, events):
-        told = [report.status for report in room.instant(readings)]
-        holds = told[-1] == "ingress" if told else holds
-        if any(agent.mine is None or agent.centre is None for agent in agents):  # type: ignore[attr-defined]
+        statuses = [report.status for report in room.process(readings)]
+        holds = statuses[-1] == "ingress" if statuses else holds
+        if any(agent.current is None or agent.own_sent is None for agent in agents):  # type: ignore[attr-defined]
             continue
-        places = tuple(agent.mine.at for agent in agents)  # type: ignore[attr-defined]
-        spoken, said = room.counted["messages"] > said, room.counted["messages"]
-        rings = tuple((agent.centre.at, agent.radius) for agent in agents)  # type: ignore[attr-defined]
-        yield Moment(time, places, holds, rings if spoken else ())
-        if "egress" in told:
+        places = tuple(agent.current.at for agent in agents)  # type: ignore[attr-defined]
+        has_new_rings, message_count = room.counted["messages"] > message_count, room.counted["messages"]
+        rings = tuple((agent.own_sent.at, agent.radius) for agent in agents)  # type: ignore[attr-defined]
+        yield PairMoment(time, places, holds, rings if has_new_rings else ())
+        if "egress" in statuses:
             return
 
 
-def draw(one: Related, events: Iterable[Event], file: Path) -> None:
-    """The first pair that meets, on a map and in time."""
+def draw(one: RelationCondition, events: Iterable[Event], file: Path) -> None:
+    """Draw the first pair that meets, on a map and over time."""
     relation = one.relation
     if relation.kind != "distance" or relation.ties is None:
         raise UsageError(f"--figure {file}: rings are of two who are named, and '{one.name}' has none")
@@ -75,16 +75,16 @@ def _of(tie: Tie, events: Iterable[Event]) -> list[Event]:
     return [event for event in events if (event.topic, event.source) in members]
 
 
-def _map(panel: Axes, tie: Tie, way: list[Moment]) -> None:
+def _map(panel: Axes, tie: Tie, way: list[PairMoment]) -> None:
     from matplotlib.patches import Circle
 
     tidy(panel, "where they went, and how far each might go unsaid")
     for i, (name, colour) in enumerate(zip(tie.pair, COLOURS, strict=False)):
-        points = [moment.places[i] for moment in way]
+        points = [step.places[i] for step in way]
         panel.plot(*zip(*points, strict=True), color=colour, marker=".", linewidth=1, label=name)
-        for moment in way:
-            for centre, radius in moment.rings[i : i + 1]:
-                line = ":" if moment.holds else "-"
+        for step in way:
+            for centre, radius in step.rings[i : i + 1]:
+                line = ":" if step.holds else "-"
                 panel.add_patch(
                     Circle(
                         (centre[0], centre[1]), radius, fill=False, color=colour, alpha=0.5, linestyle=line
@@ -96,17 +96,17 @@ def _map(panel: Axes, tie: Tie, way: list[Moment]) -> None:
     panel.legend(frameon=False, fontsize=9)
 
 
-def _distance(panel: Axes, relation: Relation, way: list[Moment]) -> None:
+def _distance(panel: Axes, relation: Relation, way: list[PairMoment]) -> None:
     tidy(panel, "how far they are apart; a mark where somebody speaks")
-    minutes = [(moment.time - way[0].time) / MINUTE for moment in way]
-    apart_by = [apart(*moment.places) for moment in way]
+    minutes = [(step.time - way[0].time) / MINUTE for step in way]
+    apart_by = [apart(*step.places) for step in way]
     panel.plot(minutes, apart_by, color=INK, linewidth=1)
-    spoken = [(m, d) for m, d, moment in zip(minutes, apart_by, way, strict=True) if moment.rings]
-    panel.plot(*zip(*spoken, strict=True), color=COLOURS[1], marker="o", linestyle="", markersize=4)
+    has_new_rings = [(m, d) for m, d, step in zip(minutes, apart_by, way, strict=True) if step.rings]
+    panel.plot(*zip(*has_new_rings, strict=True), color=COLOURS[1], marker="o", linestyle="", markersize=4)
     for bound, word in ((relation.enter.within.high, "starts"), (relation.exit.within.low, "ends")):
         panel.axhline(bound, color=INK, linewidth=0.8, linestyle="--")
         panel.annotate(word, (0, bound), fontsize=8, color=INK, va="bottom")
-    start = next(m for m, moment in zip(minutes, way, strict=True) if moment.holds)
+    start = next(m for m, step in zip(minutes, way, strict=True) if step.holds)
     panel.axvspan(start, minutes[-1], color=COLOURS[2], alpha=0.15, linewidth=0)
     panel.set_ylim(0)
     panel.set_xlabel("min", color=INK)

@@ -1,4 +1,4 @@
-"""``serve``: devices in, people and systems out."""
+"""The command ``serve``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from ..errors import UsageError
 
 if TYPE_CHECKING:
-    from ..service.serve import Plan
+    from ..service.serve import ServicePlan
 
 HERE = "127.0.0.1:8080"
 
@@ -20,10 +20,14 @@ def serve(
         Path | None, typer.Argument(metavar="[APP.hf]", help="The definition.", show_default=False)
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where everything is kept; APP.data by default.")
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder of the log and the database; APP.data by default."),
     ] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help=f"Where to take HTTP; {HERE}. Port 0 is any.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help=f"The address for HTTP; {HERE} by default. Port 0 selects a free port."
+        ),
     ] = None,
     mqtt: Annotated[
         list[str] | None,
@@ -34,24 +38,22 @@ def serve(
     ] = None,
     restart: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A subscription that cannot keep what is known of it begins afresh."
-        ),
+        typer.Option(metavar="NAME", help="Restart a subscription that cannot carry over its state."),
     ] = None,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on without what is missing or damaged in the log.")
+        bool, typer.Option("--accept-loss", help="Continue without missing or damaged parts of the log.")
     ] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="A generated building, in quick motion.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Play a generated building in fast motion.")] = False,
     speed: Annotated[
-        float, typer.Option(metavar="TIMES", min=1, help="With --demo: how many times as fast as real.")
+        float, typer.Option(metavar="TIMES", min=1, help="With --demo: how many times faster than real time.")
     ] = 60.0,
     new_token: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print a token and what to put into serve.toml.")
+        str | None, typer.Option(metavar="NAME", help="Print a new token and the lines to add to serve.toml.")
     ] = None,
 ) -> None:
-    """Take readings from MQTT and HTTP, keep them, and tell people and systems what holds, until stopped.
+    """Take readings from MQTT and HTTP, store them, and notify people and systems, until stopped.
 
-    Says where it listens on standard output: open that in a browser.
+    Prints its address on standard output; open it in a browser.
     """
     import asyncio
     import tempfile
@@ -64,14 +66,14 @@ def serve(
     with tempfile.TemporaryDirectory(prefix="holdfast-serve-") as scratch:
         plan = _demo(Path(scratch), data, speed) if definition is None else _plan(definition, data, config)
         plan = _with(plan, listen, mqtt or [], restart or [], accept_loss)
-        from ..runtimes.overlay.commands.serve import until_stopped
+        from ..network.overlay.commands.serve import until_stopped
         from ..service.serve import serve as run
 
         _log_to_stderr()
         asyncio.run(until_stopped(run(plan, lambda at: typer.echo(f"listening on {_url(plan, at)}"))))
 
 
-def _url(plan: Plan, address: Any) -> str:
+def _url(plan: ServicePlan, address: Any) -> str:
     return f"http{'s' if plan.config.certificate else ''}://{address}/"
 
 
@@ -83,18 +85,18 @@ def _service() -> Any:
     return serve, config
 
 
-def _plan(definition: Path, data: Path | None, file: Path | None) -> Plan:
+def _plan(definition: Path, data: Path | None, file: Path | None) -> ServicePlan:
     service, configuration = _service()
     settings = configuration.Config() if file is None else configuration.load(file)
     where = data or definition.with_suffix(".data")
     folder = Path() if file is None else file.parent
-    plan: Plan = service.Plan(
+    plan: ServicePlan = service.ServicePlan(
         definition, where, service.address_of(settings.listen or HERE), settings, folder
     )
     return plan
 
 
-def _demo(scratch: Path, data: Path | None, speed: float) -> Plan:
+def _demo(scratch: Path, data: Path | None, speed: float) -> ServicePlan:
     import time
     from functools import partial
 
@@ -109,23 +111,25 @@ def _demo(scratch: Path, data: Path | None, speed: float) -> Plan:
     where.mkdir(parents=True, exist_ok=True)
     definition = where / "demo.hf"
     definition.write_text(demo.DEFINITION, encoding="utf-8")
-    real, begun = time.time_ns() // 1_000, time.monotonic()
+    real, started = time.time_ns() // 1_000, time.monotonic()
     begin = real - real % DAY - 2 * DAY
     now = begin + DAY + 9 * HOUR  # yesterday is known; the morning goes on before one's eyes
 
     def clock() -> int:
-        return now + int((time.monotonic() - begun) * speed * SECOND)
+        return now + int((time.monotonic() - started) * speed * SECOND)
 
     day = {"Climate": demo.climate(), "Badge": demo.badges()}
     play = partial(Play, day=day, dawn=demo.DAWN, begin=begin)
-    plan: Plan = service.Plan(
+    plan: ServicePlan = service.ServicePlan(
         definition, where, service.address_of(HERE), configuration.Config(), where, feeds=(play,), clock=clock
     )
     return plan
 
 
-def _with(plan: Plan, listen: str | None, mqtt: list[str], restart: list[str], accept_loss: bool) -> Plan:
-    """The plan with what the options say."""
+def _with(
+    plan: ServicePlan, listen: str | None, mqtt: list[str], restart: list[str], accept_loss: bool
+) -> ServicePlan:
+    """The plan changed by the command-line options."""
     from dataclasses import replace
 
     import msgspec

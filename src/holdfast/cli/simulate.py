@@ -1,4 +1,4 @@
-"""Simulated sensor networks: sim."""
+"""The command ``sim``: simulated sensor networks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..errors import UsageError
 from .options import require_choice
 
 if TYPE_CHECKING:
-    from ..runtimes.sensornet.results import Form, Results, Sweeper
+    from ..network.motes.results import Form, StudyResults, Sweeper
 
-EXAMPLE = files("holdfast") / "runtimes" / "sensornet" / "example.yaml"
+EXAMPLE = files("holdfast") / "network" / "motes" / "example.yaml"
 
 
 def sim(
@@ -52,9 +52,9 @@ def sim(
         raise UsageError("--master is Spark's: add --engine spark")
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"--out {out}: this is a file; name a folder")
-    from ..runtimes.sensornet.report.terminal import spoken
-    from ..runtimes.sensornet.results import collect, to_json
-    from ..runtimes.sensornet.study import read
+    from ..network.motes.report.terminal import summary_lines
+    from ..network.motes.results import collect, to_json
+    from ..network.motes.study import read
 
     study = read(scenario)
     if study.trace and out is None:
@@ -63,14 +63,14 @@ def sim(
         study = replace(study, seeds=(seed,))
     with _sweeper(engine, master, len(study.points) * len(study.seeds)) as sweeper:
         results = collect(study, sweeper)
-    typer.echo(to_json(results) if as_json else "\n".join(spoken(results)))
+    typer.echo(to_json(results) if as_json else "\n".join(summary_lines(results)))
     if out is not None:
-        _keep(results, out, cast("Form", tables))
+        _write_report(results, out, cast("Form", tables))
 
 
 @contextmanager
 def _sweeper(engine: str, master: str | None, runs: int) -> Iterator[Sweeper]:
-    """The way in which many runs are made."""
+    """How runs are made: one after the other, or on Spark."""
     if engine == "spark":
         try:
             from ..runtimes.spark.sweep import sweep
@@ -92,7 +92,7 @@ def _one_by_one(
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar of the runs made, on a terminal; nothing in a pipe."""
+    """A progress bar on a terminal; nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda: None
@@ -105,9 +105,9 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.update(task, advance=1)
 
 
-def _keep(results: Results, folder: Path, form: Form) -> None:
-    """Write the report, and the trace of the first run if the scenario wants one."""
-    from ..runtimes.sensornet.report.page import report
+def _write_report(results: StudyResults, folder: Path, form: Form) -> None:
+    """Write the report, and the trace of the first run if the scenario asks for one."""
+    from ..network.motes.report.page import report
 
     page, *others = report(results, folder, form)
     if results.study.trace:
@@ -115,10 +115,10 @@ def _keep(results: Results, folder: Path, form: Form) -> None:
     typer.echo(f"{page}; beside it {', '.join(str(path.relative_to(folder)) for path in others)}", err=True)
 
 
-def _trace(results: Results, folder: Path) -> list[Path]:
-    """The first run once more, with everything that happens in it."""
-    from ..runtimes.sensornet.run import run
-    from ..sim.trace import Trace
+def _trace(results: StudyResults, folder: Path) -> list[Path]:
+    """Repeat the first run with a trace."""
+    from ..network.motes.run import run
+    from ..network.sim.trace import Trace
 
     trace, first = Trace(), results.tasks[0]
     run(first.case, first.seed, trace)

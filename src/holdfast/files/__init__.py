@@ -1,5 +1,5 @@
-"""Tables at rest: find files, read them as batches, plan closed parts, sort, write notifications.
+"""Tables at rest: find files, read them as batches, plan closed parts, sort rows, write notifications.
 
-Knows the model and nothing of conditions, machines or runtimes; every runtime that reads or writes
-files shares these functions.
+This package knows the model, but no conditions, machines or runtimes. Every runtime that reads or writes
+files uses these functions.
 """

@@ -1,7 +1,7 @@
-"""A stretch of a file's rows as the file holds them becomes batches of the topics' types.
+"""Convert chunks of a file's rows to batches with the types of their topics.
 
-The formats give chunks; from here on they do not differ, except that a Parquet column of a wrong
-type is an error and not a column of bad rows.
+The format modules produce chunks. The formats do not differ here, except that a Parquet column of a wrong
+type is an error of the file, not of its rows.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, UsageError
-from ..model.batch import AXES, DICTIONARY, TYPES, located
+from ..model.batch import AXES, DICTIONARY, TYPES, locate
 from ..model.topic import Attribute, Kind, Topic
-from .convert import Mask, WrongType, convert, decoded, named, truths
+from .convert import Mask, WrongType, convert, decode, name_text, truths
 from .find import InputFile
 from .reading import Sheet, require_attributes
 from .tally import Rejects, Tally
-from .times import NeedsUnit, Times, to_instants
+from .times import NeedsUnit, ParsedTimes, to_instants
 
 Rows = NDArray[np.int64]
 
 ROW = "@row"
-"""The place among all rows of all files of a row that has not been read whole."""
+"""The column with the place of a row among all rows of all files, in batches that lack columns still to be
+read."""
 
 NO_TIME, BAD_TIME, NO_SOURCE, NO_TOPIC = "no time", "unreadable time", "no source", "no topic"
 
 
-class Fault(NamedTuple):
-    """A row that cannot be used: where (from zero), why, and what it says."""
+class RowFault(NamedTuple):
+    """A row that cannot be used: its place in the file (from zero), the reason, and its content."""
 
     row: int
     reason: str
@@ -42,32 +43,32 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Columns by the file's names, and for each of their rows its place in the file (from zero).
+    """Columns by the names of the file, and the place of each row in the file (from zero).
 
-    ``faults`` are rows that never became columns; ``later`` are columns that have not been read yet.
-    ``data`` shows a row as it stands in the file.
+    ``faults`` are rows that never became columns. ``later`` are columns that have not been read yet. ``show``
+    returns the content of a row.
     """
 
     rows: Rows
     columns: Mapping[str, pa.Array]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RowFault, ...] = ()
     show: Callable[[int], Any] | None = None
     later: tuple[str, ...] = ()
 
     def data(self, i: int) -> Any:
-        """The i-th row as it stands in the file."""
+        """The i-th row as it is in the file."""
         if self.show is not None:
             return self.show(i)
         return {name: plain(column[i].as_py()) for name, column in self.columns.items()}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it."""
+    """Convert a value to one that JSON can represent."""
     return None if value != value else value
 
 
 class _Blame:
-    """Why each row cannot be used: the first reason that was found."""
+    """Collects for each row of a chunk the first reason why it cannot be used."""
 
     def __init__(self, size: int) -> None:
         self.codes = np.zeros(size, np.int32)
@@ -83,11 +84,11 @@ class _Blame:
 def to_batches(
     sheet: Sheet, chunk: Chunk, tally: Tally, rejects: Rejects
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """One batch for each topic in the chunk; rows that cannot be used are put aside."""
-    work = _Work(sheet, chunk, tally)
+    """Convert a chunk to one batch for each of its topics; unusable rows are rejected."""
+    work = _ChunkConversion(sheet, chunk, tally)
     tally.rows += len(chunk.rows) + len(chunk.faults)
     topics = work.topics()
-    shared = work.shared(np.logical_or.reduce([mine for _, mine in topics])) if topics else {}
+    common_columns = work.common_columns(np.logical_or.reduce([mine for _, mine in topics])) if topics else {}
     parts: list[tuple[Topic, Mask, dict[str, pa.Array]]] = []
     for topic, mine in topics:
         if not sheet.layout.open_ended:
@@ -95,14 +96,14 @@ def to_batches(
         parts.append((topic, mine, work.attributes(topic, mine)))
     _put_aside(sheet.file, chunk, work.blame, tally, rejects)
     for topic, mine, attributes in parts:
-        batch = pa.RecordBatch.from_pydict(located({**shared, **attributes}))
+        batch = pa.RecordBatch.from_pydict(locate({**common_columns, **attributes}))
         good = mine & (work.blame.codes == 0)
         if good.any():
             yield topic, batch if good.all() else batch.filter(pa.array(good))
 
 
-class _Work:
-    """A chunk on its way to batches: columns become ours, and what is wrong with rows is noted."""
+class _ChunkConversion:
+    """Converts one chunk and collects the faults of its rows."""
 
     def __init__(self, sheet: Sheet, chunk: Chunk, tally: Tally) -> None:
         self.file, self.layout, self.reading = sheet.file, sheet.layout, sheet.reading
@@ -110,13 +111,13 @@ class _Work:
         self.blame = _Blame(len(chunk.rows))
 
     def topics(self) -> list[tuple[Topic, Mask]]:
-        """The declared topics in the chunk and their rows; rows of other topics are only counted."""
+        """Yield the declared topics of the chunk with their rows; rows of other topics are only counted."""
         default = self.layout.default
         if self.layout.topic is None:
             assert default is not None
             every = np.ones(len(self.chunk.rows), np.bool_)
             return [(default, every)] if len(every) else []
-        names = named(convert(self.chunk.columns[self.layout.topic], "text")[0])
+        names = name_text(convert(self.chunk.columns[self.layout.topic], "text")[0])
         if default is not None:
             names = pc.fill_null(names, default.name)
         self.blame.add(truths(pc.is_null(names)), NO_TOPIC)
@@ -132,13 +133,13 @@ class _Work:
                 found.append((topic, mine))
         return found
 
-    def shared(self, mine: Mask) -> dict[str, pa.Array]:
+    def common_columns(self, mine: Mask) -> dict[str, pa.Array]:
         """The columns that events of every topic have."""
         layout, later = self.layout, self.chunk.later
         columns = {"time": self._time(mine)}
         source = self.chunk.columns[layout.source]
         if not (pa.types.is_dictionary(source.type) and source.type.equals(DICTIONARY)):
-            source = named(self._converted(_SOURCE, layout.source, mine)).dictionary_encode()
+            source = name_text(self._convert(_SOURCE, layout.source, mine)).dictionary_encode()
         elif (blanks := _blank(source.dictionary)) is not None:
             source = (
                 pa.DictionaryArray.from_arrays(source.indices, blanks).dictionary_decode().dictionary_encode()
@@ -149,10 +150,10 @@ class _Work:
         if later:
             columns[ROW] = self._places()
         if layout.place is not None and layout.place not in later:
-            columns["place"] = self._converted(_PLACE, layout.place, mine)
+            columns["place"] = self._convert(_PLACE, layout.place, mine)
         for axis, theirs in zip(AXES, layout.axes, strict=False):
             if theirs not in later:
-                columns[axis] = self._converted(Attribute(axis, "float"), theirs, mine)
+                columns[axis] = self._convert(Attribute(axis, "float"), theirs, mine)
         return columns
 
     def _time(self, mine: Mask) -> pa.Array:
@@ -168,7 +169,7 @@ class _Work:
         except WrongType:
             if self.file.is_typed:
                 raise InputError(_wrong_type(self.file, names[0], column, "time", "a time")) from None
-            found = Times(pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column)))
+            found = ParsedTimes(pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column)))
         self.tally.twice += found.twice
         self.tally.never += found.never
         self.blame.add(mine & found.bad, BAD_TIME)
@@ -176,10 +177,11 @@ class _Work:
         return found.instants
 
     def _sequence(self, mine: Mask) -> pa.Array:
-        """The column if there is one; a row without it has its place among all rows of all files."""
+        """The sequence column if there is one. Without it, the sequence is the row's place among all rows
+        of all files."""
         if self.layout.sequence is None:
             return self._places()
-        return pc.coalesce(self._converted(_SEQUENCE, self.layout.sequence, mine), self._places())
+        return pc.coalesce(self._convert(_SEQUENCE, self.layout.sequence, mine), self._places())
 
     def _places(self) -> pa.Array:
         return pa.array((self.file.rank << 32) + self.chunk.rows, pa.int64())
@@ -194,12 +196,10 @@ class _Work:
             if theirs not in self.chunk.columns:
                 columns[attribute.name] = pa.nulls(len(mine), TYPES[attribute.kind])
                 continue
-            columns[attribute.name] = self._converted(attribute, theirs, mine, topic)
+            columns[attribute.name] = self._convert(attribute, theirs, mine, topic)
         return columns
 
-    def _converted(
-        self, attribute: Attribute, theirs: str, mine: Mask, topic: Topic | None = None
-    ) -> pa.Array:
+    def _convert(self, attribute: Attribute, theirs: str, mine: Mask, topic: Topic | None = None) -> pa.Array:
         column, kind = self.chunk.columns[theirs], attribute.kind
         try:
             values, bad = convert(column, kind)
@@ -217,23 +217,23 @@ _SEQUENCE = Attribute("sequence", "int")
 
 
 def _blank(dictionary: pa.Array) -> pa.Array | None:
-    """The dictionary with its blank words missing, if it has some."""
+    """Replace blank words of a dictionary by missing values."""
     dictionary.validate(full=True)
-    words = named(dictionary)
+    words = name_text(dictionary)
     return words if words.null_count else None
 
 
 def not_a(ours: str, kind: Kind) -> str:
-    """The reason of a value that is not of its kind."""
+    """The reason for rejecting a value that is not of its kind."""
     return f"{ours}: not {'an int of 64 bits' if kind == 'int' else 'a ' + kind}"
 
 
 def _put_aside(file: InputFile, chunk: Chunk, blame: _Blame, tally: Tally, rejects: Rejects) -> None:
-    """Reject the rows that cannot be used, in the order of the file."""
+    """Reject the unusable rows, in the order of the file."""
     faults = list(chunk.faults)
     for i in np.flatnonzero(blame.codes):
         at = int(i)
-        faults.append(Fault(int(chunk.rows[at]), blame.reasons[blame.codes[at]], chunk.data(at)))
+        faults.append(RowFault(int(chunk.rows[at]), blame.reasons[blame.codes[at]], chunk.data(at)))
     for fault in sorted(faults, key=lambda fault: fault.row):
         tally.rejected[fault.reason] += 1
         rejects.write(file, fault.row + 1, fault.reason, fault.data)
@@ -241,7 +241,7 @@ def _put_aside(file: InputFile, chunk: Chunk, blame: _Blame, tally: Tally, rejec
 
 def _wrong_type(file: InputFile, theirs: str, column: pa.Array, ours: str, declared: str) -> str:
     return (
-        f"{file.path}: the column '{theirs}' is of type {decoded(column).type}, but '{ours}' is declared as "
+        f"{file.path}: the column '{theirs}' is of type {decode(column).type}, but '{ours}' is declared as "
         f"{declared}. Correct the declaration, or map another column with --map {ours}=NAME."
     )
 
@@ -252,7 +252,7 @@ def _needs_unit(file: InputFile, theirs: str, column: pa.Array) -> str:
 
 
 def needs_unit(file: InputFile, theirs: str, value: Any) -> str:
-    """What to say when times are numbers and no unit was given; the likely unit by size."""
+    """The error message for numeric times without a unit; it suggests the likely unit by their size."""
     unit = "s"
     if value is not None:
         size = abs(float(value))

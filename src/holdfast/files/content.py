@@ -1,4 +1,4 @@
-"""The bytes of a text file, uncompressed, checked to be what the name says."""
+"""The uncompressed bytes of a text file, checked to be what the file name says."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _MAGIC = {
 
 
 class ByteStream:
-    """A file's uncompressed bytes, from first to last.
+    """Reads a file's uncompressed bytes from first to last.
 
-    Counts what a reader may want to know afterwards: how much of the file on disk was read, and
-    whether a quoted field was left open.
+    It counts how much of the file on disk was read, and notes whether a quoted field was left open.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -63,7 +62,7 @@ class ByteStream:
         return True
 
     def read(self, size: int) -> bytes:
-        """So many bytes; fewer only at the end."""
+        """Read ``size`` bytes; fewer only at the end."""
         parts, missing = [self._first[:size]], size - len(self._first)
         self._first = self._first[size:]
         while missing > 0 and (part := self._read(missing)):
@@ -80,7 +79,7 @@ class ByteStream:
 
     @property
     def left_open(self) -> bool:
-        """Whether the last quote opened a field that nothing closed."""
+        """Whether the last quote opened a field that was not closed."""
         return self._quotes % 2 == 1 and self._before_quote in (b",", b"\n")
 
     def _watch(self, block: bytes) -> None:

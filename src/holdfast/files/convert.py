@@ -1,9 +1,8 @@
-"""Columns as files hold them become columns of the declared kinds.
+"""Convert columns of files to the declared kinds.
 
-Each conversion returns the new column and which rows had a value that is not of the kind; those
-are null in the column.  What is missing stays missing: null, NaN, and in text (CSV, JSON) that is
-to become a number or a truth value also blank, ``nan``, ``na``, ``n/a``, ``null`` and ``none`` in
-any case.  Infinity is a value.
+Each conversion returns the new column and a mask of the rows whose value is not of the kind; those are null.
+A missing value stays missing: null, NaN, and, in text that is to become a number or a boolean, also blank,
+``nan``, ``na``, ``n/a``, ``null`` and ``none`` in any case. Infinity is a value.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from ..model.topic import Kind
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-"""One truth value for each row."""
+"""One boolean for each row."""
 
 TRUE = ("true", "1", "1.0", "yes", "on", "t", "y")
 FALSE = ("false", "0", "0.0", "no", "off", "f", "n")
@@ -29,19 +28,21 @@ _EXACT = 2**53
 
 
 class WrongType(Exception):
-    """No value of a column of this type can be of the kind."""
+    """A column has a type that has no values of the kind."""
 
 
 def convert(column: pa.Array, kind: Kind) -> tuple[pa.Array, Mask]:
-    """The column as one of ``float``, ``int``, ``text`` or ``bool``, and the rows that are not."""
-    plain = decoded(column)
+    """Convert a column to ``float``, ``int``, ``text`` or ``bool``, and return the mask of the rows that
+    failed."""
+    plain = decode(column)
     if pa.types.is_null(plain.type):
-        return pa.nulls(len(plain), _ARROW[kind]), nowhere(plain)
+        return pa.nulls(len(plain), _ARROW[kind]), no_rows(plain)
     return _CONVERSIONS[kind](plain)
 
 
-def decoded(column: pa.Array) -> pa.Array:
-    """The column without encodings: no dictionaries, no run lengths, one type of text."""
+def decode(column: pa.Array) -> pa.Array:
+    """Remove the encodings of a column: dictionaries, run lengths, and types of text other than
+    ``string``."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_run_end_encoded(column.type):
@@ -52,7 +53,7 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 def is_text(type: pa.DataType) -> bool:
-    """Whether values of the type are text, or bytes that can only be text."""
+    """Whether values of a type are text, or bytes that can only be text."""
     return bool(
         pa.types.is_string(type)
         or pa.types.is_large_string(type)
@@ -63,26 +64,26 @@ def is_text(type: pa.DataType) -> bool:
     )
 
 
-def nowhere(column: pa.Array) -> Mask:
-    """No row."""
+def no_rows(column: pa.Array) -> Mask:
+    """A mask without rows."""
     return np.zeros(len(column), np.bool_)
 
 
 def truths(mask: pa.Array) -> Mask:
-    """Where the mask is true; null is not."""
+    """The mask as a numpy array; null is false."""
     result: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return result
 
 
-def trimmed(text: pa.Array) -> pa.Array:
-    """Text without blanks around it; null where nothing is said."""
+def trim(text: pa.Array) -> pa.Array:
+    """Trim text; blank text becomes null."""
     text = pc.ascii_trim_whitespace(text)
-    said = pc.invert(pc.is_in(pc.ascii_lower(text), pa.array(MISSING)))
-    return pc.if_else(said, text, pa.scalar(None, pa.string()))
+    trimmed_text = pc.invert(pc.is_in(pc.ascii_lower(text), pa.array(MISSING)))
+    return pc.if_else(trimmed_text, text, pa.scalar(None, pa.string()))
 
 
-def named(text: pa.Array) -> pa.Array:
-    """Text that names something; null where it is blank."""
+def name_text(text: pa.Array) -> pa.Array:
+    """Text that names something; blank text becomes null."""
     blank = pc.equal(pc.ascii_trim_whitespace(text), "")
     return pc.if_else(blank, pa.scalar(None, pa.string()), text) if pc.any(blank).as_py() else text
 
@@ -100,12 +101,12 @@ def _is_number(type: pa.DataType) -> bool:
 
 def _to_text(column: pa.Array) -> tuple[pa.Array, Mask]:
     if is_text(column.type):
-        return column, nowhere(column)
+        return column, no_rows(column)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not (_is_number(column.type) or pa.types.is_boolean(column.type) or pa.types.is_temporal(column.type)):
         raise WrongType
-    return column.cast(pa.string()), nowhere(column)
+    return column.cast(pa.string()), no_rows(column)
 
 
 def _to_float(column: pa.Array) -> tuple[pa.Array, Mask]:
@@ -113,16 +114,16 @@ def _to_float(column: pa.Array) -> tuple[pa.Array, Mask]:
         return _float_of_text(column)
     if not _is_number(column.type):
         raise WrongType
-    return column.cast(pa.float64(), safe=False), nowhere(column)
+    return column.cast(pa.float64(), safe=False), no_rows(column)
 
 
 def _float_of_text(text: pa.Array) -> tuple[pa.Array, Mask]:
-    said = trimmed(text)  # first: a cast that fails costs half a microsecond for each row that does
+    trimmed_text = trim(text)  # first: a cast that fails costs half a microsecond for each row that does
     try:
-        return said.cast(pa.float64()), nowhere(text)
+        return trimmed_text.cast(pa.float64()), no_rows(text)
     except pa.ArrowInvalid:
-        good = pc.match_substring_regex(said, _FLOAT)
-        numbers = pc.if_else(good, said, pa.scalar(None, pa.string()))
+        good = pc.match_substring_regex(trimmed_text, _FLOAT)
+        numbers = pc.if_else(good, trimmed_text, pa.scalar(None, pa.string()))
         return numbers.cast(pa.float64()), truths(pc.invert(good))
 
 
@@ -135,38 +136,38 @@ def _to_int(column: pa.Array) -> tuple[pa.Array, Mask]:
         column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
     try:
-        return column.cast(pa.int64()), nowhere(column)
+        return column.cast(pa.int64()), no_rows(column)
     except pa.ArrowInvalid:
         return _int_by_value(column)
 
 
 def _int_of_text(text: pa.Array) -> tuple[pa.Array, Mask]:
-    said = trimmed(text)
-    short = pc.match_substring_regex(said, _SHORT_INT)
+    trimmed_text = trim(text)
+    short = pc.match_substring_regex(trimmed_text, _SHORT_INT)
     if pc.all(short).as_py() in (True, None):
-        return said.cast(pa.int64()), nowhere(text)
-    numbers = pc.if_else(short, said, pa.scalar(None, pa.string())).cast(pa.int64())
+        return trimmed_text.cast(pa.int64()), no_rows(text)
+    numbers = pc.if_else(short, trimmed_text, pa.scalar(None, pa.string())).cast(pa.int64())
     rest = truths(pc.invert(short))
-    return _patched(numbers, said, rest)
+    return _convert_rest(numbers, trimmed_text, rest)
 
 
 def _int_by_value(column: pa.Array) -> tuple[pa.Array, Mask]:
     rest = truths(pc.is_valid(column))
-    return _patched(pa.nulls(len(column), pa.int64()), column, rest)
+    return _convert_rest(pa.nulls(len(column), pa.int64()), column, rest)
 
 
-def _patched(numbers: pa.Array, column: pa.Array, rest: Mask) -> tuple[pa.Array, Mask]:
-    """The numbers with the remaining rows filled in one by one, and those that are no integers."""
+def _convert_rest(numbers: pa.Array, column: pa.Array, rest: Mask) -> tuple[pa.Array, Mask]:
+    """Convert the rows in ``rest`` one by one, and return the mask of those that are not integers."""
     at = np.flatnonzero(rest)
     found = [exact_int(value) for value in column.take(pa.array(at)).to_pylist()]
-    bad = nowhere(column)
+    bad = no_rows(column)
     bad[at] = [value is None for value in found]
     filled = pc.replace_with_mask(numbers, pa.array(rest), pa.array(found, pa.int64()))
     return filled, bad
 
 
 def exact_int(value: Any) -> int | None:
-    """The 64-bit integer that a text or number is, if it is one."""
+    """The 64-bit integer that a text or number represents exactly, or nothing."""
     try:
         number = _int_of_word(value) if isinstance(value, str) else int(value)
     except (ValueError, OverflowError):
@@ -176,7 +177,8 @@ def exact_int(value: Any) -> int | None:
 
 
 def _int_of_word(word: str) -> int:
-    """``5.0`` and ``1e3`` are integers too; from 2**53 on a float no longer says which."""
+    """Parse an integer; ``5.0`` and ``1e3`` are integers too. From 2**53 on a float is ambiguous and
+    refused."""
     if word.isascii() and word.lstrip("+-").isdecimal():
         return int(word)
     number = float(word)
@@ -187,12 +189,12 @@ def _int_of_word(word: str) -> int:
 
 def _to_bool(column: pa.Array) -> tuple[pa.Array, Mask]:
     if pa.types.is_boolean(column.type):
-        return column, nowhere(column)
+        return column, no_rows(column)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     elif not is_text(column.type) and not _is_number(column.type):
         raise WrongType
-    words = pc.ascii_lower(trimmed(column if is_text(column.type) else column.cast(pa.string())))
+    words = pc.ascii_lower(trim(column if is_text(column.type) else column.cast(pa.string())))
     yes, no = pc.is_in(words, pa.array(TRUE)), pc.is_in(words, pa.array(FALSE))
     known = pc.or_(yes, no)
     truth = pc.if_else(known, yes, pa.scalar(None, pa.bool_()))

@@ -1,7 +1,8 @@
-"""What one world told beside another: which alarms it lost, shifted, doubled or made up, and how late it was.
+"""Compare what a simulated network reported with what was true: which alarms it lost, shifted, repeated or
+made up, and their delays.
 
-An alarm is a stretch during which a condition held, in the world that knows everything; the other world told
-the same if a stretch of its own begins with the same reading.
+An alarm is an interval of a condition in the ideal run, in which every reading is known. The other run
+reports the same alarm if an interval of its own starts with the same reading.
 """
 
 from __future__ import annotations
@@ -14,54 +15,59 @@ from typing import Literal, NamedTuple
 from ..model.event import Notification
 from ..model.instant import NEVER, Duration, Instant
 
-Heard = tuple[Instant, Notification]
-"""What was told, and when it came."""
+Report = tuple[Instant, Notification]
+"""A notification with the time at which it arrived."""
 Place = tuple[str, str | None]
 """A subscription and a scope."""
 Fate = Literal["told", "shifted", "merged", "lost"]
-"""``shifted`` began with another reading, ``merged`` into one that was told before: its own start was not."""
+"""What became of an alarm: ``shifted`` intervals start with another reading; ``merged`` alarms are part of
+an interval that was reported before, without a start of their own."""
 
 
-class Stretch(NamedTuple):
-    """From when to when a condition held, by the readings; and when its start and its end were told."""
+class ReportedInterval(NamedTuple):
+    """The interval of a condition in event time, and when its start and its end were reported."""
 
     start: Instant
     end: Instant | None
-    told: Instant
+    reported: Instant
     ended: Instant | None
 
     @property
     def until(self) -> Instant:
-        """When it is over; an open one never is."""
+        """The end of the interval, or ``NEVER`` while it is open."""
         return NEVER if self.end is None else max(self.start, self.end)
 
-    def meets(self, other: Stretch) -> bool:
-        """Whether the two have something in common: more than a moment, or the moment that one of them is."""
+    def meets(self, other: ReportedInterval) -> bool:
+        """Whether two intervals overlap in more than an instant, or one of them is an instant in the
+        other."""
         if self.start == self.until or other.start == other.until:
             return self.start <= other.until and other.start <= self.until
         return self.start < other.until and other.start < self.until
 
 
-def stretches(heard: Iterable[Heard]) -> dict[Place, list[Stretch]]:
-    """The stretches that were told of, by subscription and scope, in the order of their starts."""
-    found: dict[Place, list[Stretch]] = {}
-    open_: dict[Place, Stretch] = {}
-    for came, said in heard:
-        place, time = (said.subscription, said.scope), said.event.time
-        match said.status:
+def pair_reports(reports: Iterable[Report]) -> dict[Place, list[ReportedInterval]]:
+    """Pair starts with ends: the reported intervals by subscription and scope, in the order of their
+    starts."""
+    found: dict[Place, list[ReportedInterval]] = {}
+    open_: dict[Place, ReportedInterval] = {}
+    for arrived, notification in reports:
+        place, time = (notification.subscription, notification.scope), notification.event.time
+        match notification.status:
             case "ingress":
-                open_.setdefault(place, Stretch(time, None, came, None))
+                open_.setdefault(place, ReportedInterval(time, None, arrived, None))
             case "egress" if place in open_:
-                found.setdefault(place, []).append(open_.pop(place)._replace(end=time, ended=came))
+                found.setdefault(place, []).append(open_.pop(place)._replace(end=time, ended=arrived))
             case "atomic":
-                found.setdefault(place, []).append(Stretch(time, time, came, came))
-    for place, stretch in open_.items():
-        found.setdefault(place, []).append(stretch)
-    return {place: sorted(some, key=lambda each: each.start) for place, some in found.items()}
+                found.setdefault(place, []).append(ReportedInterval(time, time, arrived, arrived))
+    for place, interval in open_.items():
+        found.setdefault(place, []).append(interval)
+    return {
+        place: sorted(intervals, key=lambda interval: interval.start) for place, intervals in found.items()
+    }
 
 
 class Alarm(NamedTuple):
-    """An alarm of the ideal, and what became of it elsewhere."""
+    """An alarm of the ideal run, and what became of it in the other run."""
 
     subscription: str
     scope: str | None
@@ -69,24 +75,24 @@ class Alarm(NamedTuple):
     end: Instant | None
     fate: Fate
     delay: Duration | None
-    """From its start until somebody knew."""
+    """From the start until it was reported."""
     doubled: int
-    """How often its start was told again, after an end that was none."""
+    """How often the start was reported again, after an end that was none."""
     end_delay: Duration | None
-    """From its end until somebody knew; missing too if nobody was told."""
+    """From the end until it was reported; missing if it was not."""
     unended: bool
-    """Whether its start was told and its end never."""
+    """Whether the start was reported and the end never."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """All alarms of the ideal, and what was told that is none of them."""
+    """All alarms of the ideal run, and the reported intervals that match none of them."""
 
     alarms: list[Alarm]
-    false: dict[Place, list[Stretch]] = field(default_factory=dict)
+    false: dict[Place, list[ReportedInterval]] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
-        """How many alarms there were, and what became of them.
+        """How many alarms there are by fate.
 
         >>> Difference([]).counts()["alarms"]
         0
@@ -101,43 +107,52 @@ class Difference:
         }
 
     def delays(self) -> list[Duration]:
-        """Of the starts that were told."""
+        """The delays of the reported starts, sorted."""
         return sorted(alarm.delay for alarm in self.alarms if alarm.delay is not None)
 
 
-def difference(ideal: Iterable[Heard], other: Iterable[Heard], until: Instant = NEVER) -> Difference:
-    """What the other world made of the alarms of the ideal; what began after ``until`` does not count."""
-    ours, theirs = stretches(ideal), stretches(other)
+def difference(ideal: Iterable[Report], other: Iterable[Report], until: Instant = NEVER) -> Difference:
+    """Compare two runs. Intervals of the other run that start after ``until`` are ignored."""
+    ours, theirs = pair_reports(ideal), pair_reports(other)
     alarms: list[Alarm] = []
-    false: dict[Place, list[Stretch]] = {}
+    false: dict[Place, list[ReportedInterval]] = {}
     for place in ours.keys() | theirs.keys():
-        told = [each for each in theirs.get(place, ()) if each.start <= until]
-        met = _met(ours.get(place, ()), told)
-        alarms += (_alarm(place, alarm, *some) for alarm, some in zip(ours.get(place, ()), met, strict=True))
-        known = {id(each) for some, _ in met for each in some}
-        if made_up := [each for each in told if id(each) not in known]:
+        reported = [interval for interval in theirs.get(place, ()) if interval.start <= until]
+        met = _met(ours.get(place, ()), reported)
+        alarms += (
+            _alarm(place, alarm, *intervals)
+            for alarm, intervals in zip(ours.get(place, ()), met, strict=True)
+        )
+        known = {id(interval) for intervals, _ in met for interval in intervals}
+        if made_up := [interval for interval in reported if id(interval) not in known]:
             false[place] = made_up
-    return Difference(sorted(alarms, key=lambda each: (each.start, each[0], each[1] or "")), false)
+    return Difference(
+        sorted(alarms, key=lambda interval: (interval.start, interval[0], interval[1] or "")), false
+    )
 
 
-def _met(ours: Sequence[Stretch], theirs: Sequence[Stretch]) -> list[tuple[list[Stretch], list[Stretch]]]:
-    """For each alarm the stretches that meet it, and those of them that are its own: the one that begins with
-    it, and whatever is nobody's yet."""
+def _met(
+    ours: Sequence[ReportedInterval], theirs: Sequence[ReportedInterval]
+) -> list[tuple[list[ReportedInterval], list[ReportedInterval]]]:
+    """For each alarm the reported intervals that meet it, and those that belong to it: the one with the
+    same start, and those that belong to no earlier alarm."""
     left: dict[Instant, list[int]] = {}
-    for i, each in enumerate(theirs):
-        left.setdefault(each.start, []).append(i)
+    for i, interval in enumerate(theirs):
+        left.setdefault(interval.start, []).append(i)
     same = [left[alarm.start].pop(0) if left.get(alarm.start) else None for alarm in ours]
     taken, found = {i for i in same if i is not None}, []
     for alarm, mine in zip(ours, same, strict=True):
-        met = [i for i, each in enumerate(theirs) if i == mine or each.meets(alarm)]
+        met = [i for i, interval in enumerate(theirs) if i == mine or interval.meets(alarm)]
         new = [i for i in met if i == mine or i not in taken]
         taken.update(new)
         found.append(([theirs[i] for i in met], [theirs[i] for i in new]))
     return found
 
 
-def _alarm(place: Place, alarm: Stretch, met: Sequence[Stretch], new: Sequence[Stretch]) -> Alarm:
-    same = any(each.start == alarm.start for each in new)
+def _alarm(
+    place: Place, alarm: ReportedInterval, met: Sequence[ReportedInterval], new: Sequence[ReportedInterval]
+) -> Alarm:
+    same = any(interval.start == alarm.start for interval in new)
     fate: Fate = "told" if same else "shifted" if new else "merged" if met else "lost"
     last = (new or met or (None,))[-1]
     ended = None if last is None or alarm.end is None or last.ended is None else last.ended - alarm.end
@@ -146,17 +161,17 @@ def _alarm(place: Place, alarm: Stretch, met: Sequence[Stretch], new: Sequence[S
         alarm.start,
         alarm.end,
         fate,
-        max(0, new[0].told - alarm.start) if new else None,
+        max(0, new[0].reported - alarm.start) if new else None,
         max(0, len(new) - 1),
         None if ended is None else max(0, ended),
         alarm.end is not None and last is not None and last.end is None,
     )
 
 
-def between(dear: Mapping[str, float], cheap: Mapping[str, float]) -> dict[str, float]:
-    """What the cheaper of two ways saves, and what is lost for it: joules, alarms, and alarms for a joule.
+def savings(dear: Mapping[str, float], cheap: Mapping[str, float]) -> dict[str, float]:
+    """What the cheaper of two strategies saves and loses: joules, alarms, and alarms per joule.
 
-    >>> between({"joules": 5.0, "missed": 1}, {"joules": 3.0, "missed": 2})
+    >>> savings({"joules": 5.0, "missed": 1}, {"joules": 3.0, "missed": 2})
     {'saved': 2.0, 'missed': 1, 'missed_per_joule': 0.5}
     """
     saved, missed = dear["joules"] - cheap["joules"], cheap["missed"] - dear["missed"]

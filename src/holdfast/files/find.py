@@ -1,4 +1,4 @@
-"""Which files an input names, in which order, and in which format."""
+"""Resolve inputs to files: which files, in which order, in which format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KNOWN = ".parquet, .pq, .csv, .jsonl, .ndjson or .json (the text formats also w
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read; ``rank`` is its place among all, and so the major part of row sequences."""
+    """A file to read. ``rank`` is its place among all files, the major part of row sequences."""
 
     path: str
     rank: int
@@ -35,24 +35,24 @@ class InputFile:
     compressed: bool = False
     topic: str | None = None
     table: Any = field(default=None, compare=False, repr=False)
-    """What it holds, where it is a table in memory."""
+    """The content of a table in memory."""
 
     @property
     def size(self) -> int:
-        """Bytes on disk, or in memory."""
+        """Bytes on disk or in memory."""
         return os.path.getsize(self.path) if self.table is None else int(self.table.nbytes)
 
     @property
     def is_typed(self) -> bool:
-        """Whether its columns have types, so that a wrong one is not the fault of its rows."""
+        """Whether its columns have types, so that a wrong type is not the fault of rows."""
         return self.format in ("parquet", "table")
 
 
 def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
-    """The files that the inputs name: in the order given, inside a folder or glob by path.
+    """Find the files of inputs in the order given; inside a folder or glob, by path.
 
-    An input is a file, a folder (all files beneath, except hidden ones and those that start with
-    ``_``), a glob (``**`` goes into folders), or ``Topic=`` and one of these.
+    An input is a file, a folder (all files beneath it, except hidden ones and those that start with ``_``), a
+    glob (``**`` descends into folders), or ``Topic=`` and one of these.
     """
     found: list[InputFile] = []
     seen: set[tuple[str, str | None]] = set()
@@ -70,7 +70,7 @@ def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
 
 
 def format_of(path: str) -> tuple[Format, bool] | None:
-    """The format and whether it is compressed, by suffix.
+    """The format by the suffix of a path, and whether the file is compressed.
 
     >>> format_of("a/b.CSV.gz"), format_of("x.pq"), format_of("x.txt")
     (('csv', True), ('parquet', False), None)
@@ -84,7 +84,7 @@ def format_of(path: str) -> tuple[Format, bool] | None:
 
 
 def split_topic(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
-    """An input's topic, if it names one, and its place."""
+    """Split an input into its topic, if it names one, and its path."""
     before, equals, after = text.partition("=")
     return (before, after) if equals and before in topics else (None, text)
 
@@ -99,7 +99,7 @@ def _paths(place: str, topics: Sequence[str]) -> list[str]:
     elif glob.has_magic(place):
         matches = glob.glob(place, recursive=True)
         folders = [m for m in matches if os.path.isdir(m)] if "**" not in place else []
-        files = [m for m in matches if os.path.isfile(m) and not _skipped(os.path.basename(m))]
+        files = [m for m in matches if os.path.isfile(m) and not _is_hidden(os.path.basename(m))]
         _require_plain({parent for file in files for parent in Path(file).parents})
         paths = list({*files, *(path for folder in folders for path in beneath(folder))})
         nothing = f"no file matches '{place}'"
@@ -129,19 +129,19 @@ def _names(folder: str) -> list[str]:
         raise UsageError(f"no permission to list the folder '{folder}'; check its access rights") from None
 
 
-def _skipped(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
 def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Every file under a folder that is not hidden; a link back to a folder above is not followed."""
+    """Yield every file under a folder that is not hidden. A link back to a folder above is not followed."""
     real = os.path.realpath(folder)
     if real in above:
         return
     _require_plain([Path(folder)])
     for name in _names(folder):
         path = os.path.join(folder, name)
-        if _skipped(name):
+        if _is_hidden(name):
             continue
         if os.path.isdir(path):
             yield from beneath(path, above | {real})
@@ -150,11 +150,12 @@ def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 _TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi"}
-"""Folders in which table formats keep which files and rows count, and the names of these formats."""
+"""The metadata folders of table formats, which list the valid files and rows, and the names of these
+formats."""
 
 
 def _require_plain(folders: Iterable[Path]) -> None:
-    """Refuse the folder of a table whose files also hold rows that were deleted."""
+    """Refuse the folder of a table whose files also contain deleted rows."""
     for folder, (name, format) in product(folders, _TABLES.items()):
         if (folder / name).is_dir():
             raise UsageError(

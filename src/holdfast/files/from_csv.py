@@ -1,7 +1,7 @@
 """CSV files as chunks of text columns.
 
-A header names the columns.  Fields are separated by commas and may be quoted with ``"``; a quoted
-one may hold line ends.  Empty lines do not count as rows.
+A header names the columns. Fields are separated by commas and can be quoted with ``"``; a quoted field can
+contain line ends. Empty lines are not rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from ..errors import InputError
-from .chunk import Chunk, Fault
+from .chunk import Chunk, RowFault
 from .content import ByteStream
 from .find import InputFile
 from .tally import Tally
@@ -36,12 +36,12 @@ _PATIENCE = 60.0  # seconds, for a thread that has only to be given its turn
 
 
 def names(file: InputFile) -> list[str]:
-    """The columns that the header names, without blanks around; none if the file is empty."""
+    """The trimmed column names of the header; none if the file is empty."""
     return [name.strip() for name in _header(file)]
 
 
 def _header(file: InputFile) -> list[str]:
-    """The header as it stands, read once while the file stays as it is."""
+    """The raw header, cached while the file does not change."""
     try:
         stamp = os.stat(file.path)
     except OSError as error:
@@ -71,7 +71,7 @@ def _first_line(file: InputFile, _changed: int, _size: int) -> list[str]:
 def chunks(
     file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: int, block: int = _BLOCK
 ) -> Iterator[Chunk]:
-    """The wanted columns, as text, in file order."""
+    """Yield the wanted columns as text, in file order."""
     header = _header(file)
     if not header:
         return
@@ -94,16 +94,16 @@ def chunks(
         yield Chunk(
             np.zeros(0, np.int64),
             {name: pa.array([], pa.string()) for name in wanted},
-            tuple(Fault(row, WRONG_COLUMNS, text) for row, text in bad),
+            tuple(RowFault(row, WRONG_COLUMNS, text) for row, text in bad),
         )
 
 
 @contextmanager
 def _alone(stream: ByteStream) -> Iterator[None]:
-    """At the end nobody else holds the stream.
+    """Wait at the end until Arrow's threads release the stream.
 
-    A thread of Arrow's reads ahead in it, and lets go of it some time after the last block.  For that it
-    needs Python, and a Python that has begun to end by then ends with SIGABRT.
+    A thread of Arrow reads ahead, and releases the stream some time after the last block. That takes the GIL,
+    and an interpreter that is shutting down at that time aborts (SIGABRT).
     """
     ours = sys.getrefcount(stream)
     try:
@@ -118,7 +118,7 @@ def _alone(stream: ByteStream) -> Iterator[None]:
 
 
 def _forget(error: BaseException | None) -> None:
-    """Frames that an error has left hold nothing any more; what they held would be waited for."""
+    """Clear the frames of an error, which would keep the stream referenced."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
@@ -150,16 +150,16 @@ def _batches(
             raise stream.fault from None
         if "Empty CSV file" in str(error):
             return
-        raise InputError(_said(file, str(error))) from None
+        raise InputError(_message(file, str(error))) from None
 
 
-def _places(start: int, size: int, bad: deque[tuple[int, str]]) -> tuple[np.ndarray, list[Fault]]:
-    """The places of the next ``size`` rows from ``start`` on, between those that were skipped."""
+def _places(start: int, size: int, bad: deque[tuple[int, str]]) -> tuple[np.ndarray, list[RowFault]]:
+    """The places of the next ``size`` rows from ``start`` on, between the skipped ones."""
     end = start + size
-    faults: list[Fault] = []
+    faults: list[RowFault] = []
     while bad and bad[0][0] < end:
         row, text = bad.popleft()
-        faults.append(Fault(row, WRONG_COLUMNS, text))
+        faults.append(RowFault(row, WRONG_COLUMNS, text))
         end += 1
     rows = np.arange(start, end, dtype=np.int64)
     return (np.setdiff1d(rows, [fault.row for fault in faults]) if faults else rows), faults
@@ -173,7 +173,7 @@ def _require_closed(file: InputFile, stream: ByteStream, row: int) -> None:
         )
 
 
-def _said(file: InputFile, message: str) -> str:
+def _message(file: InputFile, message: str) -> str:
     place = re.search(r"Row #(\d+)", message)
     where = f"{file.path}, row {int(place[1]) - 1}" if place else file.path
     if "UTF8" in message:

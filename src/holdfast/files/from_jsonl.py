@@ -1,6 +1,6 @@
-"""JSON lines as chunks: one object a line, whatever the other lines hold.
+"""JSON lines as chunks: one object per line; lines can have different keys.
 
-``NaN`` and ``Infinity``, which Python writes though JSON does not know them, are understood.
+``NaN`` and ``Infinity``, which Python writes though JSON has no such values, are accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .chunk import Chunk, Fault
+from .chunk import Chunk, RowFault
 from .content import ByteStream
 from .find import InputFile
 from .tally import Tally
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def names(file: InputFile) -> list[str]:
-    """The keys in the first hundred lines, in order of appearance; none if the file is empty."""
+    """The keys of the first hundred lines, in order of appearance; none if the file is empty."""
     with ByteStream(file) as stream:
         lines = list(islice(_lines(file, stream), _SAMPLE))
     start = lines[0][1] if lines else b""
@@ -39,7 +39,7 @@ def names(file: InputFile) -> list[str]:
         raise InputError(
             f"{file.path}: is one JSON array, not one object a line; convert it with: jq -c '.[]'"
         )
-    parsed = (_parsed(file, at, line) for at, line in lines)
+    parsed = (_parse(file, at, line) for at, line in lines)
     objects = [found for found in parsed if isinstance(found, dict)]
     if lines and not objects:
         raise InputError(
@@ -50,7 +50,7 @@ def names(file: InputFile) -> list[str]:
 
 
 def chunks(file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: int) -> Iterator[Chunk]:
-    """The wanted keys as columns, in file order; a line that is not an object is a fault."""
+    """Yield the wanted keys as columns, in file order. A line that is not an object is a fault."""
     decoder = _decoder(wanted)
     with ByteStream(file) as stream:
         before = 0
@@ -63,7 +63,7 @@ def chunks(file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: 
 
 
 def _blocks(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, list[bytes]]]:
-    """Some lines at a time, and the place of the first of them."""
+    """Yield blocks of lines with the place of their first line."""
     rest, at = b"", 0
     while block := stream.read(_BLOCK):
         *lines, rest = (rest + block).split(b"\n")
@@ -78,17 +78,17 @@ def _blocks(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, list[byt
 
 
 def _lines(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, and their places."""
+    """Yield the lines that are not blank, with their places."""
     for at, lines in _blocks(file, stream):
-        yield from _filled(at, lines)
+        yield from _lines_with_text(at, lines)
 
 
-def _filled(at: int, lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+def _lines_with_text(at: int, lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     return ((at + i, line) for i, line in enumerate(lines) if line and not line.isspace())
 
 
 def _decoder(wanted: Sequence[str]) -> msgspec.json.Decoder[Any]:
-    """Decodes a line to the wanted values alone."""
+    """Create a decoder of lines that decodes only the wanted values."""
     fields: list[Any] = [
         (f"f{i}", Any, msgspec.field(name=name, default=None)) for i, name in enumerate(wanted)
     ]
@@ -98,7 +98,7 @@ def _decoder(wanted: Sequence[str]) -> msgspec.json.Decoder[Any]:
 def _regular(
     decoder: msgspec.json.Decoder[Any], at: int, lines: Sequence[bytes], wanted: Sequence[str]
 ) -> Chunk | None:
-    """The lines as columns, if nothing is wrong with any of them."""
+    """Decode lines to columns if all of them are regular; otherwise return nothing."""
     try:
         found = decoder.decode_lines(b"\n".join(lines))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -112,28 +112,28 @@ def _regular(
             return None
         columns[name] = column
     rows = np.arange(at, at + len(lines), dtype=np.int64)
-    return Chunk(rows, columns, show=lambda i: _told(lines[i]))
+    return Chunk(rows, columns, show=lambda i: _parse_or_text(lines[i]))
 
 
-def _told(line: bytes) -> Any:
-    """What a line says, or its text where values that nobody wanted cannot be read."""
+def _parse_or_text(line: bytes) -> Any:
+    """The parsed content of a line, or its text where values that are not wanted cannot be parsed."""
     try:
         return _decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return line.decode("utf-8", "replace")
 
 
-def _parsed(file: InputFile, at: int, line: bytes) -> Any:
-    """What a line says, or ``_BROKEN``."""
+def _parse(file: InputFile, at: int, line: bytes) -> Any:
+    """Parse a line; ``_BROKEN`` if that fails."""
     try:
         return _decode(line)
     except UnicodeDecodeError:
         raise InputError(_not_utf8(file, at)) from None
     except (msgspec.DecodeError, RecursionError):
-        return _parsed_leniently(file, at, line)
+        return _parse_leniently(file, at, line)
 
 
-def _parsed_leniently(file: InputFile, at: int, line: bytes) -> Any:
+def _parse_leniently(file: InputFile, at: int, line: bytes) -> Any:
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -154,21 +154,21 @@ def _not_utf8(file: InputFile, at: int) -> str:
 
 
 def _chunk(file: InputFile, start: int, lines: Sequence[bytes], wanted: Sequence[str]) -> Chunk:
-    """The lines as columns, line by line."""
+    """Decode lines to columns line by line."""
     objects: list[tuple[int, dict[str, Any]]] = []
-    faults: list[Fault] = []
-    for at, line in _filled(start, lines):
-        found = _parsed(file, at, line)
+    faults: list[RowFault] = []
+    for at, line in _lines_with_text(start, lines):
+        found = _parse(file, at, line)
         if isinstance(found, dict):
             objects.append((at, found))
         else:
             reason = MALFORMED if found is _BROKEN else NOT_AN_OBJECT
-            faults.append(Fault(at, reason, line.decode("utf-8", "replace")))
+            faults.append(RowFault(at, reason, line.decode("utf-8", "replace")))
     columns = {name: _column([found.get(name) for _, found in objects]) for name in wanted}
     nested = {name: bad for name, (_, bad) in columns.items() if bad}
     if nested:
         reasons = {i: f"{name}: a list or an object" for name, bad in nested.items() for i in bad}
-        faults += [Fault(objects[i][0], reason, objects[i][1]) for i, reason in reasons.items()]
+        faults += [RowFault(objects[i][0], reason, objects[i][1]) for i, reason in reasons.items()]
         objects = [pair for i, pair in enumerate(objects) if i not in reasons]
         columns = {name: _column([found.get(name) for _, found in objects]) for name in wanted}
     return Chunk(
@@ -180,10 +180,8 @@ def _chunk(file: InputFile, start: int, lines: Sequence[bytes], wanted: Sequence
 
 
 def _column(values: list[Any]) -> tuple[pa.Array, list[int]]:
-    """The values as one column, and which of them are lists or objects.
-
-    Values of several types become text, which every conversion reads.
-    """
+    """Convert values to one column, with a mask of lists and objects. Values of several types become text,
+    which every conversion parses."""
     try:
         column = pa.array(values)
         if not pa.types.is_nested(column.type):

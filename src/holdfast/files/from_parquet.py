@@ -20,20 +20,20 @@ from .tally import Tally
 
 
 def names(file: InputFile) -> list[str]:
-    """The columns, from the footer."""
+    """The column names, from the footer."""
     return list(form(file).names)
 
 
 def form(file: InputFile) -> pa.Schema:
     """The columns and their types, from the footer."""
-    with opened(file) as table:
+    with open_parquet(file) as table:
         return table.schema_arrow
 
 
-def opened(
+def open_parquet(
     file: InputFile, *, dictionaries: Sequence[str] = (), footer: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
-    """The file, its footer read, unless it is given."""
+    """Open a Parquet file. Its footer is read unless it is given."""
     try:
         return pq.ParquetFile(
             file.path,
@@ -46,12 +46,15 @@ def opened(
 
 
 Encode = Callable[[pa.StringArray], pa.DictionaryArray]
-"""How names become a dictionary, and codes of it."""
+"""Maps names to a dictionary and the code of each name in it."""
 
 
-class Columns(NamedTuple):
-    """The columns that are wanted, which of them is the source, which are left for later, which rows
-    are read, and how names of sources become a dictionary where the file has none."""
+class ParquetColumns(NamedTuple):
+    """Which columns and rows of a Parquet file to read.
+
+    ``later`` are columns that are read in a second pass, ``where`` selects rows, and ``encode`` makes a
+    dictionary of source names where the file has none.
+    """
 
     wanted: Sequence[str]
     source: str | None
@@ -62,26 +65,24 @@ class Columns(NamedTuple):
 
 def chunks(
     file: InputFile,
-    columns: Columns,
+    columns: ParquetColumns,
     tally: Tally,
     *,
     chunk_rows: int,
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[Chunk]:
-    """The wanted columns of some or all row groups, in file order; the source as a dictionary.
-
-    Of those that are left for later only a row that is to be shown is read.
-    """
+    """Yield the wanted columns of some or all row groups in file order, with ``source`` as a dictionary.
+    Of the columns in ``later`` only rows that are shown are read."""
     wanted, source, later, where, encode = columns
     asked = where.columns if where is not None else ()
     first = [name for name in wanted if name not in later]
-    with opened(file) as table:
+    with open_parquet(file) as table:
         footer = table.metadata
         groups = range(footer.num_row_groups) if row_groups is None else row_groups
         kind = table.schema_arrow.field(source).type if source else pa.null()
         spelled = kind == pa.string() and _is_spelled(footer, source, groups)
         coded = [source] if source and is_text(kind) and not spelled else []
-    with opened(file, dictionaries=coded, footer=footer) as table:
+    with open_parquet(file, dictionaries=coded, footer=footer) as table:
         starts = _starts(footer)
         per_row = file.size / max(1, footer.num_rows)
         for group in groups:
@@ -99,15 +100,15 @@ def chunks(
 
 
 def _is_spelled(footer: pq.FileMetaData, name: str | None, groups: Iterable[int]) -> bool:
-    """Whether a column of text has no dictionary, or so many words that its writer gave it up: each value
-    then takes four bytes and its text."""
+    """Whether a text column has no dictionary, or its writer gave it up: then each value takes four bytes
+    and its text."""
     paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
     chunks = [footer.row_group(group).column(paths.index(name)) for group in groups]
     return sum(c.total_uncompressed_size for c in chunks) > 4 * sum(c.num_values for c in chunks)
 
 
 def _only(rows: Rows, batch: pa.RecordBatch, where: Where) -> tuple[Rows, pa.RecordBatch]:
-    """The rows for which a condition holds."""
+    """Select the rows that satisfy a condition."""
     some = batch.append_column(_AT, pa.array(rows)).filter(where.holds)
     return some.column(_AT).to_numpy(), some
 
@@ -115,14 +116,14 @@ def _only(rows: Rows, batch: pa.RecordBatch, where: Where) -> tuple[Rows, pa.Rec
 _AT = "@at"
 
 
-def picked(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:
-    """Some rows of a file, row group by row group: which of the rows they are, and the wanted columns."""
-    with opened(file) as table:
+def read_rows(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:
+    """Read the wanted columns of some rows, row group by row group, each with the indices of its rows."""
+    with open_parquet(file) as table:
         starts = _starts(table.metadata)
         groups = np.searchsorted(starts, rows, "right") - 1
         for group in np.unique(groups):
             mine = np.flatnonzero(groups == group)
-            with _undamaged(file, int(group)):
+            with _report_damage(file, int(group)):
                 whole = table.read_row_group(int(group), columns=list(wanted))
             yield mine, whole.take(pa.array(rows[mine] - starts[group])).combine_chunks()
 
@@ -136,10 +137,10 @@ def _starts(footer: pq.FileMetaData) -> Rows:
 def _whole(
     file: InputFile, rows: Rows, wanted: Sequence[str], later: Sequence[str]
 ) -> Callable[[int], Any] | None:
-    """How to show a row of which a part has not been read."""
+    """A function that shows a row completely, including columns that have not been read."""
 
     def show(i: int) -> Any:
-        ((_, row),) = picked(file, rows[i : i + 1], wanted)
+        ((_, row),) = read_rows(file, rows[i : i + 1], wanted)
         return {name: plain(row.column(name)[0].as_py()) for name in wanted}
 
     return show if later else None
@@ -148,12 +149,12 @@ def _whole(
 def _batches(
     file: InputFile, table: pq.ParquetFile, wanted: Sequence[str], group: int, chunk_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    with _undamaged(file, group):
+    with _report_damage(file, group):
         yield from table.iter_batches(chunk_rows, row_groups=[group], columns=list(wanted))
 
 
 @contextmanager
-def _undamaged(file: InputFile, group: int) -> Iterator[None]:
+def _report_damage(file: InputFile, group: int) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""Tables in memory as chunks, as if they were files: Arrow's, and data frames that can become one."""
+"""Tables in memory as chunks: Arrow tables and data frames that convert to them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from .tally import Tally
 
 
 def is_table(given: Any) -> bool:
-    """Whether somebody gives a table and not the name of a file."""
+    """Whether an input is a table and not a file name."""
     return isinstance(given, (pa.Table, pa.RecordBatch)) or hasattr(given, "columns")
 
 
 def in_memory(given: Any, rank: int) -> InputFile:
-    """A table or data frame as an input: pyarrow's, pandas' or polars', or any that Arrow can take over."""
+    """Make an input of a table or data frame of pyarrow, pandas, polars, or any library whose data Arrow
+    can import."""
     return InputFile(f"table {rank + 1}", rank, "table", table=_arrow(given))
 
 
@@ -43,12 +44,12 @@ def _arrow(given: Any) -> pa.Table:
 
 
 def names(file: InputFile) -> list[str]:
-    """The columns."""
+    """The column names."""
     return list(file.table.column_names)
 
 
 def chunks(file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: int) -> Iterator[Chunk]:
-    """The wanted columns, in the table's order."""
+    """Yield the wanted columns in the table's order."""
     at = 0
     for batch in file.table.select(list(wanted)).to_batches(max_chunksize=chunk_rows):
         tally.bytes += batch.nbytes

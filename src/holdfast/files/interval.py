@@ -1,4 +1,4 @@
-"""The stretches during which conditions held, out of their starts and ends."""
+"""Pair the starts and ends of conditions to intervals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..model.instant import SECOND, Instant
 
 
 class Interval(NamedTuple):
-    """From when to when a condition held; ``end`` is missing while it holds.
+    """The interval of a condition; ``end`` is missing while the condition is active.
 
-    ``source`` and ``attributes`` are those of the event that started it; they are missing when
-    that event is not known.
+    ``source`` and ``attributes`` are those of the event that started it, and missing if that event is
+    unknown.
     """
 
     subscription: str
@@ -25,11 +25,11 @@ class Interval(NamedTuple):
     source: str | None
     attributes: Mapping[str, Value] | None
     known: bool = True
-    """Whether it is known that it still holds."""
+    """Whether the condition is known to be active still."""
 
     @property
     def duration(self) -> float | None:
-        """Seconds; none of an end that is older than its start, as live arrivals may have it."""
+        """Seconds. Missing if the end is before the start, which live arrivals can cause."""
         return None if self.end is None else max(0, self.end - self.start) / SECOND
 
     @property
@@ -43,8 +43,8 @@ class Pairing:
     def __init__(self) -> None:
         self._open: dict[tuple[str, str | None], Interval] = {}
 
-    def completed(self, notifications: Iterable[Notification]) -> list[Interval]:
-        """The intervals that these notifications end, in the order in which they end."""
+    def pair(self, notifications: Iterable[Notification]) -> list[Interval]:
+        """The intervals that these notifications end, in the order of their ends."""
         found: list[Interval] = []
         for notification in map(_final, notifications):
             key = notification.subscription, notification.scope
@@ -54,13 +54,13 @@ class Pairing:
                 case "atomic":
                     found.append(_interval(notification, notification.event.time))
                 case "egress":
-                    found.append(_ended(self._open.pop(key, None), notification))
+                    found.append(_close(self._open.pop(key, None), notification))
                 case "unknown" if key in self._open:
                     self._open[key] = self._open[key]._replace(known=False)
                 case "known" if key in self._open:
                     self._open[key] = self._open[key]._replace(known=True)
                 case "revised" if notification.since is None:
-                    found.append(_ended(self._open.pop(key, None), notification))
+                    found.append(_close(self._open.pop(key, None), notification))
                 case "revised":
                     start = notification.since or notification.event.time
                     self._open[key] = _interval(notification, None)._replace(start=start)
@@ -69,12 +69,12 @@ class Pairing:
         return found
 
     def still_open(self) -> list[Interval]:
-        """The intervals that nothing has ended, by (start, subscription, scope)."""
+        """The intervals without an end, by (start, subscription, scope)."""
         return sorted(self._open.values(), key=lambda i: (i.start, i.subscription, i.scope or ""))
 
 
 def _final(notification: Notification) -> Notification:
-    """Refuse what takes something back: an interval that was handed out is gone."""
+    """Refuse a notification that takes something back: its interval may have been handed out already."""
     if notification.status in TAKES_BACK.values():
         raise UsageError(
             f"'{notification.subscription}' has corrected what it told: take what stands of it, "
@@ -96,9 +96,9 @@ def _interval(notification: Notification, end: Instant | None) -> Interval:
     )
 
 
-def _ended(begun: Interval | None, notification: Notification) -> Interval:
+def _close(open_interval: Interval | None, notification: Notification) -> Interval:
     event = notification.event
-    if begun is not None:
-        return begun._replace(end=event.time, known=True)
+    if open_interval is not None:
+        return open_interval._replace(end=event.time, known=True)
     start = event.time if notification.since is None else notification.since
     return Interval(notification.subscription, notification.scope, start, event.time, event.topic, None, None)

@@ -1,4 +1,4 @@
-"""Labels: when a condition really held, as somebody wrote it down."""
+"""Labels: the true intervals of a condition, recorded by people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ COLUMNS = ("scope", "start", "end")
 
 
 def read_labels(path: Path, zone: tzinfo = UTC) -> dict[str | None, list[tuple[Instant, Instant]]]:
-    """The stretches that a CSV file names for each scope; without a column ``scope``, for everything."""
+    """Read the intervals of each scope from a CSV file. Without a column ``scope`` they are for all
+    scopes."""
     found: dict[str | None, list[tuple[Instant, Instant]]] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

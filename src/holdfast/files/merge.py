@@ -1,4 +1,4 @@
-"""Batches of several topics, each in order, as one history."""
+"""Merge batches of several topics, each in order, to one history."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..model.instant import BEGINNING, NEVER, Instant
 Topic = TypeVar("Topic")
 
 
-def merged(
+def merge_by_time(
     streams: Mapping[Topic, Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[Topic, pa.RecordBatch, Instant]]:
-    """The batches by time, each with its topic and how far time has come with it."""
+    """Yield the batches by time, each with its topic and the watermark after it."""
     first = {topic: next(stream, None) for topic, stream in streams.items()}
     heads = {topic: batch for topic, batch in first.items() if batch is not None}
     last = BEGINNING
@@ -30,10 +30,10 @@ def merged(
         yield topic, batch, min((int(times(head)[0]) for head in heads.values()), default=last)
 
 
-def interleaved(
+def interleave(
     streams: Mapping[Topic, Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """The same by time throughout: no row comes before an earlier one of another topic."""
+    """Yield the batches split such that no row comes before an earlier row of another topic."""
     heads = {topic: batch for topic, stream in streams.items() if (batch := next(stream, None)) is not None}
     while heads:
         topic = min(heads, key=lambda name: int(times(heads[name])[0]))

@@ -1,9 +1,9 @@
-"""Which parts of the input are closed: nothing of the rest falls between their first and last event.
+"""Which parts of the input are closed: no event of the rest falls between their first and last event.
 
-From the footers of Parquet files alone: row groups that overlap in time belong to one part; those
-that touch belong to one part too, or to two that know which moment they share.  What says nothing
-about its times (CSV, JSON lines, a footer without statistics, times that are text) may overlap
-everything, and so makes one part of all.
+Only the footers of Parquet files are read. Row groups that overlap in time belong to one part. Row groups
+that touch belong to one part too, or to two parts that note the instant they share. A file without time
+statistics (CSV, JSON lines, no statistics in the footer, times as text) may overlap everything, so that all
+input is one part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from ..model.instant import BEGINNING, HOUR, NEVER, Instant
 from .find import InputFile
-from .from_parquet import opened
+from .from_parquet import open_parquet
 from .reading import Reading
 from .times import to_utc
 
@@ -38,8 +38,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pieces whose events lie between ``start`` and ``end``; ``rows`` is unknown where only reading
-    would tell.  ``shared`` are those of its two ends at which the rest may have events as well."""
+    """Pieces whose events lie between ``start`` and ``end``. ``rows`` is missing where only reading would
+    tell. ``shared`` are the ends at which other parts may have events too."""
 
     pieces: tuple[Piece, ...]
     rows: int | None
@@ -50,7 +50,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _TimeSpan:
     start: Instant
     end: Instant
     file: InputFile
@@ -62,53 +62,53 @@ class _Span:
 _Clock = tuple[tuple[int, int], tzinfo]
 
 SMALL = 1 << 20
-"""Parts of fewer rows are joined to their neighbours: each part costs a look at its files."""
+"""Parts with fewer rows are joined with their neighbours, because each part costs opening its files."""
 
 
 def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMALL) -> list[Part]:
     """Parts that are disjoint in time, in order of time; neighbours are joined up to ``small`` rows."""
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
-    parts: list[list[_Span]] = []
-    reached, rows = BEGINNING, 0
+    parts: list[list[_TimeSpan]] = []
+    latest_end, rows = BEGINNING, 0
     for span in spans:
-        if parts and (span.start <= reached or rows + (span.rows or small) < small):
+        if parts and (span.start <= latest_end or rows + (span.rows or small) < small):
             parts[-1].append(span)
         else:
             parts.append([span])
             rows = 0
         rows += span.rows or 0
-        reached = max(reached, span.end)
+        latest_end = max(latest_end, span.end)
     return [_part(part) for part in parts]
 
 
 def latest_in(file: InputFile, reading: Reading) -> Instant | None:
-    """A time that no event of the file is later than, where its footer says so."""
+    """The largest time in the footer of a file, or nothing."""
     latest = max((span.end for span in _spans(file, reading)), default=BEGINNING)
     return None if latest == NEVER else latest
 
 
 def touching_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
-    """The smallest parts that share no more than a moment with one another, in order of time."""
+    """The smallest parts that share at most an instant with one another, in order of time."""
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
-    parts: list[list[_Span]] = []
-    reached = BEGINNING
+    parts: list[list[_TimeSpan]] = []
+    latest_end = BEGINNING
     for span in spans:
-        if parts and span.start < reached:
+        if parts and span.start < latest_end:
             parts[-1].append(span)
         else:
             parts.append([span])
-        reached = max(reached, span.end)
+        latest_end = max(latest_end, span.end)
     return with_shared([_part(part) for part in parts])
 
 
 def with_shared(parts: Sequence[Part]) -> list[Part]:
-    """Parts in order of time that touch, each with the moments that it shares with its neighbours."""
+    """Note in touching parts, in order of time, the instants that they share with their neighbours."""
     ends = {a.end for a, b in pairwise(parts) if a.end == b.start}
     return [replace(part, shared=tuple(ends & {part.start, part.end})) for part in parts]
 
 
-def joined(parts: Sequence[Part]) -> Part:
-    """Adjacent parts as one, whose pieces stay in order of time."""
+def join_parts(parts: Sequence[Part]) -> Part:
+    """Join adjacent parts to one, with its pieces in order of time."""
     pieces: list[Piece] = []
     for piece in (piece for part in parts for piece in part.pieces):
         last = pieces[-1] if pieces else None
@@ -127,7 +127,7 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def shares(parts: Sequence[Part], rows: int) -> list[Part]:
-    """Adjacent parts joined to parts of about so many rows."""
+    """Join adjacent parts to parts of about ``rows`` rows."""
     joining: list[list[Part]] = []
     done = 0
     for part in parts:
@@ -136,7 +136,7 @@ def shares(parts: Sequence[Part], rows: int) -> list[Part]:
             joining.append([])
         joining[-1].append(part)
         done += size
-    return [joined(some) for some in joining]
+    return [join_parts(some) for some in joining]
 
 
 def _follows(first: Piece, second: Piece) -> bool:
@@ -144,7 +144,7 @@ def _follows(first: Piece, second: Piece) -> bool:
 
 
 def split(part: Part, count: int) -> list[Part]:
-    """The part as at most ``count`` or as many as it has files, by row groups where it has some."""
+    """Split a part into at most ``count`` parts, by row groups or files."""
     units = [
         Piece(piece.file, None if group is None else (group,))
         for piece in part.pieces
@@ -152,11 +152,11 @@ def split(part: Part, count: int) -> list[Part]:
     ]
     size = -(-len(units) // max(1, count))
     singles = [Part((unit,), None, 0, part.start, part.end) for unit in units]
-    return [joined(singles[i : i + size]) for i in range(0, len(singles), size)]
+    return [join_parts(singles[i : i + size]) for i in range(0, len(singles), size)]
 
 
-def _part(spans: Sequence[_Span]) -> Part:
-    by_rank: dict[int, list[_Span]] = {}
+def _part(spans: Sequence[_TimeSpan]) -> Part:
+    by_rank: dict[int, list[_TimeSpan]] = {}
     for span in spans:
         by_rank.setdefault(span.file.rank, []).append(span)
     pieces = tuple(_piece(by_rank[rank]) for rank in sorted(by_rank))
@@ -170,15 +170,15 @@ def _part(spans: Sequence[_Span]) -> Part:
     )
 
 
-def _piece(spans: Sequence[_Span]) -> Piece:
+def _piece(spans: Sequence[_TimeSpan]) -> Piece:
     groups = tuple(sorted(span.row_group for span in spans if span.row_group is not None))
     return Piece(spans[0].file, groups or None)
 
 
-def _spans(file: InputFile, reading: Reading) -> list[_Span]:
+def _spans(file: InputFile, reading: Reading) -> list[_TimeSpan]:
     if file.format != "parquet":
-        return [_Span(BEGINNING, NEVER, file, None, None, file.size)] if file.size else []
-    with opened(file) as table:
+        return [_TimeSpan(BEGINNING, NEVER, file, None, None, file.size)] if file.size else []
+    with open_parquet(file) as table:
         footer = table.metadata
         theirs = reading.theirs("time")
         paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
@@ -186,7 +186,7 @@ def _spans(file: InputFile, reading: Reading) -> list[_Span]:
         clock = None if column is None else _clock(footer, column, reading)
         groups = ((i, footer.row_group(i)) for i in range(footer.num_row_groups))
         return [
-            _Span(*_range(group, column, clock), file, i, group.num_rows, group.total_byte_size)
+            _TimeSpan(*_range(group, column, clock), file, i, group.num_rows, group.total_byte_size)
             for i, group in groups
             if group.num_rows
         ]
@@ -204,7 +204,7 @@ def _range(group: pq.RowGroupMetaData, column: int | None, clock: _Clock | None)
 
 
 def _clock(footer: pq.FileMetaData, column: int, reading: Reading) -> _Clock | None:
-    """How the stored numbers become microseconds, and on whose clock; nothing if they are not times."""
+    """How to convert the stored numbers to microseconds, and their zone; nothing if they are not times."""
     stored = footer.schema.column(column)
     if stored.physical_type != "INT64":
         return None
@@ -218,10 +218,8 @@ def _clock(footer: pq.FileMetaData, column: int, reading: Reading) -> _Clock | N
 
 
 def in_utc(first: int, last: int, zone: tzinfo) -> tuple[Instant, Instant]:
-    """A range on a zone's clock as a range of instants that contains it.
-
-    Where the clock is changed near an end, a later reading may be an earlier instant.
-    """
+    """Convert a range in local time to a range of instants that contains it. Near a change of the clock a
+    later local time can be an earlier instant."""
     local = np.clip(np.array([first, first + _SWING, last - _SWING, last]), -(2**61), 2**61)
     start, after, before, end = (int(i) for i in to_utc(local, zone) - local)
     return (

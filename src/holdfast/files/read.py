@@ -1,6 +1,6 @@
-"""Files as batches of events: streaming, in file order, whatever the format.
+"""Read files as batches of events, in file order, whatever the format.
 
-Bad rows are put aside with a reason; a file that is not what it says is an error.
+Bad rows are rejected with a reason. A file that is not what it claims to be is an error.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
 from .convert import convert, exact_int
 from .find import InputFile
 from .reading import Reading, Sheet, lay_out
-from .rest import Decisive, left_for_later
+from .rest import Decisive, columns_for_later
 from .tally import Rejects, Tally
-from .wide import melted
+from .wide import split_by_sensor
 
 CHUNK_ROWS = 1 << 17
 
@@ -34,7 +34,8 @@ _EXAMPLE = "--time-format '%d.%m.%Y %H:%M'"
 _SAMPLE_ROWS = 1_000
 _SAMPLE_BLOCK = 1 << 20
 _TELLING = 10
-"""So many bad rows, and not one good among the first, and it is not the rows that are wrong."""
+"""After this many bad rows without a good one at the beginning of a file, the file is in error, not its
+rows."""
 
 
 def read(
@@ -48,23 +49,22 @@ def read(
     decisive: Decisive | None = None,
     encode: from_parquet.Encode = pc.dictionary_encode,
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """The file's events in file order, as batches of one topic each.
+    """Yield the file's events in file order, as batches of one topic each.
 
-    Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded.  ``row_groups``
-    restricts a Parquet file.  With ``decisive`` the batches may lack other columns; those of the
-    rows that are kept are then read by ``rest.completed``.  ``encode`` is for names of sources of which a
-    Parquet file has no dictionary.
+    Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded. ``row_groups`` restricts a
+    Parquet file. With ``decisive`` the batches may lack other columns, which ``rest.completed`` reads for the
+    rows that are kept. ``encode`` is for source names of which a Parquet file has no dictionary.
     """
     sheet = _sheet(file, reading)
     if sheet is None:
         return
-    later = [] if decisive is None else left_for_later(*sheet, decisive)
+    later = [] if decisive is None else columns_for_later(*sheet, decisive)
     for chunk in _chunks(sheet, tally, _Portion(row_groups, chunk_rows, later=later, encode=encode)):
         yield from _batches(sheet, chunk, tally, rejects)
 
 
 def inspect(file: InputFile, reading: Reading) -> list[str]:
-    """The file's columns, after a look at its beginning: what is wrong with the whole is said now."""
+    """The file's columns. Raises now if the whole file cannot be used."""
     sheet = _sheet(file, reading)
     if sheet is None:
         return []
@@ -79,7 +79,7 @@ def inspect(file: InputFile, reading: Reading) -> list[str]:
 
 
 def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
-    """Where the columns are; nothing for a text file without a single line."""
+    """Find where the columns are; nothing for a text file without a line."""
     names = _NAMES[file.format](file)
     if not names and file.format != "parquet":
         return None
@@ -87,8 +87,8 @@ def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
 
 
 class _Portion(NamedTuple):
-    """Which row groups of a file, how many rows or bytes at a time, which columns not yet, and how names
-    become a dictionary."""
+    """Which part of a file to read: row groups, rows or bytes at a time, columns to read later, and how to
+    encode source names."""
 
     row_groups: Sequence[int] | None
     chunk_rows: int
@@ -98,13 +98,13 @@ class _Portion(NamedTuple):
 
 
 def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
-    found = _stretches(sheet, tally, portion)
-    return (melted(chunk, sheet) for chunk in found) if sheet.layout.sensors else found
+    found = _raw_chunks(sheet, tally, portion)
+    return (split_by_sensor(chunk, sheet) for chunk in found) if sheet.layout.sensors else found
 
 
-def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
+def _raw_chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
     file, layout, reading = sheet
-    wanted, chunk_rows = layout.wanted(reading), portion.chunk_rows
+    wanted, chunk_rows = layout.columns_to_read(reading), portion.chunk_rows
     match file.format:
         case "csv":
             sizes = {"block": portion.block} if portion.block else {}
@@ -115,7 +115,9 @@ def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]
             return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
             source = None if layout.sensors else layout.source
-            columns = from_parquet.Columns(wanted, source, portion.later, reading.where, portion.encode)
+            columns = from_parquet.ParquetColumns(
+                wanted, source, portion.later, reading.where, portion.encode
+            )
             return from_parquet.chunks(
                 file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )
@@ -133,12 +135,12 @@ def _batches(
 
 
 def _first_group(file: InputFile) -> list[int]:
-    with from_parquet.opened(file) as table:
+    with from_parquet.open_parquet(file) as table:
         return [0] if table.num_row_groups else []
 
 
 def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
-    """At least one of the first rows is good, or the reasons differ."""
+    """Raise if all of the first rows are bad for the same reason."""
     enough = 1 if sheet.file.is_typed else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:
         return

@@ -1,4 +1,4 @@
-"""How tables are to be read, and which of a file's columns hold what."""
+"""Options of reading tables, and the layout of a file: which of its columns contain what."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .find import InputFile
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 FIXED = ("time", "source", "topic", "sequence", "place", *AXES)
-"""Columns that every table may have, beside its topic's attributes."""
+"""Columns that every table can have, beside its topic's attributes."""
 
 
 class Where(NamedTuple):
-    """A condition on rows as a file holds them, an expression of Arrow's, and the columns that it needs."""
+    """An Arrow expression on the rows of a file, and the columns that it needs."""
 
     columns: tuple[str, ...]
     holds: Any
@@ -30,13 +30,12 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read and how.
+    """Options of reading.
 
-    ``rename`` leads from our names to theirs; ``time`` may name several columns, joined by ``+``
-    (``time=Date+Time``), whose texts are read with a blank between them.  ``zone`` is that of times
-    which do not say it.  ``time_format`` is for text (``strptime``); ``time_unit`` for times that
-    are numbers since 1970, which are refused without it.  ``topic`` is that of rows and files which
-    do not say it.
+    ``rename`` maps our names to those of the file; ``time`` can map to several columns joined by ``+``
+    (``time=Date+Time``), whose texts are joined with a blank. ``zone`` is for times without a zone.
+    ``time_format`` is for text (``strptime``). ``time_unit`` is for times that are numbers since 1970, which
+    are refused without it. ``topic`` is for rows and files without a topic.
     """
 
     topics: tuple[Topic, ...]
@@ -46,9 +45,9 @@ class Reading:
     time_unit: TimeUnit | None = None
     topic: str | None = None
     wide: bool = False
-    """Each column but the time, and what is mapped, holds the readings of a sensor of that name."""
+    """Whether each column that is not mapped has the readings of the sensor of that name."""
     where: Where | None = None
-    """Which rows of Parquet files are read at all."""
+    """Which rows of Parquet files to read."""
 
     def __post_init__(self) -> None:
         known = {*FIXED, *(a.name for topic in self.topics for a in topic.attributes)}
@@ -69,11 +68,11 @@ class Reading:
         return {topic.name: topic for topic in self.topics}
 
     def theirs(self, ours: str) -> str:
-        """What the files call it."""
+        """The file's name of a column."""
         return self.rename.get(ours, ours)
 
     def default(self, file: InputFile) -> Topic | None:
-        """The topic of a file's rows that do not say theirs."""
+        """The topic of a file's rows without a topic."""
         name = file.topic or self.topic
         if name is not None:
             return self.by_name[name]
@@ -81,7 +80,7 @@ class Reading:
 
 
 def parse_zone(name: str) -> tzinfo:
-    """The time zone of that name."""
+    """Find a time zone by name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -89,7 +88,7 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def parse_rename(text: str) -> dict[str, str]:
-    """The pairs of ``--map``: ours=theirs, separated by commas.
+    """Parse ``--map``: pairs ours=theirs, separated by commas.
 
     >>> parse_rename("time=ts, source=room")
     {'time': 'ts', 'source': 'room'}
@@ -107,7 +106,7 @@ def parse_rename(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of one file hold what, by the file's names."""
+    """Which columns of one file contain what, by the file's names."""
 
     time: tuple[str, ...]
     source: str
@@ -118,16 +117,16 @@ class Layout:
     default: Topic | None
     names: tuple[str, ...]
     open_ended: bool
-    """Rows may have further columns that the layout does not list (JSON lines)."""
+    """Whether rows can have columns that the layout does not list (JSON lines)."""
     sensors: tuple[str, ...] = ()
-    """The columns that hold the readings of a sensor each, where the file is wide."""
+    """In a wide file, the columns that contain the readings of a sensor each."""
 
     def topics(self, reading: Reading) -> Sequence[Topic]:
-        """The topics that the file's rows can be of."""
+        """The topics that the file's rows can have."""
         return reading.topics if self.topic is not None else [self.default] if self.default else []
 
-    def wanted(self, reading: Reading) -> list[str]:
-        """The file's columns that are worth reading, each once."""
+    def columns_to_read(self, reading: Reading) -> list[str]:
+        """The columns of the file to read, each once."""
         columns = [*self.time, self.source, self.topic, self.sequence, self.place, *self.axes]
         if self.sensors:
             return list(dict.fromkeys(c for c in (*columns, *self.sensors) if c in self.names))
@@ -138,7 +137,7 @@ class Layout:
 
 
 class Sheet(NamedTuple):
-    """A file, where its columns are, and how they are to be read."""
+    """A file, its layout, and the options to read it with."""
 
     file: InputFile
     layout: Layout
@@ -146,10 +145,10 @@ class Sheet(NamedTuple):
 
 
 def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_ended: bool = False) -> Layout:
-    """Find our columns among a file's; what is missing is the caller's mistake, said with a remedy.
+    """Find our columns among a file's. A missing column is a usage error with a suggestion.
 
-    The attributes are those of the file's topic; where a column says the topic, those of a topic
-    are wanted when its first row comes (``require_attributes``).
+    The attributes are those of the file's topic. Where a column contains the topic, those of a topic are
+    checked when its first row comes (``require_attributes``).
     """
     default = reading.default(file)
     if reading.wide and default is not None:
@@ -165,7 +164,7 @@ def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_end
     axes = takewhile(bool, (_optional(file, axis, names, reading) for axis in AXES))  # no y without x
     layout = Layout(
         time=_times(file, names, reading),
-        source=_required(file, "source", names, reading),
+        source=_require_column(file, "source", names, reading),
         topic=topic,
         sequence=_optional(file, "sequence", names, reading),
         place=_optional(file, "place", names, reading),
@@ -176,12 +175,13 @@ def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_end
     )
     if topic is None and default is not None and not open_ended:
         require_attributes(file, default, names, reading)
-    _require_unique(file, layout.wanted(reading), names)
+    _require_unique(file, layout.columns_to_read(reading), names)
     return layout
 
 
 def _lay_out_wide(file: InputFile, names: Sequence[str], reading: Reading, topic: Topic) -> Layout:
-    """The layout of a file with a column for each sensor: what is not the time, and not mapped, is one."""
+    """The layout of a file with a column for each sensor: every column that is neither the time nor
+    mapped."""
     if len(topic.attributes) != 1:
         raise UsageError(
             f"--wide: a cell is one value, and topic '{topic.name}' has {len(topic.attributes)} attributes; "
@@ -190,29 +190,29 @@ def _lay_out_wide(file: InputFile, names: Sequence[str], reading: Reading, topic
     if SENSOR in names:
         raise UsageError(f"{file.path}: it has a column '{SENSOR}', so it is not wide; leave --wide out")
     time = _times(file, names, reading)
-    mapped = {ours: _required(file, ours, names, reading) for ours in reading.rename if ours != "time"}
+    mapped = {ours: _require_column(file, ours, names, reading) for ours in reading.rename if ours != "time"}
     for ours in mapped.keys() - {"sequence", "place", *AXES}:
         raise UsageError(f"--wide: '{ours}' is not in one column, so it cannot be mapped to one")
     sensors = tuple(name for name in names if name and name not in (*time, *mapped.values()))
     if not sensors:
-        raise UsageError(f"{file.path}: --wide: there is no column beside the time. {_listed(names)}")
+        raise UsageError(f"{file.path}: --wide: there is no column beside the time. {_list_names(names)}")
     axes = tuple(mapped[axis] for axis in takewhile(mapped.__contains__, AXES))
     layout = Layout(
         time, SENSOR, None, mapped.get("sequence"), mapped.get("place"), axes, topic,
         (*names, reading.theirs(topic.attributes[0].name)), open_ended=False, sensors=sensors,
     )  # fmt: skip
-    _require_unique(file, layout.wanted(reading), names)
+    _require_unique(file, layout.columns_to_read(reading), names)
     return layout
 
 
 SENSOR = "source"
-"""The column that a wide file has once its sensors are told apart."""
+"""The column of sensor names in a wide file once it is split by sensor."""
 
 
 def require_attributes(file: InputFile, topic: Topic, names: Sequence[str], reading: Reading) -> None:
-    """Every attribute of the topic has its column."""
+    """Raise unless every attribute of the topic has a column."""
     for attribute in topic.attributes:
-        _required(file, attribute.name, names, reading, of=topic.name)
+        _require_column(file, attribute.name, names, reading, of=topic.name)
 
 
 def _times(file: InputFile, names: Sequence[str], reading: Reading) -> tuple[str, ...]:
@@ -220,16 +220,16 @@ def _times(file: InputFile, names: Sequence[str], reading: Reading) -> tuple[str
     parts = tuple(part.strip() for part in theirs.split("+"))
     if theirs not in names and len(parts) > 1 and all(part in names for part in parts):
         return parts
-    return (_required(file, "time", names, reading),)
+    return (_require_column(file, "time", names, reading),)
 
 
 def _optional(file: InputFile, ours: str, names: Sequence[str], reading: Reading) -> str | None:
     if ours in reading.rename:
-        return _required(file, ours, names, reading)
+        return _require_column(file, ours, names, reading)
     return ours if ours in names else None
 
 
-def _required(
+def _require_column(
     file: InputFile, ours: str, names: Sequence[str], reading: Reading, of: str | None = None
 ) -> str:
     theirs = reading.theirs(ours)
@@ -243,7 +243,7 @@ def _missing(file: InputFile, ours: str, theirs: str, names: Sequence[str], of: 
     whose = f" that topic '{of}' declares" if of else ""
     example = f"--map {ours}=NAME" if not names else f"--map {ours}={_nearest(theirs, names)}"
     lines = [f"{file.path}: {what}{whose} is missing."]
-    lines.append(f"  The file has: {_listed(names)}.")
+    lines.append(f"  The file has: {_list_names(names)}.")
     near = did_you_mean(theirs, names)
     lines.append(f"  {near + ' ' if near else ''}Say which column it is, for example {example}.")
     if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
@@ -256,13 +256,13 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return next((n for n in names if n.casefold() == near[0]), "NAME") if near else "NAME"
 
 
-def _listed(names: Iterable[str], most: int = 30) -> str:
+def _list_names(names: Iterable[str], most: int = 30) -> str:
     names = list(names)
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
     return (", ".join(names[:most]) + more) or "no columns"
 
 
-def _require_unique(file: InputFile, wanted: Sequence[str], names: Sequence[str]) -> None:
-    for name in wanted:
+def _require_unique(file: InputFile, columns_to_read: Sequence[str], names: Sequence[str]) -> None:
+    for name in columns_to_read:
         if list(names).count(name) > 1:
             raise UsageError(f"{file.path}: the column '{name}' occurs twice; rename one of them in the file")

@@ -1,7 +1,8 @@
-"""Parquet in two goes: first the columns that decide which rows are kept, then the rest of those rows.
+"""Read Parquet in two passes: first the columns that decide which rows are kept, then the other columns of
+those rows.
 
-Only columns are left for later of which every value can be used, whatever it is: a row that cannot
-be used must be found in the first go.
+A column is left for the second pass only if each of its values can be used, because unusable rows must be
+found in the first.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.batch import AXES, located
+from ..model.batch import AXES, locate
 from ..model.topic import Kind, Topic
 from . import from_parquet
 from .chunk import ROW, Rows
@@ -29,11 +30,11 @@ _ALWAYS_USABLE = {
     "text": lambda type: pa.types.is_string(type) or pa.types.is_large_string(type),
     "bool": pa.types.is_boolean,
 }
-"""Types of columns in a file, by the kind that is declared, that hold no value which is not of it."""
+"""For each declared kind the column types of files without unusable values."""
 
 
-def left_for_later(file: InputFile, layout: Layout, reading: Reading, decisive: Decisive) -> list[str]:
-    """The columns, by the file's names, that decide nothing and hold nothing unusable."""
+def columns_for_later(file: InputFile, layout: Layout, reading: Reading, decisive: Decisive) -> list[str]:
+    """The columns, by the file's names, that are not decisive and have no unusable values."""
     if file.format != "parquet" or layout.sensors:
         return []
     topics = layout.topics(reading)
@@ -48,10 +49,10 @@ def left_for_later(file: InputFile, layout: Layout, reading: Reading, decisive: 
     return list(dict.fromkeys(theirs for _, theirs, _ in named if theirs not in deciding))
 
 
-def completed(
+def read_missing_columns(
     batch: pa.RecordBatch, topic: Topic, files: Iterable[InputFile], reading: Reading, decisive: Decisive
 ) -> pa.RecordBatch:
-    """The batch with the columns that were left for later; ``files`` are those its rows came from."""
+    """Add the columns of the second pass to a batch; ``files`` are those its rows came from."""
     if ROW not in batch.schema.names:
         return batch
     places = batch.column(ROW)
@@ -72,7 +73,7 @@ def completed(
             if name != ROW:
                 found = rest.column(name).combine_chunks().take(rows)
                 columns[name] = pc.coalesce(found, columns[name]) if name in columns else found
-    return pa.RecordBatch.from_pydict(located(columns))
+    return pa.RecordBatch.from_pydict(locate(columns))
 
 
 def _rest(
@@ -83,17 +84,18 @@ def _rest(
     reading: Reading,
     decisive: Decisive,
 ) -> Iterator[pa.Table]:
-    """What rows of a file lack, and the rows of the batch that lack it: row group by row group."""
+    """Read the missing columns of rows of a file, row group by row group, with the rows of the batch they
+    belong to."""
     layout = lay_out(file, from_parquet.names(file), reading)
-    later = set(left_for_later(file, layout, reading, decisive))
+    later = set(columns_for_later(file, layout, reading, decisive))
     wanted = [column for column in _columns(topic, layout, reading) if column[1] in later]
-    for some, picked in from_parquet.picked(file, rows, sorted({theirs for _, theirs, _ in wanted})):
+    for some, picked in from_parquet.read_rows(file, rows, sorted({theirs for _, theirs, _ in wanted})):
         columns = {ours: convert(picked.column(theirs), kind)[0] for ours, theirs, kind in wanted}
         yield pa.table({ROW: into[some], **columns})
 
 
 def _columns(topic: Topic, layout: Layout, reading: Reading) -> list[tuple[str, str, Kind]]:
-    """What events of a topic have beyond time, source and sequence: our name, the file's, the kind."""
+    """The columns of a topic's events beyond time, source and sequence: our name, the file's, the kind."""
     found: list[tuple[str, str, Kind]] = [(a.name, reading.theirs(a.name), a.kind) for a in topic.attributes]
     found += [(axis, theirs, "float") for axis, theirs in zip(AXES, layout.axes, strict=False)]
     if layout.place is not None:

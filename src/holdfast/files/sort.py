@@ -1,8 +1,7 @@
-"""Rows by (time, source, sequence), however many there are.
+"""Sort any number of rows by (time, source, sequence).
 
-Up to a third of the budget is sorted in memory.  Beyond that, sorted runs go to a private folder
-and are merged block by block: among the loaded blocks the smallest last key is a cut, and
-everything up to it is final.
+Up to a third of the budget is sorted in memory. Beyond that, sorted runs are written to a private folder and
+merged block by block: the smallest last key of the loaded blocks is a cut, and all rows up to it are final.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _LARGEST_RUN = 1 << 30  # text columns count their bytes with 32 bits
 
 
 class Sorter:
-    """Takes batches in any order and gives their rows back in order; equal keys keep theirs.
+    """Takes batches in any order and returns their rows in order; equal keys keep their order.
 
-    Batches may differ in their optional columns.  ``source`` comes out dictionary-encoded, other
-    text plain.  ``budget_bytes`` bounds the rows held, their sorted copies included.
+    Batches can differ in their optional columns. ``source`` is returned dictionary-encoded, other text plain.
+    ``budget_bytes`` bounds the memory of the rows, including their sorted copies.
     """
 
     def __init__(self, budget_bytes: int, scratch: Path | None = None) -> None:
@@ -60,27 +59,27 @@ class Sorter:
         self.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of a batch."""
+        """Add the rows of a batch."""
         if not len(batch):
             return
-        batch = _coded(batch)
+        batch = _encode_source(batch)
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > self._run_bytes:
             self._spill()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """All rows in order, in batches of bounded size; the sorter is empty afterwards."""
+        """Yield all rows in order, in batches of bounded size; afterwards the sorter is empty."""
         if not self._runs:
             held, self._held, self._held_bytes = self._held, [], 0
-            yield from _ordered(held, BATCH_ROWS)
+            yield from _in_order(held, BATCH_ROWS)
             return
         if self._held:
             self._spill()
         while len(self._runs) > _FAN_IN:
             first, self._runs = self._runs[:_FAN_IN], self._runs[_FAN_IN:]
             self._runs.insert(
-                0, self._written(merge(first, self._merge_bytes))
+                0, self._write_run(merge(first, self._merge_bytes))
             )  # in front: it holds the oldest rows
             for path in first:
                 path.unlink()
@@ -88,7 +87,7 @@ class Sorter:
         self.close()
 
     def close(self) -> None:
-        """Forget everything, also on disk."""
+        """Drop all rows, also those on disk."""
         self._held, self._held_bytes, self._runs = [], 0, []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -98,9 +97,9 @@ class Sorter:
         held, self._held, self._held_bytes = self._held, [], 0
         size = sum(batch.nbytes for batch in held)
         rows = max(16, self._block_bytes * sum(map(len, held)) // max(1, size))
-        self._runs.append(self._written(_ordered(held, min(rows, BATCH_ROWS))))
+        self._runs.append(self._write_run(_in_order(held, min(rows, BATCH_ROWS))))
 
-    def _written(self, batches: Iterable[pa.RecordBatch]) -> Path:
+    def _write_run(self, batches: Iterable[pa.RecordBatch]) -> Path:
         if self._folder is None:
             if self._scratch is not None:
                 self._scratch.mkdir(parents=True, exist_ok=True)
@@ -120,7 +119,7 @@ class Sorter:
 
 
 def order(batch: pa.RecordBatch) -> Indices | None:
-    """The indices that put a batch in order, or nothing if it already is."""
+    """The indices that sort a batch, or nothing if it is sorted."""
     times = instants(batch)
     if _is_ordered(batch, times):
         return None
@@ -154,14 +153,14 @@ def _is_ordered(batch: pa.RecordBatch, times: Indices) -> bool:
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, sorted if it is not in order."""
-    batch = _coded(batch)
+    """Sort a batch unless it is sorted."""
+    batch = _encode_source(batch)
     indices = order(batch)
     return batch if indices is None else batch.take(pa.array(indices))
 
 
 def _ranks(source: pa.DictionaryArray) -> Indices:
-    """For each row the place of its source among all sources, by code point."""
+    """The rank of each row's source among all sources, by code point."""
     by_name = pc.sort_indices(source.dictionary).to_numpy()
     names = source.dictionary.take(pa.array(by_name))
     rank = np.empty(len(by_name), np.int64)
@@ -174,8 +173,8 @@ def _ranks(source: pa.DictionaryArray) -> Indices:
     return result
 
 
-def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches in order, so many at a time.  Empties the list, to free what it held."""
+def _in_order(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in order, a number at a time. Empties the list, to free its memory."""
     if not held:
         return
     if _follow_one_another(held):
@@ -194,14 +193,14 @@ def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _follow_one_another(batches: Sequence[pa.RecordBatch]) -> bool:
-    """Whether each is in order, later than the one before, and of the same columns."""
+    """Whether each batch is sorted, later than the one before, and of the same columns."""
     return all(
         a.schema.equals(b.schema) and instants(a)[-1] < instants(b)[0] for a, b in pairwise(batches)
     ) and all(order(batch) is None for batch in batches)
 
 
-def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with ``source`` dictionary-encoded and no other column so."""
+def _encode_source(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionary-encode ``source`` and decode all other columns."""
     columns = [
         _as_source(column) if name == "source" else plain(column)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -216,7 +215,7 @@ def _as_source(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without dictionaries, so that a block of it is no larger than its rows."""
+    """Decode the dictionaries of a batch, so that a block of it is no larger than its rows."""
     columns = [plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -229,8 +228,8 @@ def _blocks(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
 # --- merging ---------------------------------------------------------------------------------------
 
 
-class _Run:
-    """A sorted run on disk, with one block of it loaded and the next one waiting."""
+class _SortedRun:
+    """A sorted run on disk, with one loaded block and the next one ready."""
 
     def __init__(self, path: Path, block_bytes: int) -> None:
         self._block_bytes = block_bytes
@@ -242,7 +241,7 @@ class _Run:
         self.advance()
 
     def advance(self) -> None:
-        """Load the next block; there is none at the end."""
+        """Load the next block; at the end there is none."""
         self.block, self._next = self._next, self._load()
         self.at = 0
 
@@ -281,27 +280,25 @@ class _Run:
 
 
 def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
-    """The rows of sorted runs in order; of equal keys those of an earlier run come first.
-
-    ``size`` is how many bytes the loaded blocks may have together; as many wait behind them.
-    """
-    runs = [_Run(path, max(1, size // len(paths))) for path in paths]
+    """Merge sorted runs; of equal keys those of an earlier run come first. ``size`` bounds the bytes of
+    the loaded blocks; as many again are ready."""
+    runs = [_SortedRun(path, max(1, size // len(paths))) for path in paths]
     schema = pa.unify_schemas([run.schema for run in runs])
-    gathered: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     rows = 0
     while any(run.block is not None for run in runs):
         for batch in _final(runs, schema):
-            gathered.append(batch)
+            collected.append(batch)
             rows += len(batch)
             if rows >= BATCH_ROWS // 2:
-                yield concatenate(gathered)
-                gathered, rows = [], 0
-    if gathered:
-        yield concatenate(gathered)
+                yield concatenate(collected)
+                collected, rows = [], 0
+    if collected:
+        yield concatenate(collected)
 
 
-def _final(runs: Sequence[_Run], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What no later block can precede, in order."""
+def _final(runs: Sequence[_SortedRun], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows that no later block can precede, in order."""
     bounds = [
         (run.key(len(run.block) - 1), i)
         for i, run in enumerate(runs)
@@ -310,12 +307,12 @@ def _final(runs: Sequence[_Run], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     cut, at = min(bounds, default=(None, len(runs)))
     # Rows equal to the cut may follow in the next block of run `at`: later runs wait for them.
     parts = [run.take(cut, bisect_right if i <= at else bisect_left) for i, run in enumerate(runs)]
-    found = [_coded(_padded(part, schema)) for part in parts if part is not None]
-    return _ordered(found, BATCH_ROWS)
+    found = [_encode_source(_pad(part, schema)) for part in parts if part is not None]
+    return _in_order(found, BATCH_ROWS)
 
 
-def _padded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with all columns of the schema; those that it lacks are missing."""
+def _pad(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Add the missing columns of a schema to a batch, with missing values."""
     if batch.schema.equals(schema):
         return batch
     columns = [

@@ -1,4 +1,4 @@
-"""Rows into CSV or Parquet."""
+"""Write rows to CSV, Parquet or an Arrow table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..model.topic import Kind, Topic
 
 Cell = Value
 ColumnKind = Kind | Literal["time"]
-"""What a column holds; a time is given in microseconds."""
+"""The kind of a column; a time is in microseconds."""
 
 EVENT_COLUMNS: dict[str, ColumnKind] = {
     "id": "text",
@@ -58,7 +58,8 @@ def attribute_columns(
 ) -> dict[str, tuple[str, ColumnKind]]:
     """For each attribute of any topic its column and kind.
 
-    A name with two kinds becomes text; one that a fixed column has is written ``attributes.NAME``.
+    A name with two kinds becomes text. An attribute with the name of a fixed column is written to
+    ``attributes.NAME``.
     """
     kinds: dict[str, ColumnKind] = {}
     for topic in topics:
@@ -70,7 +71,7 @@ def attribute_columns(
 
 
 class CsvTable:
-    """A header, then a line for each row; a missing value is an empty field."""
+    """Writes a header and a line for each row; a missing value is an empty field."""
 
     def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
         self._file = file
@@ -78,7 +79,7 @@ class CsvTable:
         self._lines([list(columns)])
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
-        self._lines([self._shown(row) for row in rows])
+        self._lines([self._to_text(row) for row in rows])
 
     def finish(self) -> None:
         self._file.flush()
@@ -86,7 +87,7 @@ class CsvTable:
     def abandon(self) -> None:
         pass
 
-    def _shown(self, row: Sequence[Cell]) -> list[Cell]:
+    def _to_text(self, row: Sequence[Cell]) -> list[Cell]:
         shown = [_field(cell) for cell in row]
         for i in self._times:
             cell = row[i]
@@ -106,7 +107,7 @@ def _field(cell: Cell) -> Cell:
 
 
 class ParquetTable:
-    """Columns of proper types, in row groups of bounded size."""
+    """Writes typed columns in row groups of bounded size."""
 
     def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
         self._kinds, self._schema = list(columns.values()), _schema(columns)
@@ -123,7 +124,7 @@ class ParquetTable:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Let go of the file, which nobody will read."""
+        """Close the file without completing it."""
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -134,7 +135,7 @@ class ParquetTable:
 
 
 class ArrowTable:
-    """Columns of proper types, in memory."""
+    """Collects typed columns in memory."""
 
     def __init__(self, columns: Mapping[str, ColumnKind]) -> None:
         self._kinds, self._schema = list(columns.values()), _schema(columns)
@@ -142,7 +143,7 @@ class ArrowTable:
 
     @property
     def table(self) -> pa.Table:
-        """What has been written."""
+        """The rows written so far."""
         return pa.Table.from_batches(self._batches, self._schema)
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
@@ -172,12 +173,12 @@ def _column(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:
         case "time":
             return pa.array(cells, pa.int64()).cast(TIME)
         case "text":
-            return pa.array([_shown(cell) for cell in cells], pa.string())
+            return pa.array([_to_text(cell) for cell in cells], pa.string())
         case _:
             return pa.array([None if cell != cell else cell for cell in cells], TYPES[kind])
 
 
-def _shown(cell: Cell) -> str | None:
+def _to_text(cell: Cell) -> str | None:
     if cell is None or isinstance(cell, str):
         return cell
     field = _field(cell)

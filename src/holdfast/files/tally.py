@@ -1,4 +1,4 @@
-"""What became of the rows: counters, and the rows that could not be used, with the reason."""
+"""Counters of a reading, and the rejected rows with their reasons."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _TEXT_KEPT = 10_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a reading.  ``rows`` counts every row read, whatever became of it; ``twice`` and
-    ``never`` those whose local time clocks show twice, or never."""
+    """Counters of a reading.
+
+    ``rows`` counts every row read, also rejected ones. ``twice`` and ``never`` count times that occur twice,
+    or never, on the local clock.
+    """
 
     rows: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
@@ -34,12 +37,12 @@ class Tally:
         return self.rows - self.rejected.total() - self.other_topics.total()
 
     def other(self, topic: str, rows: int) -> None:
-        """Rows of a topic that is not declared; only the first hundred names are kept apart."""
+        """Count rows of a topic that is not declared; only the first hundred names are counted separately."""
         known = topic in self.other_topics or len(self.other_topics) < _NAMES_KEPT
         self.other_topics[topic if known else "…"] += rows
 
     def add(self, other: Tally) -> None:
-        """Count what another tally has counted."""
+        """Add the counts of another tally."""
         self.rows += other.rows
         self.bytes += other.bytes
         self.twice += other.twice
@@ -50,11 +53,11 @@ class Tally:
 
 
 class Rejects:
-    """Where rows go that cannot be used: JSON lines ``{"file", "row", "reason", "data"}``.
+    """Writes rejected rows as JSON lines ``{"file", "row", "reason", "data"}``.
 
-    ``row`` counts data rows from 1 (in JSON lines it is the line).  Without a path rows are only
-    counted.  With ``strict`` the first one is an error.  As every output, the file appears when
-    the run is complete; it exists, and is empty, when nothing was rejected.
+    ``row`` counts data rows from 1 (in JSON lines it is the line). Without a path rows are only counted. With
+    ``strict`` the first one is an error. Like every output, the file appears when the run is complete; it is
+    empty if nothing was rejected.
     """
 
     def __init__(self, path: str | None = None, *, strict: bool = False) -> None:
@@ -69,14 +72,14 @@ class Rejects:
         return self._whole is not None
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
-        """Put one row aside."""
+        """Reject one row."""
         if self.first is None:
             self.first = f"{file.path}, row {row}: {reason}\n    {_line(data)[:300]}"
         if self.strict:
             remedy = "Correct the row, or run without --strict to put such rows aside."
             raise InputError(f"{self.first}\n  {remedy}")
         if self._whole is not None:
-            entry = {"file": file.path, "row": row, "reason": reason, "data": shortened(data)}
+            entry = {"file": file.path, "row": row, "reason": reason, "data": shorten(data)}
             self._whole.file.write(_line(entry).encode("utf-8", "replace") + b"\n")
 
     def __enter__(self) -> Self:
@@ -89,8 +92,8 @@ class Rejects:
             self._whole.__exit__(kind, error, trace)
 
 
-def shortened(data: Any) -> Any:
-    """What a row says, as far as it is put aside."""
+def shorten(data: Any) -> Any:
+    """The content of a row, cut to the length that is written."""
     return data[:_TEXT_KEPT] if isinstance(data, str) else data
 
 

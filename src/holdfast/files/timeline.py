@@ -1,4 +1,4 @@
-"""Stretches as a chart in the terminal: a bar for each condition and scope, and its longest stretch."""
+"""Intervals as a chart in the terminal: a bar for each condition and scope, and its longest interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..model.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, SECOND, Duratio
 from .interval import Interval
 
 WIDTH = 40
-"""How many columns stand for all of the time."""
+"""The width of the time axis in columns."""
 
 MOST = 50
 """How many bars are shown."""
@@ -19,8 +19,8 @@ MOST = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Axis(NamedTuple):
-    """Where the bars begin, what stands between two marks, and how marks are written."""
+class TimeAxis(NamedTuple):
+    """The time axis: where it starts, the step between marks, and the format of the marks."""
 
     start: Instant
     step: Duration
@@ -29,23 +29,23 @@ class Axis(NamedTuple):
 
     @property
     def length(self) -> Duration:
-        """What a whole bar stands for."""
+        """The duration of a whole bar."""
         return self.step * WIDTH // self.columns
 
     def column(self, at: Instant) -> int:
-        """Where an instant stands; the last column for what is later."""
+        """The column of an instant; the last column for what is later."""
         return min((at - self.start) * WIDTH // self.length, WIDTH - 1)
 
     def marks(self) -> str:
-        """The line above the bars."""
+        """The line of marks above the bars."""
         starts = range(self.start, self.start + self.length, self.step)
-        return "".join(_shown(at, self.form).ljust(self.columns) for at in starts)
+        return "".join(_format_time(at, self.form).ljust(self.columns) for at in starts)
 
     def clock(self, at: Instant) -> str:
-        """A moment in words, as exactly as the bars are read."""
+        """An instant as text, as exact as the bars."""
         if self.length > DAY:
-            return _shown(at, "%Y-%m-%d" if self.step >= 30 * DAY else "%m-%d %H:%M")
-        return _shown(at, "%H:%M" if self.step >= MINUTE else "%H:%M:%S")
+            return _format_time(at, "%Y-%m-%d" if self.step >= 30 * DAY else "%m-%d %H:%M")
+        return _format_time(at, "%H:%M" if self.step >= MINUTE else "%H:%M:%S")
 
 
 _STEPS = (
@@ -56,36 +56,34 @@ _STEPS = (
     *((step * DAY, 8, "%Y-%m") for step in (91, 365)),
     *((step * 365 * DAY, 8, "%Y") for step in (4, 10, 50, 100, 500, 5_000)),
 )
-"""What may stand between two marks, how many columns it has, and how marks are written."""
+"""Steps between marks: their length, their width in columns, and the format of the marks."""
 
 
-def axis(first: Instant, last: Instant) -> Axis:
-    """The shortest axis of round marks that reaches from one moment to the other.
+def axis(first: Instant, last: Instant) -> TimeAxis:
+    """The shortest axis with round marks from one instant to another.
 
     >>> axis(0, 24 * HOUR - 1).marks()
     '00   03   06   09   12   15   18   21   '
     """
-    found = (Axis(first // step * step, step, columns, form) for step, columns, form in _STEPS)
+    found = (TimeAxis(first // step * step, step, columns, form) for step, columns, form in _STEPS)
     return next(one for one in found if last < one.start + one.length)
 
 
 def chart(intervals: Sequence[Interval], *, until: Instant | None = None, now: str = "open") -> Iterator[str]:
-    """The stretches, line by line, by condition and scope, at least until some moment.
-
-    ``now`` is what stands for the end of one that has none.
-    """
+    """Draw intervals line by line, by condition and scope, at least up to ``until``. ``now`` is the end of
+    open intervals."""
     if not intervals:
         yield "Nothing held."
         return
     ends = [at for one in intervals for at in (one.start, one.end, until) if at is not None]
     scale = axis(min(ends), max(ends))
-    day = _shown(scale.start, "%Y-%m-%d %H:%M")
+    day = _format_time(scale.start, "%Y-%m-%d %H:%M")
     yield f"What held, and when (bars begin {day} UTC; the longest stretch and how many):\n"
     yield from bars(intervals, scale, (), now)
 
 
-def bars(intervals: Iterable[Interval], scale: Axis, order: Sequence[str], now: str) -> Iterator[str]:
-    """The marks, and a bar for each condition and scope."""
+def bars(intervals: Iterable[Interval], scale: TimeAxis, order: Sequence[str], now: str) -> Iterator[str]:
+    """Draw the marks, and a bar for each condition and scope."""
     found: dict[tuple[str, str], list[Interval]] = {}
     for one in intervals:
         found.setdefault((one.subscription, one.scope or ""), []).append(one)
@@ -99,7 +97,7 @@ def bars(intervals: Iterable[Interval], scale: Axis, order: Sequence[str], now: 
         yield f"… and {len(rows) - MOST:,} more"
 
 
-def _bar(intervals: Sequence[Interval], scale: Axis) -> str:
+def _bar(intervals: Sequence[Interval], scale: TimeAxis) -> str:
     cells = ["·"] * WIDTH
     for one in intervals:
         first = scale.column(one.start)
@@ -108,8 +106,8 @@ def _bar(intervals: Sequence[Interval], scale: Axis) -> str:
     return "".join(cells)
 
 
-def _words(intervals: Sequence[Interval], scale: Axis, now: str) -> str:
-    """The longest stretch, and how many there were."""
+def _words(intervals: Sequence[Interval], scale: TimeAxis, now: str) -> str:
+    """The longest interval, and how many there are."""
     if all(one.end == one.start for one in intervals):
         return f"{len(intervals)} reading{'s' * (len(intervals) != 1)}"
     whole = scale.start + scale.length
@@ -119,13 +117,13 @@ def _words(intervals: Sequence[Interval], scale: Axis, now: str) -> str:
     return words if len(intervals) == 1 else f"{words}, {len(intervals)} times"
 
 
-def _shown(at: Instant, form: str) -> str:
-    moment = _EPOCH + timedelta(microseconds=min(max(at, EARLIEST), LATEST))
-    return moment.strftime(form.replace("%Y", f"{moment.year:04d}"))
+def _format_time(at: Instant, form: str) -> str:
+    date_time = _EPOCH + timedelta(microseconds=min(max(at, EARLIEST), LATEST))
+    return date_time.strftime(form.replace("%Y", f"{date_time.year:04d}"))
 
 
 class TimelineText:
-    """A sink that draws all stretches when they are complete."""
+    """Collects intervals and draws them when they are complete."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,9 +1,9 @@
-"""Times as files hold them become instants: microseconds, UTC.
+"""Convert times of files to instants: microseconds, UTC.
 
-A time without a zone is taken to be in the zone of the reading.  Where clocks are set back, the
-time that occurs twice is the earlier one; where they are set forward, a time that does not exist
-is read with the offset before the change (as Python does with ``fold=0``); both are counted.  Finer
-times are cut to the microsecond before, floats are rounded to the nearest.
+A time without a zone is in the zone of the reading. Where clocks are set back, a time that occurs twice is
+the earlier one; where they are set forward, a time that does not exist is read with the offset before the
+change (like ``fold=0`` in Python). Both are counted. Finer times are cut to the microsecond, floats are
+rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ..model.batch import TIME
 from ..model.instant import DAY, EARLIEST, HOUR, LATEST, SECOND, from_datetime, parse_datetime
-from .convert import Mask, WrongType, convert, decoded, is_text, nowhere, trimmed, truths
+from .convert import Mask, WrongType, convert, decode, is_text, no_rows, trim, truths
 from .reading import Reading
 
 Instants = np.ndarray[Any, np.dtype[np.int64]]
@@ -35,12 +35,12 @@ _UTC_WORD = re.compile(r"\s*(?:[Zz]|UTC|GMT)$")
 
 
 class NeedsUnit(Exception):
-    """The times are numbers, and nobody said of what."""
+    """The times are numbers without a unit."""
 
 
-class Times(NamedTuple):
-    """A column as instants, which rows hold something that is not a time, and how many a time that the
-    clocks of the zone show twice, or never."""
+class ParsedTimes(NamedTuple):
+    """A column as instants, the mask of rows that are not times, and how many are local times that occur
+    twice or never."""
 
     instants: pa.Array
     bad: Mask
@@ -48,9 +48,9 @@ class Times(NamedTuple):
     never: int = 0
 
 
-def _together(some: Sequence[Times]) -> Times:
-    """Columns of which each row is in one, or in none."""
-    return Times(
+def _together(some: Sequence[ParsedTimes]) -> ParsedTimes:
+    """Merge columns of which each row has a value in at most one."""
+    return ParsedTimes(
         pc.coalesce(*(one.instants for one in some)),
         np.logical_or.reduce([one.bad for one in some]),
         sum(one.twice for one in some),
@@ -58,15 +58,12 @@ def _together(some: Sequence[Times]) -> Times:
     )
 
 
-def to_instants(column: pa.Array, reading: Reading) -> Times:
-    """The column as instants.
-
-    Integers and floats need ``time_unit``; so does text that is a number.
-    """
-    column = decoded(column)
+def to_instants(column: pa.Array, reading: Reading) -> ParsedTimes:
+    """Convert a column to instants. Integers, floats and text that is a number need ``time_unit``."""
+    column = decode(column)
     kind = column.type
     if pa.types.is_null(kind):
-        return Times(pa.nulls(len(column), TIME), nowhere(column))
+        return ParsedTimes(pa.nulls(len(column), TIME), no_rows(column))
     if pa.types.is_timestamp(kind):
         return _of_timestamps(column, reading.zone)
     if pa.types.is_date(kind):
@@ -76,31 +73,31 @@ def to_instants(column: pa.Array, reading: Reading) -> Times:
             raise NeedsUnit
         return _of_numbers(column, reading.time_unit)
     if is_text(kind):
-        return _of_text(trimmed(column), reading)
+        return _of_text(trim(column), reading)
     raise WrongType
 
 
-def _of_timestamps(column: pa.Array, zone: tzinfo) -> Times:
+def _of_timestamps(column: pa.Array, zone: tzinfo) -> ParsedTimes:
     if column.type == TIME and not column.null_count and _has_dates(column):
-        return Times(column, nowhere(column))
+        return ParsedTimes(column, no_rows(column))
     per_second = _PER_SECOND[column.type.unit]
     ticks, valid = _ticks(column.cast(pa.int64()))
     micros, out = _to_micros(ticks, per_second)
     if column.type.tz is not None:
         return _instants(micros, valid, out)
     local = np.where(valid & ~out, micros, 0)
-    offsets, shifts = _asked(local, zone).T
+    offsets, shifts = _offsets_and_shifts(local, zone).T
     found = _instants(local - offsets, valid, out)
-    return Times(found.instants, found.bad, *_unclear(shifts[valid & ~out]))
+    return ParsedTimes(found.instants, found.bad, *_unclear(shifts[valid & ~out]))
 
 
 def _has_dates(column: pa.Array) -> bool:
-    """Whether a calendar reaches every time of the column."""
+    """Whether every time of the column is in the range of the calendar."""
     ends = pc.min_max(column.view(pa.int64()))
     return not len(column) or bool(ends["min"].as_py() >= EARLIEST and ends["max"].as_py() <= LATEST)
 
 
-def _of_numbers(column: pa.Array, unit: str) -> Times:
+def _of_numbers(column: pa.Array, unit: str) -> ParsedTimes:
     per_second = _PER_SECOND[unit]
     if pa.types.is_integer(column.type):
         whole, bad = convert(column, "int")  # an unsigned one may be too large
@@ -120,7 +117,7 @@ def _ticks(column: pa.Array) -> tuple[Instants, Mask]:
 
 
 def _to_micros(ticks: Instants, per_second: int) -> tuple[Instants, Mask]:
-    """Ticks as whole microseconds, floored, and which of them no calendar reaches."""
+    """Convert ticks to whole microseconds, floored, with a mask of those outside the calendar."""
     if per_second > SECOND:
         micros = ticks // (per_second // SECOND)
         return micros, (micros < EARLIEST) | (micros > LATEST)
@@ -129,21 +126,21 @@ def _to_micros(ticks: Instants, per_second: int) -> tuple[Instants, Mask]:
     return np.where(out, 0, ticks) * factor, out
 
 
-def _instants(micros: Instants, valid: Mask, out: Mask) -> Times:
+def _instants(micros: Instants, valid: Mask, out: Mask) -> ParsedTimes:
     out = out | (micros < EARLIEST) | (micros > LATEST)
-    return Times(pa.array(micros, pa.int64(), mask=~valid | out).cast(TIME), valid & out)
+    return ParsedTimes(pa.array(micros, pa.int64(), mask=~valid | out).cast(TIME), valid & out)
 
 
 def to_utc(local: Instants, zone: tzinfo) -> Instants:
-    """Microseconds on a zone's clock as instants."""
-    return local - _asked(local, zone)[:, 0]
+    """Convert local microseconds of a zone to instants."""
+    return local - _offsets_and_shifts(local, zone)[:, 0]
 
 
-def _asked(local: Instants, zone: tzinfo) -> Instants:
-    """For each time on a zone's clock its offset, and by how much the clock is being set: back where
-    it shows the time twice, on where never.
+def _offsets_and_shifts(local: Instants, zone: tzinfo) -> Instants:
+    """The offset of each local time, and the shift of a clock change at that time: negative where the time
+    occurs twice, positive where it never does.
 
-    The zone is asked once an hour of clock time, and for each time in an hour in which that changes.
+    The zone is queried once per hour of local time, and for each time in an hour with a change.
     """
     if zone is UTC or not len(local):
         return np.zeros((len(local), 2), np.int64)
@@ -165,14 +162,14 @@ def _offset_and_shift(local: int, zone: tzinfo) -> tuple[int, int]:
 
 
 def _unclear(shifts: Instants) -> tuple[int, int]:
-    """How many times clocks show twice, and how many never."""
+    """How many local times occur twice, and how many never."""
     return int(np.count_nonzero(shifts < 0)), int(np.count_nonzero(shifts > 0))
 
 
 # --- text ------------------------------------------------------------------------------------------
 
 
-def _of_text(text: pa.Array, reading: Reading) -> Times:
+def _of_text(text: pa.Array, reading: Reading) -> ParsedTimes:
     if reading.time_unit is not None:
         return _of_numbers_in_text(text, reading)
     if reading.time_format is not None:
@@ -180,8 +177,8 @@ def _of_text(text: pa.Array, reading: Reading) -> Times:
     return _of_iso(text, reading)
 
 
-def _of_numbers_in_text(text: pa.Array, reading: Reading) -> Times:
-    """Text that is a number counts since 1970; other text is read as if no unit were given."""
+def _of_numbers_in_text(text: pa.Array, reading: Reading) -> ParsedTimes:
+    """Text that is a number counts since 1970; other text is parsed as if no unit were given."""
     assert reading.time_unit is not None
     whole, not_whole = convert(text, "int")
     if not not_whole.any():
@@ -196,11 +193,11 @@ def _of_numbers_in_text(text: pa.Array, reading: Reading) -> Times:
     ])  # fmt: skip
 
 
-def _of_iso(text: pa.Array, reading: Reading) -> Times:
-    """ISO 8601, whole columns at a time while they are regular, judged by the first of them."""
+def _of_iso(text: pa.Array, reading: Reading) -> ParsedTimes:
+    """Parse ISO 8601, whole columns at a time while they have the form of their first value."""
     first = pc.index(pc.is_valid(text), True).as_py()
     if first < 0:
-        return Times(pa.nulls(len(text), TIME), nowhere(text))
+        return ParsedTimes(pa.nulls(len(text), TIME), no_rows(text))
     try:
         if re.search(_ZONED, text[first].as_py()[10:]):
             return _of_timestamps(text.cast(TIME), UTC)
@@ -217,20 +214,20 @@ def _of_iso(text: pa.Array, reading: Reading) -> Times:
         return _one_by_one(text, reading)
 
 
-def _one_by_one(text: pa.Array, reading: Reading) -> Times:
-    """Each distinct text once."""
+def _one_by_one(text: pa.Array, reading: Reading) -> ParsedTimes:
+    """Parse each distinct text once."""
     coded = text.dictionary_encode()
     moments = [_moment(word, reading) for word in coded.dictionary.to_pylist()]
-    found = [None if moment is None else _instant(moment, reading.zone) for moment in moments]
+    found = [None if parsed is None else _instant(parsed, reading.zone) for parsed in moments]
     micros = pa.array(found, pa.int64()).take(coded.indices)
     bad = truths(pc.and_(pc.is_valid(text), pc.is_null(micros)))
     local = [None if m is None or m.tzinfo else (m - _EPOCH) // _TICK for m in moments]
     shown = pa.array(local, pa.int64()).take(coded.indices).drop_null().to_numpy()
-    return Times(micros.cast(TIME), bad, *_unclear(_asked(shown, reading.zone)[:, 1]))
+    return ParsedTimes(micros.cast(TIME), bad, *_unclear(_offsets_and_shifts(shown, reading.zone)[:, 1]))
 
 
 def _moment(word: str, reading: Reading) -> datetime | None:
-    """What a text says, if it is a time."""
+    """Parse a text to an instant, or nothing."""
     if reading.time_format is None:
         if _ISO.fullmatch(word) is None:
             return None
@@ -241,9 +238,9 @@ def _moment(word: str, reading: Reading) -> datetime | None:
         return None
 
 
-def _instant(moment: datetime, zone: tzinfo) -> int | None:
+def _instant(parsed: datetime, zone: tzinfo) -> int | None:
     try:
-        at = from_datetime(moment, zone)
+        at = from_datetime(parsed, zone)
     except OverflowError:
         return None
     return at if EARLIEST <= at <= LATEST else None

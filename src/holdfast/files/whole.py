@@ -1,4 +1,4 @@
-"""A file appears when it is complete, or not at all."""
+"""Write a file that appears when it is complete, or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUFFIX = ".part"
 class WholeFile:
     """Writes ``PATH.part`` and renames it to ``PATH`` at the end; an exception removes it.
 
-    A file of that name stays as it is until then.  Devices and pipes are written directly.
+    An existing file stays as it is until then. Devices and pipes are written directly.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class WholeFile:
             self.discard()
 
     def keep(self) -> None:
-        """The file is complete: give it its name."""
+        """Complete the file: rename it to its name."""
         try:
             self.file.close()
         except OSError:
@@ -54,7 +54,7 @@ class WholeFile:
             os.replace(self.part, self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the partial file."""
         try:
             self.file.close()
         finally:

@@ -1,4 +1,4 @@
-"""Files with a column for each sensor: a row is a reading of every sensor that has a cell in it."""
+"""Files with a column for each sensor: a row has a reading of every sensor whose cell is not empty."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from .chunk import Chunk
-from .convert import MISSING, decoded, is_text, truths
+from .convert import MISSING, decode, is_text, truths
 from .reading import SENSOR, Sheet
 
 
-def melted(chunk: Chunk, sheet: Sheet) -> Chunk:
-    """The chunk with a row for each cell that says something: the sensor, its value, and the rest of the
-    row.  An empty cell is no reading."""
+def split_by_sensor(chunk: Chunk, sheet: Sheet) -> Chunk:
+    """Convert a wide chunk to one with a row for each cell that is not empty: the sensor, its value, and
+    the rest of the row."""
     layout, attribute = sheet.layout, sheet.layout.topics(sheet.reading)[0].attributes[0]
-    cells = [decoded(chunk.columns[name]) for name in layout.sensors]
-    said = [np.flatnonzero(_said(cell)) for cell in cells]
-    rows = np.concatenate(said)
+    cells = [decode(chunk.columns[name]) for name in layout.sensors]
+    rows_of_sensors = [np.flatnonzero(_is_filled(cell)) for cell in cells]
+    rows = np.concatenate(rows_of_sensors)
     order = np.argsort(rows, kind="stable")  # row by row, as the file has them
-    sensors = pa.array(np.repeat(np.arange(len(cells), dtype=np.int32), [len(some) for some in said]))
+    sensors = pa.array(
+        np.repeat(np.arange(len(cells), dtype=np.int32), [len(some) for some in rows_of_sensors])
+    )
     names = pa.DictionaryArray.from_arrays(sensors.take(pa.array(order)), pa.array(layout.sensors))
-    values = _joined(sheet, [cell.take(pa.array(some)) for cell, some in zip(cells, said, strict=True)])
+    values = _join_cells(
+        sheet, [cell.take(pa.array(some)) for cell, some in zip(cells, rows_of_sensors, strict=True)]
+    )
     rest = {name: chunk.columns[name] for name in chunk.columns if name not in layout.sensors}
     which = pa.array(rows[order])
     columns = {name: column.take(which) for name, column in rest.items()}
@@ -31,8 +35,8 @@ def melted(chunk: Chunk, sheet: Sheet) -> Chunk:
     return Chunk(chunk.rows[rows[order]], columns, chunk.faults)
 
 
-def _said(cell: pa.Array) -> np.ndarray:
-    """Which cells say something."""
+def _is_filled(cell: pa.Array) -> np.ndarray:
+    """The mask of cells that are not empty."""
     if is_text(cell.type):
         words = pc.ascii_lower(pc.utf8_trim_whitespace(cell))
         return truths(pc.invert(pc.is_in(words, pa.array((*MISSING, None)))))
@@ -41,7 +45,7 @@ def _said(cell: pa.Array) -> np.ndarray:
     return truths(pc.is_valid(cell))
 
 
-def _joined(sheet: Sheet, cells: list[pa.Array]) -> pa.Array:
+def _join_cells(sheet: Sheet, cells: list[pa.Array]) -> pa.Array:
     """The cells of all sensors in one column."""
     types = {cell.type for cell in cells if not pa.types.is_null(cell.type)}
     if not types:

@@ -1,8 +1,8 @@
 """Notifications as JSON lines, CSV or Parquet: each event, or each interval from start to end.
 
-A file appears when it is complete, or not at all.  JSON is UTF-8, with a blank after ``:`` and
-``,`` as ``json.dumps`` writes it; NaN is null, and infinity, which JSON does not know, is the text
-``"inf"`` or ``"-inf"`` (which the reader understands).
+A file appears when it is complete, or not at all. JSON is UTF-8, with a blank after ``:`` and ``,`` as
+``json.dumps`` writes it. NaN is null; infinity, which JSON does not have, is the text ``"inf"`` or ``"-inf"``
+(which the reader accepts).
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
 FORMS: tuple[Form, ...] = ("events", "intervals", "timeline")
 
 
-class Sink(Protocol):
-    """Takes events or intervals and writes them to one file."""
+class NotificationFormat(Protocol):
+    """An output format. `Writer` calls ``events`` or ``intervals`` any number of times, then ``finish``,
+    or ``abandon`` after an error."""
 
     def events(self, notifications: Sequence[Notification]) -> None: ...
     def intervals(self, intervals: Sequence[Interval]) -> None: ...
@@ -56,9 +57,9 @@ class Sink(Protocol):
 
 
 class Writer:
-    """Writes notifications, given in order; a context whose end completes the file."""
+    """Writes notifications in the order given. Leaving the context completes the file."""
 
-    def __init__(self, sink: Sink, form: Form, whole: WholeFile | None) -> None:
+    def __init__(self, sink: NotificationFormat, form: Form, whole: WholeFile | None) -> None:
         self._sink, self._whole = sink, whole
         self._pairing = None if form == "events" else Pairing()
 
@@ -66,7 +67,7 @@ class Writer:
         if self._pairing is None:
             self._sink.events(notifications)
         else:
-            self._sink.intervals(self._pairing.completed(notifications))
+            self._sink.intervals(self._pairing.pair(notifications))
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +97,7 @@ class Writer:
 def open_writer(
     path: str, format: OutputFormat = "jsonl", form: Form = "events", topics: Sequence[Topic] = ()
 ) -> Writer:
-    """A writer to a file, or with ``-`` to standard output."""
+    """Open a writer to a file, or with ``-`` to standard output."""
     _require(format, FORMATS, "--format")
     _require(form, FORMS, "--as")
     if path == "-" and format == "parquet":
@@ -117,36 +118,36 @@ def _require(word: str, words: Sequence[str], option: str) -> None:
         raise UsageError(f"{option} {word}: there is no such choice. {near}")
 
 
-def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[Topic]) -> Sink:
+def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[Topic]) -> NotificationFormat:
     if form == "timeline":
         return TimelineText(file)
     if format == "jsonl":
         return JsonLines(file)
     columns, attributes = _columns(form, topics)
     table = CsvTable(file, columns) if format == "csv" else ParquetTable(file, columns)
-    return TableRows(table, attributes)
+    return TableFormat(table, attributes)
 
 
 def _columns(form: Form, topics: Sequence[Topic]) -> tuple[dict[str, ColumnKind], list[str]]:
-    """The columns of a table, and the attributes that come last in it."""
+    """The columns of a table, and the attributes among them, which come last."""
     fixed = EVENT_COLUMNS if form == "events" else INTERVAL_COLUMNS
     attributes = attribute_columns(topics, fixed)
     return {**fixed, **dict(attributes.values())}, list(attributes)
 
 
 def to_arrow(notifications: Iterable[Notification], form: Form, topics: Sequence[Topic]) -> pa.Table:
-    """The table that would be written to a Parquet file."""
+    """The Arrow table with the content of the Parquet file that would be written."""
     _require(form, FORMS[:2], "form")
     columns, attributes = _columns(form, topics)
     table = ArrowTable(columns)
-    with Writer(TableRows(table, attributes), form, None) as writer:
-        for some in gathered(notifications, _TOGETHER):
+    with Writer(TableFormat(table, attributes), form, None) as writer:
+        for some in in_lists(notifications, _TOGETHER):
             writer.write(some)
     return table.table
 
 
-def gathered(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of so many items."""
+def in_lists(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Split items into lists of ``size``."""
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some
@@ -156,7 +157,7 @@ def gathered(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class JsonLines:
-    """One JSON object a line."""
+    """Writes one JSON object per line."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -175,8 +176,8 @@ class JsonLines:
 
 
 def event_line(notification: Notification, id: str | None = None) -> str:
-    """The notification as a line of JSON: ``Notification.to_json``, written by hand for speed; whoever
-    knows its id need not have it computed again."""
+    """Format a notification as a line of JSON: the same as ``Notification.to_json``, but faster. A caller
+    that has computed the id passes it."""
     event = notification.event
     return (
         f'{{"id": "{id or notification.id}", "subscription": {quoted(notification.subscription)}, '
@@ -192,7 +193,7 @@ _UNKNOWN = '"known": false, '
 
 
 def interval_line(interval: Interval) -> str:
-    """The interval as a line of JSON."""
+    """Format an interval as a line of JSON."""
     return (
         f'{{"subscription": {quoted(interval.subscription)}, "scope": {_text(interval.scope)}, '
         f'"start": {_time(interval.start)}, "end": {_time(interval.end)}, '
@@ -241,8 +242,8 @@ def _value(value: Value) -> str:
 # --- tables ----------------------------------------------------------------------------------------
 
 
-class TableRows:
-    """One row for each event or interval, and one column for each attribute."""
+class TableFormat:
+    """Writes one row for each event or interval, with one column for each attribute."""
 
     def __init__(self, table: Table, attributes: Sequence[str]) -> None:
         self._table, self._attributes = table, attributes
@@ -270,7 +271,7 @@ def _event_cells(n: Notification) -> tuple[Cell, ...]:
 
 
 def location_text(place: str | None, location: Sequence[float] | None) -> str | None:
-    """Where an event was, in one cell: its coordinates if it has some, else its place."""
+    """The location of an event in one cell: its coordinates, else its place."""
     return place if location is None else _location(None, location)
 
 

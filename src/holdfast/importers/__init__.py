@@ -1,1 +1,2 @@
-"""Rules of other systems become definitions: what maps is translated, what does not is said."""
+"""Translate alerting rules of other systems to definitions, with a note for each part that has no
+equivalent."""

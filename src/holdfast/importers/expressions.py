@@ -1,6 +1,6 @@
-"""Expressions of PromQL and of Zabbix, as far as they are comparisons of one series at a time.
+"""Parse expressions of PromQL and Zabbix, as far as they compare one series at a time.
 
-Both are read by one small parser into `Series` that stand in arithmetic, comparisons, ``and`` and ``or``.
+One small parser reads both to `QuerySeries` in arithmetic, comparisons, ``and`` and ``or``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _SUFFIX = {
 
 
 @dataclass(frozen=True)
-class Series:
-    """A series that is looked at: its topic, conditions on its attributes, and a function over a window."""
+class QuerySeries:
+    """A time series in an expression: its topic, conditions on its attributes, and a function over a
+    window."""
 
     topic: str
     where: tuple[str, ...] = ()
@@ -35,25 +36,26 @@ class Series:
 
 
 @dataclass
-class Reading:
-    """A parser of one expression: ``series`` reads a series at a place of the text and says where it ends."""
+class ExpressionParser:
+    """A recursive-descent parser of one expression. ``series`` parses a series at an offset of the text
+    and returns where it ends."""
 
     text: str
-    series: Callable[[str, int], tuple[Series | str, int] | None]
+    series: Callable[[str, int], tuple[QuerySeries | str, int] | None]
     signs: dict[str, str]
     at: int = 0
 
     def __post_init__(self) -> None:
-        self.found: list[Series] = []
+        self.found: list[QuerySeries] = []
 
     def expression(self) -> str:
-        """The whole text as an expression, in which A, B, … stand for what was found."""
-        made = self._joined(("or", "||"), lambda: self._joined(("and", "&&"), self._comparison))
+        """Parse the whole text to an expression in which A, B, … stand for the series."""
+        made = self._join(("or", "||"), lambda: self._join(("and", "&&"), self._comparison))
         if self.text[self.at :].strip():
             raise Untranslatable(f"'{self.text[self.at :].strip()[:40]}' has no like here")
         return made
 
-    def _joined(self, word: tuple[str, str], part: Callable[[], str]) -> str:
+    def _join(self, word: tuple[str, str], part: Callable[[], str]) -> str:
         made = part()
         while self._take(word[0]):
             made = f"({made}) {word[1]} ({part()})"
@@ -86,7 +88,7 @@ class Reading:
 
     def _atom(self) -> str:
         if self._take("("):
-            inner = self._joined(("or", "||"), lambda: self._joined(("and", "&&"), self._comparison))
+            inner = self._join(("or", "||"), lambda: self._join(("and", "&&"), self._comparison))
             if not self._take(")"):
                 raise Untranslatable("a parenthesis is not closed")
             return f"({inner})"
@@ -123,5 +125,5 @@ class Reading:
 
 
 def letters(count: int) -> Iterator[str]:
-    """The names by which series stand in an expression."""
+    """The names of series in an expression."""
     return (chr(ord("A") + i) for i in range(count))

@@ -1,4 +1,4 @@
-"""Alerts of Kapacitor's TICKscripts: levels with their reset expressions, durations, deadmen."""
+"""Translate alerts of Kapacitor's TICKscripts: levels with their reset expressions, durations, deadmen."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .state import FUNCTIONS
-from .translation import Translation, Untranslatable, duration, named
+from ..model.query import FUNCTIONS
+from .translation import Translation, Untranslatable, duration, valid_name
 
 LEVELS = ("info", "warn", "crit")
-_AGGREGATES = {"mean": "avg", **{name: name for name in FUNCTIONS if name != "avg"}}
+_AGGREGATES: dict[str, str] = {"mean": "avg", **{name: name for name in FUNCTIONS if name != "avg"}}
 _TOLD = (
     "id", "message", "details", "log", "slack", "email", "topic", "post", "exec", "pagerDuty", "pagerDuty2",
     "opsGenie", "opsGenie2", "victorOps", "telegram", "hipChat", "sensu", "snmpTrap", "tcp", "mqtt", "kafka",
@@ -23,8 +23,8 @@ _VAR = re.compile(r"var\s+(\w+)\s*=\s*")
 _STRING = re.compile(r"'''.*?'''|'(?:\\'|[^'])*'", re.DOTALL)
 
 
-class Call(NamedTuple):
-    """``|alert()`` or ``.crit(…)``: a node of the pipeline or a property of the one before."""
+class ScriptCall(NamedTuple):
+    """``|alert()`` or ``.crit(…)``: a node of the pipeline, or a property of the node before."""
 
     kind: str
     name: str
@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Alert:
-    """What a pipeline has said when it comes to an alert."""
+    """What the nodes before an alert have specified."""
 
     into: Translation
     variables: dict[str, str]
@@ -45,25 +45,25 @@ class Alert:
     where: list[str] = field(default_factory=list)
     window: str | None = None
     function: tuple[str, str, str] | None = None
-    """A function over the window: its name here, the field, and what its result is called."""
+    """A function over the window: its name here, the field, and the name of its result."""
     held: tuple[str, str, str] | None = None
-    """A predicate that is timed or counted: its text, the unit, and what its length is called."""
+    """A predicate with a duration or count: its text, the unit, and the name of its length."""
 
 
 def translate(text: str, name: str = "alert") -> Translation:
-    """The alerts of a script; of one that is broken none."""
+    """Translate the alerts of a script; a script with syntax errors has none."""
     into = Translation()
     try:
         _translate(into, text, name)
     except Untranslatable as error:
-        into.note(1, named(name), f"not translated: {error}")
+        into.note(1, valid_name(name), f"not translated: {error}")
     return into
 
 
 def _translate(into: Translation, text: str, name: str) -> None:
     script = _without_comments(text)
     variables = dict(_literals(script))
-    chains: dict[str, list[Call]] = {}
+    chains: dict[str, list[ScriptCall]] = {}
     count = 0
     for variable, start, calls in _pipelines(script, variables, chains):
         if variable is not None:
@@ -75,13 +75,13 @@ def _translate(into: Translation, text: str, name: str) -> None:
             if calls[at] in (call for name, some in chains.items() if name != variable for call in some):
                 continue  # told where it was named
             count += 1
-            own = named(name) if count == 1 else f"{named(name)}_{count}"
+            own = valid_name(name) if count == 1 else f"{valid_name(name)}_{count}"
             try:
                 _alert(into, own, calls, at, variables)
             except Untranslatable as error:
                 into.note(calls[at].line, own, f"not translated: {error}")
     if not count:
-        into.note(1, named(name), "there is no alert in it")
+        into.note(1, valid_name(name), "there is no alert in it")
 
 
 def _without_comments(text: str) -> str:
@@ -102,31 +102,31 @@ def _literals(script: str) -> Iterator[tuple[str, str]]:
 
 
 def _pipelines(
-    script: str, variables: dict[str, str], chains: dict[str, list[Call]]
-) -> Iterator[tuple[str | None, str | None, list[Call]]]:
-    """Each pipeline: the variable that it is kept in, where it starts, its nodes from the very first on."""
+    script: str, variables: dict[str, str], chains: dict[str, list[ScriptCall]]
+) -> Iterator[tuple[str | None, str | None, list[ScriptCall]]]:
+    """Yield each pipeline: its variable, its offset, and its nodes from the first on."""
     for found in re.finditer(r"(?m)^[ \t]*(?:var\s+(\w+)\s*=\s*)?(\w+)(?=\s*[|@])", script):
         variable, start = found[1], found[2]
         if start in variables:
             continue
         calls, _ = _calls(script, found.end())
         if start == "batch":
-            calls.insert(0, Call("|", "batch", "", script.count("\n", 0, found.start()) + 1))
+            calls.insert(0, ScriptCall("|", "batch", "", script.count("\n", 0, found.start()) + 1))
         yield variable, start, [*chains.get(start, ()), *calls]
 
 
-def _calls(script: str, at: int) -> tuple[list[Call], int]:
-    found: list[Call] = []
+def _calls(script: str, at: int) -> tuple[list[ScriptCall], int]:
+    found: list[ScriptCall] = []
     while match := re.compile(r"\s*([|.@])\s*(\w+)\s*\(").match(script, at):
         end = _closing(script, match.end())
         line = script.count("\n", 0, match.start(2)) + 1
-        found.append(Call(match[1], match[2], script[match.end() : end].strip(), line))
+        found.append(ScriptCall(match[1], match[2], script[match.end() : end].strip(), line))
         at = end + 1
     return found, at
 
 
 def _closing(script: str, at: int) -> int:
-    """Where the parenthesis is closed that was opened before."""
+    """The offset of the parenthesis that closes the one before ``at``."""
     depth = 1
     while at < len(script):
         if string := _STRING.match(script, at):
@@ -144,7 +144,7 @@ def _closing(script: str, at: int) -> int:
 # --- alerts ------------------------------------------------------------------------------------------
 
 
-def _alert(into: Translation, name: str, calls: list[Call], at: int, variables: dict[str, str]) -> None:
+def _alert(into: Translation, name: str, calls: list[ScriptCall], at: int, variables: dict[str, str]) -> None:
     known, node = Alert(into, variables, name, calls[at].line), ""
     for call in calls[:at]:
         node = call.name if call.kind == "|" else node
@@ -167,20 +167,20 @@ def _alert(into: Translation, name: str, calls: list[Call], at: int, variables: 
         if call.kind == "|":
             break
         properties[call.name] = call
-    _leveled(known, properties)
+    _add_levels(known, properties)
 
 
-def _before(known: Alert, node: str, call: Call) -> None:
-    """What a node before the alert says."""
+def _before(known: Alert, node: str, call: ScriptCall) -> None:
+    """Apply a node before the alert."""
     variables = known.variables
     match node, call.name:
         case "batch", _:
             raise Untranslatable("a batch task queries a database; publish what it reads")
         case ("from", "measurement"):
-            known.topic = named(_value(call.arguments, variables).strip("'"))
+            known.topic = valid_name(_value(call.arguments, variables).strip("'"))
         case ("from" | "groupBy", "groupBy"):
             tags = [tag.strip().strip("'") for tag in call.arguments.split(",")]
-            known.per = [named(tag) for tag in tags if tag not in ("*", "")]
+            known.per = [valid_name(tag) for tag in tags if tag not in ("*", "")]
         case (("from" | "where"), "where"):
             known.where.append(_value(call.arguments, variables))
         case "window", ("period"):
@@ -210,14 +210,14 @@ def _per(known: Alert) -> str:
     return ", ".join(known.per) or "source"
 
 
-def _leveled(known: Alert, properties: dict[str, Call]) -> None:
+def _add_levels(known: Alert, properties: dict[str, ScriptCall]) -> None:
     rungs = []
     for level in LEVELS:
         if level in properties:
             enter = _predicate(known, properties[level].arguments)
             reset = properties.get(f"{level}Reset")
             leave = _predicate(known, reset.arguments) if reset else None
-            rungs.append(Rung(level, *_guarded(known, enter, leave)))
+            rungs.append(Rung(level, *_thresholds(known, enter, leave)))
     if not rungs:
         raise Untranslatable("it has neither info nor warn nor crit")
     _add(known, rungs)
@@ -229,8 +229,8 @@ def _leveled(known: Alert, properties: dict[str, Call]) -> None:
         known.into.note(known.line, known.name, message)
 
 
-def _left_out(word: str, call: Call) -> str | None:
-    """What is said of a property that is not translated."""
+def _left_out(word: str, call: ScriptCall) -> str | None:
+    """The note for a property that is not translated."""
     if word in _TOLD:
         return f".{word}() is left to the sink that tells people"
     if word == "flapping":
@@ -242,7 +242,7 @@ def _left_out(word: str, call: Call) -> str | None:
 
 
 class Rung(NamedTuple):
-    """A level: what starts it, what ends it, how long the first must hold."""
+    """One level: its enter and exit predicates, and the minimum duration of the first."""
 
     level: str
     enter: str
@@ -250,15 +250,15 @@ class Rung(NamedTuple):
     hold: str
 
 
-def _guarded(known: Alert, enter: str, leave: str | None) -> tuple[str, str, str]:
-    """Entrance, exit, and how long the entrance must hold."""
+def _thresholds(known: Alert, enter: str, leave: str | None) -> tuple[str, str, str]:
+    """The enter predicate, the exit predicate, and the minimum duration of a level."""
     if known.held is None:
         return enter, leave or f"!({enter})", ""
     text, unit, called = known.held
-    found = re.fullmatch(rf"{named(called)}\s*>=?\s*([\d.]+)", enter)
+    found = re.fullmatch(rf"{valid_name(called)}\s*>=?\s*([\d.]+)", enter)
     if found is None:
         raise Untranslatable(f"'{enter}' is not a comparison of {called} alone")
-    known.into.topics[known.topic].pop(named(called), None)
+    known.into.topics[known.topic].pop(valid_name(called), None)
     held = _predicate(known, text)
     if unit == "readings":
         return held, leave or f"!({held})", f" for {int(float(found[1]))} readings"
@@ -273,7 +273,7 @@ def _add(known: Alert, rungs: list[Rung]) -> None:
             raise Untranslatable("a function over some of a topic's readings has no like here")
         for rung in rungs:
             own = known.name if len(rungs) == 1 else f"{known.name}_{rung.level}"
-            known.into.add(known.line, own, _windowed(known, own, rung))
+            known.into.add(known.line, own, _add_window(known, own, rung))
         return
     if known.window is not None or known.function is not None:
         raise Untranslatable("a window needs a function, and a function a window")
@@ -287,13 +287,13 @@ def _add(known: Alert, rungs: list[Rung]) -> None:
     known.into.add(known.line, known.name, f"{text} per {_per(known)}")
 
 
-def _windowed(known: Alert, name: str, rung: Rung) -> str:
+def _add_window(known: Alert, name: str, rung: Rung) -> str:
     assert known.function is not None
     function, column, called = known.function
-    known.into.topics[known.topic].pop(named(called), None)
-    known.into.attribute(known.topic, named(column))
-    value = f"A.{named(column)}"
-    enter, leave = (re.sub(rf"\b{named(called)}\b", value, text) for text in (rung.enter, rung.leave))
+    known.into.topics[known.topic].pop(valid_name(called), None)
+    known.into.attribute(known.topic, valid_name(column))
+    value = f"A.{valid_name(column)}"
+    enter, leave = (re.sub(rf"\b{valid_name(called)}\b", value, text) for text in (rung.enter, rung.leave))
     query = f"{function} {known.topic} over {known.window} each {_per(known)}"
     return f"state {name}\n  A = {query}\n  enter {enter}{rung.hold}\n  exit {leave}"
 
@@ -306,7 +306,7 @@ def _value(text: str, variables: dict[str, str]) -> str:
 
 
 def _predicate(known: Alert, text: str) -> str:
-    """A lambda as it is written here; the fields that it names become attributes."""
+    """Translate a lambda; the fields that it names become attributes."""
     into, topic, variables = known.into, known.topic, known.variables
     text = _value(text, variables).removeprefix("lambda:").strip()
     if found := re.search(r"[=!]~", text):
@@ -315,9 +315,9 @@ def _predicate(known: Alert, text: str) -> str:
     text = re.sub(r"\b(?:float|int)\(([^()]*)\)", r"\1", text)
     strings = re.findall(r'"([^"]+)"\s*[=!]=\s*\'', text) + re.findall(r'\'\s*[=!]=\s*"([^"]+)"', text)
     for name in re.findall(r'"([^"]+)"', text):
-        is_text = name in strings or named(name) in _tags(into, topic)
-        into.attribute(topic, named(name), "text" if is_text else "float")
-    text = re.sub(r'"([^"]+)"', lambda found: f"\0{named(found[1])}\0", text)
+        is_text = name in strings or valid_name(name) in _tags(into, topic)
+        into.attribute(topic, valid_name(name), "text" if is_text else "float")
+    text = re.sub(r'"([^"]+)"', lambda found: f"\0{valid_name(found[1])}\0", text)
     text = re.sub(r"'([^']*)'", r'"\1"', text)
     for name, value in variables.items():
         text = re.sub(rf"(?<![\w\0]){name}(?![\w\0])", value.strip(), text)

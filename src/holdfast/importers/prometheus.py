@@ -1,14 +1,14 @@
-"""Alerting rules of Prometheus: ``expr``, ``for``, ``keep_firing_for``."""
+"""Translate alerting rules of Prometheus: ``expr``, ``for``, ``keep_firing_for``."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from .documents import Mapped, documents, listed
-from .expressions import Reading, Series
-from .state import Condition, state
-from .translation import Translation, Untranslatable, duration, named
+from .documents import Mapped, as_list, documents
+from .expressions import ExpressionParser, QuerySeries
+from .state import TranslatedRule, state
+from .translation import Translation, Untranslatable, duration, valid_name
 
 _SIGNS = {sign: sign for sign in ("==", "!=", ">", "<", ">=", "<=")}
 _NAME = re.compile(r"[A-Za-z_:][\w:]*")
@@ -18,15 +18,17 @@ _MATCHER = re.compile(r"""\s*(\w+)\s*(=~|!~|!=|=)\s*(?:"([^"]*)"|'([^']*)')\s*(?
 _RANGE = re.compile(r"\[([\w.]+)\]")
 _WORDS = {"and", "or", "unless", "bool", "on", "ignoring", "by", "without", "group_left", "group_right"}
 STALE = "5 min"
-"""After so long without a sample Prometheus takes a series for absent."""
+"""Prometheus treats a series as absent after this time without a sample."""
 
 
 def translate(text: str) -> Translation:
-    """The alerts of a rule file."""
+    """Translate the alerts of a rule file."""
     into = Translation()
     for document in documents(text):
-        groups = listed(document.get("groups")) if isinstance(document, Mapped) else []
-        rules = [rule for group in groups if isinstance(group, Mapped) for rule in listed(group.get("rules"))]
+        groups = as_list(document.get("groups")) if isinstance(document, Mapped) else []
+        rules = [
+            rule for group in groups if isinstance(group, Mapped) for rule in as_list(group.get("rules"))
+        ]
         for rule in rules:
             if isinstance(rule, Mapped):
                 _rule(into, rule)
@@ -41,19 +43,21 @@ def _rule(into: Translation, rule: Mapped) -> None:
             rule.lines["record"], str(rule["record"]), "not translated: a recording rule computes a series"
         )
         return
-    name, line = named(str(rule.get("alert", "rule"))), rule.lines.get("expr", rule.line)
+    name, line = valid_name(str(rule.get("alert", "rule"))), rule.lines.get("expr", rule.line)
     try:
-        reading = Reading(_without_comments(str(rule.get("expr", ""))), _Selectors(into).read, _SIGNS)
+        reading = ExpressionParser(
+            _without_comments(str(rule.get("expr", ""))), _Selectors(into).read, _SIGNS
+        )
         enter = reading.expression()
         hold, keep = (_length(rule, word) for word in ("for", "keep_firing_for"))
-        state(into, line, Condition(name, enter, None, tuple(reading.found), hold, keep))
+        state(into, line, TranslatedRule(name, enter, None, tuple(reading.found), hold, keep))
     except Untranslatable as error:
         into.note(line, name, f"not translated: {error}")
         return
     for word in ("labels", "annotations"):
         if rule.get(word):
-            shown = ", ".join(map(str, rule[word]))
-            into.note(rule.lines[word], name, f"{word} ({shown}) are left to the sink that tells people")
+            format = ", ".join(map(str, rule[word]))
+            into.note(rule.lines[word], name, f"{word} ({format}) are left to the sink that tells people")
 
 
 def _without_comments(text: str) -> str:
@@ -66,12 +70,12 @@ def _length(rule: Mapped, word: str) -> str | None:
 
 
 class _Selectors:
-    """Reads selectors, and functions over a range of them."""
+    """Parses selectors, and functions over a range of them."""
 
     def __init__(self, into: Translation) -> None:
         self._into = into
 
-    def read(self, text: str, at: int) -> tuple[Series | str, int] | None:
+    def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
         found = _NAME.match(text, at)
         if found is None:
             return None
@@ -87,33 +91,33 @@ class _Selectors:
             raise Untranslatable("a range of samples stands where one value is meant")
         return series, end
 
-    def _function(self, name: str, text: str, end: int) -> tuple[Series | str, int]:
+    def _function(self, name: str, text: str, end: int) -> tuple[QuerySeries | str, int]:
         opening = text.index("(", end)
         if found := _OVER_TIME.match(name):
             series, end, window = self._selector(text, opening + 1)
-            end = self._closed(text, end)
+            end = self._closing(text, end)
             if window is None:
                 raise Untranslatable(f"{name} has no range")
             if found[1] == "last":
                 return series, end
-            return Series(series.topic, series.where, found[1], duration(window)), end
+            return QuerySeries(series.topic, series.where, found[1], duration(window)), end
         if _ABSENT.match(name):
             series, end, window = self._selector(text, opening + 1)
             raise Untranslatable(
-                f"nobody can say whose silence {name} is; write: state {named(series.topic)}_silent on "
+                f"nobody can say whose silence {name} is; write: state {valid_name(series.topic)}_silent on "
                 f"{series.topic} [silent {STALE if window is None else duration(window)}] per source, "
                 "with a roster of who must speak"
             )
         why = _REASONS.get(name, "has no like here")
         raise Untranslatable(f"{name}() {why}")
 
-    def _selector(self, text: str, at: int) -> tuple[Series, int, str | None]:
+    def _selector(self, text: str, at: int) -> tuple[QuerySeries, int, str | None]:
         while text[at : at + 1].isspace():
             at += 1
         found = _NAME.match(text, at)
         if found is None:
             raise Untranslatable("a series without a name has no like here")
-        topic, end = named(found[0]), found.end()
+        topic, end = valid_name(found[0]), found.end()
         where: tuple[str, ...] = ()
         if text[end : end + 1] == "{":
             closing = text.index("}", end)
@@ -123,7 +127,7 @@ class _Selectors:
             end = window.end()
         if re.match(r"\s*(offset|@)\b", text[end:]):
             raise Untranslatable("'offset' looks at the past, which has no like in a state")
-        return Series(topic, where), end, None if window is None else window[1]
+        return QuerySeries(topic, where), end, None if window is None else window[1]
 
     def _matchers(self, topic: str, text: str) -> tuple[str, ...]:
         found, at = [], 0
@@ -148,7 +152,7 @@ class _Selectors:
         return f"({choices})" if sign == "=~" else f"!({choices})"
 
     @staticmethod
-    def _closed(text: str, end: int) -> int:
+    def _closing(text: str, end: int) -> int:
         found = re.match(r"\s*\)", text[end:])
         if found is None:
             raise Untranslatable("a function has more than one series")

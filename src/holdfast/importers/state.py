@@ -1,31 +1,32 @@
-"""A comparison of series becomes a state: plain if it looks at the latest value of one, else a component."""
+"""Translate a comparison of series to a state: a plain one for the latest value of one series, else a
+component."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..lang.show import show
-from .expressions import Series, letters
+from ..definition.show import show
+from ..model.query import FUNCTIONS
+from .expressions import QuerySeries, letters
 from .translation import Translation, Untranslatable, with_names
-
-FUNCTIONS = {"avg": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count", "stddev": "stddev"}
 
 
 @dataclass(frozen=True)
-class Condition:
-    """What starts it and what ends it, if that is something else, over series; how long each must hold."""
+class TranslatedRule:
+    """A rule to translate: its enter predicate, its exit predicate if it differs, its series, and the
+    minimum durations."""
 
     name: str
     enter: str
     exit: str | None
-    series: tuple[Series, ...]
+    series: tuple[QuerySeries, ...]
     hold: str | None = None
     keep: str | None = None
     per: str = "source"
 
 
-def state(into: Translation, line: int, one: Condition) -> None:
-    """Add the state."""
+def state(into: Translation, line: int, one: TranslatedRule) -> None:
+    """Add the state of a rule to the translation."""
     if not one.series:
         raise Untranslatable("it looks at no series")
     if len(one.series) > 26:
@@ -38,7 +39,7 @@ def state(into: Translation, line: int, one: Condition) -> None:
         _component(into, line, one)
 
 
-def _plain(into: Translation, line: int, one: Condition) -> None:
+def _plain(into: Translation, line: int, one: TranslatedRule) -> None:
     (series,) = one.series
     enter, leave = (_value(text) for text in (one.enter, one.exit or f"!({one.enter})"))
     for condition in series.where:
@@ -53,8 +54,8 @@ def _value(text: str) -> str:
     return show(with_names(text, {"A": "value"}))
 
 
-def _component(into: Translation, line: int, one: Condition) -> None:
-    """Several series, or functions over windows: each is a query, and all are of one source."""
+def _component(into: Translation, line: int, one: TranslatedRule) -> None:
+    """Translate several series, or functions over windows: each is a query, and all have the same source."""
     if any(series.where for series in one.series):
         raise Untranslatable("a function over some of a topic's readings has no like here: give them a topic")
     names = {letter: f"{letter}.value" for letter in letters(len(one.series))}
@@ -72,9 +73,9 @@ def _members(text: str, names: dict[str, str]) -> str:
     return show(with_names(text, names))
 
 
-def _query(series: Series) -> str:
+def _query(series: QuerySeries) -> str:
     if series.function is None:
         return series.topic
     if series.function not in FUNCTIONS:
         raise Untranslatable(f"{series.function} over a window has no like here")
-    return f"{FUNCTIONS[series.function]} {series.topic} over {series.window}"
+    return f"{series.function} {series.topic} over {series.window}"

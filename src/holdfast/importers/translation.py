@@ -1,4 +1,4 @@
-"""What becomes of a rule file: statements, and notes on what was left out, line by line."""
+"""The result of translating a rule file: statements, and notes on what was left out, with lines."""
 
 from __future__ import annotations
 
@@ -6,93 +6,94 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..definition.app import App
+from ..definition.check import check
+from ..definition.parse import parse
+from ..definition.show import show
 from ..errors import DefinitionError
-from ..lang.app import App
-from ..lang.check import check
+from ..lang.grammar import parse_expression
 from ..lang.ops import DeclareTopic, Expression, Name, Statement
-from ..lang.parse import parse, parse_expression
 from ..lang.rewrite import parts
-from ..lang.show import show
 from ..model.topic import Attribute, Kind, Topic
 
 
 class Untranslatable(Exception):
-    """A rule, or part of one, that has no like here; the message says why."""
+    """A rule, or part of one, has no equivalent; the message says why."""
 
 
 @dataclass(frozen=True)
-class Note:
-    """What was left out or changed, and in which line it stood."""
+class TranslationNote:
+    """What was left out or changed, and in which line."""
 
     line: int
     rule: str
     message: str
 
-    def shown(self, path: str) -> str:
-        """As a compiler would say it."""
+    def format(self, path: str) -> str:
+        """The note as a compiler would print it."""
         return f"{path}:{self.line}: {self.rule}: {self.message}"
 
 
 @dataclass
 class Translation:
-    """Statements as they were found, and notes."""
+    """Statements in the order of the rules, and notes."""
 
     statements: list[Statement] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[TranslationNote] = field(default_factory=list)
     topics: dict[str, dict[str, Kind]] = field(default_factory=dict)
     translated: int = 0
 
     def attribute(self, topic: str, name: str, kind: Kind = "float") -> str:
-        """Note that a topic has an attribute; the names of both as they may be written."""
+        """Declare an attribute of a topic, and return the names of both as the language can write them."""
         known = self.topics.setdefault(topic, {})
         if name not in ("source", "place"):
             known[name] = kind
         return name
 
     def note(self, line: int, rule: str, message: str) -> None:
-        self.notes.append(Note(line, rule, message))
+        self.notes.append(TranslationNote(line, rule, message))
 
     def add(self, line: int, rule: str, text: str) -> None:
-        """Add a statement, if it is right together with what is there; else say why it is not."""
+        """Add a statement if it is valid together with the others; otherwise add a note."""
         try:
             made = parse(text).statements
-            check(App([*self._declared(), *self.statements, *made]))
+            check(App([*self._topics(), *self.statements, *made]))
         except DefinitionError as error:
             self.note(line, rule, f"not translated: {error.message}")
             return
         self.statements += made
         self.translated += 1
 
-    def _declared(self) -> list[DeclareTopic]:
+    def _topics(self) -> list[DeclareTopic]:
         return [
             DeclareTopic(Topic(name, tuple(Attribute(a, kind) for a, kind in attributes.items())))
             for name, attributes in self.topics.items()
         ]
 
     def text(self) -> str:
-        """The definition; topics that nothing is left of are left out."""
+        """The definition, without topics that no statement uses."""
         used = {getattr(one, "topic", None) for one in self.statements}
-        told = "".join(show(one) + "\n" for one in self.statements)
-        topics = [one for one in self._declared() if one.topic.name in used or one.topic.name in told]
-        return show(App(topics)) + ("\n" if topics else "") + told
+        reported = "".join(show(one) + "\n" for one in self.statements)
+        topics = [one for one in self._topics() if one.topic.name in used or one.topic.name in reported]
+        return show(App(topics)) + ("\n" if topics else "") + reported
 
 
-def named(text: str) -> str:
-    """A name that can be written, as near as possible to a text."""
+def valid_name(text: str) -> str:
+    """A valid name as similar as possible to a text."""
     name = re.sub(r"\W+", "_", text).strip("_") or "rule"
     return f"_{name}" if name[0].isdigit() else name
 
 
 def with_names(text: str, known: dict[str, str]) -> Expression:
-    """An expression in which some names stand for others."""
-    return _renamed(parse_expression(text), known)
+    """Replace some names in an expression."""
+    return _rename(parse_expression(text), known)
 
 
-def _renamed(op: Expression, known: dict[str, str]) -> Expression:
+def _rename(op: Expression, known: dict[str, str]) -> Expression:
     if isinstance(op, Name):
         return replace(op, name=known.get(op.name, op.name))
     changed: dict[str, Any] = {
-        name: _renamed(getattr(op, name), known)
+        name: _rename(getattr(op, name), known)
         for name in ("left", "right", "arg", "low", "high")
         if getattr(op, name, None) in parts(op)
     }
@@ -107,7 +108,7 @@ _SECONDS = {
 
 
 def duration(text: str) -> str:
-    """``1h30m`` as it is written here; a bare number is in seconds."""
+    """Translate a duration such as ``1h30m``; a bare number is in seconds."""
     text = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return f"{text} s"

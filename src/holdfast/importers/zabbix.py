@@ -1,4 +1,4 @@
-"""Triggers of Zabbix, as its templates are exported in YAML or JSON: problem and recovery expressions."""
+"""Translate triggers of Zabbix from templates exported in YAML or JSON: problem and recovery expressions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .documents import Mapped, documents, listed
-from .expressions import Reading, Series
-from .state import FUNCTIONS, Condition, state
-from .translation import Translation, Untranslatable, duration, named
+from ..model.query import FUNCTIONS
+from .documents import Mapped, as_list, documents
+from .expressions import ExpressionParser, QuerySeries
+from .state import TranslatedRule, state
+from .translation import Translation, Untranslatable, duration, valid_name
 
 _SIGNS = {"=": "==", "<>": "!=", ">": ">", "<": "<", ">=": ">=", "<=": "<="}
 _CALL = re.compile(r"(\w+)\(/([^/]*)/((?:[^,()\[\]]|\[[^\]]*\])+)((?:,[^()]*)?)\)")
@@ -19,7 +20,7 @@ _MACRO = re.compile(r"\{\$[^{}]+\}")
 
 
 def translate(text: str) -> Translation:
-    """The triggers of a template."""
+    """Translate the triggers of a template."""
     into = Translation()
     for document in documents(text):
         macros = {str(one["macro"]): str(one.get("value", "")) for one in _all(document, "macro")}
@@ -29,14 +30,14 @@ def translate(text: str) -> Translation:
             before = into.translated
             _trigger(into, trigger, macros)
             if into.translated > before:
-                known[_title(trigger)] = named(_title(trigger))
+                known[_title(trigger)] = valid_name(_title(trigger))
         for trigger in triggers:
             _dependencies(into, trigger, known)
     return into
 
 
 def _all(node: Any, key: str) -> Iterator[Mapped]:
-    """The mappings in a document that have a key, in the order of the text."""
+    """Yield the mappings of a document that have a key, in the order of the text."""
     if isinstance(node, Mapped):
         if key in node:
             yield node
@@ -53,11 +54,11 @@ def _title(trigger: Mapped) -> str:
 
 
 def _trigger(into: Translation, trigger: Mapped, macros: dict[str, str]) -> None:
-    name, line = named(_title(trigger)), trigger.lines["expression"]
+    name, line = valid_name(_title(trigger)), trigger.lines["expression"]
     try:
-        expression = _filled(into, trigger, "expression", macros)
+        expression = _expand_macros(into, trigger, "expression", macros)
         if found := _NODATA.fullmatch(expression):
-            topic, length = named(found[2]), duration(found[3])
+            topic, length = valid_name(found[2]), duration(found[3])
             into.attribute(topic, "value")
             into.add(line, name, f"state {name} on {topic} [silent {length}] per source")
         else:
@@ -72,29 +73,33 @@ def _trigger(into: Translation, trigger: Mapped, macros: dict[str, str]) -> None
 
 def _condition(
     into: Translation, trigger: Mapped, name: str, expression: str, macros: dict[str, str]
-) -> Condition:
-    problem = Reading(expression, _Calls().read, _SIGNS)
+) -> TranslatedRule:
+    problem = ExpressionParser(expression, _Calls().read, _SIGNS)
     enter = problem.expression()
     mode = str(trigger.get("recovery_mode", "EXPRESSION"))
     leave: str | None = None
     if mode in ("NONE", "2"):
         leave = "false"
     elif mode in ("RECOVERY_EXPRESSION", "1"):
-        recovery = Reading(_filled(into, trigger, "recovery_expression", macros), _Calls().read, _SIGNS)
+        recovery = ExpressionParser(
+            _expand_macros(into, trigger, "recovery_expression", macros), _Calls().read, _SIGNS
+        )
         recovery.found = problem.found
         leave = f"({recovery.expression()}) && !({enter})"  # both are asked for there
-    return Condition(name, enter, leave, tuple(problem.found))
+    return TranslatedRule(name, enter, leave, tuple(problem.found))
 
 
-def _filled(into: Translation, trigger: Mapped, word: str, macros: dict[str, str]) -> str:
-    """An expression with the values of macros."""
+def _expand_macros(into: Translation, trigger: Mapped, word: str, macros: dict[str, str]) -> str:
+    """An expression with its macros replaced by their values."""
     text = str(trigger.get(word, ""))
     if "{#" in text:
         raise Untranslatable("a prototype stands for triggers that a discovery finds; use 'per' and a table")
     for macro in dict.fromkeys(_MACRO.findall(text)):
         if macro not in macros:
             raise Untranslatable(f"nothing says what {macro} is")
-        into.note(trigger.lines[word], named(_title(trigger)), f"{macro} is {macros[macro]}, its default")
+        into.note(
+            trigger.lines[word], valid_name(_title(trigger)), f"{macro} is {macros[macro]}, its default"
+        )
         text = text.replace(macro, macros[macro])
     if "{TRIGGER.VALUE}" in text:
         raise Untranslatable("{TRIGGER.VALUE} is hysteresis by hand; write the exit as a recovery expression")
@@ -102,8 +107,8 @@ def _filled(into: Translation, trigger: Mapped, word: str, macros: dict[str, str
 
 
 def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> None:
-    for other in (one for one in listed(trigger.get("dependencies")) if isinstance(one, Mapped)):
-        child, parent = named(_title(trigger)), str(other.get("name"))
+    for other in (one for one in as_list(trigger.get("dependencies")) if isinstance(one, Mapped)):
+        child, parent = valid_name(_title(trigger)), str(other.get("name"))
         line = other.line if isinstance(other, Mapped) else trigger.line
         if _title(trigger) in known and parent in known:
             into.add(line, child, f"mute {child} while {known[parent]}")
@@ -112,12 +117,12 @@ def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> 
 
 
 class _Calls:
-    """Reads functions of items; all must be of one host."""
+    """Parses functions of items; all must be of one host."""
 
     def __init__(self) -> None:
         self._host: str | None = None
 
-    def read(self, text: str, at: int) -> tuple[Series | str, int] | None:
+    def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
         if found := _CALL.match(text, at):
             function, host, key, rest = found[1], found[2], found[3], found[4].lstrip(",").strip()
         elif found := _OLD.match(text, at):
@@ -127,12 +132,12 @@ class _Calls:
         if self._host not in (None, host):
             raise Untranslatable("it compares items of several hosts")
         self._host = host
-        return self._series(function, named(key), rest), found.end()
+        return self._series(function, valid_name(key), rest), found.end()
 
     @staticmethod
-    def _series(function: str, topic: str, rest: str) -> Series:
+    def _series(function: str, topic: str, rest: str) -> QuerySeries:
         if function == "last" and rest in ("", "#1", "0"):
-            return Series(topic)
+            return QuerySeries(topic)
         if (
             function in FUNCTIONS
             and rest
@@ -140,8 +145,8 @@ class _Calls:
             and ":" not in rest
             and not rest.startswith("#")
         ):
-            return Series(topic, (), function, duration(rest))
-        shown = f"{function}(…{',' + rest if rest else ''})"
+            return QuerySeries(topic, (), function, duration(rest))
+        call = f"{function}(…{',' + rest if rest else ''})"
         if rest.startswith("#"):
-            raise Untranslatable(f"{shown} counts values; a state has: for 3 readings")
-        raise Untranslatable(f"{shown} has no like here")
+            raise Untranslatable(f"{call} counts values; a state has: for 3 readings")
+        raise Untranslatable(f"{call} has no like here")

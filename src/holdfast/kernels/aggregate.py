@@ -1,15 +1,13 @@
-"""Functions of the values in windows ``[low, high)`` of an array, both ends only moving forward.
+"""Functions of the values in windows ``[low, high)`` of an array whose ends only move forward.
 
-Missing values are NaN.  A sum is exact and rounded once: neither the order of the numbers nor what
-has left a window leaves a trace.  It is kept as a number of some 2,100 bits in limbs of 32, each an
-int64 that takes numbers in and out again without carrying; only the limbs that the values reach are
-looked at.
+Missing values are NaN. A sum is exact and rounded once: neither the order of the numbers nor values that have
+left a window change it. A sum is a number of about 2,100 bits in limbs of 32 bits; each limb is an int64 that
+adds and subtracts numbers without carrying. Only the limbs that the values reach are processed.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +18,16 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _PAIRS = 1 << 20
-"""So many differences from the mean are squared at a time."""
+"""How many differences from the mean are squared at a time."""
 
 
 @kernel
 def _sums(bits, low, high, base, limbs, digits, out):  # type: ignore[no-untyped-def]
-    """The sum of each window of float64s given as their bits; NaN where none is known, where both
-    infinities are, and where it is beyond a float.  ``limbs[0]`` is worth 2**(32 * base - 1074)."""
+    """Compute the exact sum of each window of float64 values given as their bits.
+
+    It is NaN where no value is known, where both infinities occur, and where it exceeds a float. ``limbs[0]``
+    is worth 2**(32 * base - 1074).
+    """
     mask = 0xFFFFFFFF
     size = len(limbs)
     first = last = known = up = down = 0
@@ -118,7 +119,7 @@ def _sums(bits, low, high, base, limbs, digits, out):  # type: ignore[no-untyped
 
 @kernel
 def _extremes(values, low, high, sign, queue, out):  # type: ignore[no-untyped-def]
-    """The largest of each window, of the values times ``sign``: a queue of those that may become it."""
+    """Compute the largest value times ``sign`` of each window, with a queue of the candidates."""
     head = tail = at = 0
     for i in range(len(low)):
         at = max(at, low[i])
@@ -136,7 +137,7 @@ def _extremes(values, low, high, sign, queue, out):  # type: ignore[no-untyped-d
 
 
 def counts(values: Floats, low: Rows, high: Rows) -> Rows:
-    """How many values of each window are there."""
+    """Count the values of each window."""
     there = values == values
     if there.all():
         return high - low
@@ -147,7 +148,7 @@ def counts(values: Floats, low: Rows, high: Rows) -> Rows:
 
 
 def sums(values: Floats, low: Rows, high: Rows) -> Floats:
-    """The exact sum of each window, rounded once."""
+    """Compute the exact sum of each window, rounded once."""
     values = np.ascontiguousarray(values)
     bits = values.view(np.int64)
     exponents = np.maximum((bits >> 52) & 0x7FF, 1)[np.isfinite(values) & (values != 0)]
@@ -160,22 +161,22 @@ def sums(values: Floats, low: Rows, high: Rows) -> Floats:
 
 
 def means(values: Floats, low: Rows, high: Rows) -> Floats:
-    """The sum of each window by how many are there."""
+    """Compute the mean of each window."""
     with np.errstate(all="ignore"):
         found: Floats = sums(values, low, high) / counts(values, low, high)
     return found
 
 
 def largest(values: Floats, low: Rows, high: Rows, sign: float = 1.0) -> Floats:
-    """The largest of each window; with ``sign`` -1, the least."""
+    """Compute the largest value of each window; with ``sign`` -1, the smallest."""
     out = np.empty(len(low))
     _extremes(values, low, high, sign, np.empty(len(values) + 1, np.int64), out)
     return out
 
 
 def deviations(values: Floats, low: Rows, high: Rows) -> Floats:
-    """The standard deviation of each window as of a sample; of fewer than two, and where a square
-    is beyond a float, missing."""
+    """Compute the sample standard deviation of each window. It is missing for fewer than two values, and
+    where a square exceeds a float."""
     middles = means(values, low, high)
     known = counts(values, low, high)
     out = np.empty(len(low))
@@ -192,7 +193,7 @@ def deviations(values: Floats, low: Rows, high: Rows) -> Floats:
 
 
 def _squares(values: Floats, low: Rows, widths: Rows, middles: Floats) -> Floats:
-    """The sum of the squares of the differences from the mean in each window."""
+    """Compute the sum of the squared differences from the mean of each window."""
     ends = np.cumsum(widths)
     begins = ends - widths
     rows = np.repeat(low - begins, widths) + np.arange(int(ends[-1]))
@@ -200,14 +201,3 @@ def _squares(values: Floats, low: Rows, widths: Rows, middles: Floats) -> Floats
         apart = values[rows] - np.repeat(middles, widths)
         squares = apart * apart
     return sums(squares, begins, ends)
-
-
-AGGREGATES: dict[str, Any] = {
-    "sum": sums,
-    "avg": means,
-    "max": largest,
-    "min": lambda values, low, high: largest(values, low, high, -1.0),
-    "stddev": deviations,
-    "count": lambda values, low, high: counts(values, low, high).astype(np.float64),
-}
-"""A function of windows by its name."""

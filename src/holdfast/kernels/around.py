@@ -1,6 +1,7 @@
-"""What is around somebody who moves, among parts that stay where they are.
+"""The parts near a moving key, among parts that do not move.
 
-Distances are true up to a margin: whoever asks which is nearer looks closely at those that differ by less.
+Distances are exact up to a rounding margin; a caller that compares two must recompute those that differ by
+less.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ MARGIN = 1e-9
 
 @kernel
 def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: ignore[no-untyped-def]
-    """How far each part is from each position, position after position: each has so many coordinates, which,
-    and the number of a named place if it has none, or -1.  A place is only near itself."""
+    """Compute the distance of each part from each position, position after position.
+
+    A position has up to three coordinates, and the number of a named place, or -1. A place is near only
+    itself.
+    """
     for i in range(len(dims)):
         for p in range(len(part_dims)):
             far = math.inf
@@ -37,8 +41,8 @@ def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: 
 
 
 @kernel
-def followed(at, ends, times, moves):  # type: ignore[no-untyped-def]
-    """The last of the times at or before each instant; the instants of each key are in order."""
+def latest_before(at, ends, times, moves):  # type: ignore[no-untyped-def]
+    """Find the last of the times at or before each instant. The instants of each key are ascending."""
     for k in range(len(ends) - 1):
         move = -1
         for i in range(ends[k], ends[k + 1]):
@@ -48,9 +52,11 @@ def followed(at, ends, times, moves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def seen(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped-def]
-    """Whether something is true of the spot of the cell at each instant, if there is one, after the last move
-    by then; ``true[m]`` is of which spots it is true after the move at ``times[m]``."""
+def is_true_at(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped-def]
+    """Whether a predicate is true for the spot of the cell at each instant, after the last move until then.
+
+    ``true[m]`` tells for which spots it is true after the move at ``times[m]``.
+    """
     for k in range(len(ends) - 1):
         move = -1
         for i in range(ends[k], ends[k + 1]):
@@ -61,13 +67,14 @@ def seen(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped
 
 @kernel
 def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count, present, chosen):  # type: ignore[no-untyped-def]
-    """At each instant how many of the key's parts that are near are there, of how many something is true, and
-    the last event of these, of several the first by rank; -1 if there is none.
+    """Compute for each instant how many of the key's near parts are present, for how many a predicate is
+    true, and the last event of these.
 
-    The instants of key ``k`` are ``at[ends[k]:ends[k + 1]]``, its parts those from ``owned[k]`` to before
-    ``owned[k + 1]``, and its events are numbered likewise by ``starts``: at ``when`` one of the ``parts``
-    becomes true or false, and is there from then on.  ``inside[m]`` is which parts are near after move ``m``,
-    the last one at each instant.
+    Of several last events the first by rank is chosen; -1 means none. The instants of key ``k`` are
+    ``at[ends[k]:ends[k + 1]]``, its parts those from ``owned[k]`` to before ``owned[k + 1]``, and its events
+    are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes true or false, and is
+    present from then on. ``inside[m]`` tells which parts are near after move ``m``, the last one at each
+    instant.
     """
     newest = np.full(inside.shape[1], -1)
     for k in range(len(ends) - 1):
@@ -110,8 +117,11 @@ def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count,
 
 @kernel
 def closest(at, ends, moves, far, when, starts, parts, owned, rank, chosen, doubt):  # type: ignore[no-untyped-def]
-    """At each instant the last event of the key's closest part that is there, of several the first by rank;
-    and whether another is about as close.  Instants, parts and events are as in ``near``."""
+    """Find for each instant the last event of the key's closest part that is present, and whether another
+    part is about as close.
+
+    Of several last events the first by rank is chosen. Instants, parts and events are as in ``near``.
+    """
     newest = np.full(far.shape[1], -1)
     for k in range(len(ends) - 1):
         event, last, best = starts[k], -1, -1

@@ -1,8 +1,8 @@
-"""Which events take part in a correlation, by search in order of time, without a product of candidates.
+"""Which events take part in a correlation, by a search in order of time without a product of candidates.
 
 An *entry* is an event that matches filters of one slot (an attribute, or an attribute of one sensor):
-``words[i]`` has a bit for each correlation of which it matches the filter.  Entries come in order of
-time.  ``needs[slot]`` has the bits of the correlations that have a filter there.
+``words[i]`` has a bit for each correlation whose filter it matches. Entries are in order of time.
+``needs[slot]`` has the bits of the correlations with a filter in that slot.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .jit import kernel
 
 @kernel
 def participate(times, slots, words, needs, within, found):  # type: ignore[no-untyped-def]
-    """The bits of ``words[i]`` whose correlations have a match for every filter in some window shorter
-    than ``within`` that contains entry ``i``.
+    """Compute the bits of ``words[i]`` whose correlations have a match for every filter in some window
+    shorter than ``within`` that contains entry ``i``.
 
-    A window that ends at ``t`` is complete if each needed slot has a match in ``(t - within, t]``, and then
-    all matches in it take part.  Time is cut into blocks as long as the window, so that one covers the end
-    of a block and the beginning of the next: of every block it is enough to know what its matches, and what
-    its complete windows, come to from a point on and up to a point.
+    A window that ends at ``t`` is complete if each needed slot has a match in ``(t - within, t]``; then all
+    matches in it take part. Time is cut into blocks as long as the window, so that a window covers the end of
+    a block and the beginning of the next. For each block, running unions from a point on and up to a point
+    suffice.
     """
     count, width = len(times), len(needs)
     nothing = np.uint64(0)
@@ -78,11 +78,12 @@ def participate(times, slots, words, needs, within, found):  # type: ignore[no-u
 
 @kernel
 def agree(times, slots, cells, points, width, around, runs, order, within, near, found):  # type: ignore[no-untyped-def]
-    """Set ``found[i]`` where entry ``i`` and one of every other slot lie, each pair of them, less than
-    ``within`` and less than ``near`` apart; entries that are known to already are not looked at again.
+    """Set ``found[i]`` where entry ``i`` and one entry of every other slot are pairwise less than ``within``
+    and less than ``near`` apart.
 
-    ``order`` has the entries by (slot, cell, time); those of slot s and cell c are from ``runs[s, c]`` on.
-    ``around[c]`` are the cells in which a point near one of cell c can lie, -1 for none.
+    Entries that are already found are skipped. ``order`` has the entries by (slot, cell, time); those of slot
+    s and cell c start at ``runs[s, c]``. ``around[c]`` are the cells in which a point near one of cell c can
+    be, -1 for none.
     """
     chosen = np.empty(width, np.int64)
     first, last = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
@@ -140,15 +141,16 @@ def agree(times, slots, cells, points, width, around, runs, order, within, near,
                 found[chosen[k]] = True
 
 
-class Grid(NamedTuple):
-    """Points in cells: the cell of each point, and for each cell those around it, -1 where they are empty."""
+class CorrelationGrid(NamedTuple):
+    """Points in cells: the cell of each point, and for each cell its neighbours, -1 where they are empty."""
 
     cells: NDArray[np.int64]
     around: NDArray[np.int64]
 
 
-def grid(points: NDArray[np.float64], near: float) -> Grid:
-    """Cells a little wider than ``near``, so that what is nearer lies in a cell or in one around it."""
+def grid(points: NDArray[np.float64], near: float) -> CorrelationGrid:
+    """Put points into cells slightly wider than ``near``, so that near points are in the same cell or in
+    neighbouring ones."""
     sides = [np.unique(np.floor(axis / (near * 1.001)), return_inverse=True) for axis in points[:, :2].T]
     (columns, of_column), (rows, of_row) = sides
     distinct, cells = np.unique(of_column * len(rows) + of_row, return_inverse=True)
@@ -158,20 +160,20 @@ def grid(points: NDArray[np.float64], near: float) -> Grid:
     index = {place: i for i, place in enumerate(places)}
     steps = [(dx, dy) for dx in (0, -1, 1) for dy in (0, -1, 1)]
     around = [[index.get((x + dx, y + dy), -1) for dx, dy in steps] for x, y in places]
-    return Grid(cells, np.array(around, np.int64).reshape(len(places), len(steps)))
+    return CorrelationGrid(cells, np.array(around, np.int64).reshape(len(places), len(steps)))
 
 
 def close_by(
     times: NDArray[np.int64],
     slots: NDArray[Any],
     points: NDArray[np.float64],
-    within: Grid,
+    within: CorrelationGrid,
     width: int,
     window: int,
     near: float,
     found: NDArray[np.bool_],
 ) -> None:
-    """``agree`` over points in a grid: entries in order of time, slots from 0 to ``width - 1``."""
+    """Run ``agree`` over points in a grid: entries in order of time, slots from 0 to ``width - 1``."""
     size = len(within.around)
     code = slots.astype(np.int64) * size + within.cells
     order = np.argsort(code, kind="stable")

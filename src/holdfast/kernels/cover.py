@@ -1,7 +1,7 @@
 """Covering and merging of many boxes, one after the other.
 
-Box ``i`` has ``sizes[i]`` ranges of whole numbers, the j-th of them from ``bounds[i, j, 0]`` to
-``bounds[i, j, 1]``, both included, of attribute ``attributes[i, j]``; attributes ascend along a row.
+Box ``i`` has ``sizes[i]`` ranges of integers, the j-th of them from ``bounds[i, j, 0]`` to ``bounds[i, j,
+1]``, both included, of attribute ``attributes[i, j]``; attributes ascend along a row.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from .jit import kernel
 
 @kernel
 def absorb(sizes, attributes, bounds, merging, active, remaining):  # type: ignore[no-untyped-def]
-    """Let boxes come in turn; ``remaining[i]`` is how many are left when box ``i`` has come.
+    """Add boxes one by one; ``remaining[i]`` is the number of boxes left after box ``i``.
 
-    A box that another one covers is dropped, and drops those that it covers.  With ``merging`` it is
-    also united with a box that is equal in all attributes but one, where the two overlap, as often as
-    possible; ``bounds`` is then changed in place.  ``active`` begins with those that are left.
+    A box that another one covers is dropped, and drops those that it covers. With ``merging`` it is also
+    united with a box that is equal in all attributes but one, where the two overlap, as often as possible;
+    this changes ``bounds`` in place. The first elements of ``active`` are the boxes that are left.
     """
 
     def covers(wide: int, narrow: int) -> bool:

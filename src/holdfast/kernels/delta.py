@@ -1,8 +1,8 @@
-"""What has changed between two runs of bytes: what of the new is also in the old, and where.
+"""The difference of two byte strings: which parts of the new one occur in the old one, and where.
 
-Blocks of the old are found in the new wherever they stand, by a hash that rolls along (as rsync does); after
-a difference the two go on side by side, if they do.  What is found is compared byte by byte: of two blocks
-that have one hash, one is not found, that is all.
+Blocks of the old string are found anywhere in the new one by a rolling hash, as in rsync; after a difference
+the search also continues at the same offset. Matches are compared byte by byte. Of two blocks with the same
+hash one is not found, which costs size but not correctness.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import numpy as np
 from .jit import kernel
 
 BLOCK = 32
-"""How many bytes of the old must stand in the new as they are, to be found in another place."""
+"""How many equal bytes a match at another offset needs."""
 LEAST = 16
-"""How many must, to be found where they were before."""
+"""How many equal bytes a match at the same offset needs."""
 
 _FACTOR, _SPREAD, _LOW = 0x01000193, 0x4F1BBCDD, 0xFFFFFFFF
 
 
 @kernel
 def common(new, old, slots, copies):  # type: ignore[no-untyped-def]
-    """Fill ``copies`` with (where in the new, where in the old, how many bytes), in order; their number.
+    """Fill ``copies`` with (offset in the new, offset in the old, length), in order, and return how many
+    there are.
 
-    ``slots`` is room for the places of blocks, a power of two, all -1.
+    ``slots`` is a hash table for blocks: a power of two long, all -1.
     """
     size, had, room = len(new), len(old), len(slots) - 1
     top = 1
@@ -69,7 +70,7 @@ def common(new, old, slots, copies):  # type: ignore[no-untyped-def]
 
 @kernel
 def rebuilt(copies, old, others, new):  # type: ignore[no-untyped-def]
-    """Fill the new with what it has of the old, and between that with ``others``."""
+    """Fill ``new`` with its copies from ``old``, and with ``others`` between them."""
     done, used = 0, 0
     for i in range(len(copies)):
         at, found, length = copies[i, 0], copies[i, 1], copies[i, 2]

@@ -1,8 +1,7 @@
-"""XXH64, the hash of Spark's ``xxhash64``: a part of the id of a row that has no number of its own.
+"""XXH64, the hash of Spark's ``xxhash64``: a part of the id of a row without a sequence number.
 
-Spark hashes a text by its bytes, a number of 64 bits by the eight that it has in memory (little end first),
-and a truth value as a number of 32.  Several values are hashed one after the other, each with the hash before
-it as its seed.
+Spark hashes a text by its bytes, a 64-bit number by its eight bytes (little endian), and a boolean as a
+32-bit number. Several values are hashed one after the other, each with the previous hash as its seed.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from .jit import kernel
 
 SEED = 42
-"""The first seed of Spark's."""
+"""The initial seed in Spark."""
 
 _1, _2, _3, _4, _5 = (
     np.uint64(prime)
@@ -29,7 +28,7 @@ PRIMES = np.array([_1, _2, _3, _4, _5], np.uint64)
 
 @kernel
 def xxh64(starts, stops, data, primes, seed, hashes):  # type: ignore[no-untyped-def]
-    """The hash of each ``data[starts[i]:stops[i]]``, all with one seed."""
+    """Hash each ``data[starts[i]:stops[i]]``, all with one seed."""
     one, two, three, four, five = primes[0], primes[1], primes[2], primes[3], primes[4]
     lanes = np.zeros(4, np.uint64)
     for i in range(len(starts)):

@@ -1,8 +1,8 @@
-"""What the parts of a key show, as one: each part changes now and then, and all of them count.
+"""Aggregates over the current values of a key's parts. Each part changes now and then, and all of them count.
 
-Changes are numbered key after key, in order of time: those of key ``k`` from ``starts[k]`` on, each of one of
-the ``parts`` from ``owned[k]`` to before ``owned[k + 1]``.  The instants of key ``k`` are those from
-``ends[k]`` to before ``ends[k + 1]``; before ``reach[i]`` are the changes that instant ``i`` has seen.
+Changes are numbered key by key in order of time: those of key ``k`` start at ``starts[k]``, each of one of
+the ``parts`` from ``owned[k]`` to before ``owned[k + 1]``. The instants of key ``k`` are those from
+``ends[k]`` to before ``ends[k + 1]``; instant ``i`` sees the changes before ``reach[i]``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _TOGETHER = 1 << 20
-"""So many values are looked at side by side at a time."""
+"""How many values are processed side by side."""
 
 
 @kernel
 def earlier(parts, newest, before):  # type: ignore[no-untyped-def]
-    """For each change the one before it of the same part, or -1; ``newest`` must be -1 everywhere."""
+    """Find for each change the previous one of the same part, or -1. ``newest`` must be -1 everywhere."""
     for e in range(len(parts)):
         before[e] = newest[parts[e]]
         newest[parts[e]] = e
@@ -33,7 +33,7 @@ def earlier(parts, newest, before):  # type: ignore[no-untyped-def]
 
 @kernel
 def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # type: ignore[no-untyped-def]
-    """The largest that parts show at each instant, of the values times ``sign``: a tree of those that win."""
+    """Compute the largest value times ``sign`` of the parts at each instant, with a tournament tree."""
     for k in range(len(ends) - 1):
         size = owned[k + 1] - owned[k]
         tree[: 2 * size] = -math.inf
@@ -56,8 +56,8 @@ def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # ty
 
 @kernel
 def _squares(whose, some, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
-    """The squares of the differences from the mean of what all parts show at each of some instants, one after
-    the other; and the next change."""
+    """Compute the squared differences from the mean of all parts at some instants, one after the other.
+    Returns the next change."""
     size = 0
     for i in some:
         while change < reach[i]:
@@ -72,10 +72,12 @@ def _squares(whose, some, change, reach, parts, values, owned, middles, current,
 
 @kernel
 def _scatter(whose, reach, parts, values, owned, middles, current, out, unsure):  # type: ignore[no-untyped-def]
-    """The sum of these squares at each instant, rounded once, and where that is not sure.
+    """Compute the sum of the squared differences at each instant, rounded once, and flag where the rounding
+    is uncertain.
 
-    What rounding takes from a sum of ``n`` squares is added up beside it; that is wrong by less than
-    ``n**2 * 2**-104`` of the sum, so where that much more and less makes no difference the sum is exact."""
+    The rounding errors of a sum of ``n`` squares are summed beside it. That correction is wrong by less than
+    ``n**2 * 2**-104`` of the sum; where so much more or less does not change the result, it is exact.
+    """
     change = 0
     for i in range(len(whose)):
         while change < reach[i]:
@@ -99,8 +101,8 @@ def _scatter(whose, reach, parts, values, owned, middles, current, out, unsure):
         unsure[i] = not sure and (total != 0 or known == 0)
 
 
-class Parts:
-    """The parts of keys at instants."""
+class FoldParts:
+    """The parts of keys at instants, with the aggregates over them."""
 
     def __init__(self, reach: Ints, ends: Ints, starts: Ints, parts: Ints, owned: Ints) -> None:
         self._reach, self._ends, self._starts, self._parts, self._owned = reach, ends, starts, parts, owned
@@ -109,18 +111,18 @@ class Parts:
         earlier(parts, np.full(int(owned[-1]), -1), self._before)
 
     def total(self, numbers: Ints) -> Ints:
-        """The sum of whole numbers that parts show."""
+        """Sum the integers of the parts."""
         change = numbers - np.append(numbers, 0)[self._before]
         running = np.append(0, np.cumsum(change))
         found: Ints = running[self._reach] - running[self._first]
         return found
 
     def counts(self, values: Floats) -> Ints:
-        """How many of the values that parts show are there."""
+        """Count the known values of the parts."""
         return self.total((values == values).astype(np.int64))
 
     def sums(self, values: Floats) -> Floats:
-        """The exact sum, rounded once: what a part showed before is taken away again."""
+        """Compute the exact sum, rounded once. The previous value of a part is subtracted again."""
         finite = np.where(np.isfinite(values), values, 0.0)
         changes = np.stack((finite, -np.append(finite, 0.0)[self._before]), axis=1).ravel()
         found = sums(changes, 2 * self._first, 2 * self._reach)
@@ -134,15 +136,15 @@ class Parts:
         return found
 
     def largest(self, values: Floats, sign: float = 1.0) -> Floats:
-        """The largest; with ``sign`` -1, the least."""
+        """Compute the largest value; with ``sign`` -1, the smallest."""
         tree = np.empty(2 * int(np.diff(self._owned).max(initial=1)))
         out = np.empty(len(self._reach))
         _extremes(self._reach, self._ends, self._starts, self._parts, values, self._owned, sign, tree, out)
         return np.where(self.counts(values) > 0, out, np.nan)
 
     def deviations(self, values: Floats) -> Floats:
-        """The standard deviation as of a sample; of fewer than two, and where a square is beyond a float,
-        missing."""
+        """Compute the sample standard deviation. It is missing for fewer than two values, and where a
+        square exceeds a float."""
         middles, known = self.means(values), self.counts(values)
         whose = np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
         out, unsure = np.empty(len(whose)), np.empty(len(whose), np.bool_)
@@ -155,7 +157,7 @@ class Parts:
         return np.where((known > 1) & np.isfinite(found), found, np.nan)
 
     def _exactly(self, some: Ints, whose: Ints, shown: tuple[Any, ...], out: Floats) -> None:
-        """Let these sums be exact."""
+        """Recompute some sums of squares exactly."""
         ends = np.append(0, np.cumsum(np.diff(self._owned)[whose[some]]))
         current = np.full(int(self._owned[-1]), np.nan)
         first = change = 0
@@ -166,14 +168,3 @@ class Parts:
                 change = _squares(whose, some[first:last], change, *shown, current, squares)
             out[some[first:last]] = sums(squares, bounds[:-1], bounds[1:])
             first = last
-
-
-FOLDS: dict[str, Any] = {
-    "sum": Parts.sums,
-    "avg": Parts.means,
-    "max": Parts.largest,
-    "min": lambda parts, values: parts.largest(values, -1.0),
-    "stddev": Parts.deviations,
-    "count": lambda parts, values: parts.counts(values).astype(np.float64),
-}
-"""A function over parts by its name."""

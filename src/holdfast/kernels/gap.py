@@ -1,4 +1,4 @@
-"""Whether boxes leave a gap in a box: exactly, by taking one after the other out of what is left."""
+"""Whether boxes leave a gap in a box: exact, by subtracting one box after the other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ GAP, NONE, UNKNOWN = 1, 0, -1
 
 @kernel
 def find_gap(boxes, box, most):  # type: ignore[no-untyped-def]
-    """`GAP` if a point of ``box`` is in none of the ``boxes``, `NONE` if there is none; `UNKNOWN` if
-    ``most`` comparisons of boxes did not show it.
+    """Return ``GAP`` if a point of ``box`` is in none of the ``boxes``, ``NONE`` if there is none, and
+    ``UNKNOWN`` if ``most`` comparisons of boxes did not decide it.
 
-    Boxes are rows of closed ranges of doubles, ``boxes[i, j]`` from low to high.  Of the boxes that meet a
-    piece the one is taken out that leaves the fewest pieces; pieces that a box contains are done.
+    Boxes are rows of closed ranges of doubles, ``boxes[i, j]`` from low to high. Of the boxes that meet a
+    piece the one is subtracted that leaves the fewest pieces. Pieces inside a box are done.
     """
     count, width = boxes.shape[0], boxes.shape[1]
     pieces = np.empty((64 + 2 * width, width, 2))

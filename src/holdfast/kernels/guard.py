@@ -1,13 +1,15 @@
-"""Guarded states, many scopes at once: what readings and the passing of time do to them.
+"""States with minimum durations and no-data rules, many scopes at once: the effects of readings and of
+passing time.
 
-Several states watch the same scopes; of each scope every state has a cell.  A cell has a status (``ON``):
-while it is off its entrance is watched, while it is on its exit.  ``cand`` is since when the watched
-predicate has held without interruption; after ``waits`` of time, or some count of readings, the status
-turns.  ``level`` says how many of the state's silences have passed since the ``last`` reading; bit l of
-``enter`` and ``leave`` tells whether the predicates hold there when l of them have.
+Several states watch the same scopes; each state has a cell for each scope. While a cell's status (``ON``) is
+off, its enter predicate is watched; while it is on, its exit predicate. ``cand`` is since when the watched
+predicate has held without interruption; after ``waits`` of time, or a number of readings, the status changes.
+``level`` is how many of the state's no-data durations have passed since the ``last`` reading; bit l of
+``enter`` and ``leave`` tells whether the predicates hold after l of them.
 
-What happens by time at an instant happens once time has come beyond it; a reading of that very instant comes
-first, and of several such things silence comes before a guard, and that before ``unknown`` and ``forget``.
+A timer at an instant fires once the watermark has passed it, so a reading of that very instant comes first.
+Of several timers at one instant, no data comes before minimum durations, and these before ``unknown`` and
+``forget``.
 """
 
 from __future__ import annotations
@@ -15,45 +17,47 @@ from __future__ import annotations
 from .jit import kernel
 
 ON, UNKNOWN, UNDECIDED, SEEN, QUIET, EXPECTED = 1, 2, 4, 8, 16, 32
-"""What is so of a cell: it holds; that is not known; it never was; it has had a reading; its start will not
-be told; it is never forgotten."""
+"""Flags of a cell: active; unknown; never decided; has had a reading; its start is not emitted; never
+forgotten."""
 
 NONE, NEVER = -(2**63), 2**63 - 1
 
 BEGUN, LAST, NOBODY = -1, -2, -3
-"""Which reading is told, if none of the batch: that with which the holding began, the last one, none."""
+"""Which reading an output refers to, if none of the batch: the one that started the condition, the last
+one, or none."""
 
 INGRESS, EGRESS, UNKNOWN_NOW, KNOWN_AGAIN = 0, 1, 4, 5
-"""The statuses that are told, by their numbers."""
+"""The numbers of the statuses that are emitted."""
 
 CODE, STATE, ROW, TIME, STATUS, SINCE = range(6)
-"""What is told: of which scope and state, by which reading, when, what, since when."""
+"""The columns of the output: scope, state, reading, time, status and since."""
 
-TELLS = 24
-"""One reading, with the time before it, never makes a cell tell more."""
+MOST_TRANSITIONS = 24
+"""The most transitions that one reading, with the time before it, causes in one cell."""
 
 UNKNOWN_AFTER, FORGET_AFTER, BEGINNING, QUIETLY, DEPTH, SILENCES = range(2, 8)
-"""The rule of a state: how many readings in a row it wants to start and to end; the lengths of unknown and
-forget (or -1); with what scopes begin, and whether quietly; how many silences there are, and these."""
+"""The columns of a state's rule: the readings in a row that a start and an end need; the durations of
+``unknown`` and ``forget`` or -1; the initial status of scopes, and whether it is emitted; the number of
+no-data durations, and these durations."""
 
 
 @kernel
-def taken(codes, times, reads, words, scopes, due, rules, waits, each, lengths, until, begin, room, out):  # type: ignore[no-untyped-def]
-    """Take readings, or where there are none let time come as far as ``times``, scope by scope.
+def apply_readings(  # type: ignore[no-untyped-def]
+    codes, times, reads, words, scopes, due, rules, waits, each, lengths, until, begin, room, out
+):
+    """Apply readings scope by scope; without readings, advance time to ``times``.
 
-    Of state f, the entrance words of all readings stand in line f of ``words``, those of the exit after the
-    lines of all entrances.  ``waits`` are how long the two must hold, of each state, or ``each`` cell; then
-    ``lengths``, in lines like the words, are what readings say of that.  ``due`` is left as the next instant
-    of each scope.  ``until`` is how far time has come for everybody: what has been silent by then stays so,
-    whatever comes late.
-
-    Ends early when there may be no room for what is told: the next row, and how much was told.
+    The enter words of state f are in line f of ``words``, its exit words after the lines of all enter words.
+    ``waits`` are the two minimum durations of each state, or of ``each`` cell; then ``lengths``, in lines
+    like the words, are those that readings carry. ``due`` is set to the next timer of each scope. ``until``
+    is the watermark of all scopes: what was without data by then stays so, whatever arrives late. Returns the
+    next row and the number of outputs; stops early when ``out`` may overflow.
     """
     size, width = len(codes), len(rules)
-    told = 0
+    emitted = 0
     for i in range(begin, size):
-        if told + TELLS * width > room:
-            return i, told
+        if emitted + MOST_TRANSITIONS * width > room:
+            return i, emitted
         c = codes[i]
         if c < 0:
             continue
@@ -94,9 +98,13 @@ def taken(codes, times, reads, words, scopes, due, rules, waits, each, lengths, 
                         if s.cand != NONE and s.cand <= s.last:
                             s.cand, s.count = NONE, 0
                         s.flags = (s.flags | UNKNOWN) & ~QUIET
-                        out[told, CODE], out[told, STATE], out[told, ROW] = c, f, s.last_row
-                        out[told, TIME], out[told, STATUS], out[told, SINCE] = at, UNKNOWN_NOW, s.since
-                        told += 1
+                        out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, s.last_row
+                        out[emitted, TIME], out[emitted, STATUS], out[emitted, SINCE] = (
+                            at,
+                            UNKNOWN_NOW,
+                            s.since,
+                        )
+                        emitted += 1
                     if what == 4:
                         s.last, s.since, s.cand, s.count = NONE, NONE, NONE, 0
                         s.flags, s.level, s.last_row = r[BEGINNING], 0, NOBODY
@@ -142,23 +150,25 @@ def taken(codes, times, reads, words, scopes, due, rules, waits, each, lengths, 
                         if known:
                             s.flags &= ~(UNKNOWN | UNDECIDED)
                             if not turns and not (first and r[QUIETLY]):
-                                out[told, CODE], out[told, STATE], out[told, ROW] = c, f, i
-                                out[told, TIME], out[told, STATUS], out[told, SINCE] = (
+                                out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, i
+                                out[emitted, TIME], out[emitted, STATUS], out[emitted, SINCE] = (
                                     limit,
                                     KNOWN_AGAIN,
                                     s.since,
                                 )
-                                told += 1
+                                emitted += 1
                 else:
                     if at < soonest:
                         soonest = at
                     break
                 if turns:
                     if not s.flags & QUIET:
-                        out[told, CODE], out[told, STATE], out[told, ROW] = c, f, row
-                        out[told, TIME] = when
-                        out[told, STATUS], out[told, SINCE] = (EGRESS, s.since) if on else (INGRESS, held)
-                        told += 1
+                        out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, row
+                        out[emitted, TIME] = when
+                        out[emitted, STATUS], out[emitted, SINCE] = (
+                            (EGRESS, s.since) if on else (INGRESS, held)
+                        )
+                        emitted += 1
                     if s.flags & UNDECIDED:
                         s.flags &= ~UNDECIDED
                         if r[UNKNOWN_AFTER] < 0 or s.last + r[UNKNOWN_AFTER] >= when:
@@ -166,22 +176,22 @@ def taken(codes, times, reads, words, scopes, due, rules, waits, each, lengths, 
                     s.flags = (s.flags ^ ON) & ~QUIET
                     s.since, s.cand, s.count = (NONE if on else when), NONE, 0
         due[c] = soonest
-    return size, told
+    return size, emitted
 
 
 @kernel
-def mattering(codes, times, enters, leaves, scopes, gap, readings, stays):  # type: ignore[no-untyped-def]
-    """Which readings of a closed part can change what is told.
+def mark_relevant(codes, times, enters, leaves, scopes, gap, readings, stays):  # type: ignore[no-untyped-def]
+    """Mark the readings of a closed part that can change the output.
 
-    Of a run of readings of a scope that say the same, none long after the other, the first ``readings`` and
-    the last can; and one before which, without it, there would be a silence.  ``scopes`` has for each scope
-    the row before, the row that was kept last, and how many are in the run.
+    In a run of readings of a scope with the same predicates, none long after another, these are the first
+    ``readings``, the last, and each before which a no-data duration would pass if it were dropped. ``scopes``
+    has for each scope the previous row, the last marked row, and the length of the run.
     """
     for i in range(len(codes)):
         c = codes[i]
         if c < 0:
             continue
-        j, kept = scopes[c, 0], scopes[c, 1]
+        j, marked = scopes[c, 0], scopes[c, 1]
         if (
             j < 0
             or enters[i] != enters[j]
@@ -193,7 +203,7 @@ def mattering(codes, times, enters, leaves, scopes, gap, readings, stays):  # ty
                 stays[j] = True
             stays[i] = True
             scopes[c, 2] = 0
-        elif not stays[j] and times[i] - times[kept] > gap:
+        elif not stays[j] and times[i] - times[marked] > gap:
             stays[j] = True
             scopes[c, 1] = j
         scopes[c, 2] += 1

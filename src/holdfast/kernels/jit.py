@@ -1,4 +1,4 @@
-"""The one place where loops become machine code."""
+"""The one place where kernels are compiled to machine code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 SMALL = 2048
-"""Shorter inputs run as Python until something longer has made the compiled kernel worth loading."""
+"""Inputs shorter than this run as Python until a longer one has loaded the compiled kernel."""
 
 
 class Kernel:
-    """A loop over arrays; ``body`` is the Python it was written as."""
+    """A loop over arrays that compiles itself; ``body`` is the Python function."""
 
     def __init__(self, body: Callable[..., Any]) -> None:
         self.body = body
@@ -29,7 +29,7 @@ class Kernel:
 
     @property
     def compiled(self) -> Callable[..., Any]:
-        """The kernel as machine code; numba is imported here and nowhere else."""
+        """The compiled kernel. numba is imported here and nowhere else."""
         if self._compiled is None:
             import numba
 
@@ -47,8 +47,8 @@ def kernel(body: Callable[..., Any]) -> Kernel:
 
 
 def only_read(body: Callable[..., Any]) -> list[bool]:
-    """Of each parameter whether the loop only reads it: it is neither written to, also not through something
-    that was made of it and has a name, nor given another value."""
+    """For each parameter, whether the loop only reads it: it neither writes to it, also not through a
+    named view of it, nor reassigns it."""
     import ast
     import inspect
     from textwrap import dedent
@@ -85,17 +85,20 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
 
 
 def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
-    """For numba an array that may be written to is of another type than one that may not, for which it would
-    compile all again: what is only read is always given as what may not be written to."""
+    """Wrap a compiled function so that arrays which it only reads are always passed as read-only.
+
+    For numba a writable array has another type than a read-only one, and it would compile the loop again for
+    each combination.
+    """
 
     @wraps(code)
     def run(*args: Any) -> Any:
-        return code(*(_given(*one) for one in zip(args, reads, strict=True)))
+        return code(*(_arguments(*one) for one in zip(args, reads, strict=True)))
 
     return run
 
 
-def _given(argument: Any, is_read: bool) -> Any:
+def _arguments(argument: Any, is_read: bool) -> Any:
     if is_read and isinstance(argument, np.ndarray) and argument.flags.writeable:
         argument = argument.view()
         argument.flags.writeable = False

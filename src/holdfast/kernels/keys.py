@@ -1,9 +1,9 @@
 """An open-addressing hash table from byte strings to dense codes, as bare arrays.
 
-``slots`` (a power of two long) holds codes, -1 where free; ``hashes[code]`` is the CRC-32 of the
-key and ``data[ends[code - 1]:ends[code]]`` the key itself (``ends[-1]`` of the first is 0).
-``after[code]`` is the key that last followed it, -1 if none has: sensors take turns, so that most keys are
-the expected ones, and need not be hashed.
+``slots`` (a power of two long) contains codes, -1 where free; ``hashes[code]`` is the CRC-32 of the key and
+``data[ends[code - 1]:ends[code]]`` the key itself (``ends[-1]`` of the first is 0). ``after[code]`` is the
+key that followed it last, or -1. Sensors take turns, so most keys are the expected ones and need not be
+hashed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ CRC = _crc_table()
 
 @kernel
 def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, most, codes):  # type: ignore[no-untyped-def]
-    """The code of each key ``text[starts[i]:stops[i]]``; an unknown key gets the next code, or -1 if there
-    are as many as there may be.
+    """Find the code of each key ``text[starts[i]:stops[i]]`` and return how many keys there are now.
 
-    There must be room for every key to be new.  Returns how many keys there are now.
+    An unknown key gets the next code, or -1 if there are ``most`` keys already. There must be room for every
+    key to be new.
     """
     mask = len(slots) - 1
     before = -1
@@ -88,7 +88,7 @@ def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, m
 
 @kernel
 def checksums(starts, stops, text, crc, found):  # type: ignore[no-untyped-def]
-    """The CRC-32 of each ``text[starts[i]:stops[i]]``."""
+    """Compute the CRC-32 of each ``text[starts[i]:stops[i]]``."""
     for i in range(len(starts)):
         h = np.uint32(0xFFFFFFFF)
         for j in range(starts[i], stops[i]):
@@ -98,7 +98,7 @@ def checksums(starts, stops, text, crc, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
-    """Enter the first ``count`` codes into empty slots."""
+    """Insert the first ``count`` codes into empty slots."""
     mask = len(slots) - 1
     for code in range(count):
         at = np.int64(hashes[code]) & mask
@@ -109,7 +109,7 @@ def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def differ(hashes, starts, stops, text, slots):  # type: ignore[no-untyped-def]
-    """Whether no two keys are equal; ``slots`` are empty, and more than the keys."""
+    """Whether all keys differ. ``slots`` are empty, and more than the keys."""
     mask = len(slots) - 1
     for i in range(len(hashes)):
         at = np.int64(hashes[i]) & mask

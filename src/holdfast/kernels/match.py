@@ -1,12 +1,13 @@
 """Which of many boxes contain a point, by bitmaps.
 
-A box stands in a *slot*: ``sizes[slot]`` ranges, the j-th of them from ``bounds[slot, j, 0]`` to
-``bounds[slot, j, 1]``, both included, of attribute ``attributes[slot, j]``; what it does not mention may be
-anything, or missing.
-``cuts[a]`` divides the values of attribute ``a`` into buckets, and one more bucket is for points that lack
-it (NaN).  Slots come in blocks: ``maps[block, a, bucket]`` has a bit for each slot of the block, set if the
-box may contain a point with such a value, and ``tops[a, bucket]`` a bit for each block, set if one of its
-slots has.  The bits of all attributes of a point, ANDed, leave few candidates, which are compared exactly.
+A box occupies a *slot*: ``sizes[slot]`` ranges, the j-th of them from ``bounds[slot, j, 0]`` to
+``bounds[slot, j, 1]``, both included, of attribute ``attributes[slot, j]``. An attribute without a range can
+have any value or be missing. ``cuts[a]`` divides the values of attribute ``a`` into buckets; one more bucket
+is for points without it (NaN).
+
+Slots are grouped in blocks: ``maps[block, a, bucket]`` has a bit for each slot of the block, set if the box
+can contain a point with such a value, and ``tops[a, bucket]`` has a bit for each block, set if one of its
+slots has. The AND of the bits of all attributes of a point leaves few candidates, which are compared exactly.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from .jit import kernel
 
 @kernel
 def span(sizes, attributes, bounds, cuts, first, last):  # type: ignore[no-untyped-def]
-    """Which buckets of each attribute each box meets: from ``first`` to ``last``; all if it says nothing."""
+    """Find the buckets of each attribute that each box meets, from ``first`` to ``last``; all buckets
+    without a range."""
     for slot in range(len(sizes)):
         for a in range(len(cuts)):
             first[slot, a], last[slot, a] = 0, cuts.shape[1] + 1
@@ -32,7 +34,7 @@ def span(sizes, attributes, bounds, cuts, first, last):  # type: ignore[no-untyp
 
 @kernel
 def place(slots, first, last, maps, tops, live):  # type: ignore[no-untyped-def]
-    """Write the bits of boxes that meet these buckets into their slots, whatever stood there before."""
+    """Write the bits of boxes into their slots and clear those that were there before."""
     width, buckets, words = maps.shape[1:]
     one = np.uint64(1)
     for i in range(len(slots)):
@@ -52,7 +54,7 @@ def place(slots, first, last, maps, tops, live):  # type: ignore[no-untyped-def]
 
 @kernel
 def locate(points, cuts, tops, buckets, blocks):  # type: ignore[no-untyped-def]
-    """In which bucket of each attribute each point lies, and which blocks may contain it."""
+    """Find the bucket of each attribute of each point, and the blocks that may contain it."""
     count, width = points.shape
     missing = tops.shape[1] - 1
     for p in range(count):
@@ -69,9 +71,9 @@ def locate(points, cuts, tops, buckets, blocks):  # type: ignore[no-untyped-def]
 def contain(  # type: ignore[no-untyped-def]
     sizes, attributes, bounds, points, maps, live, buckets, blocks, block, point, total, slots, owners
 ):
-    """Append to ``slots`` and ``owners`` which box contains which point, from ``(block, point)`` on.
+    """Append to ``slots`` and ``owners`` which box contains which point, starting at ``(block, point)``.
 
-    Returns how far it came and how many there are: less than everything if there might be no room.
+    Returns where it stopped and how many matches there are. It stops early when the output may overflow.
     """
     words = maps.shape[3]
     count, width = points.shape
@@ -128,7 +130,7 @@ def contain(  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(owners, slots, numbers, ends, found):  # type: ignore[no-untyped-def]
-    """The numbers of each owner's slots together: those of owner ``p`` end at ``ends[p]``."""
+    """Group the numbers of matched slots by owner: those of owner ``p`` end at ``ends[p]``."""
     for owner in owners:
         ends[owner] += 1
     total = 0
@@ -144,10 +146,8 @@ def gather(owners, slots, numbers, ends, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def lie_within(sizes, attributes, bounds, lows, highs, slots):  # type: ignore[no-untyped-def]
-    """The slots whose boxes have every attribute of one box, NaN where it says nothing, and lie inside.
-
-    Returns how many there are.
-    """
+    """Find the slots whose boxes lie inside one box and have a range for each of its attributes (NaN: no
+    range). Returns how many there are."""
     wanted = 0
     for a in range(len(lows)):
         wanted += lows[a] == lows[a]

@@ -1,8 +1,8 @@
-"""Which of many events are wanted for which of many operators, by value and time.
+"""Which of many events each of many operators needs, by value and time.
 
 Event ``p`` has the value ``values[p]`` and belongs to filter ``columns[p]``; events are in the order of
-``times``.  Operator ``r`` allows values of filter ``c`` from ``lows[c, r]`` to ``highs[c, r]``.
-``found[p, r]`` becomes whether operator ``r`` wants event ``p``; it is false before.
+``times``. Operator ``r`` accepts values of filter ``c`` from ``lows[c, r]`` to ``highs[c, r]``. ``found[p,
+r]`` is set if operator ``r`` needs event ``p``; it must be false before.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .jit import kernel
 
 @kernel
 def complete(times, columns, values, lows, highs, within, found):  # type: ignore[no-untyped-def]
-    """An event is wanted that satisfies its filter and lies, with others that satisfy each of the other
-    filters, in a stretch of time shorter than ``within``."""
+    """Find events that satisfy their filter and share a window shorter than ``within`` with events that
+    satisfy each of the other filters."""
     width, satisfied = len(lows), np.empty(len(times), np.int64)
     for r in range(lows.shape[1]):
         count = 0
@@ -41,8 +41,8 @@ def complete(times, columns, values, lows, highs, within, found):  # type: ignor
 
 @kernel
 def ring(times, columns, values, lows, highs, within, found):  # type: ignore[no-untyped-def]
-    """An event is wanted that satisfies its filter if one that satisfies the next filter is less than
-    ``within`` away in time; the next of the last of two or more filters is the first."""
+    """Find events that satisfy their filter and are less than ``within`` away from an event that satisfies
+    the next filter. The filter after the last of two or more is the first."""
     width = len(lows)
     last = np.empty(width, np.int64)
     for r in range(lows.shape[1]):

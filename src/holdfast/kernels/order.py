@@ -1,19 +1,19 @@
-"""Whether events are in order, each scope by itself: nothing else matters where scopes share nothing."""
+"""Whether the events of each scope are in order. The order between scopes does not matter."""
 
 from __future__ import annotations
 
 from .jit import kernel
 
 UNORDERED = 2
-"""What ``extents`` says of events that are not in order."""
+"""The result of ``extents`` for events that are not in order."""
 
 
 @kernel
 def extents(codes, times, ranks, sequences, first, last):  # type: ignore[no-untyped-def]
-    """The first and the last row of each scope; -1 where it has none.  ``codes`` below 0 are in no scope.
+    """Find the first and the last row of each scope, -1 where it has none.
 
-    Returns 0 if the times of every scope rise, 1 if some are equal and their order is that of ranks and then
-    of sequences, ``UNORDERED`` otherwise.
+    ``codes`` below 0 are in no scope. Returns 0 if the times of every scope ascend, 1 if some are equal and
+    ordered by rank and then sequence, ``UNORDERED`` otherwise.
     """
     found = 0
     for i in range(len(codes)):

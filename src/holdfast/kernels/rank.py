@@ -1,7 +1,7 @@
 """Many comparisons of one value with constants, as one search.
 
-Constants in order cut the line into cells: cell 2j lies below constant j, cell 2j + 1 is the
-constant itself, and the last one but one lies above them all.  The very last is for missing values.
+Sorted constants cut the line into cells: cell 2j lies below constant j, cell 2j + 1 is the constant itself,
+and the last but one lies above them all. The very last is for missing values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .jit import kernel
 
 @kernel
 def mark(values, bounds, table, words):  # type: ignore[no-untyped-def]
-    """Add to each word what the table says of the cell in which its value lies."""
+    """Add to each word the table entry of the cell that contains its value."""
     count = len(bounds)
     for i in range(len(values)):
         value = values[i]

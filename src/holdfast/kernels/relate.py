@@ -1,9 +1,8 @@
 """Which relationships start and end, reading by reading, and which sources come near one another.
 
-Rows are readings in order of (time, member, sequence); those of one time are taken together, and then every
-tie that has one of their members is looked at once.  Ties and what they look at are in flat arrays: entries
-``starts[t]`` to ``starts[t + 1]`` are those of tie ``t``, ties ``touch_starts[m]`` and so on those of
-member ``m``.
+Rows are readings in order of (time, member, sequence). Rows of one time are processed together; then every
+tie with one of their members is evaluated once. Ties and their terms are in flat arrays: the entries of tie
+``t`` are ``starts[t]`` to ``starts[t + 1]``, the ties of member ``m`` likewise by ``touch_starts``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from .jit import kernel
 
 DISTANCE, SPREAD, TOTAL, BEST, RADIUS = range(5)
 NOT = -(2**63)
-"""No instant, no choice."""
+"""No instant, or no choice."""
 
 
 @kernel
@@ -23,14 +22,15 @@ def relate(  # type: ignore[no-untyped-def]
     starts, entries, scales, reciprocal, choices, touch_starts, touches,
     latest, points, numbers, stamps, clock,
     bits, began, began_by, began_number, since, since_by, since_number, since_value, measured, looked,
-    told_tie, told_status, told_time, told_by, told_number, told_since, told_value,
+    out_tie, out_status, out_time, out_by, out_number, out_since, out_value,
 ):  # fmt: skip
-    """Take the rows; returns how much was told (status: 0 starts, 1 ends; of the best, the choice in
-    ``told_tie``'s second column).
+    """Process the rows and return how many transitions were written.
 
-    ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` what it says.  ``bits[t]`` is
-    whether a tie holds, of the best which is; ``began[t]`` since when a test has been true that must be so
-    for some time; ``measured[t]`` what was measured last.  A radius is around entries with a scale.
+    The status of a transition is 0 for a start and 1 for an end; for ``best`` the choice is in the second
+    column of the ties. ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` its value.
+    ``bits[t]`` is whether a tie is active, or which alternative is best; ``began[t]`` is since when a test
+    with a minimum duration has been true; ``measured[t]`` is the last measure. A radius is around entries
+    with a scale.
     """
     found = 0
     i = 0
@@ -64,14 +64,14 @@ def relate(  # type: ignore[no-untyped-def]
                     if stamps[entries[e]] == stamp:
                         who = entries[e]
                 if began[t] != NOT and began[t] + holds[bits[t]] < now:  # it held long enough before this
-                    told_tie[found, 0], told_tie[found, 1] = t, 0
-                    told_status[found], told_time[found] = bits[t], began[t] + holds[bits[t]]
-                    told_by[found], told_number[found] = began_by[t], began_number[t]
-                    told_since[found], told_value[found] = since[t], measured[t]
+                    out_tie[found, 0], out_tie[found, 1] = t, 0
+                    out_status[found], out_time[found] = bits[t], began[t] + holds[bits[t]]
+                    out_by[found], out_number[found] = began_by[t], began_number[t]
+                    out_since[found], out_value[found] = since[t], measured[t]
                     bits[t] = 1 - bits[t]
-                    since[t] = told_time[found] if bits[t] else NOT
-                    since_by[t], since_number[t] = told_by[found], told_number[found]
-                    since_value[t] = told_value[found]
+                    since[t] = out_time[found] if bits[t] else NOT
+                    since_by[t], since_number[t] = out_by[found], out_number[found]
+                    since_value[t] = out_value[found]
                     began[t] = NOT
                     found += 1
                 value, error = np.nan, 0.0
@@ -145,15 +145,15 @@ def relate(  # type: ignore[no-untyped-def]
                     if bits[t] == best:
                         continue
                     if bits[t] >= 0:
-                        told_tie[found, 0], told_tie[found, 1] = t, bits[t]
-                        told_status[found], told_time[found] = 1, now
-                        told_by[found], told_number[found] = who, numbers[who]
-                        told_since[found], told_value[found] = since[t], chosen_value
+                        out_tie[found, 0], out_tie[found, 1] = t, bits[t]
+                        out_status[found], out_time[found] = 1, now
+                        out_by[found], out_number[found] = who, numbers[who]
+                        out_since[found], out_value[found] = since[t], chosen_value
                         found += 1
-                    told_tie[found, 0], told_tie[found, 1] = t, best
-                    told_status[found], told_time[found] = 0, now
-                    told_by[found], told_number[found] = who, numbers[who]
-                    told_since[found], told_value[found] = NOT, value
+                    out_tie[found, 0], out_tie[found, 1] = t, best
+                    out_status[found], out_time[found] = 0, now
+                    out_by[found], out_number[found] = who, numbers[who]
+                    out_since[found], out_value[found] = NOT, value
                     found += 1
                     bits[t], since[t] = best, now
                     since_by[t], since_number[t], since_value[t] = who, numbers[who], value
@@ -170,13 +170,13 @@ def relate(  # type: ignore[no-untyped-def]
                     continue
                 elif began[t] + holds[bits[t]] > now:
                     continue
-                told_tie[found, 0], told_tie[found, 1] = t, 0
-                told_status[found], told_time[found] = bits[t], began[t] + holds[bits[t]]
-                told_by[found], told_number[found] = began_by[t], began_number[t]
-                told_since[found], told_value[found] = since[t], value
+                out_tie[found, 0], out_tie[found, 1] = t, 0
+                out_status[found], out_time[found] = bits[t], began[t] + holds[bits[t]]
+                out_by[found], out_number[found] = began_by[t], began_number[t]
+                out_since[found], out_value[found] = since[t], value
                 bits[t] = 1 - bits[t]
-                since[t] = told_time[found] if bits[t] else NOT
-                since_by[t], since_number[t] = told_by[found], told_number[found]
+                since[t] = out_time[found] if bits[t] else NOT
+                since_by[t], since_number[t] = out_by[found], out_number[found]
                 since_value[t] = value
                 began[t] = NOT
                 found += 1
@@ -189,12 +189,12 @@ def approach(  # type: ignore[no-untyped-def]
     times, members, values, sides, reach, width,
     heads, following, preceding, buckets, latest, points, near,
 ):  # fmt: skip
-    """Which members come as near as ``reach``: pairs in ``near``; returns how many, and the row from which
-    to go on when there is no more room for them.
+    """Find pairs of members that come as near as ``reach``.
 
-    Members lie in lists, one for each bucket of cells ``width`` wide: ``heads`` has the first of each,
-    ``following`` and ``preceding`` the others.  Cells that share a bucket do no harm, since the distance is
-    looked at.  ``sides`` are those of members that only meet others of another side, or -1.
+    Pairs are written to ``near``; returns how many, and the row at which to continue when ``near`` is full.
+    Members are in lists, one for each hash bucket of cells ``width`` wide: ``heads`` has the first of each,
+    ``following`` and ``preceding`` the links. Cells that share a bucket do no harm, because distances are
+    compared. ``sides`` separates members that only meet members of another side; -1 is no side.
     """
     mask = len(heads) - 1
     found = 0
@@ -250,7 +250,8 @@ def approach(  # type: ignore[no-untyped-def]
 
 @kernel
 def together(first, second, above):  # type: ignore[no-untyped-def]
-    """For each node the least with which ties connect it: in ``above``, where each is its own at first."""
+    """Set ``above[i]`` to the smallest node that ties connect with node ``i``; initially each node is its
+    own."""
     for i in range(len(first)):
         a, b = first[i], second[i]
         while above[a] != a:

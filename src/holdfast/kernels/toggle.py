@@ -1,10 +1,10 @@
 """State filters, many scopes and many filters at once.
 
-A *word* holds one status bit for each filter, so up to 64 filters move in one operation.  An event
-acts on the bit of its scope by two masks: ``enter`` (which filters' entrance predicate holds) and
-``leave`` (which filters' exit predicate holds).  A filter looks at ``leave`` while its bit is set
-and at ``enter`` while it is not [F4]; a hit passes the event and flips the bit, except that a
-momentary filter passes without moving it [S3].  ``codes`` are dense scope numbers; -1 is no scope.
+A *word* has one status bit for each filter, so up to 64 filters change in one operation. An event acts on the
+bits of its scope by two masks: ``enter`` and ``leave`` have the bits of the filters whose enter and exit
+predicates are true. A filter uses ``leave`` while its bit is set and ``enter`` while it is not [F4]; a match
+passes the event and flips the bit, except that a momentary filter passes without flipping it [S3]. ``codes``
+are dense scope numbers; -1 is no scope.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .jit import kernel
 
 @kernel
 def toggle(codes, enter, leave, words, moving, hits):  # type: ignore[no-untyped-def]
-    """Which filters each event passes; ``words`` is left as the events leave it.
+    """Compute which filters each event passes, and update ``words``.
 
-    An event without a scope at this level meets no filter here, and goes on with what it may do.
+    An event without a scope changes no bit; it passes every filter of which it satisfies a predicate.
     """
     for i in range(len(codes)):
         c = codes[i]
@@ -31,11 +31,11 @@ def toggle(codes, enter, leave, words, moving, hits):  # type: ignore[no-untyped
 
 @kernel
 def both_ways(codes, enter, leave, low, high, moving, hits_low, hits_high):  # type: ignore[no-untyped-def]
-    """What each event would pass had its scope begun with bits 0 (``low``) or with bits 1 (``high``).
+    """Compute what each event would pass if its scope started with all bits 0 (``low``) or 1 (``high``).
 
-    Afterwards (low, high) of a scope is the action of the whole stretch on a bit: (0, 1) keeps it,
-    (1, 1) sets, (0, 0) resets, (1, 0) toggles.  An event that passes in neither run can be dropped
-    whatever came before [law 2].
+    Afterwards (low, high) of a scope is the action of the whole part on a bit: (0, 1) keeps it, (1, 1) sets,
+    (0, 0) resets, (1, 0) toggles. An event that passes in neither run can be dropped whatever the state
+    before [law 2].
     """
     for i in range(len(codes)):
         c = codes[i]
@@ -55,10 +55,10 @@ def both_ways(codes, enter, leave, low, high, moving, hits_low, hits_high):  # t
 
 @kernel
 def pair(codes, times, since, began, nowhen):  # type: ignore[no-untyped-def]
-    """For events that pass one filter in turn: when the condition that each of them ends began.
+    """For events that pass one filter in turn: find the start of the condition that each of them ends.
 
-    ``since`` holds for each scope when its condition began, or ``nowhen``; ``began`` is ``nowhen``
-    for an event that starts one.
+    ``since`` has the start of the active condition of each scope, or ``nowhen``; ``began`` is ``nowhen`` for
+    an event that starts one.
     """
     for i in range(len(codes)):
         c = codes[i]

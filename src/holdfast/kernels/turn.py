@@ -7,11 +7,11 @@ from .jit import kernel
 
 @kernel
 def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-untyped-def]
-    """The instants of each key at which something is told, and whether the condition held until then.
+    """Find the instants of each key with a start or an end, and whether the condition was active until then.
 
     The instants of key ``k`` are those from ``ends[k]`` to before ``ends[k + 1]``; ``holds[k]`` is whether
-    its condition holds, and becomes whether it does afterwards.  What is not ``lasting`` is told of every
-    entrance.
+    its condition is active, and is updated. A condition that is not ``lasting`` emits at every match of its
+    enter predicate.
     """
     size = 0
     for k in range(len(ends) - 1):
@@ -28,14 +28,15 @@ def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-u
 
 @kernel
 def shared(own, ends, real, moments, counts, enter, leave, nexts, holds, lasting, found, found_ends):  # type: ignore[no-untyped-def]
-    """The moments that all keys share at which something is told of a key, but for those at instants of its
-    own; how many they are, or -1 if ``found`` has no room for them.
+    """Find the instants common to all keys at which a key starts or ends, except those at instants of its
+    own.
 
-    The instants of key ``k`` are ``own[ends[k]:ends[k + 1]]``; the first is the first moment, and what is so
-    of the key by itself is so until the next.  One that is not ``real`` tells nothing, and the first moment
-    does not either unless it ``counts``.  ``nexts[enter[i]]`` and ``nexts[leave[i]]`` have for each moment
-    the next, from itself on, that satisfies a rule together with what is so of the key since instant ``i``.
-    ``holds[k]`` is whether its condition holds; what is not ``lasting`` is told of every entrance.
+    Returns how many there are, or -1 if ``found`` has no room. The instants of key ``k`` are
+    ``own[ends[k]:ends[k + 1]]``; the first is the first common instant, and the key's own part of a predicate
+    is constant between them. An instant that is not ``real`` emits nothing, nor does the first one unless it
+    ``counts``. ``nexts[enter[i]]`` and ``nexts[leave[i]]`` have for each common instant the next one, itself
+    included, that satisfies a rule together with the key's part since instant ``i``. ``holds`` and
+    ``lasting`` are as in ``turns``.
     """
     size = 0
     count = len(moments)
@@ -66,9 +67,9 @@ def shared(own, ends, real, moments, counts, enter, leave, nexts, holds, lasting
 
 
 @kernel
-def contradicted(names, times, statuses, others, moments, words, until):  # type: ignore[no-untyped-def]
-    """Let each event end, at the latest, where the first of the others of its name comes after it that has
-    another status.  The others are in order of name and time."""
+def end_at_contradiction(names, times, statuses, others, moments, words, until):  # type: ignore[no-untyped-def]
+    """End each event at the latest where the next event of its name with another status follows. The other
+    events are in order of name and time."""
     for i in range(len(names)):
         low, high = 0, len(others)
         while low < high:

@@ -1,12 +1,13 @@
 """Many variants of one state over a history, all at once.
 
-Variants are a grid of entrances, guards and exits.  Entrances are in such an order that a reading which
-satisfies the last of some satisfies all before it; so are exits: a reading is two small numbers, how many of
-each it satisfies.  A row of the grid is an entrance with a guard; its exits are the bits of a word.
+Variants form a grid of enter thresholds, minimum durations and exit thresholds. Enter thresholds are sorted
+such that a reading that satisfies one satisfies all before it, and so are exit thresholds: a reading is
+reduced to two small numbers, how many of each it satisfies. A row of the grid is an enter threshold with a
+minimum duration; its exits are the bits of a word.
 
-Readings come scope after scope, each in order.  To a row of the grid of which a reading says what the one
-before it said it changes nothing, and what time alone does can be done at the next that differs; so most
-readings concern few rows, or none.
+Readings are ordered by scope, then by time. A reading that is equal to the previous one for a row changes
+nothing there, and timers can be processed at the next reading that differs; so most readings concern few
+rows, or none.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ MOST_EXITS = 62
 """The bits of a word that stays positive."""
 
 STARTS, OPEN, HOLDING, FLAPS, RIGHT, REACHED, DELAY, SHARED = range(8)
-"""What is counted of a variant: starts; those that hold at the end; how long it held; starts shortly after an
-end; intervals that meet one of the reference; intervals of the reference that are met; by how much later they
-are than these, less the lengths of these; how long it held together with the reference."""
+"""The columns of the counts of a variant: starts; conditions active at the end; time active; starts
+shortly after an end; intervals that meet one of the reference; intervals of the reference that are met;
+their total delay; time active together with the reference."""
 
 NEVER = 2**63 - 1
 
 
 @kernel
-def satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-def]
-    """How many of the rising ``bounds`` each value is above, or where ``closed`` at; NaN is above none."""
+def count_satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-def]
+    """Count for each value how many of the ascending ``bounds`` it exceeds, or reaches where ``closed``.
+    NaN exceeds none."""
     for i in range(len(values)):
         value, count = values[i], 0
         while count < len(bounds) and (bounds[count] < value or (closed and bounds[count] == value)):
@@ -36,8 +38,8 @@ def satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-def]
 
 @kernel
 def by_scope(codes, ends, order):  # type: ignore[no-untyped-def]
-    """The rows of each scope one after the other, each in its order; ``ends`` has room for one scope more
-    than there are, and is left as where each ends, after a 0."""
+    """Order rows by scope, each scope in its own order; ``ends`` starts with 0 and has one element more
+    than there are scopes."""
     for i in range(len(codes)):
         ends[codes[i] + 1] += 1
     total = 0
@@ -67,23 +69,24 @@ def vary(  # type: ignore[no-untyped-def]
     words,
     moments,
     counts,
-    told,
+    intervals,
 ):
-    """Count what every variant does.
+    """Count the results of every variant.
 
-    Rows ``ends[s]`` to ``ends[s + 1]`` are those of scope s, and so in ``known`` are its intervals of the
-    reference.  ``waits`` is the guard of each row of the grid, with the number of its entrance; ``hold`` is
-    how long an exit must hold.  ``until`` is when the history ends.  ``words`` and ``moments`` are room to
-    work in, of rows and of variants: those off that wait do so since ``begun``, those ``alone`` since their
-    ``candidate``.  ``told`` takes scope, start and end of every interval, where there is room for any.
+    The rows of scope s are ``ends[s]`` to ``ends[s + 1]``, and likewise its reference intervals in ``known``.
+    ``waits`` is the minimum duration of each row of the grid, with the number of its enter threshold;
+    ``hold`` is the minimum duration of an exit. ``until`` is the end of the history. ``words`` and
+    ``moments`` are scratch space for rows and variants: inactive rows wait since ``pending_since``, single
+    variants since their ``candidate``. ``intervals`` receives scope, start and end of every interval, if it
+    has room for any.
     """
     every = (1 << exits) - 1
     rows = len(waits)
     guards = rows // (waits[rows - 1, 1] + 1)
     on, pending, ended = words[0], words[1], words[2]
-    alone, begun, due = words[3], words[4], words[5]
+    alone, pending_since, due = words[3], words[4], words[5]
     candidate, since, last_end, at_known, found = moments[0], moments[1], moments[2], moments[3], moments[4]
-    said = 0
+    written = 0
     for s in range(len(ends) - 1):
         begin, end = ends[s], ends[s + 1]
         if begin == end:
@@ -123,7 +126,7 @@ def vary(  # type: ignore[no-untyped-def]
                     if off and waits[k, 0] and not pending[k] & ~on[k]:  # all wait together, from now on
                         if pending[k] == 0:
                             due[k] = NEVER
-                        begun[k], due[k] = now, min(due[k], now + waits[k, 0])
+                        pending_since[k], due[k] = now, min(due[k], now + waits[k, 0])
                         pending[k] |= off
                         alone[k] &= ~off
                         visit &= ~off
@@ -136,7 +139,7 @@ def vary(  # type: ignore[no-untyped-def]
                     v = k * exits + x
                     for step in range(2):
                         wait = hold if on[k] & bit else waits[k, 0]
-                        turns, when = False, (candidate[v] if alone[k] & bit else begun[k]) + wait
+                        turns, when = False, (candidate[v] if alone[k] & bit else pending_since[k]) + wait
                         if step == 0:  # what time has done before the reading
                             turns = pending[k] & bit != 0 and (when < now or when <= latest)
                         elif over:
@@ -165,9 +168,13 @@ def vary(  # type: ignore[no-untyped-def]
                         last_end[v] = when
                         counts[v, OPEN] += over and step == 1
                         counts[v, HOLDING] += when - since[v]
-                        if said < len(told):
-                            told[said, 0], told[said, 1], told[said, 2] = s, since[v], when
-                            said += 1
+                        if written < len(intervals):
+                            intervals[written, 0], intervals[written, 1], intervals[written, 2] = (
+                                s,
+                                since[v],
+                                when,
+                            )
+                            written += 1
                         if first_known == no_more:
                             continue
                         j = at_known[v]
@@ -185,7 +192,7 @@ def vary(  # type: ignore[no-untyped-def]
                             j += 1
                     if pending[k] & bit:
                         wait = hold if on[k] & bit else waits[k, 0]
-                        due[k] = min(due[k], (candidate[v] if alone[k] & bit else begun[k]) + wait)
+                        due[k] = min(due[k], (candidate[v] if alone[k] & bit else pending_since[k]) + wait)
             lowest = max(lowest, leave) if enter == 0 else 0
             entering, leaving, latest = enter, leave, now
-    return said
+    return written

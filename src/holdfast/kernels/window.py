@@ -1,7 +1,7 @@
 """Windows over rows that are sorted by key, then by time.
 
-``starts`` (one longer than there are keys) says where the rows of each key begin; a window at an
-instant is a range of rows.  Instants of a key grow, so both ends of its windows only move forward.
+``starts`` (one longer than there are keys) has where the rows of each key start; a window at an instant is a
+range of rows. Instants of a key ascend, so both ends of its windows only move forward.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .jit import kernel
 
 @kernel
 def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
-    """The rows of each key, in the order in which they stand; ``starts`` must be zeros."""
+    """Order the rows by key, each key in its own order. ``starts`` must be zeros."""
     for i in range(len(codes)):
         starts[codes[i] + 1] += 1
     for k in range(1, len(starts)):
@@ -27,10 +27,10 @@ def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[no-untyped-def]
-    """The distinct instants of each key from ``first`` to before ``end``, in order.
+    """Find the distinct instants of each key from ``first`` to before ``end``, in order.
 
-    Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, in order.
-    ``ends[k + 1]`` becomes where the instants of key ``k`` end in ``found``.
+    Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, ascending. ``ends[k +
+    1]`` is set to where the instants of key ``k`` end in ``found``.
     """
     count = len(shifts)
     size = 0
@@ -59,7 +59,7 @@ def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[n
 
 @kernel
 def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[no-untyped-def]
-    """For each instant the first row of its key at or after it, moved by ``shift``; with ``after``,
+    """Find for each instant, moved by ``shift``, the first row of its key at or after it; with ``after``,
     the first after it."""
     for k in range(len(starts) - 1):
         row = starts[k]
@@ -72,9 +72,11 @@ def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[n
 
 @kernel
 def nearest(found, ends, times, starts, runs, shift, rows):  # type: ignore[no-untyped-def]
-    """For each instant the first of the rows of its key that are nearest in time to it, moved by ``shift``,
-    and not after it; the lesser of two, and -1 if there is none.  ``runs`` leads each row to the first of its
-    key and moment."""
+    """Find for each instant, moved by ``shift``, the row of its key that is nearest in time and not after the
+    instant.
+
+    Of two the earlier, and -1 if there is none. ``runs`` maps each row to the first row of its key and time.
+    """
     for k in range(len(starts) - 1):
         row = starts[k]
         for i in range(ends[k], ends[k + 1]):
@@ -90,10 +92,10 @@ def nearest(found, ends, times, starts, runs, shift, rows):  # type: ignore[no-u
 
 @kernel
 def tally(moments, ends, owners, found, found_ends, change, total):  # type: ignore[no-untyped-def]
-    """Add each change of a part to the first instant of its owner at or after its moment; one that
-    comes after the last is lost.
+    """Add each change of a part to the first instant of its owner at or after the change; one after the last
+    instant is lost.
 
-    The moments of part ``p`` are ``moments[ends[p]:ends[p + 1]]``, the instants of owner ``k``
+    The changes of part ``p`` are at ``moments[ends[p]:ends[p + 1]]``, the instants of owner ``k`` are
     ``found[found_ends[k]:found_ends[k + 1]]``.
     """
     for p in range(len(owners)):
@@ -115,12 +117,11 @@ def tally(moments, ends, owners, found, found_ends, change, total):  # type: ign
 
 @kernel
 def foremost(moments, ends, order, owners, there, found, found_ends, free, chosen):  # type: ignore[no-untyped-def]
-    """For each instant the moment, at or before it, of the first of its owner's parts, in their ``order``,
-    of which there is something then.
+    """Find for each instant the latest change, at or before it, of the first present part of its owner.
 
-    Moments and instants are as in ``tally``; what is so of a part at a moment is so until its next one.
-    ``chosen`` must be -1 everywhere, and ``free`` count from 0 to one further than there are instants: it
-    leads past those that are done.
+    Parts are in their ``order``; changes and instants are as in ``tally``, and a part is constant between its
+    changes. ``chosen`` must be -1 everywhere, and ``free`` must count from 0 to one more than there are
+    instants: it skips finished ones.
     """
     for i in range(len(order)):
         p = order[i]

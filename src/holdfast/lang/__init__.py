@@ -1,1 +1,3 @@
-"""Text and Python builders make one closed set of operations; nothing here knows who runs them."""
+"""The language: text and Python builders produce the same closed set of operations. Nothing here depends on a
+kind or a runtime.
+"""

@@ -1,320 +1,168 @@
-"""What checking leaves of a definition: the small core that compilers understand.
+"""Checked definitions: conditions, in a small core of expressions.
 
-In a core expression every name is an attribute of the topic, numbers carry no unit, ``!`` has been
-pushed down to the comparisons (`!unknown` is unknown, so `!(a > b)` is `a <= b`), and ``in`` has
-become two comparisons.  What is left: ``Name``, ``Number``, ``Text``, ``Truth``, ``Arithmetic``,
-``Negative``, ``Absolute``, ``Compare``, ``And``, ``Or``, and ``Not`` directly around the ``Name``
-of a bool attribute.  In a component there are ``Member`` (``A.value``) in place of attributes, and the
-names ``now`` and ``here``.
+In a core expression every name is an attribute of the topic, numbers carry no unit, ``!`` has been pushed
+down to the comparisons (`!unknown` is unknown, so `!(a > b)` is `a <= b`), and ``in`` has become two
+comparisons. The core consists of ``Name``, ``Number``, ``Text``, ``Truth``, ``Arithmetic``, ``Negative``,
+``Absolute``, ``Compare``, ``And``, ``Or``, and ``Not`` directly around the ``Name`` of a bool attribute. A
+component has ``Member`` (``A.value``) in place of attributes, and the names ``now`` and ``here``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..errors import Place, pointed
-from ..model.allen import Allen
-from ..model.correlation import Correlation, Tell
-from ..model.count import Quota, Unknown
-from ..model.guard import Care
-from ..model.instant import Duration
-from ..model.qos import TIMELY, Delivery
-from ..model.query import Function, Query
-from ..model.relation import Relation, Setting
-from ..model.schedule import Schedule
-from ..model.space import Forest, Point
+from ..model.qos import Delivery
+from ..model.space import Forest
 from ..model.table import Table
 from ..model.topic import Topic
-from .ops import Case, Expression, Levels, Truth
+from .ops import Case, Expression, Levels
+
+C = TypeVar("C", bound="Condition")
 
 
-@dataclass(frozen=True)
 class Condition:
-    """A checked subscription.
+    """A checked condition. Each kind has a subclass; the properties exist for every kind."""
 
-    ``keys`` are the levels of ``per``, innermost first; ``forest`` the regions of ``scope``, if
-    any.  With both, the keys live inside the regions.  With neither there is one scope.
-    """
+    kind: ClassVar[str]
+    """The name of its kind in the registry."""
 
-    name: str
-    topic: Topic
-    enter: Expression
-    exit: Expression
-    keys: Levels
-    forest: Forest | None
-    delivery: Delivery
-    tables: tuple[Table, ...] = ()
+    if TYPE_CHECKING:  # subclasses have them as fields or properties
+        __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    @property
-    def looked(self) -> Topic:
-        """The topic with what an event has because of its rows in tables."""
-        return with_rows(self.topic, self.tables)
+        @property
+        def name(self) -> str: ...
+        @property
+        def topic(self) -> Topic:
+            """Its output topic; for a state the topic of its readings."""
+
+        @property
+        def listens(self) -> tuple[Topic, ...]:
+            """The topics that it consumes: of readings, or of conditions that it builds on."""
+
+        @property
+        def delivery(self) -> Delivery: ...
 
     @property
     def momentary(self) -> bool:
-        """``[F; true]`` passes every match and never sets the bit.  [S3]"""
-        return self.exit == Truth(True)
+        """Whether it ends as it starts."""
+        return False
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables whose columns it compares."""
+        return ()
+
+    @property
+    def summary(self) -> str:
+        """A summary of its inputs, in one line."""
+        raise NotImplementedError
+
+    @property
+    def api_kind(self) -> str:
+        """Its kind as the API lists it."""
+        return "filter" if self.momentary else f"{self.kind}s"
+
+    @property
+    def publishes(self) -> bool:
+        """Whether its notifications are events of its own topic, not the readings that caused them."""
+        return True
+
+    @property
+    def output_topics(self) -> tuple[Topic, ...]:
+        """The topics of its notifications."""
+        return (self.topic,)
+
+    @property
+    def scope_keys(self) -> tuple[str, ...]:
+        """The attributes whose values identify a scope, as far as its notifications have them."""
+        return ()
+
+    @property
+    def routing_keys(self) -> tuple[str, ...]:
+        """The attributes that have one value in all notifications of a scope: downstream operators may be
+        sharded by them.
+        """
+        return self.scope_keys
+
+    @property
+    def outer_scopes(self) -> tuple[Levels, Forest | None]:
+        """Its outermost scopes: by keys, or by regions."""
+        return (), None
+
+    @property
+    def spans_scopes(self) -> bool:
+        """Whether one of its scopes comprises several scopes of other conditions."""
+        return False
+
+    @property
+    def mutes(self) -> str | None:
+        """The condition whose notifications it withholds; ``None`` if it is no mute."""
+        return None
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether its notifications have attributes for the new level and the level before."""
+        return False
+
+    @property
+    def emits_by_time(self) -> bool:
+        """Whether timers can make it emit, and so out of the order of readings."""
+        return True
 
 
-def with_rows(topic: Topic, tables: tuple[Table, ...]) -> Topic:
-    """A topic with what its events have because of their rows in tables."""
-    more = (attribute for table in tables for attribute in table.attributes)
-    return Topic(topic.name, (*topic.attributes, *more)) if tables else topic
+class ScopedCondition(Condition):
+    """A condition with predicates over the readings of one topic, in scopes by keys or regions.
 
-
-@dataclass(frozen=True)
-class Guarded:
-    """A checked subscription with guards, silence, or a beginning of its own: over one level of scopes.
-
-    Its predicates may have ``Silent``, plain or in a ``Not``.  ``roster`` has the values of the keys
-    of every scope that is expected.
+    ``keys`` are the levels of ``per``, innermost first; ``forest`` the regions of ``scope``, if any. With
+    both, the keys live inside the regions. With neither there is one scope.
     """
 
-    name: str
-    topic: Topic
-    enter: Expression
-    exit: Expression
-    keys: Levels
-    forest: Forest | None
-    delivery: Delivery
-    care: Care
-    roster: tuple[tuple[str, ...], ...] = ()
-    tables: tuple[Table, ...] = ()
+    if TYPE_CHECKING:
+
+        @property
+        def enter(self) -> Expression: ...
+        @property
+        def exit(self) -> Expression: ...
+        @property
+        def keys(self) -> Levels: ...
+        @property
+        def forest(self) -> Forest | None: ...
+        @property
+        def tables(self) -> tuple[Table, ...]: ...
 
     @property
     def listens(self) -> tuple[Topic, ...]:
         return (self.topic,)
 
     @property
-    def looked(self) -> Topic:
-        """The topic with what an event has because of its rows in tables."""
+    def topic_with_rows(self) -> Topic:
+        """The topic with the columns of its tables, whose values an event gets from its row."""
         return with_rows(self.topic, self.tables)
 
     @property
-    def momentary(self) -> bool:
-        """It lasts."""
+    def publishes(self) -> bool:
         return False
 
-
-@dataclass(frozen=True)
-class Leveled:
-    """Checked levels, the lowest first; ``topic`` is what they publish."""
-
-    name: str
-    rungs: tuple[Condition | Guarded, ...]
-    topic: Topic
-    delivery: Delivery
+    @property
+    def scope_keys(self) -> tuple[str, ...]:
+        return self.keys[-1] if self.keys and self.forest is None else ()
 
     @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The one topic of readings that they are about."""
-        return (self.rungs[0].topic,)
+    def outer_scopes(self) -> tuple[Levels, Forest | None]:
+        return ((), self.forest) if self.forest is not None else (self.keys[-1:], None)
 
 
-@dataclass(frozen=True)
-class Tallied:
-    """A checked count over the scopes of a condition.
-
-    ``over`` is the condition, as the topic of what it tells; ``topic`` is what the count publishes.  Members
-    meet in the scope that ``within`` or ``forest`` name, or all of them; ``settled`` says whether a member's
-    key tells that scope.  ``roster`` has the members that are expected, each with its scope.
-    """
-
-    name: str
-    over: Topic
-    topic: Topic
-    quota: Quota
-    within: tuple[str, ...]
-    forest: Forest | None
-    settled: bool
-    joined: bool
-    roster: tuple[tuple[str, tuple[str, ...] | str | None], ...] | None
-    unknown: Unknown
-    stage: int
-    waits: bool = False
-    """Whether what it counts speaks by time, too, and so not in the order of what happens."""
-    delivery: Delivery = TIMELY
-
-    @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The condition that it is over."""
-        return (self.over,)
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A checked fold: ``over`` is the condition, as the topic of what it tells; ``topic`` is what the fold
-    publishes.  A cell holds while more than ``most`` of what is directly in it does, until there are fewer
-    than ``fewer``; cells are regions, or squares with ``sides``, the smallest first."""
-
-    name: str
-    over: Topic
-    topic: Topic
-    most: int
-    fewer: int
-    forest: Forest | None
-    sides: tuple[float, ...]
-    waits: bool = False
-    delivery: Delivery = TIMELY
-
-    @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The condition that it is over."""
-        return (self.over,)
-
-
-@dataclass(frozen=True)
-class Clock:
-    """A mute by the clock."""
-
-    schedule: Schedule
-
-
-@dataclass(frozen=True)
-class Parent:
-    """A mute while a condition holds, as the topic of what it tells, in scopes by keys or regions."""
-
-    topic: Topic
-    keys: Levels
-    forest: Forest | None
-
-
-@dataclass(frozen=True)
-class Storm:
-    """A mute while more than ``most`` scopes hold that agree in some attributes."""
-
-    most: int
-    within: tuple[str, ...]
-
-
-Cause = Clock | Parent | Storm
-
-
-@dataclass(frozen=True)
-class Muted:
-    """A checked mute of a condition, for all causes: ``over`` is the topic of what that tells, as events of
-    the topic ``tells``; ``topic`` is that of summaries."""
-
-    name: str
-    target: str
-    over: Topic
-    tells: str
-    topic: Topic
-    causes: tuple[Cause, ...]
-    wait: Duration
-    delivery: Delivery = TIMELY
-
-    @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The conditions that it hears."""
-        return (self.over, *(cause.topic for cause in self.causes if isinstance(cause, Parent)))
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What starts or ends a component's condition, how long it must hold, and what is computed."""
-
-    when: Expression
-    hold: Duration = 0
-    sets: tuple[tuple[str, Expression], ...] = ()
-
-
-@dataclass(frozen=True)
-class Component:
-    """A checked component.
-
-    ``topic`` is what it publishes, ``listens`` what it listens to, readings and other components'
-    topics alike; ``keys`` are what is kept apart; ``level`` is how far it is above the readings;
-    ``collide`` makes one of readings of one cell.
-    """
-
-    name: str
-    topic: Topic
-    inputs: tuple[tuple[str, Query], ...]
-    listens: tuple[Topic, ...]
-    enter: Rule
-    exit: Rule
-    keys: tuple[str, ...]
-    here: Point | str | None
-    tick: Duration | None
-    delivery: Delivery
-    level: int
-    collide: Function = "avg"
-
-    @property
-    def momentary(self) -> bool:
-        """An exit that is always true: every detection is told, nothing lasts.  [F68]"""
-        return self.exit.when == Truth(True)
-
-
-@dataclass(frozen=True)
-class Correlated:
-    """A checked correlation.
-
-    Filter ``i`` of ``correlation`` is over attribute ``measured[i]`` of a topic; ``forest`` is the region,
-    if any, with the places and sources in it; ``topic`` is what complex events are published as.
-    """
-
-    name: str
-    correlation: Correlation
-    measured: tuple[tuple[Topic, str], ...]
-    forest: Forest | None
-    tell: Tell
-    delivery: Delivery
-    topic: Topic
-
-    @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The topics that its filters look at."""
-        return tuple(dict.fromkeys(topic for topic, _ in self.measured))
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """A checked correlation of conditions.
-
-    ``over`` are the conditions, as the topics of what they tell; ``topic`` is what it publishes itself.
-    Those meet that agree in the attributes ``per``; ``settled`` says whether the keys of all of them tell
-    these.  ``near`` is in metres.
-    """
-
-    name: str
-    over: tuple[Topic, ...]
-    relation: Allen
-    within: Duration | None
-    near: float
-    per: tuple[str, ...]
-    settled: bool
-    topic: Topic
-    delivery: Delivery = TIMELY
-
-    @property
-    def listens(self) -> tuple[Topic, ...]:
-        """The conditions that it is over."""
-        return self.over
-
-    @property
-    def momentary(self) -> bool:
-        """Only what holds at once lasts."""
-        return self.relation != "overlapping"
-
-
-@dataclass(frozen=True)
-class Related:
-    """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
-
-    name: str
-    relation: Relation
-    listens: tuple[Topic, ...]
-    using: str | None
-    delivery: Delivery
-    topic: Topic
-    settings: tuple[Setting, ...] = ()
+def with_rows(topic: Topic, tables: tuple[Table, ...]) -> Topic:
+    """A topic with the columns of tables, whose values an event gets from its row."""
+    more = (attribute for table in tables for attribute in table.attributes)
+    return Topic(topic.name, (*topic.attributes, *more)) if tables else topic
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """A definition that is probably a mistake; it runs all the same."""
+    """A warning about a definition that is probably a mistake; it runs all the same."""
 
     message: str
     place: Place | None = None
@@ -329,31 +177,27 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics of readings; conditions of each kind in the order of the text; cases,
-    warnings."""
+    """A checked definition: topics of readings, conditions in the order of the registry's kinds and then of
+    the text, cases, warnings.
+    """
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
     cases: tuple[Case, ...] = ()
     warnings: tuple[Caution, ...] = ()
-    components: tuple[Component, ...] = ()
-    correlations: tuple[Correlated, ...] = ()
-    relations: tuple[Related, ...] = ()
-    guarded: tuple[Guarded, ...] = ()
-    leveled: tuple[Leveled, ...] = ()
-    tallied: tuple[Tallied, ...] = ()
-    muted: tuple[Muted, ...] = ()
-    aligned: tuple[Aligned, ...] = ()
-    folded: tuple[Folded, ...] = ()
 
     @property
-    def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings, and of conditions that publish events
-        of their own."""
-        complex_events = (one for one in self.correlations if one.tell != "events")
-        some = (
-            *(self.components, complex_events, self.relations, self.leveled),
-            *(self.tallied, self.muted, self.aligned, self.folded),
-        )
-        own = (one.topic for conditions in some for one in conditions)
-        return (*self.topics, *own)
+    def by_name(self) -> dict[str, Any]:
+        """Its conditions by name."""
+        return {condition.name: condition for condition in self.conditions}
+
+    def of(self, *classes: type[C]) -> tuple[C, ...]:
+        """Select the conditions of some classes."""
+        return tuple(condition for condition in self.conditions if isinstance(condition, classes))
+
+    @property
+    def output_topics(self) -> tuple[Topic, ...]:
+        """The topics of notifications: topics of readings, and those of conditions that publish events of
+        their own.
+        """
+        return (*self.topics, *(condition.topic for condition in self.conditions if condition.publishes))

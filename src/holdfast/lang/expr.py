@@ -1,4 +1,4 @@
-"""Python's operators make the same operations that text does.
+"""Python operators that build the same operations as text.
 
 temp.value > 25                (temp.value > 25) & ~temp.ok
 abs(temp.value - 20) <= 2      temp.value.between(20, 25)
@@ -24,7 +24,7 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
-    Member,
+    MemberAttribute,
     Name,
     Negative,
     Not,
@@ -38,7 +38,7 @@ Operand = Any  # an Expr, a number, a text or a truth value
 
 
 class Expr:
-    """An expression under construction; ``op`` is the operation that it stands for."""
+    """An expression under construction; ``op`` is the operation that it builds."""
 
     __slots__ = ("op",)
     __hash__ = None  # type: ignore[assignment]
@@ -47,46 +47,46 @@ class Expr:
         self.op = op
 
     def __gt__(self, other: Operand) -> Expr:
-        return self._compared(">", other)
+        return self._compare(">", other)
 
     def __ge__(self, other: Operand) -> Expr:
-        return self._compared(">=", other)
+        return self._compare(">=", other)
 
     def __lt__(self, other: Operand) -> Expr:
-        return self._compared("<", other)
+        return self._compare("<", other)
 
     def __le__(self, other: Operand) -> Expr:
-        return self._compared("<=", other)
+        return self._compare("<=", other)
 
     def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return self._compared("==", other)
+        return self._compare("==", other)
 
     def __ne__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return self._compared("!=", other)
+        return self._compare("!=", other)
 
     def __add__(self, other: Operand) -> Expr:
-        return _computed("+", self, other)
+        return _compute("+", self, other)
 
     def __radd__(self, other: Operand) -> Expr:
-        return _computed("+", other, self)
+        return _compute("+", other, self)
 
     def __sub__(self, other: Operand) -> Expr:
-        return _computed("-", self, other)
+        return _compute("-", self, other)
 
     def __rsub__(self, other: Operand) -> Expr:
-        return _computed("-", other, self)
+        return _compute("-", other, self)
 
     def __mul__(self, other: Operand) -> Expr:
-        return _computed("*", self, other)
+        return _compute("*", self, other)
 
     def __rmul__(self, other: Operand) -> Expr:
-        return _computed("*", other, self)
+        return _compute("*", other, self)
 
     def __truediv__(self, other: Operand) -> Expr:
-        return _computed("/", self, other)
+        return _compute("/", self, other)
 
     def __rtruediv__(self, other: Operand) -> Expr:
-        return _computed("/", other, self)
+        return _compute("/", other, self)
 
     def __neg__(self) -> Expr:
         return Expr(Negative(self.op))
@@ -124,16 +124,16 @@ class Expr:
 
         return f"<{show_expression(self.op)}>"
 
-    def _compared(self, sign: ComparisonSign, other: Operand) -> Expr:
+    def _compare(self, sign: ComparisonSign, other: Operand) -> Expr:
         return Expr(Compare(sign, self.op, operand(other)))
 
 
-def _computed(sign: ArithmeticSign, left: Operand, right: Operand) -> Expr:
+def _compute(sign: ArithmeticSign, left: Operand, right: Operand) -> Expr:
     return Expr(Arithmetic(sign, operand(left), operand(right)))
 
 
 def operand(value: Operand) -> Expression:
-    """The operation that a Python value stands for."""
+    """Convert a Python value to an operation."""
     match value:
         case Expr():
             return value.op
@@ -149,24 +149,26 @@ def operand(value: Operand) -> Expression:
 
 
 def predicate(value: Operand) -> Expression:
-    """The operation of a predicate that is given as an expression or as text."""
+    """Convert an expression or a text to the operation of a predicate."""
     if isinstance(value, str):
-        from .parse import parse_expression
+        from .grammar import parse_expression
 
-        return unplaced(parse_expression(value))
+        return without_places(parse_expression(value))
     return operand(value)
 
 
-def unplaced(op: Expression) -> Expression:
-    """The same operation, not knowing where it stood."""
+def without_places(op: Expression) -> Expression:
+    """Remove the places in the text from an operation."""
     changes: dict[str, Any] = {
-        f.name: unplaced(part) for f in fields(op) if isinstance(part := getattr(op, f.name), Expression)
+        f.name: without_places(part)
+        for f in fields(op)
+        if isinstance(part := getattr(op, f.name), Expression)
     }
     return replace(op, at=None, **changes)
 
 
 def quantity(value: float | int, unit: str) -> Expr:
-    """A literal with a unit: ``quantity(25, "°C")``."""
+    """Build a literal with a unit: ``quantity(25, "°C")``."""
     if unit not in UNITS:
         raise UsageError(f"unknown unit '{unit}'. {nearest(unit) or ''}".rstrip())
     number = operand(value)
@@ -185,9 +187,9 @@ class TopicHandle:
 
     def __getitem__(self, name: str) -> Expr:
         if name not in self._topic.by_name:
-            own = ", ".join(a.name for a in self._topic.attributes)
+            names = ", ".join(a.name for a in self._topic.attributes)
             hint = did_you_mean(name, self._topic.by_name) or ""
-            raise UsageError(f"topic '{self._topic.name}' has no '{name}'; it has {own}. {hint}".rstrip())
+            raise UsageError(f"topic '{self._topic.name}' has no '{name}'; it has {names}. {hint}".rstrip())
         return Expr(Name(name))
 
     def __getattr__(self, name: str) -> Expr:
@@ -215,7 +217,7 @@ class TableHandle:
             hint = did_you_mean(column, self._columns) or ""
             has = ", ".join(self._columns)
             raise UsageError(f"table '{self._name}' has no '{column}'; it has {has}. {hint}".rstrip())
-        return Expr(Member(self._name, column))
+        return Expr(MemberAttribute(self._name, column))
 
     def __getattr__(self, column: str) -> Expr:
         if column.startswith("__"):
@@ -227,12 +229,12 @@ class TableHandle:
 
 
 def name_of(topic: TopicHandle | str) -> str:
-    """The name of a topic that is given by its handle or its name."""
+    """The name of a topic, given by its handle or its name."""
     return topic if isinstance(topic, str) else topic._topic.name
 
 
-def checked_name(name: str, what: str) -> str:
-    """The name, if it can stand in a definition."""
+def require_name(name: str, what: str) -> str:
+    """Check that a name can stand in a definition, and return it."""
     if not is_name(name):
         raise UsageError(
             f"'{name}' cannot be the name of a {what}: a name is made of letters, digits and '_', "

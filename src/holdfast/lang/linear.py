@@ -1,4 +1,4 @@
-"""A comparison that is linear in one attribute restricts that attribute to a range."""
+"""Comparisons that are linear in one attribute, as ranges of that attribute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ..model.topic import Topic
 from .ops import Arithmetic, Compare, ComparisonSign, Expression, Name, Negative, Number, Text
-from .ranges import Interval, Range, Texts, widened
+from .ranges import Range, Texts, ValueInterval, widen
 
 MIRRORED: Mapping[ComparisonSign, ComparisonSign] = {
     "<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<",
@@ -17,7 +17,7 @@ MIRRORED: Mapping[ComparisonSign, ComparisonSign] = {
 """The comparison with its sides exchanged."""
 
 ROUNDING = Fraction(1, 10**9)
-"""How far, relative to the numbers in it, float arithmetic may stray; generous."""
+"""A generous bound of the relative rounding error of float arithmetic."""
 
 LARGE = 10**300
 EXACT = 2**53
@@ -25,7 +25,7 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """``factor * name + constant``; ``size`` bounds the numbers that the sum was made of."""
+    """``factor * name + constant``; ``size`` bounds the numbers from which the sum was computed."""
 
     name: str | None
     factor: Fraction
@@ -51,7 +51,7 @@ class Linear:
 
 
 def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
-    """The attribute that a comparison restricts and the range it leaves; ``None``: not understood."""
+    """The attribute that a comparison restricts, and its range; ``None`` if the comparison is not linear."""
     match op.left, op.right:
         case (Name(name), Text(text)) | (Text(text), Name(name)):
             return name, Texts(only=text) if op.sign == "==" else Texts(excluded=frozenset((text,)))
@@ -63,29 +63,29 @@ def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
     if left is None or right is None:
         return None
     form = left + right.times(Fraction(-1))
-    return None if form is None else _solved(op.sign, form)
+    return None if form is None else _solve(op.sign, form)
 
 
 def _comparable(value: float | int, name: str, topic: Topic) -> bool:
-    """An int is compared with a float exactly only as long as both are exact."""
+    """Whether an int can be compared with a float exactly."""
     return isinstance(value, int) or topic.by_name[name].kind == "float" or abs(value) < EXACT
 
 
-def interval(sign: ComparisonSign, bound: Fraction) -> Interval:
-    """The numbers that compare so with a bound."""
+def interval(sign: ComparisonSign, bound: Fraction) -> ValueInterval:
+    """The numbers that satisfy a comparison with a bound."""
     match sign:
         case "<" | "<=":
-            return Interval(high=bound, high_open=sign == "<")
+            return ValueInterval(high=bound, high_open=sign == "<")
         case ">" | ">=":
-            return Interval(low=bound, low_open=sign == ">")
+            return ValueInterval(low=bound, low_open=sign == ">")
         case "==":
-            return Interval(bound, bound)
+            return ValueInterval(bound, bound)
         case "!=":
-            return Interval(excluded=frozenset((bound,)))
+            return ValueInterval(excluded=frozenset((bound,)))
 
 
 def linear(op: Expression, topic: Topic) -> Linear | None:
-    """A numeric expression as a linear form in at most one attribute, if it is one."""
+    """A numeric expression as a linear form in at most one attribute; ``None`` if it is not linear."""
     match op:
         case Number(value):
             number = Fraction(value)
@@ -97,26 +97,26 @@ def linear(op: Expression, topic: Topic) -> Linear | None:
             return None if inner is None else inner.times(Fraction(-1))
         case Arithmetic(sign, left, right):
             a, b = linear(left, topic), linear(right, topic)
-            return None if a is None or b is None else _combined(sign, a, b)
+            return None if a is None or b is None else _combine(sign, a, b)
     return None
 
 
-def _combined(sign: str, a: Linear, b: Linear) -> Linear | None:
+def _combine(sign: str, a: Linear, b: Linear) -> Linear | None:
     match sign:
         case "+":
             return a + b
         case "-":
             return a + b.times(Fraction(-1))
         case "*":
-            one, other = (a, b) if b.name is None else (b, a)
-            return one.times(other.constant) if other.name is None else None
+            form, factor = (a, b) if b.name is None else (b, a)
+            return form.times(factor.constant) if factor.name is None else None
         case "/" if b.name is None and b.constant:
             return a.times(1 / b.constant)
     return None
 
 
-def _solved(sign: ComparisonSign, form: Linear) -> tuple[str, Range] | None:
-    """``factor * x + constant ⋈ 0``, solved for x, with room for rounding."""
+def _solve(sign: ComparisonSign, form: Linear) -> tuple[str, Range] | None:
+    """Solve ``factor * x + constant ⋈ 0`` for x; the range is widened by the rounding error."""
     if form.name is None or not form.factor or max(form.size, form.slope) > LARGE or sign == "!=":
         return None
     bound = -form.constant / form.factor
@@ -124,4 +124,4 @@ def _solved(sign: ComparisonSign, form: Linear) -> tuple[str, Range] | None:
         return None
     slack = ROUNDING * (form.size + form.slope * abs(bound)) / abs(form.factor)
     found = interval(sign if form.factor > 0 else MIRRORED[sign], bound)
-    return form.name, widened(found, slack)
+    return form.name, widen(found, slack)

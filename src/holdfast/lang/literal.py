@@ -1,4 +1,4 @@
-"""How names, numbers, text and durations are written; reading and writing are inverse."""
+"""Names, numbers, text and durations as written; reading and writing are inverse."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import re
 from fractions import Fraction
 
 from ..model.instant import NEVER, SECOND, Duration
+from ..model.query import FUNCTIONS
 from ..model.unit import UNITS, Unit
 
 RESERVED_WORDS = frozenset({
     "and", "or", "not", "in", "true", "false", "abs",
     "on", "where", "per", "scope", "within", "timely", "ordered", "late",
 })  # fmt: skip
-"""Words that cannot be names.  Others (``state``, ``case``, ``from``…) are words only in their place."""
+"""Words that cannot be names. Others (``state``, ``case``, ``from``…) are keywords only in certain places."""
 
 STARTING_WORDS = frozenset({
-    "accuracy", "all", "among", "any", "at", "avg", "backoff", "best", "beyond", "case", "closest",
-    "correlate", "count", "during", "each", "enter", "ever", "every", "exit", "expect", "filter", "for",
-    "from", "gazetteer", "given", "here", "joined", "let", "levels", "max", "min", "of", "one", "over",
-    "pairs", "region", "relate", "set", "slow", "starting", "state", "stddev", "sum", "tell", "tick",
-    "topic", "unknown", "until", "using", "whatever", "when", "while",
+    "accuracy", "all", "among", "any", "at", "backoff", "best", "beyond", "case", "closest",
+    "correlate", "during", "each", "enter", "ever", "every", "exit", "expect", "filter", "for",
+    "from", "gazetteer", "given", "here", "joined", "let", "levels", "of", "one", "over",
+    "pairs", "region", "relate", "set", "slow", "starting", "state", "tell", "tick",
+    "topic", "unknown", "until", "using", "whatever", "when", "while", *FUNCTIONS,
 })  # fmt: skip
-"""Words that go on with a statement or begin one: a name that begins one cannot be such a word."""
+"""Words that start or continue a statement: a name at the start of a statement cannot be one of them."""
 
 QUERY_WORDS = STARTING_WORDS | {"last", "now"}
-"""Words that cannot name a query: some mean something of their own in a component."""
+"""Words that cannot name a query, because some have a meaning of their own in a component."""
 
 INT64 = range(-(2**63), 2**63)
 
@@ -37,12 +38,12 @@ _UNPRINTABLE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]')
 
 
 def is_name(text: str) -> bool:
-    """Whether the text can be a name as it stands."""
+    """Whether the text can be a name without quotes."""
     return _NAME.fullmatch(text) is not None and text not in RESERVED_WORDS
 
 
 def read_number(text: str) -> int | float:
-    """Digits alone are an int; with a point or an exponent it is a float."""
+    """Parse a number: digits alone are an int; with a point or an exponent it is a float."""
     try:
         value = int(text) if text.isdecimal() else float(text)
     except ValueError:
@@ -53,7 +54,7 @@ def read_number(text: str) -> int | float:
 
 
 def read_exact(text: str) -> Fraction:
-    """The number as it is written, unless no float is near it: then nobody can mean it."""
+    """Parse a number exactly; an error if no finite float is near it."""
     if not read_number(text):
         digits, *_ = re.split("[eE]", text)
         if any(map(int, re.findall(r"\d", digits))):
@@ -66,7 +67,7 @@ def read_exact(text: str) -> Fraction:
 
 
 def finite(value: float | Fraction) -> float:
-    """The float that is nearest, if one is."""
+    """The nearest finite float; an error if there is none."""
     try:
         nearest = float(value)
     except OverflowError:
@@ -77,14 +78,14 @@ def finite(value: float | Fraction) -> float:
 
 
 def write_number(value: int | float) -> str:
-    """The shortest text that reads back as the same number, of the same kind."""
+    """The shortest text that is parsed as the same number, of the same type."""
     if not isinstance(value, int) and not math.isfinite(value):
         raise ValueError(f"{value} cannot be written: a number must be finite")
     return repr(value)
 
 
 def split_quantity(text: str) -> tuple[str, str | None]:
-    """``("25", "°C")`` of ``25 °C``; the unit is ``None`` where there is none."""
+    """Split ``25 °C`` into ``("25", "°C")``; the unit is ``None`` if there is none."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         raise ValueError(f"'{text}' is no quantity such as 25 °C")
@@ -92,15 +93,15 @@ def split_quantity(text: str) -> tuple[str, str | None]:
 
 
 def read_text(quoted: str) -> str:
-    """The text between double quotes, escapes resolved."""
-    plain = _ESCAPE.sub(_unescaped, quoted[1:-1])
+    """Parse a text in double quotes and resolve its escapes."""
+    plain = _ESCAPE.sub(_unescape, quoted[1:-1])
     try:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ValueError("half of a surrogate pair does not stand for a character") from None
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     code = found[1]
     if code in _ESCAPES:
         return _ESCAPES[code]
@@ -110,13 +111,13 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def write_text(value: str) -> str:
-    """The text in double quotes; what would not show is escaped."""
+    """Quote a text; characters that are not printable are escaped."""
     names = {plain: f"\\{code}" for code, plain in _ESCAPES.items()}
     return '"' + _UNPRINTABLE.sub(lambda m: names.get(m[0], f"\\u{ord(m[0]):04x}"), value) + '"'
 
 
 def read_duration(number: str, unit: str | None) -> Duration:
-    """Whole microseconds; a duration has a unit of time and is not negative.
+    """Convert a duration to whole microseconds; it needs a unit of time and is not negative.
 
     >>> read_duration("1.5", "h")
     5400000000
@@ -136,5 +137,5 @@ def read_duration(number: str, unit: str | None) -> Duration:
 
 
 def describe_unit(unit: Unit | None) -> str:
-    """A unit as messages name it."""
+    """The name of a unit in messages."""
     return "no unit" if unit is None else unit.name.removeprefix("Δ")

@@ -1,8 +1,8 @@
-"""Reading the parts of the parser's trees: words, places, points, durations, expressions."""
+"""Parsers of parts that statements share: words, places, points, durations, expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +25,7 @@ from .ops import (
     ComparisonSign,
     Expression,
     Levels,
-    Member,
+    MemberAttribute,
     Name,
     Negative,
     Not,
@@ -47,27 +47,27 @@ _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
 def is_tree(node: Node | None) -> bool:
-    """Whether a node has parts, and is not a word."""
+    """Whether a node is a tree, not a token."""
     return hasattr(node, "children")
 
 
 def as_tree(node: Node | None) -> Tree[Token]:
-    """The node, known to have parts."""
+    """Cast a node to a tree."""
     return cast("Tree[Token]", node)
 
 
 def as_token(node: Node | None) -> Token:
-    """The node, known to be a word."""
+    """Cast a node to a token."""
     return cast("Token", node)
 
 
 def parts_of(node: Node) -> list[Node]:
-    """The nodes that a node is made of."""
+    """The children of a node."""
     return [part for part in as_tree(node).children if part is not None] if is_tree(node) else []
 
 
 def place(first: Node, last: Node | None = None) -> Place:
-    """From where the first node starts to where the last one ends."""
+    """The place from the start of the first node to the end of the last one."""
     start: Any = as_tree(first).meta if is_tree(first) else first
     node = first if last is None else last
     end: Any = as_tree(node).meta if is_tree(node) else node
@@ -78,15 +78,35 @@ def place(first: Node, last: Node | None = None) -> Place:
 
 
 def wrong(error: ValueError, at: Node) -> DefinitionError:
-    """The error at a node."""
+    """Convert an error to one at the place of a node."""
     return DefinitionError(str(error), place(at))
+
+
+def read_clauses(
+    nodes: Iterable[Any],
+    read: Callable[[Any], tuple[str, Any]],
+    *,
+    notation: Mapping[str, str] | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The values of clauses by the name of the argument; an error if one is given twice.
+
+    `notation` has the words of arguments whose clause is written otherwise; `given` are earlier values.
+    """
+    values, words = dict(given or {}), notation or {}
+    for node in nodes:
+        name, value = read(node)
+        if name in values:
+            raise DefinitionError(f"'{words.get(name, name)}' is given twice", place(node))
+        values[name] = value
+    return values
 
 
 # --- words ---------------------------------------------------------------------------------------
 
 
 def name_of(token: Token, others: Collection[str] = literal.RESERVED_WORDS) -> str:
-    """A name, if it is not a word of the language."""
+    """A name that is not reserved."""
     if token in others:
         raise DefinitionError(
             f"'{token}' is a word of the language and cannot be a name",
@@ -97,7 +117,7 @@ def name_of(token: Token, others: Collection[str] = literal.RESERVED_WORDS) -> s
 
 
 def starting_name(token: Token) -> Token:
-    """A name with which a statement starts."""
+    """The name at the start of a statement."""
     name_of(token, literal.STARTING_WORDS)
     return token
 
@@ -116,7 +136,7 @@ def text_of(token: Token) -> str:
 
 
 def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
-    """A word, if it is one of those that are known."""
+    """A word of a fixed list; an error for any other."""
     if token not in known:
         choice = f"It is one of {', '.join(known)}."
         hint = f"{choice} {did_you_mean(token, known) or ''}".rstrip()
@@ -125,7 +145,7 @@ def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
 
 
 def late_of(token: Token, within: Node | None, *, corrects: bool = False) -> Late:
-    """What becomes of late events; some conditions correct what they have told."""
+    """The treatment of late events; only some conditions can correct their notifications."""
     if token == "correct" and not corrects:
         raise DefinitionError(
             "only states and filters of readings correct what they have told",
@@ -147,17 +167,17 @@ def late_of(token: Token, within: Node | None, *, corrects: bool = False) -> Lat
 
 
 def levels(node: Node) -> Levels:
-    """The groups of names of ``per`` or ``scope``."""
+    """The groups of names after ``per`` or ``scope``."""
     return tuple(tuple(word_of(as_token(name)) for name in parts_of(level)) for level in parts_of(node))
 
 
 def topic_word(token: Token) -> Word:
-    """A name that remembers where it stood."""
+    """A name with its place."""
     return Word(name_of(token), place(token))
 
 
 def word_of(token: Token) -> Word:
-    """A name or text that remembers where it stood."""
+    """A name or text with its place."""
     return Word(label_of(token), place(token))
 
 
@@ -176,7 +196,7 @@ def duration(node: Node, *, above_zero: bool = False) -> Duration:
 
 
 def hold_of(node: Node | None) -> Hold:
-    """How long a predicate must hold, or over how many readings; nothing is not at all."""
+    """The minimum duration of a predicate, or its number of readings; no node means none."""
     if node is None:
         return AT_ONCE
     parts = as_tree(node).children
@@ -204,8 +224,8 @@ def point_of(node: Node) -> Point:
 
 
 def coordinate_of(node: Node) -> float:
-    """A length in metres."""
-    number = signed(as_tree(node).children)
+    """A coordinate in metres."""
+    number = number_of(as_tree(node).children)
     unit = UNITS[number.unit or "m"]
     if unit.dimension != UNITS["m"].dimension:
         message = f"{number.unit} is not a unit of length"
@@ -236,12 +256,13 @@ def shape_of(node: Tree[Token]) -> Shape:
 
 
 DEPTH = 200
-"""How deep expressions may nest: everything that walks them does so by recursion."""
+"""The maximal depth of expressions, because functions over them are recursive."""
 
 
 def expression(node: Node, inside: int = 0) -> Expression:
-    """The expression that a tree of the grammar stands for; ``inside`` so many operations that are not
-    written."""
+    """Convert a tree of the grammar to an expression; ``inside`` counts surrounding operations that are
+    implied, for the limit on nesting.
+    """
     waiting = [(node, inside)]
     while waiting:
         part, depth = waiting.pop()
@@ -257,8 +278,9 @@ def expression(node: Node, inside: int = 0) -> Expression:
 
 
 def _levels(node: Node) -> int:
-    """How many operations a node puts around what is in it: a chain is a conjunction of its links, and
-    parentheses are none, unless they are in parentheses."""
+    """The number of operations that a node adds around its children: a chain is a conjunction of its links,
+    and parentheses add none unless they are doubled.
+    """
     match _rule(node), parts_of(node):
         case (None, _):
             return 0
@@ -314,18 +336,18 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
 
 
 def _constant(parts: list[Any]) -> Name | Number | Text | Truth:
-    return signed(parts) if len(parts) == 2 else cast(Name | Text | Truth, _atom(parts[0]))
+    return number_of(parts) if len(parts) == 2 else cast(Name | Text | Truth, _atom(parts[0]))
 
 
 def _negative(parts: list[Any], at: Place) -> Expression:
     number = as_token(parts[1])
     if not is_tree(parts[1]) and number.type in ("NUMBER", "QUANTITY"):
-        return signed(parts)
+        return number_of(parts)
     return Negative(_made(parts[1]), at)
 
 
 def _chain(parts: list[Any]) -> Expression:
-    """``a < b < c`` is a conjunction."""
+    """Expand ``a < b < c`` to a conjunction."""
     operands = list(map(_made, parts[::2]))
     signs = [cast(ComparisonSign, _SIGNS.get(sign, str(sign))) for sign in parts[1::2]]
     links = [
@@ -345,7 +367,7 @@ def _atom(token: Token) -> Expression:
         case "MEMBER":
             return _member(token)
         case "NUMBER" | "QUANTITY":
-            return signed([None, token])
+            return number_of([None, token])
         case "STRING":
             return Text(text_of(token), place(token))
         case "TRUE" | "FALSE":
@@ -354,12 +376,12 @@ def _atom(token: Token) -> Expression:
             raise AssertionError(other)
 
 
-def _member(token: Token) -> Member:
+def _member(token: Token) -> MemberAttribute:
     owner, _, name = token.partition(".")
-    return Member(name_of(token.update(value=owner)), name, place(token))
+    return MemberAttribute(name_of(token.update(value=owner)), name, place(token))
 
 
-def signed(parts: Iterable[Any]) -> Number:
+def number_of(parts: Iterable[Any]) -> Number:
     """A number with its sign and unit."""
     minus, token = parts
     digits, unit = literal.split_quantity(token)

@@ -1,26 +1,25 @@
-"""The operations: everything that a definition can say, as frozen values.
+"""The operations: everything that a definition can contain, as frozen values.
 
-Two families.  *Expressions* compute a value of one event; *statements* are the lines of a file.
-Equality ignores where in the text something stood (``at``), so ``parse(show(x)) == x``.
+Two families: *expressions* compute a value of one event; *statements* are the lines of a file. Equality
+ignores the place in the text (``at``), so ``parse(show(x)) == x``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ..errors import Place
-from ..model.allen import Allen
-from ..model.correlation import Tell
-from ..model.count import Unknown
-from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
-from ..model.qos import TIMELY, Delivery
-from ..model.query import Function, Query
-from ..model.relation import Setting
 from ..model.space import Point, Shape
 from ..model.table import Column
 from ..model.topic import Topic
+
+Levels = tuple[tuple[str, ...], ...]
+"""Nested groups of names, innermost first: ``a, b within c`` is ``(("a", "b"), ("c",))``."""
+
+Notation = Literal["readable", "thesis"]
 
 # --- expressions -----------------------------------------------------------------------------
 
@@ -34,9 +33,10 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event; with
-    ``A.value else 5``, what it is where there is none, a literal or the name of a parameter."""
+class MemberAttribute:
+    """``A.value``: an attribute of the value of a component's query, or of its ``last`` event. ``A.value else
+    5`` has a default for a missing value: a literal or the name of a parameter.
+    """
 
     owner: str
     name: str
@@ -46,7 +46,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal number; without a unit it takes the unit of what it is compared with."""
+    """A literal number; without a unit it takes the unit of the value that it is compared with."""
 
     value: float | int
     unit: str | None = None
@@ -66,7 +66,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LocationLiteral:
     """A location, by its coordinates."""
 
     point: Point
@@ -99,7 +99,7 @@ class Absolute:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """True, false, or unknown when an operand is missing."""
+    """A comparison: true, false, or unknown if an operand is missing."""
 
     sign: ComparisonSign
     left: Expression
@@ -147,7 +147,7 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``distance(a, b)``: what is measured of a relationship; ``around`` is the source that it is about."""
+    """``distance(a, b)``: a measure of a relation; ``around`` is the source at its centre."""
 
     function: str
     args: tuple[str, ...]
@@ -156,15 +156,65 @@ class Call:
 
 
 Expression = (
-    Call | Name | Member | Number | Text | Truth | Spot
+    Call | Name | MemberAttribute | Number | Text | Truth | LocationLiteral
     | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not | Silent
 )  # fmt: skip
 
 # --- statements ------------------------------------------------------------------------------
 
 
+class Statement:
+    """One statement of a definition. Kinds of conditions add their own."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def at(self) -> Place | None:
+            """Where it stands in the text."""
+
+
+class ConditionStatement(Statement):
+    """A statement that defines a condition."""
+
+    __slots__ = ()
+    has_scopes: ClassVar[bool] = True
+    """Whether it may have a clause ``scope``."""
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def at(self) -> Place | None: ...
+
+    @property
+    def scopes(self) -> Levels:
+        """The regions that it names as its scopes."""
+        return ()
+
+    def map_scopes(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Self:  # noqa: ARG002
+        """The statement with each level of its scopes changed."""
+        return self
+
+    @property
+    def corrects(self) -> bool:
+        """Whether it corrects its notifications when late events arrive."""
+        return False
+
+
+class DerivedStatement(ConditionStatement):
+    """A statement that defines a condition over other conditions."""
+
+    __slots__ = ()
+
+    @property
+    def upstreams(self) -> tuple[str, ...]:
+        """The names of the conditions that it builds on."""
+        raise NotImplementedError
+
+
 class Word(str):
-    """A name in a group of names that remembers where it stood."""
+    """A name with its place in the text."""
 
     at: Place | None
 
@@ -175,16 +225,12 @@ class Word(str):
 
 
 def place_of(name: str, otherwise: Place | None) -> Place | None:
-    """Where a name stood, if it remembers."""
+    """The place of a name; ``otherwise`` if it has none."""
     return (name.at if isinstance(name, Word) else None) or otherwise
 
 
-Levels = tuple[tuple[str, ...], ...]
-"""Nested groups of names, innermost first: ``a, b within c`` is ``(("a", "b"), ("c",))``."""
-
-
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Statement):
     """``let high = 25 °C``: a parameter."""
 
     name: str
@@ -193,7 +239,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareTopic:
+class DeclareTopic(Statement):
     """``topic Temperature (value float °C)``."""
 
     topic: Topic
@@ -201,7 +247,7 @@ class DeclareTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareRegion:
+class DeclareRegion(Statement):
     """``region lab = rectangle (0, 0) (10, 5) in hall``; without a shape, a region by name alone."""
 
     name: str
@@ -211,7 +257,7 @@ class DeclareRegion:
 
 
 @dataclass(frozen=True, slots=True)
-class UseGazetteer:
+class UseGazetteer(Statement):
     """``gazetteer "building.toml"``: names of regions come from a file beside the definition."""
 
     path: str
@@ -219,9 +265,10 @@ class UseGazetteer:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareTable:
+class DeclareTable(Statement):
     """``table Limits "limits.csv" (source text, high float °C)``: values for each key, from a file beside the
-    definition, or ``data`` that was given in Python.  The key is the first column unless ``by`` says it."""
+    definition, or ``data`` that was given in Python. The key is the first column unless ``by`` names it.
+    """
 
     name: str
     path: str
@@ -232,229 +279,19 @@ class DeclareTable:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns by which rows are found."""
+        """The columns of the key."""
         return self.by or (self.columns[0].name,)
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
-    """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
-
-    ``topic is None`` only in the papers' short notations; checking finds the topic.  ``exit`` is
-    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.  ``care`` is what it says of
-    guards, silence and beginnings.
+class Trigger:
+    """``enter … for … set …``: a predicate, its minimum duration, and the values that are computed when it is
+    satisfied.
     """
-
-    name: str
-    topic: str | None
-    enter: Expression
-    exit: Expression
-    per: Levels = ()
-    scope: Levels = ()
-    delivery: Delivery = TIMELY
-    care: Care = PLAIN
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """``levels Heat on Temperature: warn […; …], alarm […; …] per source``: states of one topic, in the same
-    scopes, of which the highest that holds is the level."""
-
-    name: str
-    rungs: tuple[Subscribe, ...]
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """``state Fire = at least 2 of Smoke within room until fewer than 1``: so many scopes of a condition hold
-    at once.
-
-    ``least`` and ``fewer`` are numbers, or parts of the roster in per cent.
-    """
-
-    name: str
-    over: str
-    least: Number
-    within: tuple[str, ...] = ()
-    scope: tuple[str, ...] = ()
-    fewer: Number | None = None
-    joined: bool = False
-    roster: str | None = None
-    unknown: Unknown = "left"
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class During:
-    """``during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"``."""
-
-    spans: str
-    zone: str | None = None
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class While:
-    """``while Parent``: while another condition holds."""
-
-    parent: str
-
-
-@dataclass(frozen=True, slots=True)
-class Beyond:
-    """``beyond 5 within floor``: while more than so many scopes hold."""
-
-    most: Number
-    within: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mute:
-    """``mute Child while Parent ordered 30 s``: what is told of a condition is held back for a while."""
-
-    target: str
-    cause: During | While | Beyond
-    wait: Duration = 0
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """``enter … for … set …``: a predicate, how long it must hold, and what is computed then."""
 
     when: Expression
     hold: Duration = 0
     sets: tuple[tuple[str, Expression], ...] = ()
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Detect:
-    """``state`` with queries: a State Maintenance Component.
-
-    Of ``state … on TOPIC enter …`` the one query has the name ``""``.  ``here`` is where it is: a
-    point, or the topic whose sources carry a replica each.
-    """
-
-    name: str
-    inputs: tuple[tuple[str, Query], ...]
-    enter: Turn
-    exit: Turn
-    here: Point | str | None = None
-    tick: Duration | None = None
-    delivery: Delivery = TIMELY
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Collide:
-    """``collide max``: how components take readings of one topic, moment and place for one."""
-
-    function: Function
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """``ambient_temp of "s12" in [-5, 2)``: the range of a correlation's attribute; a side that is
-    ``None`` is open to infinity, and ``strict`` says of both whether their ends are left out."""
-
-    attribute: str
-    low: Expression | None = None
-    high: Expression | None = None
-    strict: tuple[bool, bool] = (False, False)
-    sensor: str | None = None
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Correlate:
-    """``correlate Storm within 2 min, 500 m in region Pass …``: readings that agree in time and space.
-
-    ``near`` is in metres; ``region`` is a name, or a shape in its place.
-    """
-
-    name: str
-    matches: tuple[Match, ...]
-    within: Duration
-    near: float | None = None
-    region: str | Shape | None = None
-    tell: Tell = "events"
-    delivery: Delivery = TIMELY
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Align:
-    """``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``: conditions that hold at
-    once, or lie to one another in time as Allen says; ``near`` is in metres."""
-
-    name: str
-    over: tuple[str, ...]
-    relation: Allen
-    within: Duration | None = None
-    near: float | None = None
-    per: tuple[str, ...] = ()
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """``fold Storm = Heat scope floors within building beyond 3``: where more than so many siblings hold,
-    what is around them is told; regions, or squares of ``cells 10 m within 160 m``."""
-
-    name: str
-    over: str
-    most: Number
-    scope: Levels = ()
-    side: float | None = None
-    widest: float | None = None
-    fewer: Number | None = None
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DeclareGroup:
-    """``group Team of User ("ann", "bob")``, or with the sources in a table."""
-
-    name: str
-    topic: str
-    sources: tuple[str, ...] | str
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DeclareRoute:
-    """``route North on Loop.speed ("4" 12 km, "5" 23 km)``: sources in a row, each with metres."""
-
-    name: str
-    topic: str
-    attribute: str
-    legs: tuple[tuple[str, float], ...] | str
-    at: Place | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Relate:
-    """``relate Meet (a User, b User) when distance(a, b) <= 10 m until …``: a relationship that holds.
-
-    ``pairs`` are given, in a table, or ``None``: all sources.  Without ``exit`` it ends when ``enter``
-    fails.  ``best`` are alternatives of which the least is told, in place of ``enter``.
-    """
-
-    name: str
-    roles: tuple[tuple[str, str], ...] = ()
-    pairs: tuple[tuple[str, str], ...] | str | None = None
-    enter: Turn | None = None
-    exit: Turn | None = None
-    best: tuple[str, ...] = ()
-    by: Duration = 0
-    accuracy: str | None = None
-    using: str | None = None
-    settings: tuple[Setting, ...] = ()
-    delivery: Delivery = TIMELY
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -474,7 +311,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """What a subscription must say in a test case: (status, when) in order; empty is nothing."""
+    """The expected notifications of a condition in a test case: (status, when) in order."""
 
     subscription: str
     marks: tuple[tuple[str, Duration], ...]
@@ -483,21 +320,13 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """``case "a warm room"`` with what is given and what is expected; time ends with the last reading, or
-    goes on as far as ``until``."""
+class Case(Statement):
+    """``case "a warm room"`` with given readings and expected notifications; event time ends with the last
+    reading, or advances to ``until``.
+    """
 
     name: str
     given: tuple[Given, ...]
     expect: tuple[Expect, ...]
     until: Duration | None = None
     at: Place | None = field(default=None, compare=False, repr=False)
-
-
-Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally | Align | Fold
-"""What defines a condition that can be subscribed to."""
-
-Statement = (
-    Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute | Align | Fold
-)  # fmt: skip

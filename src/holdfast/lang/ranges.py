@@ -1,4 +1,4 @@
-"""What values an attribute may have: an interval without some points, texts, or truth values."""
+"""The possible values of an attribute: an interval without some points, texts, or truth values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LARGEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """The numbers from ``low`` to ``high``, without the excluded ones; whole ones only for an int."""
+class ValueInterval:
+    """The numbers from ``low`` to ``high`` without the excluded ones; only whole ones for an int."""
 
     low: End = -math.inf
     high: End = math.inf
@@ -30,11 +30,11 @@ class Interval:
     excluded: frozenset[End] = frozenset()
     whole: bool = False
 
-    def meet(self, other: Range) -> Interval:
-        assert isinstance(other, Interval)
+    def meet(self, other: Range) -> ValueInterval:
+        assert isinstance(other, ValueInterval)
         low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
         high, shut = min((self.high, not self.high_open), (other.high, not other.high_open))
-        return Interval(
+        return ValueInterval(
             low, high, low_open, not shut, self.excluded | other.excluded, self.whole or other.whole
         )
 
@@ -69,7 +69,7 @@ class Interval:
         return above and (at < self.high or (self.high == at and not self.high_open))
 
     def some(self) -> list[Value]:
-        """Numbers in the interval, those first that people like to read."""
+        """A few numbers of the interval, simple ones first."""
         found = self._whole_candidates() if self.whole else self._candidates()
         return list(islice(dict.fromkeys(value for value in found if self.contains(value)), SAMPLES))
 
@@ -98,7 +98,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """One text (``only``), or every text but the excluded ones; ``none`` at all."""
+    """One text (``only``), or every text but the excluded ones; ``none`` is the empty set."""
 
     only: str | None = None
     excluded: frozenset[str] = frozenset()
@@ -141,16 +141,16 @@ class Flags:
         return sorted(self.values, reverse=True)
 
 
-Range = Interval | Texts | Flags
+Range = ValueInterval | Texts | Flags
 
 
 def everything(kind: Kind) -> Range:
-    """Every value that an attribute of a kind may have."""
+    """All values of an attribute's type."""
     match kind:
         case "float":
-            return Interval()
+            return ValueInterval()
         case "int":
-            return Interval(whole=True)
+            return ValueInterval(whole=True)
         case "text":
             return Texts()
         case "bool":
@@ -160,12 +160,12 @@ def everything(kind: Kind) -> Range:
 
 
 def flag(value: bool) -> Flags:
-    """One truth value."""
+    """The range of one truth value."""
     return Flags(frozenset((value,)))
 
 
-def widened(interval: Interval, by: Fraction) -> Interval:
-    """The interval with its ends moved outwards, closed, and with no point excluded."""
+def widen(interval: ValueInterval, by: Fraction) -> ValueInterval:
+    """Move the ends of an interval outwards, include them, and drop excluded points."""
     return replace(
         interval,
         low=interval.low if isinstance(interval.low, float) else interval.low - by,

@@ -1,7 +1,7 @@
-"""Small steps towards the core: constants are folded, ``!`` is pushed down to the comparisons.
+"""Small steps towards the core: fold constants, push ``!`` down to the comparisons.
 
-Everything here keeps the three-valued meaning: a missing operand makes a comparison unknown,
-`!unknown` is unknown, and `&&` and `||` follow Kleene.
+Everything here preserves the three-valued meaning: a missing operand makes a comparison unknown, `!unknown`
+is unknown, and `&&` and `||` follow Kleene.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
-    Member,
+    LocationLiteral,
+    MemberAttribute,
     Name,
     Negative,
     Not,
     Number,
     Or,
     Silent,
-    Spot,
     Text,
     Truth,
 )
@@ -41,7 +41,7 @@ from .ops import (
 OPPOSITE: Mapping[ComparisonSign, ComparisonSign] = {
     "<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<=",
 }  # fmt: skip
-"""The comparison that holds where the given one does not (and nothing is missing)."""
+"""The comparison that is true where the given one is false, if no operand is missing."""
 
 COMPARED: Mapping[ComparisonSign, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq,
@@ -53,31 +53,31 @@ _COMPUTED: Mapping[ArithmeticSign, Callable[[float, float], float]] = {
 }  # fmt: skip
 
 
-def negated(op: Expression) -> Expression:
+def negate(op: Expression) -> Expression:
     """``!op`` for a core predicate, pushed down.
 
-    >>> negated(Compare(">", Name("value"), Number(25)))
+    >>> negate(Compare(">", Name("value"), Number(25)))
     Compare(sign='<=', left=Name(name='value'), right=Number(value=25, unit=None))
     """
     match op:
         case Truth(value):
             return Truth(not value)
-        case Name() | Member() | Silent():
+        case Name() | MemberAttribute() | Silent():
             return Not(op)
         case Not(arg):
             return arg
         case Compare(sign, left, right):
             return Compare(OPPOSITE[sign], left, right, op.at)
         case And(left, right):
-            return either(negated(left), negated(right))
+            return either(negate(left), negate(right))
         case Or(left, right):
-            return both(negated(left), negated(right))
+            return both(negate(left), negate(right))
         case _:
             raise AssertionError(f"not a core predicate: {op}")
 
 
 def both(left: Expression, right: Expression) -> Expression:
-    """``left && right``, without constants."""
+    """``left && right``, with constants folded."""
     match left, right:
         case (Truth(False), _) | (_, Truth(True)):
             return left
@@ -87,7 +87,7 @@ def both(left: Expression, right: Expression) -> Expression:
 
 
 def either(left: Expression, right: Expression) -> Expression:
-    """``left || right``, without constants."""
+    """``left || right``, with constants folded."""
     match left, right:
         case (Truth(True), _) | (_, Truth(False)):
             return left
@@ -97,20 +97,20 @@ def either(left: Expression, right: Expression) -> Expression:
 
 
 def alike(left: Expression, right: Expression) -> Expression:
-    """``left == right`` for two predicates, as logic; unknown if one of them is."""
-    return either(both(left, right), both(negated(left), negated(right)))
+    """``left == right`` for two predicates; unknown if one of them is."""
+    return either(both(left, right), both(negate(left), negate(right)))
 
 
-def compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    """A comparison of two numbers or two texts; of two literals, its outcome."""
+def compare(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
+    """A comparison of two numbers or two texts; for two literals its outcome."""
     match left, right:
         case (Number(a), Number(b)) | (Text(a), Text(b)):
             return Truth(COMPARED[sign](a, b))
     return Compare(sign, left, right)
 
 
-def computed(sign: ArithmeticSign, left: Expression, right: Expression, *, whole: bool) -> Expression:
-    """Arithmetic; of two literals its result, unless that is not a number.
+def compute(sign: ArithmeticSign, left: Expression, right: Expression, *, whole: bool) -> Expression:
+    """Arithmetic; for two literals its result, unless that is not a number.
 
     Sums, differences and products of ints are ints; everything else is float.
     """
@@ -135,20 +135,20 @@ def absolute(arg: Expression) -> Expression:
 
 
 def as_float(op: Expression) -> Expression:
-    """In float arithmetic a literal is a float."""
+    """Convert an int literal to a float, for float arithmetic."""
     return Number(float(op.value)) if isinstance(op, Number) else op
 
 
-def scaled(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
-    """``op * scale + shift``, rounding as little as possible.
+def scale(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
+    """``op * scale + shift`` with as little rounding as possible.
 
-    A literal is converted exactly and rounded once (an int stays one where it can).  Of anything
-    else ``(op * p + r) / q`` is made with whole numbers.
+    A literal is converted exactly and rounded once (an int stays one if it can). For anything else the result
+    is ``(op * p + r) / q`` with whole numbers.
     """
     if scale == 1 and not shift:
         return op
     if isinstance(op, Number):
-        value = Fraction(repr(op.value)) * scale + shift  # the decimal number, as it was written
+        value = Fraction(repr(op.value)) * scale + shift  # the decimal number as it was written
         if isinstance(op.value, int) and value.denominator == 1 and int(value) in INT64:
             return Number(int(value))
         try:
@@ -165,7 +165,7 @@ def scaled(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
 
 
 def names(op: Expression) -> list[str]:
-    """Every name that an expression mentions, in the order of the text, each once."""
+    """The names in an expression, in the order of the text, each once."""
     return list(dict.fromkeys(_names(op)))
 
 
@@ -174,13 +174,13 @@ def _names(op: Expression) -> list[str]:
 
 
 def silences(op: Expression) -> list[Duration]:
-    """The lengths of the silences that an expression mentions, the shortest first, each once."""
-    own = [op.length] if isinstance(op, Silent) else []
-    return sorted({*own, *(length for part in parts(op) for length in silences(part))})
+    """The durations of the ``silent`` predicates of an expression, the shortest first, each once."""
+    own_lengths = [op.length] if isinstance(op, Silent) else []
+    return sorted({*own_lengths, *(length for part in parts(op) for length in silences(part))})
 
 
 def in_silence(op: Expression, passed: int | float) -> Expression:
-    """A core predicate when the scope has been silent for that long: of readings alone."""
+    """A core predicate with each ``silent`` replaced by its value after that long without data."""
     match op:
         case Silent(length):
             return Truth(passed > length)
@@ -195,9 +195,9 @@ def in_silence(op: Expression, passed: int | float) -> Expression:
 
 
 def of_the_event(op: Expression) -> Expression:
-    """An expression that asks the event itself for what it asked a query: ``value`` for ``A.value``."""
+    """Replace members of a query by attributes of the event: ``value`` for ``A.value``."""
     match op:
-        case Member(_, name):
+        case MemberAttribute(_, name):
             return Name(name)
         case Negative(arg) | Absolute(arg) | Not(arg):
             return replace(op, arg=of_the_event(arg))
@@ -210,21 +210,21 @@ def of_the_event(op: Expression) -> Expression:
 
 
 def within(op: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of."""
+    """Yield an expression and all its sub-expressions."""
     yield op
     for part in parts(op):
         yield from within(part)
 
 
 def size(op: Expression) -> int:
-    """How many operations an expression is made of."""
+    """The number of operations in an expression."""
     return 1 + sum(map(size, parts(op)))
 
 
 def parts(op: Expression) -> tuple[Expression, ...]:
-    """The expressions that an operation is made of."""
+    """The operands of an operation."""
     match op:
-        case Call() | Name() | Member() | Number() | Text() | Truth() | Spot() | Silent():
+        case Call() | Name() | MemberAttribute() | Number() | Text() | Truth() | LocationLiteral() | Silent():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

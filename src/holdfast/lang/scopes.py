@@ -1,42 +1,32 @@
-"""The regions of a definition, and how the scopes of a subscription nest in one another."""
+"""The regions of a definition, and how the scopes of a condition nest."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from ..errors import DefinitionError, Place, Unsupported, UsageError, did_you_mean
 from ..model.folder import Folder
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
-from .ops import DeclareRegion, Fold, Ladder, Levels, Statement, Subscribe, Tally, UseGazetteer, place_of
+from .ops import ConditionStatement, DeclareRegion, Levels, Statement, UseGazetteer, place_of
 
 INNERMOST = "regions"
-"""As a scope, unless something is named so: every region that contains no other.  [S6]"""
+"""The level of all regions that contain no other, unless a level has that name.  [S6]"""
 
 
 def lacks_regions(statements: Sequence[Statement]) -> bool:
-    """Whether scopes name every innermost region, and there is none."""
+    """Whether scopes name every innermost region although the definition has no regions."""
     if any(isinstance(s, DeclareRegion | UseGazetteer) for s in statements):
         return False
-    return any(INNERMOST in level for s in statements for level in _levels(s))
-
-
-def _levels(statement: Statement) -> Levels:
-    """The scopes that a statement names."""
-    match statement:
-        case Subscribe(scope=scope):
-            return scope
-        case Ladder(rungs=rungs):
-            return tuple(level for rung in rungs for level in rung.scope)
-        case Tally(scope=scope):
-            return (scope,)
-    return ()
+    return any(
+        INNERMOST in level for s in statements if isinstance(s, ConditionStatement) for level in s.scopes
+    )
 
 
 def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
-    """One gazetteer of the files that a definition uses and of the regions that it declares."""
+    """The gazetteer of the files that a definition uses and of the regions that it declares."""
     regions: list[Region] = []
     for use in statements:
         if isinstance(use, UseGazetteer):
@@ -61,11 +51,11 @@ def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
     try:
         return Gazetteer(tuple(regions))
     except UsageError as error:
-        raise DefinitionError(str(error), _blamed(str(error), declared)) from None
+        raise DefinitionError(str(error), _place_of_region(str(error), declared)) from None
 
 
 def in_themselves(statements: Sequence[Statement], base: Folder) -> list[Statement]:
-    """Statements that need no gazetteer: its regions are declared, and a level is its regions' names."""
+    """Replace gazetteer files by declarations of their regions, so that the statements need no file."""
     files = [s for s in statements if isinstance(s, UseGazetteer)]
     known = gazetteer(files, base)
     if listing := next((region for region in known.regions if region.sources), None):
@@ -74,25 +64,15 @@ def in_themselves(statements: Sequence[Statement], base: Folder) -> list[Stateme
             "cannot; give it a shape, or let events say their place"
         )
     regions = [DeclareRegion(region.name, region.shape, region.parent) for region in known.regions]
-    return [*regions, *(_by_name(s, known) for s in statements if not isinstance(s, UseGazetteer))]
-
-
-def _by_name(statement: Statement, known: Gazetteer) -> Statement:
-    """A statement whose scopes name regions, not levels."""
-    match statement:
-        case Subscribe():
-            return _subscribed(statement, known)
-        case Ladder(rungs=rungs):
-            return replace(statement, rungs=tuple(_subscribed(rung, known) for rung in rungs))
-        case Tally(scope=scope):
-            return replace(statement, scope=_regions(scope, known))
-        case Fold(scope=levels):
-            return replace(statement, scope=tuple(_regions(level, known) for level in levels))
-    return statement
-
-
-def _subscribed(statement: Subscribe, known: Gazetteer) -> Subscribe:
-    return replace(statement, scope=tuple(_regions(level, known) for level in statement.scope))
+    rest = (statement for statement in statements if not isinstance(statement, UseGazetteer))
+    names = partial(_regions, known=known)
+    return [
+        *regions,
+        *(
+            statement.map_scopes(names) if isinstance(statement, ConditionStatement) else statement
+            for statement in rest
+        ),
+    ]
 
 
 def _regions(names: tuple[str, ...], known: Gazetteer) -> tuple[str, ...]:
@@ -102,7 +82,7 @@ def _regions(names: tuple[str, ...], known: Gazetteer) -> tuple[str, ...]:
     )
 
 
-def _blamed(message: str, declared: Sequence[DeclareRegion]) -> Place | None:
+def _place_of_region(message: str, declared: Sequence[DeclareRegion]) -> Place | None:
     found = re.search(r"'([^']*)'", message)
     return next((d.at for d in declared if found and d.name == found[1]), None)
 
@@ -110,8 +90,8 @@ def _blamed(message: str, declared: Sequence[DeclareRegion]) -> Place | None:
 def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
     """The regions that ``scope`` names, as trees.
 
-    In a definition without any gazetteer or region, names stand for themselves: an event belongs
-    to the region that its place names.
+    Without any gazetteer or region, names are regions of their own: an event belongs to the region that its
+    place names.
     """
     if not levels:
         return None
@@ -127,7 +107,7 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
             tuple(Region(str(name)) for name in dict.fromkeys(n for level in levels for n in level))
         )
     try:
-        rings = [[region for name in level for region in _named(name, known, at)] for level in levels]
+        rings = [[region for name in level for region in _regions_named(name, known, at)] for level in levels]
         chosen = [region for ring in rings for region in ring]
         names = [region.name for region in chosen]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -148,15 +128,15 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
     return found
 
 
-def _named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
-    regions = known.named(name)
+def _regions_named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
+    regions = known.regions_named(name)
     if regions is None and name == INNERMOST:
         return known.innermost
     if regions is None:
         names = [*known.levels, *known.by_name]
-        some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise DefinitionError(
-            f"unknown region or level '{name}'; declared: {some}",
+            f"unknown region or level '{name}'; declared: {listed}",
             place_of(name, at),
             hint=did_you_mean(name, names),
         )

@@ -1,12 +1,11 @@
-"""Operations as text: canonical, with no more parentheses than needed; ``parse(show(x)) == x``."""
+"""Print operations: canonical, with no more parentheses than needed; ``parse(show(x)) == x``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import assert_never
 
 from ..errors import UsageError
-from ..model.guard import Care, Hold, Roster
+from ..model.guard import Hold
 from ..model.instant import show_duration
 from ..model.qos import Correct, Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
@@ -15,77 +14,43 @@ from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
     Absolute,
-    Align,
     And,
     Arithmetic,
     Between,
-    Beyond,
     Call,
     Case,
-    Collide,
     Compare,
-    Correlate,
-    DeclareGroup,
     DeclareRegion,
-    DeclareRoute,
     DeclareTable,
     DeclareTopic,
-    Detect,
-    During,
     Expect,
     Expression,
-    Fold,
     Given,
-    Ladder,
     Let,
     Levels,
-    Member,
-    Mute,
+    LocationLiteral,
+    MemberAttribute,
     Name,
     Negative,
     Not,
     Number,
     Or,
-    Relate,
     Silent,
-    Spot,
     Statement,
-    Subscribe,
-    Tally,
     Text,
     Truth,
     UseGazetteer,
-    While,
 )
-
-if TYPE_CHECKING:
-    from .app import App
 
 # how tightly an expression binds
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(8)
 
 
-Notation = Literal["readable", "thesis"]
-
-
-def show(what: App | Statement | Expression, notation: Notation = "readable") -> str:
-    """The text of a definition, a statement or an expression; components also as the thesis' tables.
-
-    >>> show(Compare(">", Name("value"), Number(25, "°C")))
-    'value > 25 °C'
-    """
-    if isinstance(what, Statement):
-        return show_statement(what, notation)
-    if isinstance(what, Expression):
-        return show_expression(what)
-    return "".join(show_statement(statement, notation) + "\n" for statement in what.statements)
-
-
 # --- statements --------------------------------------------------------------------------------
 
 
-def show_statement(statement: Statement, notation: Notation = "readable") -> str:
-    """The text of one statement."""
+def show_statement(statement: Statement) -> str:
+    """Print a statement that belongs to no kind of condition."""
     match statement:
         case Let(name, value):
             return f"let {name} = {show_expression(value)}"
@@ -98,44 +63,16 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return _table(statement)
         case UseGazetteer(path):
             return f"gazetteer {write_text(path)}"
-        case Subscribe():
-            return _subscribe(statement)
-        case Ladder(name, rungs):
-            return _ladder(name, rungs)
-        case Mute():
-            return _mute(statement)
-        case Tally():
-            return _tally(statement)
-        case Fold():
-            return _fold(statement)
-        case Detect():
-            from .component import show, table
-
-            return (show.show_detect if notation == "readable" else table.show_table)(statement)
-        case Align():
-            from .correlation.show import show_align
-
-            return show_align(statement)
-        case Correlate():
-            from .correlation.show import show_correlate
-
-            return show_correlate(statement)
-        case Relate() | DeclareGroup() | DeclareRoute():
-            from .relation.show import show_relation
-
-            return show_relation(statement, show_expression, label, show_delivery)
-        case Collide(function):
-            return f"collide {function}"
         case Case(name, given, expect, until):
             goes_on = [] if until is None else [f"  until {show_duration(until)}"]
             head = f"case {write_text(name)}"
-            return "\n".join([head, *map(_given, given), *goes_on, *map(_expect, expect)])
-        case _:
-            assert_never(statement)
+            return "\n".join([head, *map(_show_given, given), *goes_on, *map(_expect, expect)])
+        case other:
+            raise AssertionError(other)
 
 
 def show_topic(topic: Topic) -> str:
-    """``topic Temperature (value float °C)``."""
+    """Print ``topic Temperature (value float °C)``."""
     return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
 
 
@@ -152,7 +89,7 @@ def _attribute(attribute: Attribute | Column) -> str:
 
 
 def show_shape(shape: Shape) -> str:
-    """``circle (0, 0) 500``."""
+    """Print a shape: ``circle (0, 0) 500``."""
     match shape:
         case Rectangle(low, high):
             return f"rectangle {_point(low)} {_point(high)}"
@@ -169,48 +106,17 @@ def _point(point: Point) -> str:
 
 
 def show_coordinate(value: float) -> str:
-    """A length in metres."""
+    """Print a length in metres."""
     return write_number(value + 0.0).removesuffix(".0")  # -0.0 is 0
 
 
 def label(name: str) -> str:
-    """A name, in quotes where it must be."""
+    """Print a name, in quotes if necessary."""
     return name if is_name(name) else write_text(name)
 
 
-def _subscribe(statement: Subscribe) -> str:
-    care = statement.care
-    if statement.topic is None:
-        head = f"{statement.name}: {_pair(statement)}"
-    elif statement.exit == Truth(True) and is_name(statement.name) and not (care.enter or care.exit):
-        head = f"filter {statement.name} on {statement.topic} where {show_expression(statement.enter)}"
-    else:
-        head = f"state {label(statement.name)} on {statement.topic} {_pair(statement)}"
-    return " ".join([head, *_clauses(statement)])
-
-
-def _ladder(name: str, rungs: tuple[Subscribe, ...]) -> str:
-    each = ", ".join(f"{rung.name} {_pair(rung)}" for rung in rungs)
-    return " ".join([f"levels {label(name)} on {rungs[0].topic}: {each}", *_clauses(rungs[0])])
-
-
-def _pair(statement: Subscribe) -> str:
-    enter, exit = (show_expression(op) for op in (statement.enter, statement.exit))
-    return f"[{enter}{show_hold(statement.care.enter)}; {exit}{show_hold(statement.care.exit)}]"
-
-
-def _clauses(statement: Subscribe) -> list[str]:
-    clauses = [
-        f"{word} {show_levels(levels)}"
-        for word, levels in (("per", statement.per), ("scope", statement.scope))
-        if levels
-    ]
-    shown = show_delivery(statement.delivery)
-    return clauses + ([shown] if shown else []) + list(_care(statement.care))
-
-
 def show_hold(hold: Hold) -> str:
-    """`` for 5 min``, `` for 3 readings``."""
+    """Print a minimum duration: `` for 5 min``, `` for 3 readings``."""
     if hold.readings:
         return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
     if hold.column:
@@ -218,30 +124,13 @@ def show_hold(hold: Hold) -> str:
     return f" for {show_duration(hold.length)}" if hold.length else ""
 
 
-def _care(care: Care) -> Iterator[str]:
-    if care.unknown is not None:
-        yield f"unknown after {show_duration(care.unknown)}"
-    if care.forget is not None:
-        yield f"forget after {show_duration(care.forget)}"
-    if care.initially != "off" or care.quietly:
-        yield f"initially {care.initially}" + " quietly" * care.quietly
-    if care.roster is not None:
-        yield f"roster {_roster(care.roster)}"
-
-
-def _roster(roster: Roster) -> str:
-    if roster.table is not None:
-        return roster.table
-    return "gazetteer" if roster.path is None else write_text(roster.path)
-
-
 def show_levels(levels: Levels) -> str:
-    """``room, sensor within floor``."""
+    """Print groups of names: ``room, sensor within floor``."""
     return " within ".join(", ".join(map(label, level)) for level in levels)
 
 
 def show_delivery(delivery: Delivery) -> str:
-    """``ordered 30 s late apply``; nothing for the default."""
+    """Print ``ordered 30 s late apply``; empty for the default."""
     words = [] if delivery.wait is None else [f"ordered {show_duration(delivery.wait)}"]
     match delivery.late:
         case Correct(within):
@@ -251,58 +140,7 @@ def show_delivery(delivery: Delivery) -> str:
     return " ".join(words)
 
 
-_SHARES = {Number(50, "%"): "half", Number(100, "%"): "all"}
-
-
-def _tally(tally: Tally) -> str:
-    """``state Fire = at least 2 of Smoke within room``."""
-    quota = _SHARES.get(tally.least) or f"at least {show_expression(tally.least)}"
-    return " ".join([f"state {label(tally.name)} = {quota} of {label(tally.over)}", *_tallying(tally)])
-
-
-def _tallying(tally: Tally) -> Iterator[str]:
-    if tally.within:
-        yield f"within {', '.join(map(label, tally.within))}"
-    if tally.scope:
-        yield f"scope {', '.join(map(label, tally.scope))}"
-    if tally.fewer is not None:
-        yield f"until fewer than {show_expression(tally.fewer)}"
-    if tally.joined:
-        yield "joined"
-    if tally.roster is not None:
-        yield f"roster {write_text(tally.roster)}"
-    if tally.unknown != "left":
-        yield f"unknown {tally.unknown}"
-
-
-def _fold(fold: Fold) -> str:
-    """``fold Storm = Heat scope floors within building beyond 3``."""
-    cells = f"scope {show_levels(fold.scope)}"
-    if fold.side is not None and fold.widest is not None:
-        cells = f"cells {show_coordinate(fold.side)} m within {show_coordinate(fold.widest)} m"
-    fewer = "" if fold.fewer is None else f" until fewer than {show_expression(fold.fewer)}"
-    head = f"fold {label(fold.name)} = {label(fold.over)} {cells}"
-    return f"{head} beyond {show_expression(fold.most)}{fewer}"
-
-
-def _mute(mute: Mute) -> str:
-    """``mute Child while Parent``."""
-    wait = f" ordered {show_duration(mute.wait)}" if mute.wait else ""
-    return f"mute {label(mute.target)} {_cause(mute.cause)}{wait}"
-
-
-def _cause(cause: During | While | Beyond) -> str:
-    match cause:
-        case During(spans, zone):
-            return f"during {write_text(spans)}" + ("" if zone is None else f" in {write_text(zone)}")
-        case While(parent):
-            return f"while {label(parent)}"
-        case Beyond(most, within):
-            siblings = f" within {', '.join(map(label, within))}" if within else ""
-            return f"beyond {show_expression(most)}{siblings}"
-
-
-def _given(given: Given) -> str:
+def _show_given(given: Given) -> str:
     words = ["  given", given.topic]
     if given.source is not None:
         words += ["from", write_text(given.source)]
@@ -329,34 +167,34 @@ def _expect(expect: Expect) -> str:
 
 
 def show_expression(op: Expression, tightness: int = OR) -> str:
-    """The text of an expression, in parentheses where the place wants it to bind more tightly."""
-    shown, own = _shown(op)
-    return shown if own >= tightness else f"({shown})"
+    """Print an expression, in parentheses if it binds less tightly than required."""
+    shown, own_tightness = _show_with_tightness(op)
+    return shown if own_tightness >= tightness else f"({shown})"
 
 
-def _shown(op: Expression) -> tuple[str, int]:
-    """The text of an expression and how tightly it binds."""
+def _show_with_tightness(op: Expression) -> tuple[str, int]:
+    """Print an expression; return also how tightly it binds."""
     inner = show_expression
     match op:
         case Call(function, args, around):
-            whom = [] if around is None else [write_text(around)]
-            return f"{function}({', '.join([*args, *whom])})", ATOM
+            center = [] if around is None else [write_text(around)]
+            return f"{function}({', '.join([*args, *center])})", ATOM
         case Name(name):
             return name, ATOM
-        case Member(owner, name, _, otherwise):
-            default = "" if otherwise is None else f" else {_shown(otherwise)[0]}"
+        case MemberAttribute(owner, name, _, otherwise):
+            default = "" if otherwise is None else f" else {_show_with_tightness(otherwise)[0]}"
             return (f"{owner}.{name}" if owner else name) + default, ATOM
         case Number(value, unit):
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):
             return write_text(value), ATOM
-        case Spot(point):
+        case LocationLiteral(point):
             return _point(point), ATOM
         case Truth(value):
             return str(value).lower(), ATOM
         case Arithmetic(sign, left, right):
-            own = SUM if sign in ("+", "-") else PRODUCT
-            return f"{inner(left, own)} {sign} {inner(right, own + 1)}", own
+            own_tightness = SUM if sign in ("+", "-") else PRODUCT
+            return f"{inner(left, own_tightness)} {sign} {inner(right, own_tightness + 1)}", own_tightness
         case Negative(Number() as arg) if not arg.value < 0:
             return f"-({inner(arg)})", UNARY
         case Negative(arg):

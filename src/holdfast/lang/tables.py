@@ -1,9 +1,8 @@
-"""Tables that a definition names: read, checked and made columns; a wrong one is an error at its place."""
+"""Tables of a definition: read, checked and converted to columns; an invalid one is an error at its place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,11 +11,9 @@ from ..model.folder import Folder
 from ..model.table import DEFAULT, DURATION, Column, Table, digest_of
 from ..model.topic import Attribute, Kind
 from ..model.unit import UNITS, nearest
-from .condition import Condition
-from .kinds import Members
 from .literal import read_duration, split_quantity
-from .ops import DeclareTable, Subscribe, place_of
-from .rewrite import names
+from .ops import DeclareTable, place_of
+from .typed import Members
 from .types import of_attribute
 
 if TYPE_CHECKING:
@@ -27,7 +24,7 @@ Row = tuple[str, ...]
 
 
 def tables(declared: Sequence[DeclareTable], folder: Folder, given: Mapping[str, Any]) -> dict[str, Table]:
-    """The tables of a definition by name; ``given`` are in the place of files."""
+    """The tables of a definition by name; ``given`` replaces files."""
     found = {}
     for statement in declared:
         _require_sense(statement)
@@ -37,7 +34,7 @@ def tables(declared: Sequence[DeclareTable], folder: Folder, given: Mapping[str,
 
 
 def members(known: Mapping[str, Table]) -> dict[str, Members]:
-    """What predicates may name: ``Limits.high``."""
+    """The columns of tables, by the names that predicates use: ``Limits.high``."""
     return {
         name: {
             column.name: of_attribute(attribute)
@@ -47,46 +44,18 @@ def members(known: Mapping[str, Table]) -> dict[str, Members]:
     }
 
 
-def looking_up(statement: Subscribe, condition: Condition, known: Mapping[str, Table]) -> Condition:
-    """The condition with the tables that its predicates and guards name."""
-    columns = [hold.column for hold in (statement.care.enter, statement.care.exit) if hold.column]
-    for column in columns:
-        _require_duration(column, known, place_of(column, statement.at))
-    mentioned = (*names(condition.enter), *names(condition.exit), *columns)
-    used = dict.fromkeys(name.partition(".")[0] for name in mentioned if "." in name)
-    for table in (known[name] for name in used):
-        for name in table.by:
-            if name not in condition.topic.by_name:
-                raise DefinitionError(
-                    f"table '{table.name}' is looked up by '{name}', which topic '{condition.topic.name}' "
-                    "does not have",
-                    statement.at,
-                    hint=did_you_mean(name, condition.topic.by_name),
-                )
-    return replace(condition, tables=tuple(known[name] for name in used)) if used else condition
-
-
-def _require_duration(column: str, known: Mapping[str, Table], at: Place | None) -> None:
-    """Refuse a guard whose length is in no column, or in one of something else."""
-    owner, _, name = column.partition(".")
-    if owner not in known:
-        raise DefinitionError(f"there is no table '{owner}'", at, hint=did_you_mean(owner, known))
-    table = known[owner]
-    if name not in table.durations:
-        has = [one.name for one in table.columns]
-        said = f"'{column}' is not a duration" if name in has else f"table '{owner}' has no column '{name}'"
-        hint = f"Declare it: table {owner} (…, {name} duration)" if name in has else did_you_mean(name, has)
-        raise DefinitionError(said, at, hint=hint)
-
-
-def expected(roster: str, columns: Sequence[str], known: Mapping[str, Table], at: Place | None) -> list[Row]:
-    """The values that some columns of a table have together, each once; the default row stands for nobody."""
+def distinct_rows(
+    roster: str, columns: Sequence[str], known: Mapping[str, Table], at: Place | None
+) -> list[Row]:
+    """The distinct values of some columns of a table; the default row is skipped."""
     if roster not in known:
         raise DefinitionError(f"there is no table '{roster}'", at, hint=did_you_mean(roster, known))
     table = known[roster]
     arrays = dict(zip(table.by, table.keys, strict=True))
     arrays |= {
-        one.name: array for one, array in zip(table.columns, table.data, strict=True) if one.kind == "text"
+        column.name: array
+        for column, array in zip(table.columns, table.data, strict=True)
+        if column.kind == "text"
     }
     if missing := [name for name in columns if name not in arrays]:
         message = f"table '{roster}' has no text column '{missing[0]}'; it has {', '.join(arrays)}"
@@ -151,7 +120,7 @@ def _attribute(column: Column) -> Attribute:
 
 
 def _read(path: Path, wrong: Wrong) -> pa.Table:
-    """A CSV file, every cell as text, or a Parquet file."""
+    """Read a CSV file, every cell as text, or a Parquet file."""
     import pyarrow as pa
 
     try:
@@ -210,7 +179,7 @@ def _texts(column: Any, name: str, wrong: Wrong) -> pa.Array:
 
 
 def _require_once(keys: Sequence[Any], wrong: Wrong) -> None:
-    """Refuse a table in which a key stands twice."""
+    """Refuse a table with duplicate keys."""
     import pyarrow as pa
 
     table = pa.table({str(i): key for i, key in enumerate(keys)})
@@ -226,7 +195,7 @@ def _require_once(keys: Sequence[Any], wrong: Wrong) -> None:
 
 
 def _column(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
-    """The values in their kind; an empty cell is missing."""
+    """Convert a column to its declared type; an empty cell is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -261,7 +230,7 @@ def _fits(cell: Any, wanted: Any) -> bool:
 
 
 def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
-    """Durations as they are written in a definition, in microseconds; of a number, seconds."""
+    """Convert durations in the notation of definitions to microseconds; plain numbers are seconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,68 +1,49 @@
-"""The parser's trees become operations, each with the place at which it stood."""
+"""Convert the parser's trees to statements, each with its place in the text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, did_you_mean
 from ..model.event import STATUSES, TAKES_BACK
-from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
-from ..model.qos import Delivery
-from ..model.query import Function
 from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
-from .component.table import table
-from .component.tree import component
-from .correlation.tree import align, correlate
-from .count.tree import tally
-from .fold.tree import fold
-from .mute.tree import mute
 from .nodes import (
     as_token,
     as_tree,
     duration,
     expression,
-    hold_of,
     is_tree,
     label_of,
-    late_of,
-    levels,
     name_of,
+    number_of,
     one_of,
     place,
     point_of,
+    read_clauses,
     shape_of,
-    signed,
-    starting_name,
     text_of,
     topic_word,
-    word_of,
 )
 from .ops import (
     Case,
-    Collide,
     DeclareRegion,
     DeclareTable,
     DeclareTopic,
     Expect,
-    Expression,
     Given,
-    Ladder,
     Let,
-    Levels,
-    Not,
     Number,
     Statement,
-    Subscribe,
     Text,
     Truth,
     UseGazetteer,
     Word,
 )
-from .relation.tree import group_of, relate, route
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -76,46 +57,28 @@ _OTHER_KINDS: dict[str, Kind] = {
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
 SAID = tuple(status for status in STATUSES if status not in ("late", *TAKES_BACK.values()))
-"""What a case may expect."""
+"""The statuses that a case may expect."""
 
+
+Rules = Mapping[str, Callable[[list[Any]], Statement]]
+"""Parsers of grammar rules that return statements, by rule."""
 
 # --- statements --------------------------------------------------------------------------------
 
 
-def statements(tree: Node) -> Iterator[Statement]:
-    """The statements of a file, in their order."""
+def statements(tree: Node, rules: Rules) -> Iterator[Statement]:
+    """Yield the statements of a file in their order; ``rules`` has the parsers of statements that kinds add.
+
+    A state without a name is called ``state_1``, ``state_2`` and so on.
+    """
     anonymous = count(1)
+    readers = {**_STATEMENTS, **rules}
     for node in as_tree(tree).children:
         rule, parts = as_tree(node).data, cast("list[Any]", as_tree(node).children)
+        statement = readers[rule](parts)
         if rule == "anonymous":
-            condition, *clauses = parts
-            yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
-        else:
-            yield _STATEMENTS[rule](parts)
-
-
-def _filter(parts: list[Any]) -> Subscribe:
-    name, topic, where, *clauses = parts
-    return _subscribe(name, topic_word(topic), Predicates(expression(where), Truth(True)), clauses)
-
-
-def _state(parts: list[Any]) -> Subscribe:
-    name, topic, condition, *clauses = parts
-    return _subscribe(name, topic_word(topic), _condition(condition), clauses)
-
-
-def _ladder(parts: list[Any]) -> Ladder:
-    name, topic, *nodes = parts
-    rungs = [node.children for node in nodes if node.data == "rung"]
-    clauses = [node for node in nodes if node.data != "rung"]
-    on = topic_word(topic)
-    made = [_subscribe(rung, on, _condition(pair), clauses) for rung, pair in rungs]
-    return Ladder(label_of(name), tuple(made), place(name))
-
-
-def _labelled(parts: list[Any]) -> Subscribe:
-    name, condition, *clauses = parts
-    return _subscribe(starting_name(name), None, _condition(condition), clauses)
+            statement = replace(statement, name=f"state_{next(anonymous)}")  # type: ignore[type-var]
+        yield statement
 
 
 def _topic(parts: list[Any]) -> DeclareTopic:
@@ -146,7 +109,7 @@ def _attribute(name: Token, kind: Token, unit: Token | None) -> Attribute:
         kinds = "An attribute is float, int, text or bool."
         raise DefinitionError(f"unknown kind '{kind}'", place(kind), hint=f"{kinds} {hint or ''}".rstrip())
     return Attribute(
-        Word(name_of(name), place(name)), cast(Kind, str(kind)), None if unit is None else str(unit)
+        Word(name_of(name), place(name)), cast("Kind", str(kind)), None if unit is None else str(unit)
     )
 
 
@@ -160,96 +123,6 @@ def _region(parts: list[Any]) -> DeclareRegion:
     )
 
 
-# --- subscriptions -----------------------------------------------------------------------------
-
-
-class Predicates(NamedTuple):
-    """Entrance and exit, the scope that stands with them, and how long each must hold."""
-
-    enter: Expression
-    exit: Expression
-    scope: Levels = ()
-    holds: tuple[Hold, Hold] = (AT_ONCE, AT_ONCE)
-
-
-def _condition(node: Node) -> Predicates:
-    """Entrance, exit and scope of ``[…]``, ``{…}`` or a plain content filter."""
-    if not is_tree(node) or as_tree(node).data not in ("pair", "triple"):
-        return Predicates(expression(node), Truth(True))
-    parts: list[Any] = list(as_tree(node).children)
-    if as_tree(node).data == "pair":
-        first, hold, second, other = parts
-        holds = (hold_of(hold), hold_of(other))
-        if second is None:
-            enter = expression(first, inside=1)
-            return Predicates(enter, Not(enter, place(first)), holds=holds)
-        return Predicates(expression(first), expression(second), holds=holds)
-    enter = expression(parts[0])
-    regions = tuple(word_of(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
-    return Predicates(enter, expression(parts[1]), (regions,) if regions else ())
-
-
-def _subscribe(
-    at: Node,
-    topic: str | None,
-    predicates: Predicates,
-    clauses: Iterable[Tree[Token]],
-    name: str | None = None,
-) -> Subscribe:
-    enter, exit, scope, holds = predicates
-    said: dict[str, Any] = {"scope": scope} if scope else {}
-    for clause in clauses:
-        word, value = _clause(clause)
-        if word in said:
-            raise DefinitionError(f"'{_CLAUSES[word]}' is given twice", place(clause))
-        said[word] = value
-    initially, quietly = said.get("initially", ("off", False))
-    return Subscribe(
-        label_of(as_token(at)) if name is None else name,
-        topic,
-        enter,
-        exit,
-        said.get("per", ()),
-        said.get("scope", ()),
-        Delivery(said.get("wait"), said.get("late", "drop")),
-        Care(*holds, said.get("unknown"), said.get("forget"), initially, quietly, said.get("roster")),
-        place(at),
-    )
-
-
-_CLAUSES = {
-    "per": "per", "scope": "scope", "wait": "timely or ordered", "late": "late", "unknown": "unknown after",
-    "forget": "forget after", "initially": "initially", "roster": "roster",
-}  # fmt: skip
-
-
-def _clause(node: Tree[Token]) -> tuple[str, object]:
-    match node.data, list(node.children):
-        case ("per" | "scope") as word, [groups]:
-            return word, levels(groups)
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within, corrects=True)
-        case ("unknown" | "forget") as word, [length]:
-            return word, duration(length, above_zero=True)
-        case "initially", [word, quietly]:
-            begins = one_of(as_token(word), INITIALLY, "how a scope begins")
-            return "initially", (begins, quietly is not None)
-        case "roster", [*named]:
-            return "roster", _roster(*map(as_token, named))
-        case other:
-            raise AssertionError(other)
-
-
-def _roster(named: Token | None = None) -> Roster:
-    if named is None or named.type == "STRING":
-        return Roster(None if named is None else text_of(named))
-    return Roster(table=name_of(named))
-
-
 # --- cases -------------------------------------------------------------------------------------
 
 
@@ -258,20 +131,19 @@ def _case(parts: list[Any]) -> Case:
     until = next((duration(node) for node in nodes if node.data == "duration"), None)
     return Case(
         text_of(name),
-        tuple(_given(node) for node in nodes if node.data == "given"),
+        tuple(_read_given(node) for node in nodes if node.data == "given"),
         tuple(_expect(node) for node in nodes if node.data == "expect"),
         until,
         place(name),
     )
 
 
-def _given(node: Tree[Token]) -> Given:
+def _read_given(node: Tree[Token]) -> Given:
     topic, *parts = [cast("Any", child) for child in node.children]
-    options: dict[str, Any] = {}
-    for part in (part for part in parts if part.data != "row"):
-        if part.data in options:
-            raise DefinitionError(f"'{part.data}' is given twice", place(part))
-        options[part.data] = part.children[0] if part.data != "at" else part.children
+    clauses = (part for part in parts if part.data != "row")
+    options = read_clauses(
+        clauses, lambda part: (part.data, part.children if part.data == "at" else part.children[0])
+    )
     rows = tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row")
     if "every" not in options and len(rows) > 1:
         raise DefinitionError(
@@ -295,7 +167,7 @@ def _value(node: Node) -> Number | Text | Truth | None:
     if parts[-1].type == "MISSING":
         return None
     if parts[-1].type in ("NUMBER", "QUANTITY"):
-        return signed([*([None] if len(parts) == 1 else []), *parts])
+        return number_of([*([None] if len(parts) == 1 else []), *parts])
     return cast("Text | Truth", expression(parts[-1]))
 
 
@@ -312,28 +184,12 @@ def _expect(node: Tree[Token]) -> Expect:
     )
 
 
-_STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
+_STATEMENTS: Rules = {
     "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
     "topic": _topic,
     "region": _region,
     "lookup": _table,
     "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
-    "filter": _filter,
-    "state": _state,
-    "ladder": _ladder,
-    "tally": tally,
-    "mute": mute,
-    "fold": fold,
-    "labelled": _labelled,
-    "equation": _labelled,
-    "component": component,
-    "table": table,
-    "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
-    "correlate": correlate,
-    "align": align,
-    "group_of": group_of,
-    "route": route,
-    "relate": relate,
     "case": _case,
 }
-"""How each statement of the grammar is read."""
+"""The parsers of statements that belong to no kind."""

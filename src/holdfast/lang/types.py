@@ -1,8 +1,7 @@
-"""The type and the unit of every expression, found while it is rewritten to the core.
+"""The type and the unit of every expression, determined while it is rewritten to the core.
 
-A quantity has a unit, or none.  A bare literal (and arithmetic over bare literals) takes the unit
-of what it meets; two units of one dimension are converted; everything else is an error that says
-what would do.
+A quantity has a unit, or none. A bare literal (and arithmetic over bare literals) takes the unit of the value
+that it is combined with; two units of one dimension are converted; everything else is an error with a hint.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from ..errors import DefinitionError, Place, did_you_mean
 from ..model.topic import RESERVED, Attribute
 from ..model.unit import NONE, UNITS, Unit, conversion, nearest, product, quotient
 from . import rewrite, spacetime
-from .kinds import CALLED, ONE, Position, Predicate, Quantity, Scope, Typed, Words
 from .literal import INT64, describe_unit
 from .ops import (
     Absolute,
@@ -26,30 +24,31 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
-    Member,
+    LocationLiteral,
+    MemberAttribute,
     Name,
     Negative,
     Not,
     Number,
     Or,
     Silent,
-    Spot,
     Text,
     Truth,
 )
 from .show import show_expression
+from .typed import CALLED, ONE, NameScope, Position, Predicate, Typed, TypedQuantity, Words
 
 LARGE = 1_000
-"""How many operations may be in two conditions that are compared: both are written twice."""
+"""The maximal size of two predicates that are compared, because the result contains both twice."""
 
 
-def predicate(op: Expression, scope: Scope) -> Expression:
-    """The core of an expression that must be a condition."""
-    found = typed(op, scope)
+def predicate(op: Expression, scope: NameScope) -> Expression:
+    """The core of an expression that must be a predicate."""
+    found = type_of(op, scope)
     if isinstance(found, Predicate):
         return found.core
     shown = show_expression(op)
-    likely = f"{shown} > 0" if isinstance(found, Quantity) else f'{shown} == "…"'
+    likely = f"{shown} > 0" if isinstance(found, TypedQuantity) else f'{shown} == "…"'
     raise DefinitionError(
         f"expected a condition, but {shown} is {CALLED[type(found)]}",
         op.at,
@@ -57,20 +56,20 @@ def predicate(op: Expression, scope: Scope) -> Expression:
     )
 
 
-def typed(op: Expression, scope: Scope) -> Typed:
+def type_of(op: Expression, scope: NameScope) -> Typed:
     """The type of an expression, with its core."""
     match op:
         case Name(name):
-            return _named(name, scope, op.at)
+            return _type_of_name(name, scope, op.at)
         case Number():
             return _literal(op)
         case Text():
             return Words(Text(op.value))
-        case Spot():
+        case LocationLiteral():
             return Position(op)
         case Truth():
             return Predicate(Truth(op.value))
-        case Member():
+        case MemberAttribute():
             member = _member(op, scope)
             return member if op.otherwise is None else _with_default(op, op.otherwise, member, scope)
         case Call(function):
@@ -82,20 +81,20 @@ def typed(op: Expression, scope: Scope) -> Typed:
                 )
             return scope.measured(op)
         case Arithmetic(sign, left, right):
-            a, b = typed(left, scope), typed(right, scope)
-            found = spacetime.computed(op, a, b)
-            return found or _computed(sign, _number(a, left), _number(b, right), op)
+            a, b = type_of(left, scope), type_of(right, scope)
+            found = spacetime.compute(op, a, b)
+            return found or _type_of_arithmetic(sign, _number(a, left), _number(b, right), op)
         case Negative(arg):
-            number = _number(typed(arg, scope), arg)
+            number = _number(type_of(arg, scope), arg)
             return _representable(replace(number, core=rewrite.negative(number.core)), op)
         case Absolute(arg):
-            inner = typed(arg, scope)
+            inner = type_of(arg, scope)
             if (length := spacetime.length(inner)) is not None:
                 return length
             number = _number(inner, arg)
             return _representable(replace(number, core=rewrite.absolute(number.core)), op)
         case Compare(sign, left, right):
-            return Predicate(_compared(sign, typed(left, scope), typed(right, scope), op))
+            return Predicate(_type_of_comparison(sign, type_of(left, scope), type_of(right, scope), op))
         case Between(arg, low, high):
             sides = (Compare(">=", arg, low, op.at), Compare("<=", arg, high, op.at))
             return Predicate(rewrite.both(*(_side(side, scope) for side in sides)))
@@ -104,14 +103,14 @@ def typed(op: Expression, scope: Scope) -> Typed:
         case Or(left, right):
             return Predicate(rewrite.either(predicate(left, scope), predicate(right, scope)))
         case Not(arg):
-            return Predicate(rewrite.negated(predicate(arg, scope)))
+            return Predicate(rewrite.negate(predicate(arg, scope)))
         case Silent():
             return _silent(op, scope)
         case _:
             assert_never(op)
 
 
-def _silent(op: Silent, scope: Scope) -> Predicate:
+def _silent(op: Silent, scope: NameScope) -> Predicate:
     if scope.topic is None:
         raise DefinitionError(
             "'silent' is said of the scopes of a state [enter; exit] alone",
@@ -124,7 +123,7 @@ def _silent(op: Silent, scope: Scope) -> Predicate:
 # --- names and literals ------------------------------------------------------------------------
 
 
-def _named(name: str, scope: Scope, at: Place | None) -> Typed:
+def _type_of_name(name: str, scope: NameScope, at: Place | None) -> Typed:
     attribute = scope.topic.by_name.get(name) if scope.topic else None
     parameter = scope.parameters.get(name)
     if attribute and parameter:
@@ -141,7 +140,7 @@ def _named(name: str, scope: Scope, at: Place | None) -> Typed:
     raise unknown_attribute(name, scope, at)
 
 
-def _member(op: Member, scope: Scope) -> Typed:
+def _member(op: MemberAttribute, scope: NameScope) -> Typed:
     shown = f"{op.owner}.{op.name}"
     if not scope.members:
         hint = "Only a state with queries has names with a point: A = …, enter A.value > 2."
@@ -165,17 +164,17 @@ def _member(op: Member, scope: Scope) -> Typed:
     return found
 
 
-def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope) -> Typed:
-    """What is never missing: a constant of its kind, in its unit, stands in for it."""
-    given, member = typed(otherwise, scope), found.core
-    if not isinstance(member, Member):
+def _with_default(op: MemberAttribute, otherwise: Expression, found: Typed, scope: NameScope) -> Typed:
+    """The type of a member with a default: a constant of its type, in its unit."""
+    given, member = type_of(otherwise, scope), found.core
+    if not isinstance(member, MemberAttribute):
         raise DefinitionError(
             "'else' is for queries of a component, which may show nothing",
             op.at,
             hint="Give the table a row '*' for those who have none.",
         )
     match found, given:
-        case Quantity(), Quantity(Number()):
+        case TypedQuantity(), TypedQuantity(Number()):
             value = in_unit_of(given, found, otherwise, op.name)
             whole = found.whole and isinstance(value, int)
             number = Number(value if whole else float(value))
@@ -191,7 +190,7 @@ def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope)
 
 
 def of_attribute(attribute: Attribute) -> Typed:
-    """The type that an attribute has in an expression."""
+    """The type of an attribute in an expression."""
     name = Name(attribute.name)
     match attribute.kind:
         case "text":
@@ -200,13 +199,13 @@ def of_attribute(attribute: Attribute) -> Typed:
             return Predicate(name)
         case "float" | "int":
             unit = UNITS[attribute.unit] if attribute.unit else None
-            return Quantity(name, unit, whole=attribute.kind == "int")
+            return TypedQuantity(name, unit, whole=attribute.kind == "int")
         case _:
             assert_never(attribute.kind)
 
 
-def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionError:
-    """The error for a name that nothing declares."""
+def unknown_attribute(name: str, scope: NameScope, at: Place | None) -> DefinitionError:
+    """The error for an undeclared name."""
     if scope.members:
         known = [*scope.parameters, *(f"{o}.{n}" for o, of in scope.members.items() for n in of if o)]
         return DefinitionError(
@@ -219,27 +218,27 @@ def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionEr
             at,
             hint=did_you_mean(name, scope.parameters) or "A parameter is made of literals and earlier ones.",
         )
-    own = [a.name for a in scope.topic.attributes]
-    has = f"it has {', '.join(own)}" if own else "it has no attributes"
+    own_names = [a.name for a in scope.topic.attributes]
+    has = f"it has {', '.join(own_names)}" if own_names else "it has no attributes"
     if name in RESERVED:
         return DefinitionError(f"a predicate cannot mention '{name}'; {has}, source, place, x, y and z", at)
     return DefinitionError(
         f"topic '{scope.topic.name}' has no '{name}'; {has}",
         at,
-        hint=did_you_mean(name, [*own, *scope.parameters, *scope.topic.by_name]),
+        hint=did_you_mean(name, [*own_names, *scope.parameters, *scope.topic.by_name]),
     )
 
 
-def _literal(op: Number) -> Quantity:
+def _literal(op: Number) -> TypedQuantity:
     if op.unit is not None and op.unit not in UNITS:
         raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=nearest(op.unit))
     unit = UNITS[op.unit] if op.unit is not None else None
     number = Number(op.value, at=op.at)
-    found = Quantity(number, unit, bare=unit is None, whole=isinstance(op.value, int))
+    found = TypedQuantity(number, unit, bare=unit is None, whole=isinstance(op.value, int))
     return _representable(found, op)
 
 
-def _representable(number: Quantity, op: Expression) -> Quantity:
+def _representable(number: TypedQuantity, op: Expression) -> TypedQuantity:
     core = number.core
     if isinstance(core, Number):
         if isinstance(core.value, int) and core.value not in INT64:
@@ -256,8 +255,8 @@ def _representable(number: Quantity, op: Expression) -> Quantity:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def _number(found: Typed, op: Expression) -> Quantity:
-    if isinstance(found, Quantity):
+def _number(found: Typed, op: Expression) -> TypedQuantity:
+    if isinstance(found, TypedQuantity):
         return found
     raise DefinitionError(
         f"expected a number, but {show_expression(op)} is {CALLED[type(found)]}",
@@ -266,15 +265,17 @@ def _number(found: Typed, op: Expression) -> Quantity:
     )
 
 
-def _computed(sign: ArithmeticSign, left: Quantity, right: Quantity, op: Arithmetic) -> Quantity:
+def _type_of_arithmetic(
+    sign: ArithmeticSign, left: TypedQuantity, right: TypedQuantity, op: Arithmetic
+) -> TypedQuantity:
     if sign in ("*", "/"):
-        return _representable(_multiplied(sign, left, right), op)
+        return _representable(_type_of_product(sign, left, right), op)
     added = "added to" if sign == "+" else "taken from"
-    a, b = _aligned(left, right, op, added, linear=_linear_sum(sign, left, right))
+    a, b = _align_units(left, right, op, added, linear=_linear_sum(sign, left, right))
     known = a if b.bare else b
     return _representable(
-        Quantity(
-            rewrite.computed(sign, a.core, b.core, whole=a.whole and b.whole),
+        TypedQuantity(
+            rewrite.compute(sign, a.core, b.core, whole=a.whole and b.whole),
             known.unit,
             bare=a.bare and b.bare,
             whole=a.whole and b.whole,
@@ -284,36 +285,38 @@ def _computed(sign: ArithmeticSign, left: Quantity, right: Quantity, op: Arithme
     )
 
 
-def _linear_sum(sign: ArithmeticSign, a: Quantity, b: Quantity) -> bool:
-    """Whether a sum converts by scale alone: it does when one side is a difference, or when a
-    literal is added (2 °C more are 3.6 °F more)."""
+def _linear_sum(sign: ArithmeticSign, a: TypedQuantity, b: TypedQuantity) -> bool:
+    """Whether a sum converts by scale alone: one side is a difference, or a literal is added (2 °C more are
+    3.6 °F more).
+    """
     return a.difference or b.difference or (sign == "+" and a.constant != b.constant)
 
 
-def _is_difference(sign: ArithmeticSign, a: Quantity, b: Quantity) -> bool:
-    """°C − °C is a difference, and so is a difference more or less a literal or a difference; a
-    literal less a literal is a literal."""
+def _is_difference(sign: ArithmeticSign, a: TypedQuantity, b: TypedQuantity) -> bool:
+    """Whether a result is a difference: °C − °C, and a difference plus or minus a literal or a difference. A
+    literal minus a literal is a literal.
+    """
     if a.difference != b.difference:
         return (b if a.difference else a).constant
     return a.difference or (sign == "-" and not (a.constant and b.constant))
 
 
-def _multiplied(sign: ArithmeticSign, left: Quantity, right: Quantity) -> Quantity:
+def _type_of_product(sign: ArithmeticSign, left: TypedQuantity, right: TypedQuantity) -> TypedQuantity:
     whole = sign == "*" and left.whole and right.whole and (left.unit is None or right.unit is None)
-    core = rewrite.computed(sign, left.core, right.core, whole=whole)
+    core = rewrite.compute(sign, left.core, right.core, whole=whole)
     if right.unit is None:
         return replace(left, core=core, whole=whole, bare=left.bare and right.bare)
     if left.unit is None and sign == "*":
         return replace(right, core=core, whole=whole)
     unit = (product if sign == "*" else quotient)(left.unit or ONE, right.unit)
     if unit.dimension == NONE:
-        core, unit = rewrite.scaled(core, unit.factor, unit.offset), ONE
-    return Quantity(core, unit, difference=True)
+        core, unit = rewrite.scale(core, unit.factor, unit.offset), ONE
+    return TypedQuantity(core, unit, difference=True)
 
 
-def _aligned(
-    left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str, *, linear: bool
-) -> tuple[Quantity, Quantity]:
+def _align_units(
+    left: TypedQuantity, right: TypedQuantity, op: Arithmetic | Compare, how: str, *, linear: bool
+) -> tuple[TypedQuantity, TypedQuantity]:
     """Both quantities in one unit: that of the one that is not a literal, else of the left."""
     if left.bare or right.bare:
         return left, right
@@ -323,37 +326,37 @@ def _aligned(
         _no_unit(left, right, op, how)
     if left.unit.dimension != right.unit.dimension:
         raise DefinitionError(
-            f"{_shown(op.right, right)} cannot be {how} {_shown(op.left, left)}",
+            f"{_describe(op.right, right)} cannot be {how} {_describe(op.left, left)}",
             op.at,
             hint=f"{describe_unit(left.unit)} and {describe_unit(right.unit)} measure different things.",
         )
     if _keeps_its_unit(right, left):
-        return _converted(left, right.unit, linear), right
-    return left, _converted(right, left.unit, linear)
+        return _convert(left, right.unit, linear), right
+    return left, _convert(right, left.unit, linear)
 
 
-def _keeps_its_unit(one: Quantity, other: Quantity) -> bool:
-    if one.constant != other.constant:
+def _keeps_its_unit(quantity: TypedQuantity, other: TypedQuantity) -> bool:
+    if quantity.constant != other.constant:
         return other.constant
-    return other.difference and not one.difference
+    return other.difference and not quantity.difference
 
 
-def _converted(number: Quantity, to: Unit, linear: bool) -> Quantity:
+def _convert(number: TypedQuantity, to: Unit, linear: bool) -> TypedQuantity:
     unit = number.unit
     assert unit is not None
     scale, shift = conversion(unit.difference, to.difference) if linear else conversion(unit, to)
-    core = rewrite.scaled(number.core, scale, shift)
+    core = rewrite.scale(number.core, scale, shift)
     same = core is number.core or (isinstance(core, Number) and isinstance(core.value, int))
     return replace(number, core=core, unit=to, whole=number.whole and same)
 
 
-def _shown(op: Expression, number: Quantity) -> str:
+def _describe(op: Expression, number: TypedQuantity) -> str:
     shown = show_expression(op)
     return shown if isinstance(op, Number) else f"{shown} ({describe_unit(number.unit)})"
 
 
-def _no_unit(left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str) -> NoReturn:
-    (plain, _), (other, known) = sorted(
+def _no_unit(left: TypedQuantity, right: TypedQuantity, op: Arithmetic | Compare, how: str) -> NoReturn:
+    (plain, _), (without_unit, known) = sorted(
         ((op.left, left), (op.right, right)), key=lambda side: side[1].unit is not None
     )
     unit = describe_unit(known.unit)
@@ -361,20 +364,20 @@ def _no_unit(left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str
     if isinstance(plain, Name):
         hint = f"Declare the unit in the topic: {plain.name} float {unit}"
     raise DefinitionError(
-        f"{show_expression(plain)} has no unit, so {_shown(other, known)} cannot be {how} it",
+        f"{show_expression(plain)} has no unit, so {_describe(without_unit, known)} cannot be {how} it",
         op.at,
         hint=hint,
     )
 
 
-def in_unit_of(found: Quantity, wanted: Quantity, op: Expression, name: str) -> float | int:
+def in_unit_of(found: TypedQuantity, wanted: TypedQuantity, op: Expression, name: str) -> float | int:
     """A constant in the unit of the attribute of that name."""
     assert isinstance(found.core, Number)
     if found.unit is None:
         return found.core.value
     if wanted.unit is None or wanted.unit.dimension != found.unit.dimension:
         raise DefinitionError(f"'{name}' is not measured in {found.unit.name}", op.at)
-    core = rewrite.scaled(found.core, *conversion(found.unit, wanted.unit))
+    core = rewrite.scale(found.core, *conversion(found.unit, wanted.unit))
     assert isinstance(core, Number)
     return core.value
 
@@ -382,37 +385,37 @@ def in_unit_of(found: Quantity, wanted: Quantity, op: Expression, name: str) -> 
 # --- comparisons -------------------------------------------------------------------------------
 
 
-def _side(op: Compare, scope: Scope) -> Expression:
-    """One side of a range of numbers or times."""
-    a, b = typed(op.left, scope), typed(op.right, scope)
-    found = spacetime.compared(op, a, b)
+def _side(op: Compare, scope: NameScope) -> Expression:
+    """One operand of a range of numbers or times."""
+    a, b = type_of(op.left, scope), type_of(op.right, scope)
+    found = spacetime.compare(op, a, b)
     return found or _ordered(op.sign, _number(a, op.left), _number(b, op.right), op)
 
 
-def _compared(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> Expression:
-    if (found := spacetime.compared(op, left, right)) is not None:
+def _type_of_comparison(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> Expression:
+    if (found := spacetime.compare(op, left, right)) is not None:
         return found
     match left, right:
-        case Quantity(), Quantity():
+        case TypedQuantity(), TypedQuantity():
             return _ordered(sign, left, right, op)
         case (Words(), Words()) | (Predicate(), Predicate()):
             if sign not in ("==", "!="):
                 what = "texts" if isinstance(left, Words) else "conditions"
                 raise DefinitionError(f"{what} are compared with == and != only, not with {sign}", op.at)
             if isinstance(left, Words):
-                return rewrite.compared(sign, left.core, right.core)
+                return rewrite.compare(sign, left.core, right.core)
             if rewrite.size(left.core) + rewrite.size(right.core) > LARGE:
                 raise DefinitionError("conditions that are compared with one another are too large", op.at)
             same = rewrite.alike(left.core, right.core)
-            return same if sign == "==" else rewrite.negated(same)
+            return same if sign == "==" else rewrite.negate(same)
     raise DefinitionError(
-        f"{CALLED[type(left)]} cannot be compared with {CALLED[type(right)]}", op.at, hint=_mixed(op)
+        f"{CALLED[type(left)]} cannot be compared with {CALLED[type(right)]}", op.at, hint=_mixture_error(op)
     )
 
 
-def _mixed(op: Compare) -> str | None:
-    for one, other in ((op.left, op.right), (op.right, op.left)):
-        match one, other:
+def _mixture_error(op: Compare) -> str | None:
+    for left, right in ((op.left, op.right), (op.right, op.left)):
+        match left, right:
             case Name(name), Number():
                 return f"'{name}' is not a number here; text is written in double quotes."
             case Name(name), Text():
@@ -420,9 +423,9 @@ def _mixed(op: Compare) -> str | None:
     return None
 
 
-def _ordered(sign: ComparisonSign, left: Quantity, right: Quantity, op: Compare) -> Expression:
+def _ordered(sign: ComparisonSign, left: TypedQuantity, right: TypedQuantity, op: Compare) -> Expression:
     linear = left.difference or right.difference
-    a, b = _aligned(left, right, op, "compared with", linear=linear)
+    a, b = _align_units(left, right, op, "compared with", linear=linear)
     if a.whole and b.whole:
-        return rewrite.compared(sign, a.core, b.core)
-    return rewrite.compared(sign, rewrite.as_float(a.core), rewrite.as_float(b.core))
+        return rewrite.compare(sign, a.core, b.core)
+    return rewrite.compare(sign, rewrite.as_float(a.core), rewrite.as_float(b.core))

@@ -1,4 +1,5 @@
-"""Frozen values: events, topics, batches, space, instants, units, quality of delivery; the host of protocols.
+"""Frozen values that every other package uses: events, topics, batches, space, time, units, quality of
+service.
 
-Knows nothing else of Holdfast.
+Also the host that runs protocol machines. This package imports nothing else of Holdfast but `errors`.
 """

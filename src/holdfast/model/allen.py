@@ -1,6 +1,6 @@
-"""How the stretches lie to one another in which conditions hold.  [Allen 1983]
+"""The relations that two intervals of conditions can have to one another. [Allen 1983]
 
-A stretch begins and ends at instants; a momentary condition has stretches without length.
+An interval begins and ends at instants. The intervals of a momentary condition have no length.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Allen = Literal["overlapping", "overlaps", "during", "before", "starts", "ends"]
-"""``overlapping``: all hold at once, which lasts; the others are Allen's, of two, and known at one moment."""
+"""``overlapping`` holds while all conditions are active at once. The others are relations of two
+intervals, known at one instant."""
 
 ALLEN: tuple[Allen, ...] = get_args(Allen)
 
 BETWEEN = ALLEN[1:]
-"""What stands between the names of two conditions."""
+"""The words between the names of two conditions."""

@@ -33,13 +33,13 @@ TYPES: dict[str, pa.DataType] = {
 }
 AXES = ("x", "y", "z")
 
-_STOOD_FOR = b"holdfast.stood_for"
-_REACHED = b"holdfast.reached"
+_EVENTS = b"holdfast.stood_for"
+_WATERMARK = b"holdfast.reached"
 
 
 @lru_cache(1_000)
 def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
-    """The columns of a batch of ``topic`` whose events have so many coordinates, or a place."""
+    """The Arrow schema of a batch of ``topic`` whose events have ``axes`` coordinates or a place."""
     fields = [pa.field("time", TIME), pa.field("source", pa.string()), pa.field("sequence", pa.int64())]
     if place:
         fields.append(pa.field("place", pa.string()))
@@ -48,7 +48,7 @@ def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
 
 
 def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
-    """A batch of the events, in their order."""
+    """Build a batch from events of one topic, in their order."""
     axes = max((len(e.location or ()) for e in events), default=0)
     form = schema(topic, axes=axes, place=any(e.place is not None for e in events))
     columns = {
@@ -67,7 +67,7 @@ def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def to_events(topic: Topic, batch: pa.RecordBatch) -> Iterator[Event]:
-    """The events of a batch, one by one; missing values are ``None``."""
+    """Yield the events of a batch; missing values are ``None``."""
     absent: list[Value] = [None] * len(batch)
     columns = {name: values(batch.column(name)) for name in batch.schema.names if name != "time"}
     names = [a.name for a in topic.attributes]
@@ -90,7 +90,7 @@ def _is_known(value: Value) -> bool:
 
 
 def values(column: pa.Array) -> list[Any]:
-    """The values of a column; a number that is none is missing."""
+    """Return the values of a column with NaN replaced by a missing value."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
     if column.null_count == 0 and (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -102,30 +102,28 @@ def values(column: pa.Array) -> list[Any]:
 
 
 def times(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    """The instants of the events."""
+    """Return the event times of a batch in microseconds."""
     return np.asarray(batch.column(batch.schema.get_field_index("time")).view(pa.int64()))
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows by (time, source, sequence)."""
+    """Sort a batch by (time, source, sequence)."""
     return batch.take(order(batch))
 
 
 def order(batch: pa.RecordBatch) -> pa.Array:
-    """The numbers of the rows, by (time, source, sequence)."""
+    """Return the row numbers of a batch in the order of (time, source, sequence)."""
     keys = {name: plain(batch.column(name)) for name in ("time", "source", "sequence")}
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
 def in_turn(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> pa.RecordBatch:
-    """The rows by their places; but those with the same value in a column stay in the order in which they
-    are: none comes before one that stands before it."""
+    """Sort rows by ``places`` without reordering the rows that share a value of the column ``by``."""
     return batch.take(pa.array(np.argsort(turns(batch, places, by), kind="stable")))
 
 
 def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[np.int64]:
-    """The rank of each row's place; but of those with the same value in a column none has a lower one than
-    one that stands before it."""
+    """Return the rank of each row for ``in_turn``: rows that share a value of ``by`` keep their order."""
     groups = plain(batch.column(by)).dictionary_encode(null_encoding="encode").indices.to_numpy()
     grouped = np.argsort(groups, kind="stable")
     low, ranks = groups[grouped].astype(np.int64) * len(batch), np.unique(places, return_inverse=True)[1]
@@ -134,27 +132,27 @@ def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column without a dictionary."""
+    """Decode a column that is dictionary-encoded."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without dictionaries that are longer than itself."""
+def trim_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Decode the dictionaries of a batch that have more words than the batch has rows."""
     long = {
         field.name
         for field, column in zip(batch.schema, batch.columns, strict=True)
         if pa.types.is_dictionary(field.type) and len(column.dictionary) > len(batch)
     }
-    return _decoded(batch, long)
+    return _decode_dictionary(batch, long)
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch whose dictionaries have no more words than it has rows."""
+    """Shorten the dictionaries of a batch to at most as many words as it has rows."""
     return pa.RecordBatch.from_arrays([in_use(column) for column in batch.columns], schema=batch.schema)
 
 
 def in_use(column: pa.Array) -> pa.Array:
-    """The column; of a dictionary that is longer than itself only the words that it uses."""
+    """Drop the words of a dictionary that no row uses, if the dictionary is longer than the column."""
     if not column.type.equals(DICTIONARY) or len(column.dictionary) <= len(column):
         return column
     used = np.zeros(len(column.dictionary), np.bool_)
@@ -165,24 +163,24 @@ def in_use(column: pa.Array) -> pa.Array:
 
 
 def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of the rows of all; a column that one of them lacks is missing in its rows."""
+    """Concatenate batches. A column that a batch lacks is missing in its rows."""
     batches = list(batches)
     coded = [{f.name for f in batch.schema if pa.types.is_dictionary(f.type)} for batch in batches]
     mixed = {
         name for names in coded for name in names
         if any(name in b.schema.names and name not in c for b, c in zip(batches, coded, strict=True))
     }  # fmt: skip
-    tables = (pa.Table.from_batches([_decoded(batch, mixed)]) for batch in batches)
+    tables = (pa.Table.from_batches([_decode_dictionary(batch, mixed)]) for batch in batches)
     table = pa.concat_tables(tables, promote_options="default")
     whole = table.unify_dictionaries().combine_chunks().to_batches()
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
-    if not any(_STOOD_FOR in (part.schema.metadata or {}) for part in batches):
+    if not any(_EVENTS in (part.schema.metadata or {}) for part in batches):
         return batch
-    latest = [at for at in map(reached, batches) if at is not None]
-    return with_progress(batch, sum(map(stood_for, batches)), max(latest, default=None))
+    latest = [at for at in map(latest_time, batches) if at is not None]
+    return with_totals(batch, sum(map(row_count, batches)), max(latest, default=None))
 
 
-def _decoded(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+def _decode_dictionary(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
     if not names:
         return batch
     columns = [
@@ -192,10 +190,10 @@ def _decoded(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
 
 
 def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    """The batch in the types that the topic declares, without columns that it does not.
+    """Cast a batch to the types of its topic and drop columns that the topic does not declare.
 
-    Whole numbers become floats and naive times are UTC; what would lose or change a value is
-    refused.
+    Integers become floats and times without a zone are UTC. A cast that would change or lose a value is a
+    `UsageError`.
     """
     if isinstance(batch, pa.Table):
         batch = concatenate(batch.to_batches()) if len(batch) else batch.schema.empty_table().to_batches()[0]
@@ -209,11 +207,11 @@ def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         if names.count(field.name) > 1:
             raise UsageError(f"a batch has two columns named '{field.name}'")
         if field.name in names:
-            columns[field.name] = _conformed(topic, field, batch.column(field.name))
-    return pa.RecordBatch.from_pydict(located(columns))
+            columns[field.name] = _conform(topic, field, batch.column(field.name))
+    return pa.RecordBatch.from_pydict(locate(columns))
 
 
-def _conformed(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
+def _conform(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
     if column.type != field.type:
         column = _cast(topic, field, column)
     if field.name in ("time", "source", "sequence") and plain(column).null_count:
@@ -247,7 +245,7 @@ def _has_dates(column: pa.Array) -> bool:
 
 
 def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a column of a type can be of the wanted kind."""
+    """Whether a column of this type can be cast to the wanted kind."""
     number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
     if pa.types.is_null(type):
         return True
@@ -263,13 +261,13 @@ def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without attributes that have another kind now."""
+    """Drop the attributes whose kind in the batch differs from the topic's."""
     kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
     return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])
 
 
-def located(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """The columns with coordinates only as far as there is no gap: no y without x."""
+def locate(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Drop coordinates after the first missing axis: there is no ``y`` without ``x``."""
     there: pa.Array | None = None
     for axis in AXES:
         if axis not in columns:
@@ -282,23 +280,23 @@ def located(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     return columns
 
 
-def with_progress(batch: pa.RecordBatch, stood_for: int, reached: Instant | None) -> pa.RecordBatch:
-    """A reduced batch that still says how many events it stood for and how far time has come."""
-    note = {_STOOD_FOR: str(stood_for).encode()}
-    if reached is not None:
-        note[_REACHED] = str(reached).encode()
+def with_totals(batch: pa.RecordBatch, event_count: int, watermark: Instant | None) -> pa.RecordBatch:
+    """Note in the metadata of a compacted batch how many events it stands for and its watermark."""
+    note = {_EVENTS: str(event_count).encode()}
+    if watermark is not None:
+        note[_WATERMARK] = str(watermark).encode()
     return batch.replace_schema_metadata({**(batch.schema.metadata or {}), **note})
 
 
-def stood_for(batch: pa.RecordBatch) -> int:
-    """How many events the batch stands for: its own rows, unless it was reduced."""
-    note = (batch.schema.metadata or {}).get(_STOOD_FOR)
+def row_count(batch: pa.RecordBatch) -> int:
+    """How many events a batch stands for: its own rows, or those before it was compacted."""
+    note = (batch.schema.metadata or {}).get(_EVENTS)
     return len(batch) if note is None else int(note)
 
 
-def reached(batch: pa.RecordBatch) -> Instant | None:
-    """The latest event time that the batch stands for."""
-    note = (batch.schema.metadata or {}).get(_REACHED)
+def latest_time(batch: pa.RecordBatch) -> Instant | None:
+    """The latest event time of a batch, including rows that compaction dropped."""
+    note = (batch.schema.metadata or {}).get(_WATERMARK)
     if note is not None:
         return int(note)
     latest = pc.max(batch.column("time").cast(pa.int64())).as_py() if len(batch) else None
@@ -306,7 +304,7 @@ def reached(batch: pa.RecordBatch) -> Instant | None:
 
 
 def to_ipc(batch: pa.RecordBatch) -> bytes:
-    """The batch as bytes, in Arrow's stream format."""
+    """Serialize a batch in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -315,5 +313,5 @@ def to_ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def from_ipc(raw: bytes) -> pa.RecordBatch:
-    """The batch that ``to_ipc`` made bytes of."""
+    """Deserialize a batch that ``to_ipc`` wrote."""
     return pa.ipc.open_stream(raw).read_next_batch()

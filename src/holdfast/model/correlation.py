@@ -14,14 +14,16 @@ from .instant import Duration, Instant
 from .space import Point, Region
 
 Tell = Literal["events", "all", "latest", "first"]
-"""What a user is told: each simple event that takes part in a complex event, once; or complex events:
-all of them, or of those that one event completes the one with the latest or the first of each filter."""
+"""Which events a subscriber receives: each simple event that takes part in a complex event, once; all
+complex events; or, of those that one event completes, the one with the latest or the first event of
+each filter."""
 
 TELLS: tuple[Tell, ...] = get_args(Tell)
 
 
 class Simple(NamedTuple):
-    """A simple event ``e_d = (a_d, p_d, v, t)``; ``sequence`` tells those of one sensor and time apart."""
+    """A simple event ``e_d = (a_d, p_d, v, t)``. ``sequence`` distinguishes events of one sensor at one
+    time."""
 
     attribute: str
     sensor: str
@@ -32,8 +34,8 @@ class Simple(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """A simple filter ``low ≤ attribute ≤ high``; with identification, of one sensor."""
+class RangeFilter:
+    """A simple filter ``low ≤ attribute ≤ high``, with identification for one sensor only."""
 
     attribute: str
     low: float = -math.inf
@@ -43,14 +45,15 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """One filter for each sensor (identified) or attribute (abstract, over sensors in the region)."""
+    """A correlation subscription: one filter for each sensor (identified) or attribute (abstract, over the
+    sensors in a region)."""
 
-    filters: tuple[Filter, ...]
+    filters: tuple[RangeFilter, ...]
     within: Duration
     near: float = math.inf
     region: Region | None = None
 
     @property
-    def identified(self) -> bool:
-        """Whether it names its sensors."""
+    def names_sensors(self) -> bool:
+        """Whether the filters name their sensors (identified subscription)."""
         return all(one.sensor is not None for one in self.filters)

@@ -1,4 +1,4 @@
-"""How many must hold: a number, or a part of all."""
+"""How many members must be active: a number, or a share of all."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 Unknown = Literal["left", "kept", "spreads"]
-"""A member that is unknown is left out, or kept as it last was, or the count is unknown where it decides."""
+"""How a count treats unknown members: leaves them out, keeps their last state, or becomes unknown where
+they decide."""
 UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """``2``, or with ``of_all`` a part of all."""
+class CountShare:
+    """A number of members such as ``2``, or with ``of_all`` a share of all members."""
 
     amount: Fraction
     of_all: bool = False
 
-    def needed(self, total: int) -> Fraction:
-        """How many it is, of so many."""
+    def count_of(self, total: int) -> Fraction:
+        """The number of members that the share means, out of ``total``."""
         return self.amount * total if self.of_all else self.amount
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A count holds from ``least`` members on, and until there are fewer than ``fewer``."""
+    """The thresholds of a count: it starts at ``least`` members and ends below ``fewer``."""
 
-    least: Share
-    fewer: Share
+    least: CountShare
+    fewer: CountShare
 
     def holds(self, holding: bool, members: int, total: int) -> bool:
-        """Whether it holds then, given whether it did."""
-        needed = (self.fewer if holding else self.least).needed(total)
+        """Whether the count is active for ``members`` active members of ``total``, given whether it was
+        ``holding`` before."""
+        needed = (self.fewer if holding else self.least).count_of(total)
         return members > 0 and members >= needed

@@ -1,4 +1,5 @@
-"""Events go in; transitions come out; a notification is a transition that somebody asked for."""
+"""Events enter a condition, transitions leave it, and a notification is a transition addressed to a
+subscription."""
 
 from __future__ import annotations
 
@@ -17,26 +18,29 @@ Status = Literal[
     "ingress", "egress", "atomic", "late", "unknown", "known", "raised", "lowered", "joined", "summary",
     "revised", "retracted", "reopened",
 ]  # fmt: skip
-"""``unknown`` says that nobody knows any more whether a condition holds, ``known`` that it is as it was
-before; ``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of
-what holds already, ``summary`` of what was not told; ``revised`` that a condition holds, or no longer does,
-because its definition is another; ``retracted`` takes back a start that was told, and ``reopened`` an end.
-``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+"""The meaning of a transition.
+
+``ingress`` and ``egress`` start and end a condition, ``atomic`` is momentary. ``unknown`` says that its state
+is no longer known, ``known`` that it is the same as before. ``raised`` and ``lowered`` change the level.
+``joined`` adds a member to an active condition, and ``summary`` counts what was not sent. ``revised`` is a
+start or an end caused by a changed definition. ``retracted`` takes back a start, ``reopened`` an end.
+``late`` marks an event that came too late for an ordered condition; subscribers do not receive it.
+"""
 
 TAKES_BACK: dict[str, Status] = {"ingress": "retracted", "egress": "reopened"}
-"""By which status something is taken back that was told."""
+"""The status that takes back a transition, by the status of that transition."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 
 UNNUMBERED = -1
-"""The sequence number of an event that a host has yet to number."""
+"""The sequence number of an event before a host numbers it."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One reading: a flat set of uniquely named values of basic types.  [F1]"""
+    """One reading: a flat set of uniquely named values of basic types. [F1]"""
 
     topic: str
     time: Instant
@@ -48,28 +52,28 @@ class Event:
 
     @property
     def order(self) -> tuple[Instant, str, int]:
-        """Where the event stands in processing order."""
+        """The key that sorts events in processing order."""
         return (self.time, self.source, self.sequence)
 
 
 def lacking(event: Event, names: Collection[str]) -> Event:
-    """An event without some of its attributes."""
+    """Return the event without the attributes ``names``."""
     return replace(event, attributes={k: v for k, v in event.attributes.items() if k not in names})
 
 
 class Transition(NamedTuple):
-    """An event that a condition let pass, unchanged [F5], and what it means there."""
+    """An event that a condition lets pass, unchanged [F5], with its status, scope and start."""
 
     event: Event
     status: Status
     scope: str | None
     since: Instant | None = None
     condition: int = 0
-    """Which of the machine's conditions; -1 for a late event, which concerns them all."""
+    """The number of the condition in its machine; -1 for a late event, which concerns all of them."""
 
 
 class Notification(NamedTuple):
-    """A transition, delivered to a subscription."""
+    """A transition addressed to a subscription."""
 
     subscription: str
     event: Event
@@ -90,13 +94,13 @@ class Notification(NamedTuple):
 
     @property
     def order(self) -> tuple[Instant, str, str, str, int, str]:
-        """Where the notification stands in an output: null scope first."""
+        """The key that sorts notifications in an output; a missing scope comes first."""
         event = self.event
         return (event.time, self.subscription, self.scope or "", event.source, event.sequence, self.status)
 
     @property
     def what(self) -> tuple[object, ...]:
-        """What is told; or what is taken back."""
+        """The key under which a transition and the one that takes it back are the same."""
         return (self.subscription, self.scope, meant(self.status), self.since, self.event.order)
 
     def to_json(self) -> dict[str, Any]:
@@ -119,33 +123,36 @@ class Notification(NamedTuple):
 def notify(
     subscription: str, event: Event, status: Status, scope: str | None, since: Instant | None
 ) -> Notification:
-    """A transition for a subscription.  Nothing ends before it starts: a late reading that ends what began
-    later counts as if it had come with that."""
+    """Address a transition to a subscription.
+
+    Nothing ends before it starts: if a late reading ends what began later, the end gets the time of the
+    start.
+    """
     if since is not None and since > event.time:
         event = replace(event, time=since)
     return Notification(subscription, event, status, scope, since)
 
 
-class _Said(Protocol):
+class _Retractable(Protocol):
     @property
     def status(self) -> str: ...
     @property
     def what(self) -> tuple[object, ...]: ...
 
 
-S = TypeVar("S", bound=_Said)
+S = TypeVar("S", bound=_Retractable)
 
 
-def standing(told: Iterable[Notification]) -> list[Notification]:
-    """What was told, less what was taken back later, in order: what stands of a condition with ``late
+def standing(notifications: Iterable[Notification]) -> list[Notification]:
+    """The notifications that were not taken back later, in order. Used for conditions with ``late
     correct``."""
-    return sorted(left(told), key=lambda one: one.order)
+    return sorted(left(notifications), key=lambda one: one.order)
 
 
-def left(told: Iterable[S]) -> list[S]:
-    """What was told, less what was taken back later."""
+def left(notifications: Iterable[S]) -> list[S]:
+    """Drop the transitions that were taken back later, and those that took them back."""
     found: dict[object, list[tuple[int, S]]] = {}
-    for i, one in enumerate(told):
+    for i, one in enumerate(notifications):
         some = found.setdefault(one.what, [])
         if one.status not in TAKES_BACK.values():
             some.append((i, one))
@@ -156,8 +163,8 @@ def left(told: Iterable[S]) -> list[S]:
 
 
 def meant(status: str) -> str:
-    """The status of what is told, or taken back."""
-    return next((told for told, back in TAKES_BACK.items() if back == status), status)
+    """The status that a retraction takes back; any other status is returned as it is."""
+    return next((notifications for notifications, back in TAKES_BACK.items() if back == status), status)
 
 
 def _plain(value: Value) -> Value:
@@ -170,9 +177,10 @@ def _plain(value: Value) -> Value:
 def notification_id(
     subscription: str, scope: str | None, status: str, time: Instant, source: str, sequence: int
 ) -> str:
-    """Equal for equal notifications on every runtime, so that a sink can recognise a repetition.
+    """The id of a notification, equal for equal notifications on every runtime, so that a sink can recognise
+    a repetition.
 
-    BLAKE2b, ten bytes in hex, of the compact JSON array [subscription, scope, status, time in µs,
+    It is BLAKE2b, ten bytes in hex, of the compact JSON array [subscription, scope, status, time in µs,
     source, sequence] in UTF-8.
     """
     parts = [subscription, scope, status, time, source, sequence]

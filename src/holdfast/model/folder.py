@@ -1,4 +1,4 @@
-"""Where the files are that a definition names."""
+"""The folders that contain the files named by a definition."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from ..errors import UsageError
 
 
 class Folder(Protocol):
-    """Leads from the name of a file to the file, as a path to a folder does."""
+    """Resolves a file name to a path with ``folder / name``. Every ``Path`` is one."""
 
     def __truediv__(self, path: str, /) -> Path: ...
 
 
 class Within:
-    """A folder of which only declared files are read: those of the folder ``declared``, and those ``known``
-    by name.  ``opened`` has the names that it led to.
+    """A folder that resolves only declared files: those in the folder ``declared``, and those ``known`` by
+    name.
+
+    ``opened`` collects the names that were resolved.
 
     >>> srv = Within(Path("/srv/alarms"), declared=Path("/srv/alarms/tables"), known=["limits.csv"])
     >>> srv / "limits.csv", srv / "tables/rooms.csv"

@@ -1,5 +1,4 @@
-"""What makes a condition one that people can rely on: how long a predicate must hold, what becomes of scopes
-that fall silent, and how a scope begins."""
+"""The rules of a condition beside its predicates: minimum durations, no data, and expected sources."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ INITIALLY: tuple[Initially, ...] = get_args(Initially)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """``for 5 min``, ``for 3 readings`` or ``for Limits.wait``: how long a predicate must hold; by default it
-    need not."""
+    """A minimum duration: ``for 5 min``, ``for 3 readings`` or ``for Limits.wait``. The default requires
+    none."""
 
     length: Duration = 0
     readings: int = 0
     column: str | None = None
-    """The column of a table that has the length."""
+    """The table column that contains the duration."""
 
     def __bool__(self) -> bool:
         return bool(self.length or self.readings or self.column)
@@ -31,19 +30,19 @@ AT_ONCE = Hold()
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Scopes that are expected before they speak: those of a file, of a table, or of the gazetteer."""
+    """Expected sources: scopes that exist before their first event, from a file, a table or the gazetteer."""
 
     path: str | None = None
-    """The file; without it and without a table, the gazetteer."""
+    """The file. Without a file and a table, the gazetteer lists the scopes."""
     table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """What a state says beside its predicates.
+    """The rules of a state beside its predicates.
 
-    ``unknown`` and ``forget`` are how long after its last reading a scope is unknown, or forgotten;
-    ``quietly`` leaves unsaid what already holds at the first reading.
+    ``unknown`` and ``forget`` are the durations after its last reading when a scope becomes unknown or is
+    forgotten. With ``quietly`` a condition that is active at the first reading emits no start.
     """
 
     enter: Hold = AT_ONCE
@@ -56,4 +55,4 @@ class Care:
 
 
 PLAIN = Care()
-"""Nothing of it."""
+"""No minimum duration."""

@@ -1,7 +1,7 @@
-"""A protocol machine at work: the one place where its effects are carried out.
+"""Runs a protocol machine: the one place where its effects are carried out.
 
-What lies below a host (TCP, UDP, queues in memory, the radio of a mote) is a clock and a table: for each kind
-of effect what is to be done.  Timers are the host's own.
+Below a host (TCP, UDP, queues in memory, the radio of a mote) there is a clock, and a table with an action
+for each kind of effect. The host manages timers itself.
 """
 
 from __future__ import annotations
@@ -19,35 +19,38 @@ from .space import Point
 P = ParamSpec("P")
 
 Actions = Mapping[type, Callable[[Any], object]]
-"""What is done for an effect, by its kind."""
+"""The action for each kind of effect."""
 
 
 class Timing(Protocol):
-    """What time it is for a machine, and how it is called at another; a node of the simulator is one."""
+    """A clock that can call an action at a given time. A node of the simulator is one."""
 
     @property
     def now(self) -> Instant: ...
 
     def at(self, when: Instant, action: Callable[[Any], None], argument: Any, /) -> Any:
-        """Have ``action(argument)`` called at a time, or as soon as can be; what ``cancel`` needs to know."""
+        """Call ``action(argument)`` at a time, or as soon as possible after it. Returns a handle for
+        ``cancel``."""
 
     def cancel(self, timer: Any, /) -> None:
-        """Forget a call that is still to come."""
+        """Cancel a call that is still due."""
 
 
 class Handles(Protocol):
-    """As much of a machine as a host needs; the words are those of ``protocol`` or a family's own."""
+    """The part of a protocol machine that a host needs, with inputs and effects of `protocol` or of one
+    family."""
 
     def handle(self, state: Any, given: Any, /) -> tuple[Any, list[Any]]: ...
 
 
 @dataclass(eq=False, slots=True)
 class Host:
-    """A machine's state, its inputs in line, and its timers by name.
+    """A machine's state, its queue of inputs, and its timers by name.
 
-    Inputs are taken one at a time, each with all its effects: what an effect brings about waits.  ``blame``
-    gets the inputs that the machine could not handle, and the errors; without it, and for what the machine's
-    own user asked, they are raised.  Once ``alive`` says no, the effects that are left are left undone.
+    Inputs are handled one at a time, each with all its effects; an input caused by an effect waits its turn.
+    ``blame`` receives inputs that the machine could not handle, with the error. Without it, and for requests
+    of the machine's own user, the error is raised. Once ``alive`` returns false, remaining effects are
+    dropped.
     """
 
     machine: Handles
@@ -57,10 +60,10 @@ class Host:
     blame: Callable[[Any, Exception], None] | None = None
     alive: Callable[[], bool] | None = None
     punctual: bool = False
-    """Whether it is an error to set a timer in the past, or one that has just fired for the same moment: it
-    fires at once, and where a machine sets it again and again simulated time stands still."""
+    """Whether a timer in the past, or one that has just fired for the same instant, is an error. Such a
+    timer fires at once, so a machine that sets it again and again stops simulated time."""
     timers: dict[str, Any] = field(default_factory=dict, init=False)
-    """Those that run, and what the clock said of each."""
+    """The running timers, each with the handle that the clock returned."""
     _inputs: deque[Any] = field(default_factory=deque, init=False)
     _busy: bool = field(default=False, init=False)
     _onward: Any = field(default=None, init=False)
@@ -71,7 +74,7 @@ class Host:
         self.actions = {**own, **self.actions}
 
     def tell(self, kind: Callable[Concatenate[Instant, P], Any], *about: P.args, **more: P.kwargs) -> None:
-        """Give the machine an input of a kind, as of now, after those that wait already."""
+        """Queue an input of a kind with the current time."""
         self._inputs.append(kind(self.clock.now, *about, **more))
         if self._busy:
             return
@@ -83,22 +86,23 @@ class Host:
             self._busy = False
 
     def ask(self, request: Any) -> None:
-        """The machine's own user wants something."""
+        """Pass a request of the machine's own user to the machine."""
         self.tell(Asked, request)
 
     def peek(self, to: Point, message: Any) -> Any:
-        """A message passes on its way to a point: what goes on of it, nothing if the machine has taken it."""
+        """Offer the machine a message that passes through. Returns the message to forward, or nothing if
+        the machine took it."""
         self._onward = None
         self.tell(Passing, to, message)
         return self._onward
 
     def fire(self, timer: str) -> None:
-        """A timer has run out."""
+        """Pass a timer that has fired to the machine."""
         del self.timers[timer]
         self.tell(Fired, timer)
 
     def stop(self) -> None:
-        """Let no timer fire any more."""
+        """Cancel all timers."""
         for running in self.timers.values():
             self.clock.cancel(running)
         self.timers.clear()

@@ -27,24 +27,24 @@ _TICK = timedelta(microseconds=1)
 _NAMES = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND, "ms"))
 
 
-def from_datetime(moment: datetime, zone: tzinfo = UTC) -> Instant:
-    """The instant of a datetime; a naive one is taken to be in ``zone``."""
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+def from_datetime(date_time: datetime, zone: tzinfo = UTC) -> Instant:
+    """The instant of a datetime. A naive one is taken to be in ``zone``."""
+    aware = date_time if date_time.tzinfo is not None else date_time.replace(tzinfo=zone)
     return (aware - _EPOCH) // _TICK
 
 
 EARLIEST, LATEST = from_datetime(datetime.min), from_datetime(datetime.max)
-"""The instants that have a date: the years 1 to 9999."""
+"""The first and the last instant with a date: the years 1 to 9999."""
 
 
 def parse_datetime(text: str, format: str | None = None) -> datetime:
-    """What ISO 8601 text (or text in a ``strptime`` format) says."""
+    """Parse ISO 8601 text, or text in a ``strptime`` format."""
     text = text.strip()
     return datetime.strptime(text, format) if format else datetime.fromisoformat(text)
 
 
 def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
-    """The instant that it names."""
+    """Parse text to an instant; a time without a zone is taken to be in ``zone``."""
     return from_datetime(parse_datetime(text, format), zone)
 
 
@@ -52,7 +52,7 @@ YEAR_2000 = 30 * 365 * DAY
 
 
 def instant(when: str | datetime) -> Instant:
-    """The instant that ISO 8601 text or a datetime names; UTC unless it says otherwise.
+    """Convert ISO 8601 text or a datetime to an instant. Without a zone it is UTC.
 
     >>> instant("2007-09-13T13:35:00Z") == instant("2007-09-13 15:35+02:00") == 1189690500000000
     True
@@ -66,30 +66,31 @@ def instant(when: str | datetime) -> Instant:
     return at
 
 
-class Unit(NamedTuple):
-    """What a clock counts, and how many microseconds that is."""
+class TimeUnit(NamedTuple):
+    """The unit in which a clock counts, and its length in microseconds."""
 
     name: str
     factor: int
 
 
-def counted_in(number: float) -> Unit | None:
-    """The unit in which a number since 1970 that is no microseconds falls into our days.
+def unit_of_epoch(number: float) -> TimeUnit | None:
+    """Guess the unit of a number since 1970 from its size: the unit in which it is a date of our days.
 
-    >>> counted_in(1_767_225_600), counted_in(1_767_225_600_000), counted_in(60_000_000)
-    (Unit(name='seconds', factor=1000000), Unit(name='milliseconds', factor=1000), None)
+    >>> [unit_of_epoch(number) for number in (1_767_225_600, 1_767_225_600_000, 60_000_000)]
+    [TimeUnit(name='seconds', factor=1000000), TimeUnit(name='milliseconds', factor=1000), None]
     """
-    units = (Unit("seconds", SECOND), Unit("milliseconds", MILLISECOND))
+    units = (TimeUnit("seconds", SECOND), TimeUnit("milliseconds", MILLISECOND))
     return next((unit for unit in units if YEAR_2000 <= number * unit.factor < 4 * YEAR_2000), None)
 
 
 def _instead(when: object) -> str:
-    """What to write in place of something that is no time; numbers are known by their size."""
+    """A hint that suggests how to write a value that is not a time; the unit of numbers is guessed from
+    their size."""
     try:
         size = abs(float(when))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return 'write a datetime, or ISO 8601 text such as "2026-06-21T08:00Z"'
-    if (unit := counted_in(size)) is not None:
+    if (unit := unit_of_epoch(size)) is not None:
         return f"by its size it counts {unit.name} since 1970: an instant is that times {unit.factor:_}"
     return "an instant is whole microseconds since 1970; a number that is one is used as it is"
 
@@ -115,7 +116,7 @@ def _show_clock(second: int) -> str:
 
 
 def show_duration(length: Duration) -> str:
-    """The duration in its largest whole unit.
+    """Format a duration in its largest whole unit.
 
     >>> show_duration(30_000_000), show_duration(90_000_000), show_duration(1_500)
     ('30 s', '90 s', '1500 us')

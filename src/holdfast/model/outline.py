@@ -1,4 +1,4 @@
-"""The outline of some places: the smallest convex polygon around them, as text."""
+"""The outline of several places: the smallest convex polygon around them, as text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from .space import Circle, Point, Polygon, Rectangle, Shape
 
 _ROUND = 16
-"""How many corners stand for a circle."""
+"""Corners of the polygon that replaces a circle."""
 
 
 def corners(shape: Shape) -> tuple[Point, ...]:
-    """Points around which a shape lies, or nearly so, in the plane."""
+    """Points whose hull contains a shape in the plane; circles are approximated."""
     match shape:
         case Rectangle(low, high):
             (a, b), (c, d) = _flat(low), _flat(high)
@@ -30,7 +30,7 @@ def _flat(point: Sequence[float]) -> tuple[float, float]:
 
 
 def hull(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
-    """The corners of the smallest convex polygon around some points, against the clock.
+    """The corners of the smallest convex polygon around points, counterclockwise.
 
     >>> hull([(0, 0), (2, 0), (1, 0.5), (2, 2), (0, 2)])
     [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0)]
@@ -42,7 +42,7 @@ def hull(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
 
 
 def _half(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One side of it, from the first point to the last.  [Andrew's monotone chain]"""
+    """One side of the hull, from the first point to the last. [Andrew's monotone chain]"""
     found: list[tuple[float, float]] = []
     for x, y in points:
         while len(found) > 1:
@@ -55,7 +55,7 @@ def _half(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def outline(points: Iterable[Sequence[float]]) -> str | None:
-    """The polygon around some points as text, in the form that maps read (WKT); nothing around nothing.
+    """The hull of points as WKT text, or nothing without points.
 
     >>> outline([(0, 0), (1, 0), (0, 1)])
     'POLYGON ((0 0, 1 0, 0 1, 0 0))'

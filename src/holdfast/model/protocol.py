@@ -1,7 +1,7 @@
-"""What a protocol machine is told, and what it asks for.
+"""The inputs and effects of protocol machines.
 
-A machine reads no clock and draws no number: time comes with every input, and chance as the seed
-it is started with.  A host must not reuse a state that it passed to ``handle``.
+A machine reads no clock and draws no random number: time comes with every input, and chance from the seed
+that it is started with. A host must not reuse a state that it passed to ``handle``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from .instant import Instant
 from .space import Point
 
 Peer = str
-"""Another machine, or a connection to it, by the name that the host knows it by."""
+"""The name by which a host knows another machine or the connection to it."""
 
 EVERYBODY: Peer = "*"
-"""The address of everybody who can hear: a broadcast."""
+"""The address of a broadcast."""
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The host has begun (or begun again after a failure, with nothing but what the machine kept)."""
+    """The host has started, or restarted after a failure with only what the machine stored durably."""
 
     now: Instant
     seed: int
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """A connection to a peer is there; ``role`` is what it has proved to be, where that matters."""
+    """A connection to a peer exists. ``role`` is the role that the peer has proved, where roles matter."""
 
     now: Instant
     peer: Peer
@@ -44,7 +44,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A message has come."""
+    """A message has arrived."""
 
     now: Instant
     sender: Peer
@@ -52,7 +52,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Passing(msgspec.Struct, frozen=True):
-    """A message to a point passes through here: it goes on as an ``Onward`` says, or not at all."""
+    """A message to a point passes through this node. It continues as an ``Onward`` effect, or not at all."""
 
     now: Instant
     to: Point
@@ -60,7 +60,7 @@ class Passing(msgspec.Struct, frozen=True):
 
 
 class Undelivered(msgspec.Struct, frozen=True):
-    """The host gave up a message to a peer that cannot keep up; the connection stands."""
+    """The host dropped a message to a peer that cannot keep up. The connection remains."""
 
     now: Instant
     peer: Peer
@@ -68,14 +68,14 @@ class Undelivered(msgspec.Struct, frozen=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """A timer has run out."""
+    """A timer has fired."""
 
     now: Instant
     timer: str
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The machine's own user (an application, a client) wants something."""
+    """A request of the machine's own user (an application or a client)."""
 
     now: Instant
     request: Any
@@ -85,7 +85,7 @@ Input = Started | Joined | Left | Received | Passing | Undelivered | Fired | Ask
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send a message to a peer; ``cause`` says for whom (a topic, a subscription), for accounts."""
+    """Send a message to a peer. ``cause`` names the topic or subscription, for statistics."""
 
     to: Peer
     message: Any
@@ -93,7 +93,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Send a message to a point: the nearest node that lives takes it."""
+    """Send a message to a point; the nearest live node receives it."""
 
     to: Point
     message: Any
@@ -101,7 +101,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Send a message to every node in a rectangle, the sender's too if it stands there."""
+    """Send a message to every node in a rectangle, including the sender if it stands there."""
 
     low: Point
     high: Point
@@ -110,39 +110,39 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Nearby(msgspec.Struct, frozen=True):
-    """Send a message once, to whoever hears it."""
+    """Send a message once to all nodes in radio range."""
 
     message: Any
     cause: str = ""
 
 
 class Onward(msgspec.Struct, frozen=True):
-    """Let the message that passes go on, as this."""
+    """Forward the message that passes through, with this content."""
 
     message: Any
 
 
 class SetTimer(msgspec.Struct, frozen=True):
-    """Be told at ``at``; a timer of that name that is already running is replaced."""
+    """Set a timer to fire at ``at``. It replaces a running timer of that name."""
 
     timer: str
     at: Instant
 
 
 class CancelTimer(msgspec.Struct, frozen=True):
-    """Forget a timer; one that does not run is none."""
+    """Cancel a timer. Has no effect if it does not run."""
 
     timer: str
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """Hand something to the machine's own user."""
+    """Pass something to the machine's own user."""
 
     what: Any
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """End the connection to a peer, and say why."""
+    """Close the connection to a peer for the reason ``why``."""
 
     peer: Peer
     why: str
@@ -152,10 +152,10 @@ Effect = Send | Route | Spread | Nearby | Onward | SetTimer | CancelTimer | Deli
 
 
 class ProtocolMachine(Protocol):
-    """A broker, a reader, a writer, a router: pure, so that every host runs it unchanged."""
+    """A broker, reader, writer or router as a pure state machine, so that every host runs it unchanged."""
 
     def initial(self) -> Any:
         """The state before any input."""
 
     def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
-        """Take one input.  The state that was passed in must not be used again."""
+        """Handle one input. The state that was passed in must not be used again."""

@@ -10,7 +10,7 @@ from .instant import Duration
 
 @dataclass(frozen=True, slots=True)
 class Correct:
-    """What was told is corrected by events that come up to ``within`` too late."""
+    """Corrects earlier emissions for events that arrive up to ``within`` too late."""
 
     within: Duration
 
@@ -25,11 +25,12 @@ LATE: tuple[Word, ...] = get_args(Word)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """``wait is None`` is *timely*: arrival order, never re-sorted.
+    """In which order events reach a condition, and what happens to late ones.
 
-    Otherwise *ordered*: an event is processed once event time has passed it by ``wait``, in the
-    order of (time, source, sequence).  One that comes later still is late: ``drop`` sends it to
-    the late output, ``apply`` processes it on arrival, and a ``Correct`` puts it in its place.
+    If ``wait`` is ``None``, delivery is *timely*: arrival order, never sorted. Otherwise it is *ordered*: an
+    event is processed once the watermark has passed it by ``wait``, in the order of (time, source, sequence).
+    An event that arrives after that is late: ``drop`` sends it to the late output, ``apply`` processes it on
+    arrival, and a ``Correct`` processes it in its place.
     """
 
     wait: Duration | None = None

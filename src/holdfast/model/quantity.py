@@ -1,7 +1,7 @@
-"""Quantities as people write them: a number and its unit, ``2 s``, ``14 m``, ``-10 dBm``.
+"""Quantities with units: ``2 s``, ``14 m``, ``-10 dBm``.
 
-A field of a frozen value that is annotated with one is a plain number in Python, in our own unit; in a
-file it is written with its unit.
+In Python an annotated field of a frozen value is a plain number in the base unit. In a file it is written
+with its unit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Annotated, Any
 from .unit import UNITS
 
 LARGEST = 1e12
-"""Seconds, metres or joules that anything may have."""
+"""The largest quantity that is accepted, in seconds, metres or joules."""
 
 _WRITTEN = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*?)?\s*")
 
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """What a kind of quantity is called, how it may look, and what its units are in the first of them.
+    """The name of a kind of quantity, an example, and its units as multiples of the first of them.
 
-    ``whole`` quantities are counted in so many parts of that.  ``suffix`` is how our own names end that say
-    the unit.
+    A ``whole`` quantity is an integer number of that many parts of the base unit. ``suffix`` is the ending of
+    field names that states the unit.
     """
 
     called: str
@@ -35,7 +35,7 @@ class Quantity:
     suffix: str = ""
 
     def read(self, given: Any) -> float:
-        """What was written, as a number.
+        """Parse a quantity to a number in the base unit.
 
         >>> DURATION.read("1.5 min"), POWER.read("-10 dBm")
         (90000000, -10.0)
@@ -46,19 +46,19 @@ class Quantity:
         found = _WRITTEN.fullmatch(given) if isinstance(given, str) else None
         if found is None or found[2] not in self.units:
             known = "" if found is None or found[2] is None else f"; units are {', '.join(self.units)}"
-            raise ValueError(f"expected {self.expected}; got {_said(given)}{known}")
+            raise ValueError(f"expected {self.expectation}; got {_describe(given)}{known}")
         value = float(found[1]) * float(self.units[found[2]])
         if not abs(value) <= LARGEST:
             raise ValueError(f"{given} is too large")
         return value if self.whole is None else round(value * self.whole)
 
     @property
-    def expected(self) -> str:
-        """What should stand there, in words."""
+    def expectation(self) -> str:
+        """Describe in words which input is expected."""
         return f"{self.called} with its unit, such as '{self.example}'"
 
 
-def _said(given: Any) -> str:
+def _describe(given: Any) -> str:
     return f"'{given}'" if isinstance(given, str) else "nothing" if given is None else str(given)
 
 

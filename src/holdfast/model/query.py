@@ -1,8 +1,8 @@
-"""Query expressions: what a component looks at, dimension by dimension.  [F58]
+"""Query expressions: which events a component looks at, dimension by dimension. [F58]
 
-A query has one parameter for each dimension of the information space: topic, time, location and
-status.  An index is absolute, or relative (``x^r``) to the time of the information space and to
-where its host is [F57].  Times are microseconds, locations points or names of places.
+A query has one parameter for each dimension of the information space: topic, time, location and status. An
+index is absolute, or relative (``x^r``) to the time of the information space and the location of its host
+[F57]. Times are microseconds, locations points or names of places.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FUNCTIONS: tuple[Function, ...] = get_args(Function)
 HOWS: tuple[How, ...] = get_args(How)
 
 MOST_TICKS = 10_000
-"""So many ticks after the latest reading that its queries may look at, a component has no more."""
+"""How many ticks after the latest reading that its queries can reach a component runs at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A value of a dimension: microseconds, a point, or a name; relative if it is written ``x^r``."""
+    """A value of a dimension: microseconds, a point, or a name. It is relative if written ``x^r``."""
 
     value: int | Point | str
     relative: bool = False
@@ -35,7 +35,7 @@ class Index:
 
 NOW = Index(0, relative=True)
 HERE = Index((), relative=True)
-"""``0^r`` of time and of location; a point of no coordinates is the origin of any space."""
+"""``0^r`` of time and of location. A point without coordinates is the origin of any space."""
 
 # --- groups: which values of a dimension -------------------------------------------------------
 
@@ -47,12 +47,12 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Placeless(Whole):
-    """What of it is at no point, but at a named place or nowhere; one of the pieces of a whole."""
+    """The part of a whole domain that is at no point, but at a named place or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """From low to high, both included; of points, the box between them."""
+class QueryRange:
+    """All values from low to high, both included. For points, the box between them."""
 
     low: Index
     high: Index
@@ -60,20 +60,20 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Ball:
-    """Every location within a distance of a point, the boundary included."""
+    """All locations within a distance of a point, including the boundary."""
 
     centre: Index
     radius: float
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
-    """These values, one by one."""
+class MemberSet:
+    """An explicit set of values."""
 
     values: tuple[Index, ...]
 
 
-Group = Whole | Range | Ball | Members
+Group = Whole | QueryRange | Ball | MemberSet
 WHOLE = Whole()
 
 # --- parameters: what becomes of a dimension ---------------------------------------------------
@@ -81,14 +81,14 @@ WHOLE = Whole()
 
 @dataclass(frozen=True, slots=True)
 class Closest:
-    """The nearest to an index; of topics and statuses the one that equals it.  [F59]"""
+    """The value nearest to an index. For topics and statuses, the equal one. [F59]"""
 
     index: Index
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One for all of a group.  ``functions`` is one for every attribute, or one for each.  [F60]"""
+    """One value for a group. ``functions`` has one function for every attribute, or one for each. [F60]"""
 
     functions: Function | tuple[tuple[str, Function], ...]
     group: Group = WHOLE
@@ -96,34 +96,38 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """Each of a group by itself, and how many of them must satisfy the predicate.  [F61]"""
+    """Each member of a group by itself, and how many of them must satisfy the predicate. [F61]"""
 
     how: How
     group: Group = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """Beyond the thesis, for locations and statuses: what happens in a group counts alike, wherever in
-    it; of statuses, the latest event of a place is one, whether it is a start or an end."""
+class PooledDimension:
+    """Treats all events of a group alike, wherever in the group they occur.
+
+    An extension of the thesis for locations and statuses. For statuses, the latest event of a place counts,
+    whether it is a start or an end.
+    """
 
     group: Group = WHOLE
 
 
-Parameter = Closest | Aggregate | Multiple | Pool
+Parameter = Closest | Aggregate | Multiple | PooledDimension
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """By default the latest of a topic, wherever it comes from, whatever its status.
+    """The parameters of a query. The default is the latest event of a topic, at any location and with any
+    status.
 
-    ``each`` names further attributes of which every value is a condition of its own; the thesis
-    has only ``separate`` for the four dimensions.
+    Every value of the attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the
+    four dimensions only.
     """
 
     topic: Closest | Aggregate | Multiple
     time: Closest | Aggregate | Multiple = Closest(NOW)
-    location: Parameter = Pool()
+    location: Parameter = PooledDimension()
     status: Parameter = Multiple("any")
     each: tuple[str, ...] = ()
 
@@ -136,36 +140,36 @@ class Query:
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """What every value of is a condition of its own: dimensions first, then attributes."""
+        """The dimensions and then the attributes of which every value is a condition of its own."""
         own = (d for d, p in self.parameters() if isinstance(p, Multiple) and p.how == "separate")
         return (*own, *self.each)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that the query looks at."""
+        """The topics that the query reads."""
         match self.topic:
             case Closest(Index(str(name))):
                 return (name,)
-            case Aggregate(_, Members(values)) | Multiple(_, Members(values)):
+            case Aggregate(_, MemberSet(values)) | Multiple(_, MemberSet(values)):
                 return tuple(str(index.value) for index in values)
         raise AssertionError(f"not a choice of topics: {self.topic}")
 
     @property
     def is_relative(self) -> bool:
-        """Whether it depends on where the host is."""
+        """Whether the query depends on the location of its host."""
         return any(index.relative for index in indices(self.location))
 
 
 def indices(parameter: Parameter) -> tuple[Index, ...]:
-    """The indices that a parameter names."""
+    """The indices that a parameter contains."""
     if isinstance(parameter, Closest):
         return (parameter.index,)
     match parameter.group:
         case Whole():
             return ()
-        case Range(low, high):
+        case QueryRange(low, high):
             return (low, high)
         case Ball(centre):
             return (centre,)
-        case Members(values):
+        case MemberSet(values):
             return values

@@ -1,8 +1,9 @@
-"""Relationships between publishers: a measure of their latest readings, and when it starts and ends to hold.
+"""Relationships between publishers: a measure of their latest readings, and when it starts and ends to
+satisfy a test.
 
-A *tie* is one relationship: its members, and the name of its scope.  Its measure is a number, known once
-every member has been heard; a fix that is good to some metres makes it a range of numbers, and only what is
-certain counts.  [B53–B72]
+A *tie* is one relationship: its members, and the name of its scope. Its measure is known once every member
+has published. A position with a limited accuracy makes the measure a range of numbers, and only what is
+certain counts. [B53–B72]
 """
 
 from __future__ import annotations
@@ -13,47 +14,51 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from .instant import Duration
-from .scope import listed
+from .scope import join_values
 
 Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
-"""How an overlay watches a relationship by itself."""
+"""How an overlay watches a relationship without a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a strategy watches: a number, of all or of one.  ``volatility`` is how much one moves beside the
-    others, ``enlarged`` how much larger a ring is that keeps its leading edge.  [B55, B67]"""
+    """A setting of a strategy: a number, for all members or one of them.
+
+    ``volatility`` is how much a member moves compared with the others; ``enlarged`` is how much larger a ring
+    is that keeps its leading edge. [B55, B67]
+    """
 
     word: str
     value: float
     of: str | None = None
-    """What one of a pair is called, or its source."""
+    """The name of one member of a pair, or its source."""
     is_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """The numbers from ``low`` to ``high``, both included; a strict bound is the next number."""
+class ReadingRange:
+    """The numbers from ``low`` to ``high``, both included. A strict bound is the next representable
+    number."""
 
     low: float = -math.inf
     high: float = math.inf
 
     def holds(self, value: float, error: float = 0.0) -> bool:
-        """Whether a number lies in it for certain."""
+        """Whether a number known up to ``error`` is certainly in the range."""
         return self.low <= value - error and value + error <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A measure lies in ``within``, and has done so for ``hold``."""
+    """The measure is in ``within``, and has been for ``hold``."""
 
-    within: Interval
+    within: ReadingRange
     hold: Duration = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """Whose reading is looked at, and what of it: an attribute, or where it is."""
+class Participant:
+    """A member of a relationship: its topic and source, and the attribute or position that is measured."""
 
     topic: str
     source: str
@@ -62,14 +67,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """``scale * x``, or ``scale / x``, of an attribute of a member.  [B61]"""
+    """``scale * x``, or ``scale / x``, for an attribute of a member. [B61]"""
 
-    member: Member
+    member: Participant
     scale: float = 1.0
     reciprocal: bool = False
 
     def of(self, x: float) -> float:
-        """Its value; divided by zero, there is none."""
+        """The value of the term for ``x``; division by zero has no value."""
         if not self.reciprocal:
             return self.scale * x
         return self.scale / x if x else math.nan
@@ -77,18 +82,19 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Members whose relationship is watched; ``terms`` where it is a sum, one list for each alternative;
-    of a pair, the two sources."""
+    """The members of one relationship. ``terms`` has one list for each alternative of a sum; ``pair`` has
+    the two sources of a pair."""
 
     scope: str | None
-    members: tuple[Member, ...]
+    members: tuple[Participant, ...]
     terms: tuple[tuple[Term, ...], ...] = ()
     pair: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pairs(Sequence[Tie]):
-    """The ties of pairs of sources of two topics: a million of them are two lists of names."""
+    """The ties of all pairs of sources of two topics, computed on access: a million ties need two lists of
+    names only."""
 
     topics: tuple[str, str]
     first: tuple[str, ...]
@@ -106,22 +112,26 @@ class Pairs(Sequence[Tie]):
             return tuple(self[i] for i in range(*at.indices(len(self))))
         a, b = self.first[at], self.second[at]
         (topic, other) = self.topics
-        return Tie(listed((a, b)), (Member(topic, a), Member(other, b)), pair=(a, b))
+        return Tie(join_values((a, b)), (Participant(topic, a), Participant(other, b)), pair=(a, b))
 
 
 Kind = Literal["distance", "spread", "radius", "total", "best"]
-"""How far two are apart; how far the farthest of a group is from their centre; how far around one of a group
-so many of it are; a sum of values; which of several sums is least."""
+"""What is measured: the distance of two members; the largest distance of a group from its centre; the
+radius around a member that contains a number of them; a sum of values; or which of several sums is the
+smallest."""
 LENGTHS = ("distance", "spread", "radius")
-"""What is told under its own name, in metres."""
+"""Kinds whose measure is a length in metres, reported under the name of the kind."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """``ties`` are all that are watched; without them each source of the two ``roaming`` topics with each
-    other.  ``accuracy`` is the attribute that says how good a fix is.  Of ``best`` another alternative is
-    told when it is ``by`` less than the present one.  Of a ``radius``, ``quorum`` members must be in it, and
-    it is ``around`` one source, or around whomever it is least."""
+    """A relationship to watch, compiled from a definition.
+
+    ``ties`` are all ties; without them, each source of the first of the two ``roaming`` topics with each of
+    the second. ``accuracy`` is the attribute with the error of a position. For ``best``, the choice changes
+    when an alternative is less by at least ``by``. For ``radius``, ``quorum`` members must be inside,
+    ``around`` one source or around the member for which the radius is smallest.
+    """
 
     kind: Kind
     enter: Test
@@ -129,7 +139,7 @@ class Relation:
     ties: tuple[Tie, ...] | Pairs | None = None
     roaming: tuple[str, str] | None = None
     names: tuple[str, ...] = ()
-    """Of pairs what the two are called; of the best one, the alternatives."""
+    """The names of the two members of a pair, or of the alternatives."""
     accuracy: str | None = None
     by: float = 0.0
     quorum: int = 0
@@ -137,7 +147,7 @@ class Relation:
 
     @property
     def measure(self) -> str:
-        """The attribute under which the measure is told."""
+        """The attribute of notifications that contains the measure."""
         return self.kind if self.kind in LENGTHS else "value"
 
 
@@ -145,24 +155,25 @@ Point = tuple[float, ...]
 
 
 def whole(point: Point) -> Point:
-    """A point in space: a coordinate that it lacks is 0."""
+    """Complete a point to three coordinates; missing ones are 0."""
     return (*point, 0.0, 0.0)[:3]
 
 
 def apart(a: Point, b: Point) -> float:
-    """How far two points are apart, to the last bit as the kernel has it."""
+    """The distance of two points, equal to the kernel's to the last bit."""
     x, y, z = (p - q for p, q in zip(whole(a), whole(b), strict=True))
     return math.sqrt(x * x + y * y + z * z)
 
 
 def spread(points: Sequence[Point]) -> float:
-    """How far the farthest is from the centre of all."""
+    """The largest distance of a point from the centre of all."""
     middle = centre(points)
     return max(apart(point, middle) for point in points)
 
 
 def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> float:
-    """How far around one point so many of all are, itself among them; of any point, the least.
+    """The radius around one point that contains ``quorum`` points including itself; around any point, the
+    smallest.
 
     >>> radius([(0.0,), (3.0,), (4.0,), (9.0,)], 3)
     3.0
@@ -172,13 +183,13 @@ def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> f
 
 
 def centre(points: Sequence[Point]) -> Point:
-    """The middle of points."""
+    """The mean of points."""
     axes = zip(*map(whole, points), strict=True)
     return tuple(sum(axis) / len(points) for axis in axes)
 
 
 def slow(nominal: float) -> float:
-    """From how many minutes on a route of so many is slow.  [B72]
+    """The duration in minutes from which a route of ``nominal`` minutes counts as slow. [B72]
 
     >>> slow(16)
     20.0

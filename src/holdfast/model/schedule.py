@@ -1,4 +1,4 @@
-"""Times that come again: ``Sat 00:00 – Mon 06:00``, ``22:00 – 06:00``, and those that come once."""
+"""Recurring times such as ``Sat 00:00 – Mon 06:00`` and ``22:00 – 06:00``, and times that occur once."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ _ONCE = re.compile(rf"{_DATE}\s*(?:–|-|to)\s*{_DATE}")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """From ``start`` to before ``end``, in minutes of the week or of the day (``period``), or once: then in
-    minutes since the year 1, by the clock on the wall."""
+class ScheduleWindow:
+    """A window from ``start`` to before ``end`` in local time, in minutes of the week or of the day
+    (``period``).
+
+    A window that occurs once is in minutes since the year 1.
+    """
 
     start: int
     end: int
     period: int | None
 
     def left(self, minute: float) -> float | None:
-        """How many minutes of it are left at a minute since the year 1; ``None`` outside."""
+        """The minutes of the window that are left at a minute since the year 1, or ``None`` outside."""
         if self.period is None:
             return self.end - minute if self.start <= minute < self.end else None
         length = (self.end - self.start - 1) % self.period + 1
@@ -40,9 +43,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Windows by the clock on the wall of a zone."""
+    """Windows in the local time of a zone."""
 
-    windows: tuple[Window, ...]
+    windows: tuple[ScheduleWindow, ...]
     zone: str = "UTC"
 
     @cached_property
@@ -50,12 +53,12 @@ class Schedule:
         return ZoneInfo(self.zone)
 
     def is_on(self, at: Instant) -> bool:
-        """Whether an instant lies in one of the windows."""
+        """Whether an instant is in one of the windows."""
         return self._left(at) is not None
 
     def ends(self, at: Instant) -> Instant:
-        """The first instant from ``at`` on that lies in no window; ``NEVER`` if windows follow one another
-        for good."""
+        """The first instant from ``at`` on that is in no window, or ``NEVER`` if the windows cover all
+        time."""
         for _ in range(_STEPS):
             if (left := self._left(at)) is None:
                 return at
@@ -71,20 +74,20 @@ class Schedule:
         return max(found, default=None)
 
     def _wall(self, at: Instant) -> datetime:
-        """What the clock on the wall shows."""
-        moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)
-        return moment.astimezone(self._zone).replace(tzinfo=None)
+        """The local time of an instant."""
+        date_time = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)
+        return date_time.astimezone(self._zone).replace(tzinfo=None)
 
 
 _FIRST = datetime(1, 1, 1)  # a Monday
 
 
-def _instant(moment: datetime) -> Instant:
-    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+def _instant(date_time: datetime) -> Instant:
+    return (date_time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def schedule(text: str, zone: str | None) -> Schedule:
-    """The schedule that a text writes, several windows with commas between them."""
+    """Parse a schedule: windows separated by commas."""
     try:
         ZoneInfo(zone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -92,20 +95,20 @@ def schedule(text: str, zone: str | None) -> Schedule:
     return Schedule(tuple(_window(part.strip()) for part in text.split(",")), zone or "UTC")
 
 
-def _window(text: str) -> Window:
+def _window(text: str) -> ScheduleWindow:
     if found := _WEEKLY.fullmatch(text):
         day, hour, minute, other, last_hour, last_minute = found.groups()
         start = _day(day) * _DAY + _minutes(hour, minute)
-        return Window(start, _day(other) * _DAY + _minutes(last_hour, last_minute), _WEEK)
+        return ScheduleWindow(start, _day(other) * _DAY + _minutes(last_hour, last_minute), _WEEK)
     if found := _DAILY.fullmatch(text):
         hour, minute, last_hour, last_minute = found.groups()
-        return Window(_minutes(hour, minute), _minutes(last_hour, last_minute), _DAY)
+        return ScheduleWindow(_minutes(hour, minute), _minutes(last_hour, last_minute), _DAY)
     if found := _ONCE.fullmatch(text):
         date, hour, minute, other, last_hour, last_minute = found.groups()
-        start, end = _dated(date, hour, minute), _dated(other, last_hour, last_minute)
+        start, end = _at_date(date, hour, minute), _at_date(other, last_hour, last_minute)
         if end <= start:
             raise ValueError(f"'{text}' ends before it starts")
-        return Window(start, end, None)
+        return ScheduleWindow(start, end, None)
     raise ValueError(f"'{text}' is no stretch of time such as Sat 00:00 – Mon 06:00, or 22:00 – 06:00")
 
 
@@ -121,7 +124,7 @@ def _minutes(hour: str, minute: str) -> int:
     return int(hour) * 60 + int(minute)
 
 
-def _dated(date: str, hour: str, minute: str) -> int:
+def _at_date(date: str, hour: str, minute: str) -> int:
     try:
         day = datetime.fromisoformat(date)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A scope of several values as people read it, so that no two are read alike."""
+"""The text of a scope with several values, such that different values have different texts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Sequence
 SEPARATOR, QUOTE, ESCAPE = ",", '"', "\\"
 
 
-def listed(values: Sequence[str]) -> str:
-    """Values with commas between them; of several one that has a comma or a quote itself stands in quotes.
+def join_values(values: Sequence[str]) -> str:
+    """Join values with commas. Of several values, one that contains a comma or a quote is quoted.
 
-    >>> listed(["north", "3"]), listed(["north", "lab,3"]), listed(["lab,3"])
+    >>> join_values(["north", "3"]), join_values(["north", "lab,3"]), join_values(["lab,3"])
     ('north,3', 'north,"lab,3"', 'lab,3')
     """
-    return values[0] if len(values) == 1 else SEPARATOR.join(map(quoted, values))
+    return values[0] if len(values) == 1 else SEPARATOR.join(map(quote_value, values))
 
 
-def unlisted(text: str, size: int) -> list[str] | None:
-    """The values of which so many were listed; ``None`` if there are not so many.
+def split_values(text: str, size: int) -> list[str] | None:
+    """Split a text into ``size`` values, or return ``None`` if it does not have that many.
 
-    >>> unlisted('north,"lab,3"', 2), unlisted("lab,3", 1), unlisted("north", 2)
+    >>> split_values('north,"lab,3"', 2), split_values("lab,3", 1), split_values("north", 2)
     (['north', 'lab,3'], ['lab,3'], None)
     """
     if size == 1:
         return [text]
     parts = _PART.findall(SEPARATOR + text)
     found = [_plain(part) for part in parts]
-    return found if len(found) == size and listed(found) == text else None
+    return found if len(found) == size and join_values(found) == text else None
 
 
 _PART = re.compile(r',("(?:[^"\\]|\\.)*"|[^,"]*)', re.DOTALL)
@@ -40,31 +40,9 @@ def _plain(part: str) -> str:
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def quoted(value: str) -> str:
-    """A value as it stands among others."""
+def quote_value(value: str) -> str:
+    """Quote a value if it needs quotes in a list."""
     if SEPARATOR not in value and QUOTE not in value:
         return value
     escaped = value.replace(ESCAPE, ESCAPE + ESCAPE).replace(QUOTE, ESCAPE + QUOTE)
     return f"{QUOTE}{escaped}{QUOTE}"
-
-
-def once_listed(scope: str | None) -> str | None:
-    """A scope of several values as it was shown before they were quoted.
-
-    >>> once_listed('north,"lab,3"'), once_listed("north,3"), once_listed(None)
-    ('north,lab,3', 'north,3', None)
-    """
-    if scope is None or QUOTE not in scope:
-        return scope
-    found, at, inside = list[str](), 0, False
-    while at < len(scope):
-        sign = scope[at]
-        if inside and sign == ESCAPE:
-            at += 1
-            found.append(scope[at : at + 1])
-        elif sign == QUOTE:
-            inside = not inside
-        else:
-            found.append(sign)
-        at += 1
-    return "".join(found)

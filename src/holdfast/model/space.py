@@ -36,7 +36,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Every point within ``radius`` of the centre: an interval, disc or ball."""
+    """All points within ``radius`` of the centre: an interval, disc or ball."""
 
     centre: Point
     radius: float
@@ -53,7 +53,7 @@ Shape = Rectangle | Circle | Polygon
 
 
 def dimensions(shape: Shape) -> int:
-    """How many coordinates the shape speaks of."""
+    """How many coordinates a shape has."""
     match shape:
         case Rectangle(low, _):
             return len(low)
@@ -71,7 +71,7 @@ def contains(shape: Shape, point: Sequence[float] | None) -> bool:
 
 
 def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which points, given as one array of coordinates for each axis, the closed shape contains."""
+    """Which of many points, given as one array for each axis, a closed shape contains."""
     match shape:
         case Rectangle(low, high):
             sides = [(lo <= axis) & (axis <= hi) for lo, hi, axis in zip(low, high, axes, strict=False)]
@@ -91,7 +91,7 @@ def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def geometry(shape: Shape) -> Any:
-    """The shape as shapely has it; a circle has no such form."""
+    """Convert a shape to shapely. A circle has no such form."""
     import shapely
 
     match shape:
@@ -110,7 +110,7 @@ _MIRROR: Mapping[Relation, Relation] = {"inside": "contains", "contains": "insid
 
 
 def relation(a: Shape, b: Shape) -> Relation:
-    """How ``a`` lies to ``b``.  Shapes that only touch are disjoint."""
+    """How shape ``a`` lies to shape ``b``. Shapes that only touch are disjoint."""
     a, b = _on_a_line(a), _on_a_line(b)
     if a == b:
         return "equal"
@@ -135,7 +135,7 @@ def relation(a: Shape, b: Shape) -> Relation:
 
 
 def _on_a_line(shape: Shape) -> Shape:
-    """A circle on a line is an interval."""
+    """Convert a circle in one dimension to an interval."""
     match shape:
         case Circle((centre,), radius):
             return Rectangle((centre - radius,), (centre + radius,))
@@ -166,7 +166,7 @@ def _boxes(a: Rectangle, b: Rectangle) -> Relation:
 
 
 def _apart(al: float, ah: float, bl: float, bh: float) -> bool:
-    """Whether two sides share nothing, or only touch and both have an extent."""
+    """Whether two intervals are disjoint, or only touch and both have a length."""
     touching = ah == bl or bh == al
     return ah < bl or bh < al or (touching and al < ah and bl < bh)
 
@@ -225,7 +225,7 @@ def _polygons(a: Shape, b: Shape) -> Relation:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A name for a part of the world: by shape, by the sources in it, or by name alone."""
+    """A named part of the world: by its shape, by the sources in it, or by its name alone."""
 
     name: str
     shape: Shape | None = None
@@ -236,7 +236,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Gazetteer:
-    """The regions that names stand for, and how they nest: room in floor in building."""
+    """The named regions and how they nest: room in floor in building."""
 
     regions: tuple[Region, ...] = ()
 
@@ -267,7 +267,7 @@ class Gazetteer:
 
     @cached_property
     def levels(self) -> dict[str, tuple[Region, ...]]:
-        """The regions of each level: ``rooms``, ``floors``, ``building``."""
+        """The regions of each level, such as ``rooms``, ``floors``, ``building``."""
         found: dict[str, list[Region]] = {}
         for region in self.regions:
             if region.level is not None:
@@ -275,7 +275,7 @@ class Gazetteer:
         return {level: tuple(regions) for level, regions in found.items()}
 
     def ancestors(self, name: str) -> list[Region]:
-        """The regions that the named one is declared to be in, nearest first."""
+        """The regions that contain the named one by declaration, nearest first."""
         path: list[Region] = []
         child, parent = name, self.by_name[name].parent
         while parent is not None:
@@ -290,7 +290,7 @@ class Gazetteer:
             child, parent = parent, self.by_name[parent].parent
         return path
 
-    def named(self, name: str) -> tuple[Region, ...] | None:
+    def regions_named(self, name: str) -> tuple[Region, ...] | None:
         """The regions of a level, or the one region of that name."""
         if name in self.levels:
             return self.levels[name]
@@ -299,7 +299,7 @@ class Gazetteer:
 
     @cached_property
     def innermost(self) -> tuple[Region, ...]:
-        """The regions that contain no other; a partial overlap is an error that names the two."""
+        """The regions that contain no other. A partial overlap is an error that names both regions."""
         around = set(nest(self.regions, self).parents)
         return tuple(region for i, region in enumerate(self.regions) if i not in around)
 
@@ -307,8 +307,8 @@ class Gazetteer:
 def load_gazetteer(path: Path) -> Gazetteer:
     """Read a gazetteer file, TOML or JSON: a table for each level, an entry for each region.
 
-    ``rooms.lab = { in = "floor-1", rectangle = [0, 0, 10, 5] }``; also ``circle = [x, y, radius]``,
-    ``polygon = [[x, y], …]`` and ``sources = ["s1", "s2"]``, or nothing but the name.
+    An entry is ``rooms.lab = { in = "floor-1", rectangle = [0, 0, 10, 5] }``, or has ``circle = [x, y,
+    radius]``, ``polygon = [[x, y], …]``, ``sources = ["s1", "s2"]``, or only the name.
     """
     try:
         raw = path.read_text(encoding="utf-8")
@@ -414,7 +414,7 @@ def polygon(corners: Iterable[Point]) -> Polygon:
 
 
 class PartialOverlap(UsageError):
-    """Two scopes of one subscription share a part, and neither contains the other.  [F9]"""
+    """Two scopes of one subscription overlap, and neither contains the other. [F9]"""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(
@@ -425,12 +425,11 @@ class PartialOverlap(UsageError):
 
 @dataclass(frozen=True)
 class Forest:
-    """Regions that are disjoint or nested, as trees: ``parents[i]`` is the smallest region
-    around region ``i``, or -1.  [F8, F9, F10]
+    """Regions that are disjoint or nested, as trees. [F8, F9, F10]
 
-    ``places`` says for every name of the gazetteer, and ``sources`` for every listed source, in
-    which of the regions it lies, -1 for none; ``inner`` has the shapes of those that lie in a region
-    which has none itself.
+    ``parents[i]`` is the smallest region around region ``i``, or -1. ``places`` and ``sources`` map each name
+    of the gazetteer and each listed source to its region, or -1. ``inner`` has the shapes of regions without
+    a shape that lie in a listed region.
     """
 
     regions: tuple[Region, ...]
@@ -441,7 +440,7 @@ class Forest:
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """For each region the regions around it, itself first, the outermost last."""
+        """For each region the regions that contain it: itself first, the outermost last."""
         return tuple(self._chain(i) for i in range(len(self.regions)))
 
     def _chain(self, i: int) -> tuple[int, ...]:
@@ -449,12 +448,12 @@ class Forest:
 
     @cached_property
     def depth(self) -> int:
-        """How many filters the longest chain has."""
+        """The length of the longest chain."""
         return max(map(len, self.chains))
 
     @cached_property
     def innermost_first(self) -> tuple[tuple[Shape, int], ...]:
-        """The shapes, and of which region each is; deeper ones first, then in the order of declaration."""
+        """The shapes with their regions, deeper regions first, then in the order of declaration."""
         shaped = [(region.shape, i) for i, region in enumerate(self.regions) if region.shape is not None]
         return tuple(sorted([*shaped, *self.inner], key=lambda found: -len(self.chains[found[1]])))
 
@@ -467,10 +466,10 @@ class Forest:
         return dict(self.sources)
 
     def locate(self, place: str | None, source: str, point: Sequence[float] | None) -> int:
-        """The smallest region that contains the event, or -1.
+        """The smallest region that contains an event, or -1.
 
-        A place that the gazetteer knows decides; else a source that it lists; else the
-        coordinates.  A point on a boundary that two regions share is in the one declared first.
+        A place of the gazetteer decides; else a listed source; else the coordinates. A point on a boundary
+        that two regions share is in the region that was declared first.
         """
         if place is not None and place in self.by_place:
             return self.by_place[place]
@@ -483,7 +482,7 @@ class Forest:
 
 
 def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
-    """Arrange regions by containment; a partial overlap is an error that names the two."""
+    """Arrange regions by containment. A partial overlap is an error that names both regions."""
     around = _around(regions, gazetteer)
     parents = tuple(max(ring, key=lambda j: len(around[j]), default=-1) for ring in around)
     index = {region.name: i for i, region in enumerate(regions)}
@@ -503,7 +502,7 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
 
 
 def _around(regions: Sequence[Region], gazetteer: Gazetteer) -> list[list[int]]:
-    """For each region the numbers of those that contain it, which are nested themselves."""
+    """For each region the numbers of the regions that contain it; these are nested themselves."""
     members = {r.name: _members(r, gazetteer) for r in regions}
     around: list[list[int]] = [[] for _ in regions]
     for i, a in enumerate(regions):  # every pair: a few thousand regions take some seconds

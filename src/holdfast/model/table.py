@@ -1,4 +1,4 @@
-"""Tables: values for each key, which predicates compare readings with."""
+"""Tables: values by key that predicates compare readings with."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .topic import Attribute
 
 DURATION = "duration"
 DEFAULT = "*"
-"""The key of the row that stands for all that have none."""
+"""The key of the row for all keys without a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as it is declared: of a kind that attributes have, or a ``duration``."""
+    """A declared column: of a kind that attributes have, or a ``duration``."""
 
     name: str
     kind: str
@@ -25,25 +25,25 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """``columns[i]`` of the row of a key is ``data[i]`` there, an Arrow array; keys of several values are
-    their texts, and an event is looked up by its attributes ``by``.
+    """The values of a table by key. Two tables are equal if they have the same content.
 
-    A column goes by the name ``Limits.high``.  Two tables are equal if they hold the same.
+    ``data[i]`` is the Arrow array of ``columns[i]``. Keys of several values are joined to one text. An event
+    is looked up by its attributes ``by``. Predicates name a column as ``Limits.high``.
     """
 
     name: str
     by: tuple[str, ...]
     columns: tuple[Attribute, ...]
     keys: tuple[Any, ...] = field(repr=False, compare=False)
-    """Arrow arrays of text: the values of the key of each row."""
+    """Arrow arrays of text: the parts of the key of each row."""
     data: tuple[Any, ...] = field(repr=False, compare=False)
     digest: str = ""
     durations: frozenset[str] = frozenset()
-    """The columns that have lengths of time, in microseconds."""
+    """The columns with durations, in microseconds."""
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
-        """What an event has because of its row."""
+        """The attributes that the row of an event adds to the event."""
         return tuple(Attribute(f"{self.name}.{a.name}", a.kind, a.unit) for a in self.columns)
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Table:
 
 
 def digest_of(arrays: Any) -> str:
-    """Equal for equal columns."""
+    """A digest of columns, equal for equal columns."""
     found = blake2b(digest_size=16)
     for array in arrays:
         found.update(f"{array.type} {len(array)} {array.offset}".encode())

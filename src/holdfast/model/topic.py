@@ -1,4 +1,4 @@
-"""Topics: what kind of thing is published, and which attributes it carries."""
+"""Topics: the name and the attributes of one kind of event."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Kind = Literal["float", "int", "text", "bool"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 FIXED: dict[str, Kind] = {"source": "text", "place": "text", "x": "float", "y": "float", "z": "float"}
-"""Attributes that every event has and that predicates and keys may name."""
+"""Attributes that every event has and that predicates and keys can name."""
 
 RESERVED = frozenset({"time", "topic", "sequence", "location", *FIXED})
-"""Names that a topic cannot give to an attribute of its own."""
+"""Names that a topic cannot use for its own attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A named, typed value that events of a topic carry; a unit is optional."""
+    """A named, typed value of the events of a topic, with an optional unit."""
 
     name: str
     kind: Kind
@@ -27,17 +27,17 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Topic:
-    """A name and its attributes.  ``time``, ``source`` and location are part of every event."""
+    """A name and its attributes. ``time``, ``source`` and location are part of every event."""
 
     name: str
     attributes: tuple[Attribute, ...] = ()
 
     @cached_property
     def by_name(self) -> dict[str, Attribute]:
-        """Every attribute that a predicate may name, the fixed ones included."""
+        """Every attribute that a predicate can name, including the fixed ones."""
         fixed = {name: Attribute(name, kind) for name, kind in FIXED.items()}
         return fixed | {a.name: a for a in self.attributes}
 
     def differing(self, other: Topic) -> frozenset[str]:
-        """The attributes that have another kind or unit in another topic, or are none there."""
+        """The attributes whose kind or unit differs in another topic, or that it lacks."""
         return frozenset(one.name for one in self.attributes if other.by_name.get(one.name) != one)

@@ -28,7 +28,7 @@ class Unit:
 
     @property
     def difference(self) -> Unit:
-        """The unit of a difference of two such quantities: the same scale without its zero."""
+        """The unit of a difference of two quantities: the same scale without its zero."""
         return self if not self.offset else replace(self, name=f"Δ{self.name}", offset=Fraction(0))
 
 
@@ -129,7 +129,7 @@ def _read(row: str) -> list[tuple[str, Unit]]:
 
 
 UNITS: Mapping[str, Unit] = {name: unit for row in _TABLE.strip().splitlines() for name, unit in _read(row)}
-"""Every unit by every name it may be written with."""
+"""Every unit by each of its names."""
 
 _SPELLED = {
     "c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "kelvin": "K", "percent": "%", "degree": "deg",
@@ -139,11 +139,11 @@ _SPELLED = {
     "joule": "J", "hertz": "Hz", "decibel": "dB", "lpm": "L/min", "cmh": "m³/h", "rev/min": "rpm",
     "1/min": "rpm", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s", "microg/m3": "µg/m³",
 }  # fmt: skip
-"""How else people write a unit."""
+"""Other spellings of units."""
 
 
 def nearest(name: str) -> str | None:
-    """``Did you mean '°C'?`` of what might be meant with an unknown unit."""
+    """A hint ``Did you mean '°C'?`` for an unknown unit."""
     plain = name.casefold().replace("^", "")
     spelled = _SPELLED.get(plain) or _SPELLED.get(plain.removesuffix("s"))
     return f"Did you mean '{spelled}'?" if spelled else did_you_mean(plain, UNITS)
@@ -151,15 +151,15 @@ def nearest(name: str) -> str | None:
 
 def product(a: Unit, b: Unit) -> Unit:
     """The unit of a product of two quantities."""
-    return _combined(a, b, 1, "*")
+    return _combine(a, b, 1, "*")
 
 
 def quotient(a: Unit, b: Unit) -> Unit:
     """The unit of a quotient of two quantities."""
-    return _combined(a, b, -1, "/")
+    return _combine(a, b, -1, "/")
 
 
-def _combined(a: Unit, b: Unit, sign: int, sign_name: str) -> Unit:
+def _combine(a: Unit, b: Unit, sign: int, sign_name: str) -> Unit:
     powers = dict(a.dimension)
     for base, power in b.dimension:
         powers[base] = powers.get(base, 0) + sign * power
@@ -177,6 +177,6 @@ def convert(value: float, unit: Unit, to: Unit) -> float:
 
 
 def conversion(unit: Unit, to: Unit) -> tuple[Fraction, Fraction]:
-    """The scale and the shift that turn a value in ``unit`` into one in ``to``."""
+    """The scale and the offset that convert a value in ``unit`` to ``to``."""
     assert unit.dimension == to.dimension
     return unit.factor / to.factor, (unit.offset - to.offset) / to.factor

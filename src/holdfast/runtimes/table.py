@@ -1,6 +1,6 @@
-"""Notifications as rows of a table: fixed columns, then one column for each attribute.  Runtimes share it.
+"""Notifications as rows of a table, for all runtimes: fixed columns, then one column for each attribute.
 
-Rows get their ids when they leave as rows (``identified``); until then there are none.
+Rows get their ids last (`add_ids`), when they leave the runtime; until then the column is null.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..compilers.operator import Operator
+from ..engine.machine import CONDITIONS, SCOPE, SINCE, STATUS, Emission, set_bits
+from ..engine.operator import Operator
 from ..files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
 from ..files.write import location_text
-from ..machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, concerned
 from ..model.batch import AXES, TIME, TYPES, plain
 from ..model.event import Event, Notification, Value, notification_id
 from ..model.topic import Kind, Topic
@@ -37,18 +37,18 @@ _FIXED = {
 
 
 def schema_of(topics: Sequence[Topic]) -> pa.Schema:
-    """The columns of notifications of these topics."""
+    """Return the columns of the notifications of some topics."""
     fields = [pa.field(name, type) for name, type in _FIXED.items()]
     return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in attributes_of(topics).values())])
 
 
 def attributes_of(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
-    """For each attribute of notifications of these topics its column and kind."""
+    """Return the column and the kind of each attribute of some topics."""
     return attribute_columns(topics, dict.fromkeys(_FIXED, "text"))
 
 
 def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> pa.Table:
-    """A row for each notification."""
+    """Return a row for each notification."""
     events = [n.event for n in notifications]
     columns: dict[str, list[Any]] = {
         "id": [None] * len(events),
@@ -74,15 +74,20 @@ def _column(values: list[Any], type: pa.DataType) -> pa.Array:
     return pa.array(values, pa.int64()).cast(TIME) if type == TIME else pa.array(values, type)
 
 
-def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Table:
-    """A row for each notification of what a machine has said: late events first, the rest in order of time
-    where it is of several kinds, else as it stands."""
-    known = {**operator.topics, **told.topics}
+def table_of(topics: Sequence[Topic], operator: Operator, emission: Emission) -> pa.Table:
+    """Return a row for each notification of an emission.
+
+    If the emission has rows of several topics, late events come first and the others are sorted by time; else
+    rows keep their order.
+    """
+    known = {**operator.topics, **emission.topics}
     tables = [
-        _by_columns(topics, operator, known[topic], rows) for topic, rows in told.rows.items() if len(rows)
+        _by_columns(topics, operator, known[topic], rows)
+        for topic, rows in emission.rows.items()
+        if len(rows)
     ]
-    if told.single or not tables:
-        tables.append(to_table(topics, list(operator.addressed(told.single))))
+    if emission.single or not tables:
+        tables.append(to_table(topics, list(operator.address(emission.single))))
     if len(tables) == 1:
         return tables[0]
     whole = pa.concat_tables(tables)
@@ -94,12 +99,12 @@ def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Tabl
 def _by_columns(
     topics: Sequence[Topic], operator: Operator, topic: Topic, passed: pa.RecordBatch
 ) -> pa.Table:
-    """A row for each notification of events of a topic that passed."""
-    rows, names = _addressed(operator, passed.column(CONDITIONS).to_numpy())
+    """Return a row for each notification of events of one topic."""
+    rows, names = _recipients(operator, passed.column(CONDITIONS).to_numpy())
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
         "subscription": names,
-        "scope": operator.shown_scopes(passed.column(SCOPE)),
+        "scope": operator.label_scopes(passed.column(SCOPE)),
         "status": plain(passed.column(STATUS)),
         "time": _not_before(passed.column(SINCE), passed.column("time")),
         "since": passed.column(SINCE),
@@ -119,41 +124,41 @@ def _by_columns(
 
 
 def _not_before(since: pa.Array, times: pa.Array) -> pa.Array:
-    """The times, none before the start: nothing ends before it starts."""
+    """Return the times, but none before its start: an interval never ends before it starts."""
     return pc.max_element_wise(times.cast(pa.int64()), since.cast(pa.int64())).cast(TIME)
 
 
-def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
-    """For each notification the row that it is of, and the subscription that it goes to."""
-    told_to = operator.told_to
-    counts = np.array([len(names) for names in told_to])
-    found, conditions = concerned(words & np.uint64((1 << len(counts)) - 1))
-    each = counts[conditions]
-    rows = np.repeat(found, each)
-    among = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
+def _recipients(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
+    """Return for each notification the row of its event, and its subscription."""
+    recipients = operator.recipients
+    counts = np.array([len(names) for names in recipients])
+    found, conditions = set_bits(words & np.uint64((1 << len(counts)) - 1))
+    repeats = counts[conditions]
+    rows = np.repeat(found, repeats)
+    among = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
     starts = np.cumsum(counts) - counts
-    names = pa.array([name for names in told_to for name in names], pa.string())
-    return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
+    names = pa.array([name for names in recipients for name in names], pa.string())
+    return rows, names.take(pa.array(np.repeat(starts[conditions], repeats) + among))
 
 
 IDENTIFYING = ("subscription", "scope", "status", "time", "source", "sequence")
-"""The columns of which a row's id is made."""
+"""The columns from which the id of a row is computed."""
 
 
-def identified(table: pa.Table) -> pa.Table:
-    """The rows with their ids."""
+def add_ids(table: pa.Table) -> pa.Table:
+    """Return the rows with their ids."""
     columns = {name: table.column(name).combine_chunks() for name in IDENTIFYING}
     columns["time"] = columns["time"].cast(pa.int64())
     return table.set_column(0, table.schema.field(0), ids(*columns.values()))
 
 
 def ids(*identifying: pa.Array) -> pa.Array:
-    """The ids of rows, of which times are in µs."""
+    """Return the ids of rows, given their identifying columns; times are in µs."""
     return pa.array(map(notification_id, *(column.to_pylist() for column in identifying)), pa.string())
 
 
 def _locations(passed: pa.RecordBatch) -> pa.Array:
-    """The coordinates of each event as far as they are known; null where none is."""
+    """Return the known coordinates of each event; null where there are none."""
     axes = [passed.column(axis) for axis in AXES if axis in passed.schema.names]
     if not axes:
         return pa.nulls(len(passed), pa.list_(pa.float64()))
@@ -165,7 +170,7 @@ def _locations(passed: pa.RecordBatch) -> pa.Array:
 
 
 def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
-    """An attribute as its column in the table holds it."""
+    """Return the values of an attribute in the type of its column."""
     column = plain(column)
     if kind == "text" and not pa.types.is_string(column.type):
         return pa.array(map(_text, column.to_pylist()), pa.string())
@@ -175,7 +180,7 @@ def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
 
 
 def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notification]:
-    """The notifications that rows stand for."""
+    """Return the notifications of the rows of a table."""
     attributes, by_name = attributes_of(topics), {topic.name: topic for topic in topics}
     for batch in table.to_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -191,40 +196,40 @@ def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notificatio
 
 
 def _text(value: Value) -> str | None:
-    """A value in a column that had to be text: what ``_of_kind`` reads back."""
+    """Return a value as text, for a column that also has text of another topic; `_of_kind` reads it back."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None or value != value else str(value)
 
 
 def _of_kind(value: Any, kind: Kind) -> Value:
-    """A value whose column had to be text, because another topic has another kind there."""
+    """Return a value in its kind; it is text if another topic has another kind in the column."""
     if not isinstance(value, str) or kind == "text":
         return None if value != value else value
     return value == "true" if kind == "bool" else float(value) if kind == "float" else int(value)
 
 
 def to_columns(topics: Sequence[Topic], table: pa.Table) -> pa.Table:
-    """The table in the columns that ``holdfast replay`` writes."""
+    """Return the table in the columns that `holdfast replay` writes."""
     columns = {name: table.column(name) for name in EVENT_COLUMNS}
-    columns["location"] = _written(table)
+    columns["location"] = _location_texts(table)
     columns |= {column: table.column(column) for column, _ in attributes_of(topics).values()}
     return pa.table(columns)
 
 
 ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
-"""By what notifications are ordered in an output: ``Notification.order``."""
+"""The columns by which an output is sorted, as `Notification.order`."""
 
 
-def ordered(table: pa.Table) -> pa.Table:
-    """The rows in the order of an output."""
+def sort_rows(table: pa.Table) -> pa.Table:
+    """Sort rows as in an output."""
     keys = {name: table.column(name) for name in ORDER}
     keys["scope"] = keys["scope"].fill_null("")
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in ORDER]))
 
 
-def _written(table: pa.Table) -> pa.Array:
-    """Where each event was: its coordinates, else its place."""
+def _location_texts(table: pa.Table) -> pa.Array:
+    """Return the location of each event as text: its coordinates, else its place."""
     where, place = table.column("location"), table.column("place")
     if where.null_count == len(where):
         return place

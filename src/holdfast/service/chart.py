@@ -1,4 +1,4 @@
-"""Readings for a picture: of each source, the least and the greatest of every pixel."""
+"""Readings as lines of a chart: for each source the minimum and maximum of every pixel."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..compilers.columns import keyed
-from ..compilers.families import operators
 from ..errors import UsageError
 from ..lang.condition import Checked
+from ..lang.expressions.batch import encode_keys
 from ..model.batch import conform, times
 from ..model.instant import Instant
 from ..model.topic import Topic
-from .history import stored
+from ..plan.compile import operators
+from .history import read_batches
 
 SOURCES = 12
-"""Lines that one picture shows at most; those with most readings."""
+"""How many lines a chart shows: those of the sources with most readings."""
 SECONDS = 8.0
-"""How long reading may take; what was read till then is shown."""
+"""How long reading may take; a chart shows what was read until then."""
 
 Mask = Callable[[pa.RecordBatch], NDArray[Any]]
 
 
-class Grid(NamedTuple):
-    """Pixels of a stretch of time."""
+class PixelGrid(NamedTuple):
+    """The pixels of a period."""
 
     start: Instant
     end: Instant
@@ -44,8 +44,8 @@ class Grid(NamedTuple):
         return np.minimum(((at - self.start) / self.pixel).astype(np.int64), self.width - 1)
 
 
-def of_scope(checked: Checked, subscription: str, topic: str, scope: str | None) -> Mask:
-    """Which readings a condition hears in a scope."""
+def scope_mask(checked: Checked, subscription: str, topic: str, scope: str | None) -> Mask:
+    """A function that selects the readings of a condition's scope."""
     for operator in operators(checked):
         if subscription in operator.subscriptions and topic in operator.topics:
             break
@@ -56,11 +56,11 @@ def of_scope(checked: Checked, subscription: str, topic: str, scope: str | None)
         if scope is None or operator.keyed is None:
             return np.ones(len(batch), bool)
         codes, texts = operator.keys(topic, batch)
-        shown = operator.shown or (lambda text: text)
+        chosen = operator.label or (lambda text: text)
         names = texts.to_pylist() if isinstance(texts, pa.Array) else texts
-        wanted = [i for i, text in enumerate(names) if text is not None and shown(text) == scope]
-        mine: NDArray[Any] = np.isin(codes, wanted)
-        return mine
+        wanted = [i for i, text in enumerate(names) if text is not None and chosen(text) == scope]
+        selected: NDArray[Any] = np.isin(codes, wanted)
+        return selected
 
     return mask
 
@@ -70,20 +70,20 @@ def plottable(topic: Topic) -> list[str]:
     return [one.name for one in topic.attributes if one.kind in ("float", "int", "bool")]
 
 
-def chart(folder: Path, topic: Topic, attribute: str, grid: Grid, mask: Mask) -> dict[str, Any]:
-    """Lines of an attribute: for each pixel of the grid the least and greatest value of each source."""
+def chart(folder: Path, topic: Topic, attribute: str, grid: PixelGrid, mask: Mask) -> dict[str, Any]:
+    """Lines of an attribute: for each pixel of the grid the minimum and maximum of each source."""
     if attribute not in plottable(topic):
         raise UsageError(f"'{attribute}' of topic '{topic.name}' cannot be drawn as a line")
     deadline = time.monotonic() + SECONDS
-    lines: dict[str, Line] = {}
-    found = stored(folder, topic.name, (grid.start, grid.end))
+    lines: dict[str, SourceLine] = {}
+    found = read_batches(folder, topic.name, (grid.start, grid.end))
     complete = True
     for batch in found:
         if not (complete := time.monotonic() < deadline):
             break
         for source, at, values in _by_source(topic, attribute, grid, mask, batch):
-            lines.setdefault(source, Line(grid.width)).add(grid.columns(at), values)
-    shown = sorted(lines, key=lambda name: (-lines[name].count, name))[:SOURCES]
+            lines.setdefault(source, SourceLine(grid.width)).add(grid.columns(at), values)
+    chosen = sorted(lines, key=lambda name: (-lines[name].count, name))[:SOURCES]
     return {
         "topic": topic.name,
         "attribute": attribute,
@@ -91,12 +91,12 @@ def chart(folder: Path, topic: Topic, attribute: str, grid: Grid, mask: Mask) ->
         "total": sum(line.count for line in lines.values()),
         "sources": len(lines),
         "complete": complete,
-        **_drawn(grid, {name: lines[name] for name in sorted(shown)}),
+        **_to_json(grid, {name: lines[name] for name in sorted(chosen)}),
     }
 
 
-class Line:
-    """A source's values on a grid."""
+class SourceLine:
+    """The minimum and maximum of a source's values in each pixel."""
 
     def __init__(self, width: int) -> None:
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
@@ -109,11 +109,11 @@ class Line:
 
 
 def _by_source(
-    topic: Topic, attribute: str, grid: Grid, mask: Mask, batch: pa.RecordBatch
+    topic: Topic, attribute: str, grid: PixelGrid, mask: Mask, batch: pa.RecordBatch
 ) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
     try:
         batch = conform(topic, batch)
-    except UsageError:  # the topic had other attributes then
+    except UsageError:  # the topic had other attributes at that time
         return
     at = times(batch)
     inside = (at >= grid.start) & (at < grid.end)
@@ -123,16 +123,16 @@ def _by_source(
         return
     values = np.asarray(pc.cast(batch.column(attribute), pa.float64()).fill_null(np.nan))
     inside &= mask(batch) & np.isfinite(values)
-    codes, sources = keyed(batch.column("source"), len(batch))
+    codes, sources = encode_keys(batch.column("source"), len(batch))
     codes, at, values = np.asarray(codes)[inside], at[inside], values[inside]
     names = sources.to_pylist()
     for code in np.unique(codes):
-        mine = codes == code
-        yield names[code], at[mine], values[mine]
+        selected = codes == code
+        yield names[code], at[selected], values[selected]
 
 
-def _drawn(grid: Grid, lines: dict[str, Line]) -> dict[str, Any]:
-    """The columns of the grid where something was read, and the lines there."""
+def _to_json(grid: PixelGrid, lines: dict[str, SourceLine]) -> dict[str, Any]:
+    """The columns of the grid that have readings, and the lines there."""
     used = np.zeros(grid.width, bool)
     for line in lines.values():
         used |= line.low <= line.high

@@ -1,4 +1,4 @@
-"""``serve.toml``: brokers, mappings, sinks, users.  What is wrong is said with its line."""
+"""The configuration ``serve.toml``: brokers, mappings, sinks, users. Errors name the line."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import msgspec
 
 from ..errors import DefinitionError, HoldfastError, Place, UsageError
 from ..files.reading import TimeUnit, parse_zone
-from ..lang.parse import parse_duration
+from ..lang.grammar import parse_duration
 from ..model.instant import SECOND
-from ..runtimes.overlay.connection.address import parse_address
-from ..runtimes.overlay.connection.handshake import read_token
+from ..network.overlay.connection.address import parse_address
+from ..network.overlay.connection.handshake import read_token
 from .api.access import ROLES, User, is_digest
-from .api.guard import Limits
-from .broker import HEARTBEAT, Broker, Will, broker_of
+from .api.guard import RequestLimits
 from .feeds.mapping import Pattern, Payload, Route
+from .mqtt.broker import HEARTBEAT, MqttBroker, Will, broker_of
 from .service import Settings
 from .sinks.http import require_allowed, require_headers
 
 
-class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class _ConfigPart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class MapPart(_Part):
+class MapPart(_ConfigPart):
     """``[[mqtt.map]]``: how messages of a pattern become readings."""
 
     pattern: str = msgspec.field(name="from")
@@ -49,15 +49,15 @@ class MapPart(_Part):
         )  # fmt: skip
 
 
-class WillPart(_Part):
-    """``will``: where the broker says whether we are there."""
+class WillPart(_ConfigPart):
+    """``will``: where the broker publishes whether the service is connected."""
 
     topic: str
     gone: str = "gone"
     here: str = "here"
 
 
-class MqttPart(_Part):
+class MqttPart(_ConfigPart):
     """``[[mqtt]]``: a broker."""
 
     url: str
@@ -75,9 +75,9 @@ class MqttPart(_Part):
     events: str | None = None
     state: str | None = None
 
-    def broker(self, folder: Path) -> Broker:
+    def broker(self, folder: Path) -> MqttBroker:
         known = broker_of(self.url)
-        return Broker(
+        return MqttBroker(
             known.host, known.port, known.tls, self.client, self.user or known.user,
             known.password if self.password_file is None else _secret(folder / self.password_file),
             self.version, _beside(folder, self.ca), _beside(folder, self.certificate),
@@ -87,8 +87,8 @@ class MqttPart(_Part):
         )  # fmt: skip
 
 
-class OverlayPart(_Part):
-    """``[[overlay]]``: a ``holdfast broker`` to hear."""
+class OverlayPart(_ConfigPart):
+    """``[[overlay]]``: a ``holdfast broker`` to read from."""
 
     connect: str
     token_file: str | None = None
@@ -97,15 +97,15 @@ class OverlayPart(_Part):
         return None if self.token_file is None else read_token(folder / self.token_file)
 
 
-class DdsPart(_Part):
-    """``[[dds]]``: a domain of DDS to take part in."""
+class DdsPart(_ConfigPart):
+    """``[[dds]]``: a DDS domain to join."""
 
     domain: int = 0
     interface: str = "lo"
 
 
-class WebhookPart(_Part):
-    """``[[webhook]]``: an address to post to."""
+class WebhookPart(_ConfigPart):
+    """``[[webhook]]``: a URL to post to."""
 
     name: str
     url: str
@@ -113,31 +113,31 @@ class WebhookPart(_Part):
     headers: dict[str, str] = {}
 
 
-class AlertmanagerPart(_Part):
-    """``[[alertmanager]]``: one of Prometheus' alert managers."""
+class AlertmanagerPart(_ConfigPart):
+    """``[[alertmanager]]``: a Prometheus Alertmanager."""
 
     name: str
     url: str
     labels: dict[str, str] = {}
 
 
-class ParquetPart(_Part):
+class ParquetPart(_ConfigPart):
     """``[[parquet]]``: a folder of files."""
 
     name: str
     folder: str
 
 
-class UserPart(_Part):
-    """``[[user]]``: somebody with a token, of which the digest stands here."""
+class UserPart(_ConfigPart):
+    """``[[user]]``: a user with the digest of a token."""
 
     name: str
     role: str
     token: str
 
 
-class KeepPart(_Part):
-    """``[keep]``: how long, how much, how often."""
+class KeepPart(_ConfigPart):
+    """``[keep]``: how long and how much to retain, and how often to store."""
 
     age: str | None = None
     size: str | None = None
@@ -146,8 +146,8 @@ class KeepPart(_Part):
     seal: str = "10 min"
 
 
-class LimitsPart(_Part):
-    """``[limits]``: what one request, and one address, may have."""
+class LimitsPart(_ConfigPart):
+    """``[limits]``: limits for one request and one address."""
 
     body: str = "8 MB"
     decoded: str = "64 MB"
@@ -156,7 +156,7 @@ class LimitsPart(_Part):
     failures: int = 10
 
 
-class Config(_Part):
+class Config(_ConfigPart):
     """The whole file."""
 
     listen: str | None = None
@@ -178,7 +178,7 @@ class Config(_Part):
 
 
 def load(path: Path) -> Config:
-    """The configuration in a file, checked; errors name the line."""
+    """Load and check a configuration file; errors name the line."""
     try:
         text = path.read_text(encoding="utf-8")
         return parse(text, str(path))
@@ -189,20 +189,20 @@ def load(path: Path) -> Config:
 
 
 def parse(text: str, file: str | None = None) -> Config:
-    """The configuration that a text writes."""
+    """Parse and check a configuration."""
     try:
         config = msgspec.convert(tomllib.loads(text), Config)
     except tomllib.TOMLDecodeError as error:
-        raise _placed(str(error), _syntax_place(str(error)), text, file) from None
+        raise _error_at(str(error), _syntax_place(str(error)), text, file) from None
     except msgspec.ValidationError as error:
         message, path = _reason(str(error))
-        raise _placed(message, place(text, path), text, file) from None
+        raise _error_at(message, place(text, path), text, file) from None
     for path, fault in _faults(config):
-        raise _placed(fault, place(text, path), text, file)
+        raise _error_at(fault, place(text, path), text, file)
     return config
 
 
-def _placed(message: str, at: Place | None, text: str, file: str | None) -> DefinitionError:
+def _error_at(message: str, at: Place | None, text: str, file: str | None) -> DefinitionError:
     return DefinitionError(message, at, text=text, file=file or "serve.toml")
 
 
@@ -212,7 +212,7 @@ def _syntax_place(message: str) -> Place | None:
 
 
 def _reason(message: str) -> tuple[str, str]:
-    """What msgspec says, and the path that it says it of."""
+    """Split an error of msgspec into its message and the path of the setting."""
     text, _, path = message.partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
@@ -223,7 +223,7 @@ def _reason(message: str) -> tuple[str, str]:
 
 
 def place(text: str, path: str) -> Place | None:
-    """Where in a TOML text a path stands, such as ``mqtt[0].map[1].qos``; else where its table begins."""
+    """The place of a setting such as ``mqtt[0].map[1].qos`` in a TOML text, else that of its table."""
     wanted = path
     lines = dict(_paths(text))
     while wanted:
@@ -234,7 +234,7 @@ def place(text: str, path: str) -> Place | None:
 
 
 def _paths(text: str) -> Iterator[tuple[str, Place]]:
-    """The path of every table and of every key that begins a line."""
+    """Yield the path and place of every table and of every key at the start of a line."""
     table, counts = "", dict[str, int]()
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*(\[\[?)\s*([\w.\-]+)\s*\]", line):
@@ -245,7 +245,7 @@ def _paths(text: str) -> Iterator[tuple[str, Place]]:
 
 
 def _table(name: str, is_list: bool, counts: dict[str, int]) -> str:
-    """The path of a table; the parts before the last are in the latest element of each list."""
+    """The path of a table; all parts but the last are in the latest element of each list."""
     path = ""
     parts = name.split(".")
     for i, part in enumerate(parts):
@@ -263,7 +263,7 @@ T = TypeVar("T")
 
 
 def _faults(config: Config) -> Iterator[tuple[str, str]]:
-    """What is wrong, and where."""
+    """Yield the faults that types do not express, each with its path."""
     for path, check in _checks(config):
         try:
             check()
@@ -351,7 +351,8 @@ _SIZES: Mapping[str, int] = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB"
 
 
 def bytes_of(text: str) -> int:
-    """
+    """Parse a size such as ``20 GB``.
+
     >>> bytes_of("20 GB"), bytes_of("512 kB")
     (20000000000, 512000)
     """
@@ -373,7 +374,7 @@ def _secret(path: Path) -> str:
 
 
 def secret_of(part: WebhookPart, folder: Path) -> bytes | None:
-    """What a webhook's messages are signed with."""
+    """The secret that signs a webhook's messages."""
     return None if part.secret_file is None else _secret(folder / part.secret_file).encode()
 
 
@@ -388,9 +389,9 @@ def settings_of(config: Config) -> Settings:
     )
 
 
-def limits_of(config: Config) -> Limits:
+def limits_of(config: Config) -> RequestLimits:
     limits = config.limits
-    return Limits(
+    return RequestLimits(
         bytes_of(limits.body), bytes_of(limits.decoded), limits.seconds, limits.requests, limits.failures
     )
 

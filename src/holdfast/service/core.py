@@ -1,7 +1,7 @@
 """The engine as a function of the log: entries in, notifications out.
 
-What is said of an entry depends on the entries before it and on nothing else: no clock is read here
-but to note when something was said.
+The output of an entry depends on the entries before it and on nothing else. The clock is read only to note
+when a notification was created.
 """
 
 from __future__ import annotations
@@ -17,118 +17,125 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ..compilers.edit import anew, changed, upward
-from ..compilers.families import conditions, hindrance, operators
+from ..definition.app import App
+from ..definition.check import check, correcting
+from ..definition.parse import parse
 from ..errors import UsageError
-from ..lang.app import App
-from ..lang.check import check, correcting
+from ..kinds.mute.syntax import DefineMute
 from ..lang.condition import Checked
-from ..lang.ops import Defined, Mute, Statement
-from ..lang.parse import parse
+from ..lang.ops import ConditionStatement, Statement
 from ..model.batch import conform
 from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
+from ..plan.compile import conditions, operators, with_downstream
+from ..plan.revise import find_changed_conditions, refusal, to_rebuild
 from ..runtimes.local.engine import Engine, Holding
-from .log.frame import Advance, Definition, Entry, Pause, Readings, Unreadable
+from .log.frame import Advance, DefinitionEntry, Entry, Pause, Readings, Unreadable
 from .log.log import Appended
-from .log.past import before, is_whole
+from .log.past import entries_before, is_whole
 from .named import FOLDER, Copies
-from .sources import Sources
-from .store import Snapshot, Told, told
+from .sources import SourceActivity
+from .store import NotificationRow, ServiceSnapshot, to_row
 
 log = logging.getLogger("holdfast.service")
 
-Heard = Iterator[tuple[str, pa.RecordBatch] | Mapping[str, Instant]]
-"""What another definition would have heard: readings of topics, and how far time has come."""
+History = Iterator[tuple[str, pa.RecordBatch] | Mapping[str, Instant]]
+"""History for a revision: batches by topic, and watermarks."""
 
 WITHDRAWN = "withdrawn"
-"""The status of a condition that held when its definition was taken away or began afresh."""
+"""The status of a condition that was active when its definition was removed or restarted."""
 
 
-class Change(NamedTuple):
-    """What a changed definition does to what runs."""
+class DefinitionChange(NamedTuple):
+    """The effects of a changed definition on the running conditions."""
 
     added: list[str]
     removed: list[str]
     changed: list[str]
-    """Those that mean something else than before."""
-    afresh: list[str]
-    """Of these, those that cannot keep what is known of their scopes."""
+    """Conditions whose meaning differs from before."""
+    incompatible: list[str]
+    """Changed conditions that cannot carry over their state."""
     holding: list[Holding]
-    """What holds now and would be withdrawn."""
+    """Active scopes that would be withdrawn."""
 
 
 class Core:
-    """Runs a definition over the entries of a log."""
+    """Runs a definition over the entries of a log.
+
+    ``restore`` or the first definition in the log starts it; then ``take`` is called with every entry, in the
+    order of the log, from one thread.
+    """
 
     def __init__(
         self,
         base: Path,
         clock: Callable[[], Instant],
         log: Path | None = None,
-        still: Callable[[], object] = lambda: None,
+        wait_for_log: Callable[[], object] = lambda: None,
     ) -> None:
-        """``log`` is the folder of the log: what it still has settles what an edit leaves open; ``still``
-        comes back when nobody seals or removes files there."""
-        self._base, self._clock, self._log, self._still = base, clock, log, still
-        self._kept = (log or base) / FOLDER
+        """``log`` is the folder of the log; revisions rebuild conditions from the entries that it still
+        has. ``still`` blocks until nothing is sealed or removed there."""
+        self._base, self._clock, self._log, self._wait_for_log = base, clock, log, wait_for_log
+        self._copies = (log or base) / FOLDER
         self.definition = ""
         self.files: Mapping[str, str] = {}
-        """The files that the definition names, as they are kept."""
+        """The digests of the files that the definition names, by name."""
         self.position = 0
         self._begin(Engine(base=base))
-        self.sources = Sources()
+        self.sources = SourceActivity()
         self.readings: Counter[str] = Counter()
-        self.refused: Exception | None = None
-        """Why the latest definition in the log could not be taken."""
+        self.definition_error: Exception | None = None
+        """Why the latest definition in the log could not be run."""
         self.without_key: Counter[str] = Counter()
-        """Readings that lack what a condition is kept apart by, and so mean nothing to it, by condition."""
+        """Readings without a value of a condition's key, which the condition ignores, by condition."""
         self.unread: Counter[str] = Counter()
-        """Readings of topics that were not declared when their turn came."""
+        """Readings whose topic was not declared when they were evaluated, by topic."""
 
     def _begin(self, engine: Engine) -> None:
         self.engine = engine
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
-        self.leveled = frozenset(one.name for one in self.checked.leveled)
+        self.with_levels = frozenset(one.name for one in self.checked.conditions if one.has_levels)
         self.corrected = frozenset(one.name for one in correcting(engine.app))
         self.names = list(conditions(self.checked))
-        """The conditions."""
-        self._per = _keys_of(self.checked)
-        self.together = _together(self.checked)
-        """The topics that are evaluated together."""
-        self.spread = max((one.behind for one in operators(self.checked)), default=0)
-        """How much disorder is waited for."""
+        """The names of the conditions."""
+        self._conditions_by_key = _keys_of(self.checked)
+        self.together = _topic_groups(self.checked)
+        """Groups of topics with a common watermark, because one operator consumes all of them."""
+        self.spread = max((one.delay for one in operators(self.checked)), default=0)
+        """The largest ``wait`` of an ordered condition."""
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
-        return Copies(self._kept, self._base, files)
+        return Copies(self._copies, self._base, files)
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on where a snapshot was taken."""
+    def restore(self, snapshot: ServiceSnapshot) -> None:
+        """Continue from a snapshot."""
         self.definition, self.position, self.files = snapshot.definition, snapshot.position, snapshot.files
         folder = self._folder(self.files)
         self._begin(Engine.restore(parse(snapshot.definition), snapshot.engine, base=folder))
 
-    def snapshot(self, origins: bytes = b"") -> Snapshot:
-        return Snapshot(self.position, self.definition, self.engine.snapshot(), origins, self.files)
+    def snapshot(self, origins: bytes = b"") -> ServiceSnapshot:
+        return ServiceSnapshot(self.position, self.definition, self.engine.snapshot(), origins, self.files)
 
-    def copy(self, snapshot: Snapshot | None) -> Core:
-        """Another that goes on where this one has taken a snapshot, and may do so in another thread; without
-        one it begins."""
-        other = Core(self._base, self._clock, self._log, self._still)
+    def copy(self, snapshot: ServiceSnapshot | None) -> Core:
+        """A core that continues from a snapshot of this one, for use in another thread; without a snapshot
+        it starts empty."""
+        other = Core(self._base, self._clock, self._log, self._wait_for_log)
         if snapshot is not None:
             other.restore(snapshot)
         return other
 
     def rewind(self, other: Core) -> None:
-        """Have the state of another; what was counted stays."""
+        """Take over the state of another core. Counters keep their values."""
         self.definition, self.position, self.files = other.definition, other.position, other.files
         self._begin(other.engine)
 
-    def take(self, appended: Appended) -> list[Told]:
-        """Process an entry; what it starts or ends, by time.  Where that raises, the state is that of neither
-        before nor after: ``restore`` or ``rewind`` it."""
+    def take(self, appended: Appended) -> list[NotificationRow]:
+        """Evaluate an entry and return the notifications, ordered by time.
+
+        If it raises, the state is undefined: call ``restore`` or ``rewind`` before the next entry.
+        """
         if appended.position < self.position:
             return []
         assert appended.position == self.position, "the log has a gap"
@@ -137,167 +144,188 @@ class Core:
             case Readings(topic, batch):
                 return self._read(topic, batch, appended.position)
             case Advance(until):
-                return self._told(self.engine.reach(until), appended.position)
+                return self._to_rows(self.engine.advance_topics(until), appended.position)
             case Pause(topics, until):
                 self.engine.pause(topics, until)
                 return []
-            case Definition() as definition:
-                return self._taken(definition, appended.position)
+            case DefinitionEntry() as definition:
+                return self._run_definition(definition, appended.position)
             case Unreadable():
                 return []
 
-    def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
+    def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[NotificationRow]:
         try:
             known = self.topics[topic]
             fitting = conform(known, batch)
-        except (KeyError, UsageError):  # the topic has gone, or has other attributes now
+        except (KeyError, UsageError):  # the topic was removed or changed
             self.unread[topic] += len(batch)
             return []
-        found = self._told(self.engine.push_conformed(known, fitting), position)
+        groups = self._to_rows(self.engine.push_conformed(known, fitting), position)
         self.readings[topic] += len(batch)
-        self.sources.hear(topic, fitting)
-        for column, names in self._per.get(topic, {}).items():
+        self.sources.add(topic, fitting)
+        for column, names in self._conditions_by_key.get(topic, {}).items():
             if missing := _missing(fitting, column):
                 self.without_key.update({f"{name}: no {column}": missing for name in names})
-        return found
+        return groups
 
-    def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
-        """What is taken back comes first, the latest of it first of all; the rest by time."""
+    def _to_rows(self, notifications: Sequence[Notification], position: int) -> list[NotificationRow]:
+        """Number and order notifications: retractions first, the latest of them first; the others by time."""
         now, by_time = self._clock(), sorted(notifications, key=lambda n: n.order)
         some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
         some += (n for n in by_time if n.status not in TAKES_BACK.values())
-        some += self._last_words(some)
-        return [told(n, now, self._id(n, position), has_level=n.subscription in self.leveled) for n in some]
+        some += self._add_corrections(some)
+        return [
+            to_row(n, now, self._id(n, position), has_level=n.subscription in self.with_levels) for n in some
+        ]
 
-    def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
-        """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
+    def _add_corrections(self, some: Iterable[Notification]) -> list[Notification]:
+        """Add the current state of corrected scopes whose last notification, which is for an earlier time,
+        contradicts it."""
         last = {(n.subscription, n.scope): n for n in some if n.subscription in self.corrected}
         names = {name for name, _ in last}
-        held = {one[:2]: one.since for one in self.engine.holding(names)} if last else {}
+        active = {one[:2]: one.since for one in self.engine.holding(names)} if last else {}
         return [
-            n._replace(status="known", since=held.get(place))
+            n._replace(status="known", since=active.get(place))
             for place, n in last.items()
-            if held.get(place) != _held_since(n)
+            if active.get(place) != _active_since(n)
         ]
 
     def _id(self, n: Notification, position: int) -> str | None:
-        """What is corrected may be told again: its id says where in the log that was."""
+        """The id of a notification that may be emitted again after a correction; it includes the log
+        position."""
         if n.subscription not in self.corrected:
             return None
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
-    def _taken(self, definition: Definition, position: int) -> list[Told]:
-        """Run another definition.  It is in the log for ever: one that cannot be taken leaves all as it was,
-        now and whenever the log is heard again."""
-        self.refused = None
+    def _run_definition(self, definition: DefinitionEntry, position: int) -> list[NotificationRow]:
+        """Run a definition from the log.
+
+        A definition stays in the log for ever. One that cannot be run changes nothing, now and at every
+        replay of the log.
+        """
+        self.definition_error = None
         try:
             return self._define(definition, position)
         except Exception as error:
             log.exception("a definition in the log cannot be taken: the one before it goes on")
-            self.refused = error
+            self.definition_error = error
             return []
 
-    def _define(self, definition: Definition, position: int) -> list[Told]:
-        held = {one[:2]: one for one in self.engine.holding()}
-        self._still()
+    def _define(self, definition: DefinitionEntry, position: int) -> list[NotificationRow]:
+        active = {one[:2]: one for one in self.engine.holding()}
+        self._wait_for_log()
         change = self.change(definition)
-        afresh = upward(self._checked(definition), {*definition.restart, *change.afresh})
-        definition = replace(definition, restart=tuple(sorted(afresh)))
-        gone = {*change.removed, *afresh}
-        engine, revised = self._redefined(definition)
-        said = [
-            *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
-            *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
+        """The effects of another definition."""
+        restarts = with_downstream(self._check(definition), {*definition.restart, *change.incompatible})
+        definition = replace(definition, restart=tuple(sorted(restarts)))
+        gone = {*change.removed, *restarts}
+        engine, revised = self._revise(definition)
+        rows = [
+            *(
+                _withdrawal_row(one, definition.at, position)
+                for one in active.values()
+                if one.subscription in gone
+            ),
+            *(
+                _revision_row(n, active.get((n.subscription, n.scope)), definition.at, position)
+                for n in revised
+            ),
         ]
         self.definition, self.files = definition.text, definition.files
         self._begin(engine)
-        return said
+        return rows
 
-    def _redefined(self, definition: Definition, *, hears: bool = True) -> tuple[Engine, list[Notification]]:
-        """An engine that runs another definition, and what is to be said of scopes that change by it, when
-        it hears the log again."""
+    def _revise(
+        self, definition: DefinitionEntry, *, with_history: bool = True
+    ) -> tuple[Engine, list[Notification]]:
+        """Create an engine that runs another definition, and return the transitions of scopes that change.
+
+        With ``hears`` conditions are rebuilt from the log.
+        """
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
-        afresh = upward(check(app, folder), definition.restart)
-        staying = [s for s in app.statements if _name(s) not in afresh]
+        restarts = with_downstream(check(app, folder), definition.restart)
+        staying = [s for s in app.statements if _name(s) not in restarts]
         revised = App(staying, file=app.file)
-        past, whole = self._past(check(revised, folder)) if hears else (None, False)
-        said = engine.revise(revised, past, whole=whole, base=folder)
+        past, whole = self._history(check(revised, folder)) if with_history else (None, False)
+        rows = engine.revise(revised, past, whole=whole, base=folder)
         if definition.restart:
-            said += engine.revise(app)
-        return engine, said
+            rows += engine.revise(app)
+        return engine, rows
 
-    def _past(self, checked: Checked) -> tuple[Heard | None, bool]:
-        """What the log has of the time before now, as another definition would have heard it, and whether
-        that is all."""
+    def _history(self, checked: Checked) -> tuple[History | None, bool]:
+        """The history in the log for a definition, and whether it is complete."""
         if self._log is None or not self.position:
             return None, False
-        entries = before(self._log, self.position, _together(checked))
-        return _fitting(entries, checked.topics), self._is_whole
+        entries = entries_before(self._log, self.position, _topic_groups(checked))
+        return _to_history(entries, checked.topics), self._is_whole
 
-    def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
-        """How many scopes of each subscription would start, end or become unknown by another definition."""
-        self._still()
+    def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
+        """Count by subscription how many scopes would start, end or become unknown under another
+        definition."""
+        self._wait_for_log()
         counts: dict[str, Counter[str]] = {}
-        for one in self._redefined(definition)[1]:
+        for one in self._revise(definition)[1]:
             word = one.status if one.status != "revised" else "ends" if one.since is None else "starts"
             counts.setdefault(one.subscription, Counter())[word] += 1
-        return {name: dict(mine) for name, mine in counts.items()}
+        return {name: dict(statuses) for name, statuses in counts.items()}
 
-    def change(self, definition: Definition) -> Change:
+    def change(self, definition: DefinitionEntry) -> DefinitionChange:
         """What another definition would do."""
-        other = self._checked(definition)
+        other = self._check(definition)
         was, will_be = conditions(self.checked), conditions(other)
         removed = [name for name in was if name not in will_be]
-        changes = changed(self.checked, other)
-        afresh = self._hindered(changes, other)
-        if afresh and self._is_whole:
-            afresh = [name for name in afresh if name not in anew(self.checked, other)]
-        lost = {*removed, *upward(other, {*definition.restart, *afresh})}
-        return Change(
+        changes = find_changed_conditions(self.checked, other)
+        incompatible = self._incompatible(changes, other)
+        if incompatible and self._is_whole:
+            incompatible = [name for name in incompatible if name not in to_rebuild(self.checked, other)]
+        lost = {*removed, *with_downstream(other, {*definition.restart, *incompatible})}
+        return DefinitionChange(
             [name for name in will_be if name not in was],
             removed,
             changes,
-            afresh,
+            incompatible,
             [one for one in self.engine.holding() if one.subscription in lost],
         )
 
-    def _checked(self, definition: Definition) -> Checked:
+    def _check(self, definition: DefinitionEntry) -> Checked:
         return check(parse(definition.text), self._folder(definition.files))
 
-    def _hindered(self, names: Iterable[str], other: Checked) -> list[str]:
-        """Those that cannot keep what is known of their scopes, unless they hear the whole log again."""
-        return [name for name in names if hindrance(name, self.checked, other) is not None]
+    def _incompatible(self, names: Iterable[str], other: Checked) -> list[str]:
+        """The conditions that cannot carry over their state unless they are rebuilt from the whole log."""
+        return [name for name in names if refusal(name, self.checked, other) is not None]
 
     @property
     def _is_whole(self) -> bool:
-        """Whether the log has all that was heard."""
+        """Whether the log has all readings that were ever evaluated."""
         return self._log is not None and self.position > 0 and is_whole(self._log)
 
-    def require_change(self, definition: Definition) -> Change:
-        """Refuse a definition that cannot take the place of the one that runs, before it is in the log."""
+    def require_change(self, definition: DefinitionEntry) -> DefinitionChange:
+        """Refuse a definition that cannot replace the running one, before it enters the log."""
         change = self.change(definition)
-        if stuck := [name for name in change.afresh if name not in definition.restart]:
+        if stuck := [name for name in change.incompatible if name not in definition.restart]:
             names = " and ".join(f"'{name}'" for name in stuck)
             raise UsageError(
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
                 "another name, or let it begin afresh (restart); what holds of it is then withdrawn"
             )
-        heard = self._hindered(change.changed, self._checked(definition))  # the log says how they go on
-        self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
+        rebuilt = self._incompatible(
+            change.changed, self._check(definition)
+        )  # these are rebuilt from the log
+        self._revise(replace(definition, restart=(*definition.restart, *rebuilt)), with_history=False)
         return change
 
 
 def _keys_of(checked: Checked) -> dict[str, dict[str, list[str]]]:
-    """By topic and column the conditions that readings without a value there mean nothing to."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """The conditions by topic and key column, for counting readings without a value there."""
+    groups: dict[str, dict[str, list[str]]] = {}
     for name, one in conditions(checked).items():
         topic = getattr(one, "topic", None)
         for column in {column for level in getattr(one, "keys", ()) for column in level} - {"source"}:
             if isinstance(topic, Topic):
-                found.setdefault(topic.name, {}).setdefault(column, []).append(name)
-    return found
+                groups.setdefault(topic.name, {}).setdefault(column, []).append(name)
+    return groups
 
 
 def _missing(batch: pa.RecordBatch, column: str) -> int:
@@ -309,14 +337,14 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
 
 
 def _name(statement: Statement) -> str | None:
-    """The condition that a statement defines, if it does."""
-    if isinstance(statement, Mute):
+    """The condition that a statement defines, or nothing."""
+    if isinstance(statement, DefineMute):
         return f"mute {statement.target}"
-    return statement.name if isinstance(statement, Defined) else None
+    return statement.name if isinstance(statement, ConditionStatement) else None
 
 
-def _held_since(n: Notification) -> Instant | None:
-    """Since when a condition holds by what is told of it, if it does."""
+def _active_since(n: Notification) -> Instant | None:
+    """The start of a condition that is active according to a notification, or nothing."""
     match n.status:
         case "ingress":
             return n.event.time
@@ -325,60 +353,62 @@ def _held_since(n: Notification) -> Instant | None:
     return None
 
 
-def _together(checked: Checked) -> list[set[str]]:
-    """The topics that one operator hears, itself or through others: what came of them first matters."""
-    found: list[set[str]] = []
+def _topic_groups(checked: Checked) -> list[set[str]]:
+    """Groups of topics that share an operator, directly or through derived topics. Their order in the log
+    matters."""
+    groups: list[set[str]] = []
     for one in operators(checked):
-        mine = {*one.topics, *(topic.name for topic in one.followed.values())}
-        joined = [some for some in found if some & mine]
-        found = [some for some in found if not some & mine] + [mine.union(*joined)]
-    return found
+        topics = {*one.topics, *(topic.name for topic in one.derived_topics.values())}
+        touching = [some for some in groups if some & topics]
+        groups = [some for some in groups if not some & topics] + [topics.union(*touching)]
+    return groups
 
 
-def _fitting(entries: Iterable[Entry], topics: Iterable[Topic]) -> Heard:
-    """Entries as a history; what a definition cannot read it would not have heard."""
+def _to_history(entries: Iterable[Entry], topics: Iterable[Topic]) -> History:
+    """Convert log entries to a history, without readings that the definition cannot read."""
     known = {topic.name: topic for topic in topics}
     for entry in entries:
         match entry:
             case Advance(until):
                 yield until
             case Readings(topic, batch) if topic in known:
-                with suppress(UsageError):  # it has other attributes now
+                with suppress(UsageError):  # its attributes have changed
                     yield topic, conform(known[topic], batch)
 
 
-def _revised(n: Notification, before: Holding | None, at: Instant, position: int) -> Told:
-    """What an edit makes of a scope.  It has an id by its place in the log: the reading may be an old one,
-    of which the same was said before."""
+def _revision_row(n: Notification, before: Holding | None, at: Instant, position: int) -> NotificationRow:
+    """A notification of a revision. Its id contains the log position, because the same transition may have
+    been emitted for the same reading before."""
     id = notification_id(n.subscription, n.scope, n.status, at, n.event.source, position)
-    one = told(n, at, id)
+    one = to_row(n, at, id)
     return one if n.since is not None or before is None else one._replace(since=before.since)
 
 
-def _withdrawn(holding: Holding, at: Instant, position: int) -> Told:
+def _withdrawal_row(holding: Holding, at: Instant, position: int) -> NotificationRow:
     name, scope, since, *_ = holding
     id = notification_id(name, scope, WITHDRAWN, at, "", position)
     line: dict[str, Any] = {
         "id": id, "subscription": name, "scope": scope, "status": WITHDRAWN, "time": show_instant(at),
         "since": show_instant(since), "topic": None, "source": None, "location": None, "attributes": {},
     }  # fmt: skip
-    return Told(0, id, name, scope, WITHDRAWN, at, since, at, json.dumps(line, ensure_ascii=False))
+    return NotificationRow(0, id, name, scope, WITHDRAWN, at, since, at, json.dumps(line, ensure_ascii=False))
 
 
 def statements(text: str) -> Iterator[tuple[str, int, int]]:
-    """The subscriptions of a definition with the lines on which they stand: name, first, one after last."""
+    """Yield the subscriptions of a definition with their lines: name, first line, line after the last."""
     app = parse(text)
-    begun = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)
-    named = {s.name for s in app.statements if isinstance(s, Defined)}
+    starts = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)
+    named = {s.name for s in app.statements if isinstance(s, ConditionStatement)}
     lines = text.splitlines()
-    for i, (line, name) in enumerate(begun):
-        end = begun[i + 1][0] if i + 1 < len(begun) else len(lines) + 1
-        while end > line + 1 and _is_between(lines[end - 2]):
+    for i, (line, name) in enumerate(starts):
+        end = starts[i + 1][0] if i + 1 < len(starts) else len(lines) + 1
+        while end > line + 1 and _is_blank_or_comment(lines[end - 2]):
             end -= 1
         if name in named:
             yield name, line - 1, end - 1
 
 
-def _is_between(line: str) -> bool:
-    """Whether a line before a statement belongs to none before it: blank, or a comment."""
+def _is_blank_or_comment(line: str) -> bool:
+    """Whether a line before a statement is blank or a comment, so that it does not belong to the statement
+    before."""
     return not line.strip() or line.lstrip().startswith("#")

@@ -1,8 +1,8 @@
-"""The domain of OMG's DDS that a service takes part in (Eclipse Cyclone), and what its topics hold.
+"""Membership in a DDS domain (Eclipse Cyclone), and the types of its topics.
 
-A topic of the definition is one of the same name there: its samples have the attributes, missing ones
-left out, and are instances by their ``source``.  What is told is the topic ``HoldfastTold``, an instance
-for each subscription and scope; who joins late hears the last word of each.
+A topic of the definition has the same name in DDS. Its samples have the attributes, which can be missing, and
+are instances by ``source``. Notifications are samples of the topic ``HoldfastTold``, an instance for each
+subscription and scope; a reader that joins late receives the last sample of each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..model.event import UNNUMBERED, Event, Value
 from ..model.instant import Instant
 from ..model.topic import Kind, Topic
 from .sinks.message import EVERYTHING
-from .store import Told
+from .store import NotificationRow
 
 try:
     from cyclonedds.core import Policy, Qos
@@ -25,17 +25,17 @@ try:
 except ModuleNotFoundError as missing:
     raise UsageError("[[dds]] needs Eclipse Cyclone DDS: pip install 'holdfast[dds]'") from missing
 
-TOLD = "HoldfastTold"
+NOTIFICATIONS = "HoldfastTold"
 PATIENCE = duration(seconds=10)
 ALL = Qos(Policy.Reliability.Reliable(PATIENCE), Policy.History.KeepAll)
-"""Nothing is left out on the way."""
-LAST_WORDS = Qos(
+"""Reliable delivery of all samples."""
+LAST_SAMPLES = Qos(
     Policy.Reliability.Reliable(PATIENCE),
     Policy.History.KeepAll,
     Policy.Durability.TransientLocal,
     Policy.DurabilityService(0, Policy.History.KeepLast(1), -1, -1, -1),
 )
-"""The same; and who comes late hears the last sample of each instance."""
+"""Reliable delivery; a reader that joins late receives the last sample of each instance."""
 
 _KINDS: Mapping[Kind, Any] = {"float": types.float64, "int": types.int64, "text": str, "bool": bool}
 _LOCAL = """<CycloneDDS><Domain id="any">
@@ -46,7 +46,7 @@ _domains: dict[int, Domain] = {}
 
 
 class Membership(NamedTuple):
-    """Which domain, over which network interface."""
+    """A domain and the network interface to reach it."""
 
     domain: int
     interface: str = "lo"
@@ -56,7 +56,7 @@ class Membership(NamedTuple):
         return f"dds://{self.interface}/{self.domain}"
 
     def participant(self) -> DomainParticipant:
-        """Take part; a process is in each domain once."""
+        """Join the domain. A process has one domain object for each domain."""
         if self.domain not in _domains:
             alone = self.interface == "lo"
             peers = '<Peers><Peer address="localhost"/></Peers>' if alone else ""
@@ -66,16 +66,17 @@ class Membership(NamedTuple):
 
 
 def sample_of(topic: Topic) -> Any:
-    """The type of a topic's samples; a time of 0 is that of arrival, a sequence below 0 is none."""
+    """The type of a topic's samples. A time of 0 stands for the time of arrival, a negative sequence for
+    none."""
     fields = {"source": str, "time": types.int64, "sequence": types.int64, "place": Optional[str]}  # noqa: UP045
-    values = {one.name: Optional[_KINDS[one.kind]] for one in topic.attributes}  # noqa: UP045
+    values = {row.name: Optional[_KINDS[row.kind]] for row in topic.attributes}  # noqa: UP045
     return make_idl_struct(
         topic.name, f"holdfast.{topic.name}", fields | values, field_annotations={"source": {"key": True}}
     )
 
 
-def told_type() -> Any:
-    """The type of what is told; ``line`` is the whole notification as JSON."""
+def notification_type() -> Any:
+    """The type of notifications; ``line`` is the whole notification as JSON."""
     fields = {
         "subscription": str, "scope": str, "id": str, "status": str, "time": types.int64, "line": str,
     }  # fmt: skip
@@ -84,12 +85,13 @@ def told_type() -> Any:
 
 
 def event_of(topic: Topic, sample: Any, now: Instant) -> Event:
-    """The event that a sample is."""
-    known: dict[str, Value] = {one.name: getattr(sample, one.name) for one in topic.attributes}
+    """Convert a sample to an event."""
+    known: dict[str, Value] = {row.name: getattr(sample, row.name) for row in topic.attributes}
     sequence = UNNUMBERED if sample.sequence < 0 else sample.sequence
     return Event(topic.name, sample.time or now, sample.source, known, sequence, None, sample.place)
 
 
-def told_sample(kind: Any, one: Told) -> Any:
-    scope = EVERYTHING if one.scope is None else one.scope
-    return kind(one.subscription, scope, one.id, one.status, one.time, one.line)
+def notification_sample(kind: Any, row: NotificationRow) -> Any:
+    """Convert a notification to a sample."""
+    scope = EVERYTHING if row.scope is None else row.scope
+    return kind(row.subscription, scope, row.id, row.status, row.time, row.line)

@@ -1,4 +1,5 @@
-"""Evaluate what the log has.  A reading that makes the evaluation fail is set aside, and the rest goes on."""
+"""Evaluate log entries such that a reading on which the evaluation fails is skipped and the rest is
+evaluated."""
 
 from __future__ import annotations
 
@@ -11,81 +12,82 @@ from typing import Any
 from .core import Core
 from .log.frame import Entry, Readings, Unreadable, span
 from .log.log import Appended
-from .store import Snapshot, Told
+from .store import NotificationRow, ServiceSnapshot
 
 log = logging.getLogger("holdfast.service")
 
 _MOST = 100
-"""Readings of one entry that are set aside one by one; each costs copies of the state.  The rest of an entry
-that has more goes with them."""
+"""How many readings of an entry are skipped individually. Each costs copies of the state; beyond that, the
+rest of the entry is skipped."""
 
 
 @dataclass
 class Evaluation:
-    """A core that goes on whatever an entry raises."""
+    """A core that continues after any exception."""
 
     core: Core
     rewind: Callable[[int], None]
-    """Gives the core the state that it had before a position."""
+    """Restores the state that the core had before a position."""
     report: Callable[[Appended, str], None]
-    """Called with each entry, or part of one, that is set aside, and why."""
-    aside: dict[int, int] = field(default_factory=dict)
-    """Positions that are set aside, each with how many."""
+    """Called with each entry, or part of one, that is skipped, and the reason."""
+    skips: dict[int, int] = field(default_factory=dict)
+    """Skipped positions, each with how many."""
 
-    def take(self, appended: Appended) -> list[Told]:
-        """Process an entry; what it starts or ends, by time."""
-        return [told for part in parts(appended, self.aside) for told in self._tried(part)]
+    def take(self, appended: Appended) -> list[NotificationRow]:
+        """Evaluate an entry and return the notifications, ordered by time."""
+        return [row for part in parts(appended, self.skips) for row in self._take_part(part)]
 
-    def _tried(self, part: Appended) -> list[Told]:
+    def _take_part(self, part: Appended) -> list[NotificationRow]:
         if (
             isinstance(part.entry, Unreadable)
             and not part.entry.is_damage
-            and part.position not in self.aside
+            and part.position not in self.skips
         ):
-            self._set_aside(part, part.entry.reason)
+            self._skip(part, part.entry.reason)
         try:
             return self.core.take(part)
         except Exception:
             log.exception("the evaluation of the log at %d fails: it is tried again", part.position)
             self.rewind(part.position)
-            return self._divided(part, self.core.snapshot(), len(self.aside) + _MOST)
+            return self._take_halves(part, self.core.snapshot(), len(self.skips) + _MOST)
 
-    def _divided(self, part: Appended, before: Snapshot, most: int) -> list[Told]:
-        """Process what can be of an entry, from the state before it."""
+    def _take_halves(self, part: Appended, before: ServiceSnapshot, most: int) -> list[NotificationRow]:
+        """Evaluate an entry by halves, from the state ``before`` it, and skip the readings that fail."""
         try:
             return self.core.take(part)
         except Exception as error:
             self.core.restore(before)
-            if part.after - part.position == 1 or len(self.aside) >= most:
-                self._set_aside(part, f"its evaluation fails: {type(error).__name__}: {error}")
-                return self.core.take(_passed_over(part))
+            if part.after - part.position == 1 or len(self.skips) >= most:
+                self._skip(part, f"its evaluation fails: {type(error).__name__}: {error}")
+                return self.core.take(_skip_part(part))
         middle = (part.position + part.after) // 2
-        found = self._divided(_between(part, part.position, middle), before, most)
-        return found + self._divided(_between(part, middle, part.after), self.core.snapshot(), most)
+        found = self._take_halves(_slice(part, part.position, middle), before, most)
+        return found + self._take_halves(_slice(part, middle, part.after), self.core.snapshot(), most)
 
-    def _set_aside(self, part: Appended, reason: str) -> None:
-        self.aside[part.position] = part.after - part.position
+    def _skip(self, part: Appended, reason: str) -> None:
+        self.skips[part.position] = part.after - part.position
         self.report(part, reason)
 
 
-def parts(appended: Appended, aside: Mapping[int, int], until: int | None = None) -> Iterator[Appended]:
-    """The parts of an entry before a position; those that are set aside are passed over."""
+def parts(appended: Appended, skips: Mapping[int, int], until: int | None = None) -> Iterator[Appended]:
+    """Cut an entry at skipped positions; those are replaced by ``Unreadable`` parts. Nothing is yielded
+    from ``until`` on."""
     end = appended.after if until is None else min(until, appended.after)
-    reached = appended.position
-    for position in sorted(one for one in aside if appended.position <= one < end):
-        if reached < position:
-            yield _between(appended, reached, position)
-        reached = min(end, position + aside[position])
-        yield _passed_over(_between(appended, position, reached))
-    if reached < end:
+    end_of_part = appended.position
+    for position in sorted(one for one in skips if appended.position <= one < end):
+        if end_of_part < position:
+            yield _slice(appended, end_of_part, position)
+        end_of_part = min(end, position + skips[position])
+        yield _skip_part(_slice(appended, position, end_of_part))
+    if end_of_part < end:
         yield (
             appended
-            if (reached, end) == (appended.position, appended.after)
-            else _between(appended, reached, end)
+            if (end_of_part, end) == (appended.position, appended.after)
+            else _slice(appended, end_of_part, end)
         )
 
 
-def _between(appended: Appended, first: int, after: int) -> Appended:
+def _slice(appended: Appended, first: int, after: int) -> Appended:
     """A part of an entry."""
     entry: Entry = appended.entry
     if isinstance(entry, Readings):
@@ -95,14 +97,14 @@ def _between(appended: Appended, first: int, after: int) -> Appended:
     return Appended(first, entry)
 
 
-def _passed_over(part: Appended) -> Appended:
+def _skip_part(part: Appended) -> Appended:
     return Appended(part.position, Unreadable(span(part.entry), "it is set aside"))
 
 
-def shown(entry: Entry) -> bytes:
-    """An entry for people to look at, as far as that is possible."""
+def printable(entry: Entry) -> bytes:
+    """An entry as JSON for people to look at, as far as that is possible."""
     try:
         found: Any = entry.batch.to_pylist() if isinstance(entry, Readings) else entry
         return json.dumps(found, default=str).encode()
-    except Exception as error:  # it is set aside because something is wrong with it
+    except Exception as error:  # the entry is malformed, or it would not be skipped
         return f"it cannot be shown: {error}".encode()

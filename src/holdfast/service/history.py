@@ -1,4 +1,4 @@
-"""Stored readings: what is sealed, and what is not yet."""
+"""Stored readings: sealed and not yet sealed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from ..model.batch import TIME
 from ..model.instant import Instant
 from .log.frame import ORIGIN, Readings
 from .log.log import read_segment, segments_of
-from .log.seal import sealed
+from .log.seal import reading_files
 from .trial import overlaps
 
 log = logging.getLogger("holdfast.service")
 
-Stretch = tuple[Instant, Instant]
+Period = tuple[Instant, Instant]
 
 
-def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    """The batches of a topic that may have readings of a stretch of time; the service may be running."""
+def read_batches(folder: Path, topic: str, period: Period) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a topic that may have readings in a period. The service may be running."""
     tail: list[pa.RecordBatch] = []
     unsealed = set()
-    for segment in segments_of(folder):  # first: what is sealed meanwhile is read from one of the two
+    for segment in segments_of(
+        folder
+    ):  # listed first: a segment sealed meanwhile is read from one of the two
         try:
             found = [framed.entry for framed in read_segment(segment)]
         except FileNotFoundError:
@@ -38,12 +40,12 @@ def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatc
         unsealed.add(f"{segment.first:020}")
         tail += [one.batch for one in found if isinstance(one, Readings) and one.topic == topic]
     suffix = f"-{quote(topic, safe='')}.parquet"
-    for path in sealed(folder):
+    for path in reading_files(folder):
         if path.name.endswith(suffix) and path.name.removesuffix(suffix) not in unsealed:
             try:
-                if overlaps(str(path), *stretch):
+                if overlaps(str(path), *period):
                     yield from pq.ParquetFile(path, page_checksum_verification=True).iter_batches(1 << 18)
-            except FileNotFoundError:  # retention has taken it
+            except FileNotFoundError:  # removed by retention
                 continue
             except (OSError, pa.ArrowException, InputError) as error:
                 log.warning("%s: damaged, and left out: %s", path, error)
@@ -51,12 +53,12 @@ def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatc
 
 
 def readings_of(
-    folder: Path, topic: str, where: Mapping[str, str], stretch: Stretch, most: int
+    folder: Path, topic: str, where: Mapping[str, str], period: Period, most: int
 ) -> dict[str, Any]:
-    """Readings of a topic by time, thinned to so many: every so many-th."""
-    start, end = (pa.scalar(at, pa.int64()).cast(TIME) for at in stretch)
+    """Readings of a topic in a period, by time, thinned to at most ``most`` by taking every n-th."""
+    start, end = (pa.scalar(at, pa.int64()).cast(TIME) for at in period)
     parts = []
-    for batch in stored(folder, topic, stretch):
+    for batch in read_batches(folder, topic, period):
         mask = pc.and_(pc.greater_equal(batch["time"], start), pc.less(batch["time"], end))
         for name, value in where.items():
             known = pc.equal(batch[name], value) if name in batch.schema.names else pa.scalar(False)
@@ -66,20 +68,26 @@ def readings_of(
         return {"total": 0, "time": [], "source": []}
     whole = pa.concat_tables(parts, promote_options="default").sort_by("time")
     step = -(-len(whole) // most) or 1
-    thin = whole.take(pa.array(np.arange(0, len(whole), step))) if step > 1 else whole
-    shown = {name: thin[name].to_pylist() for name in thin.column_names if name != "time"}
-    return {"total": len(whole), "time": thin["time"].cast(pa.int64()).to_pylist(), **_finite(shown)}
+    every_nth = whole.take(pa.array(np.arange(0, len(whole), step))) if step > 1 else whole
+    columns = {name: every_nth[name].to_pylist() for name in every_nth.column_names if name != "time"}
+    return {
+        "total": len(whole),
+        "time": every_nth["time"].cast(pa.int64()).to_pylist(),
+        **_finite(columns),
+    }
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Without the columns of the log, and without dictionaries."""
-    kept = table.drop_columns([name for name in table.column_names if name in ("topic", "sequence", ORIGIN)])
-    fields = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in kept.schema]
-    return kept.cast(pa.schema(fields))
+    """Drop the columns of the log and decode dictionaries."""
+    selected = table.drop_columns(
+        [name for name in table.column_names if name in ("topic", "sequence", ORIGIN)]
+    )
+    fields = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in selected.schema]
+    return selected.cast(pa.schema(fields))
 
 
 def _finite(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The values as JSON knows them: what is no finite number is missing."""
+    """Replace numbers that JSON cannot represent by null."""
     return {
         name: [None if isinstance(v, float) and v - v != 0 else v for v in column]
         for name, column in columns.items()

@@ -1,4 +1,4 @@
-"""Notifications for whoever listens: each at its own pace, from a position of its own."""
+"""Distributes notifications to consumers, each at its own pace and from its own position."""
 
 from __future__ import annotations
 
@@ -8,61 +8,63 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 
-from .store import Store, Told
+from .store import NotificationRow, ServiceStore
 
 RECENT = 10_000
 _LONGEST_WAIT = 15.0
-"""Seconds."""
+"""Seconds until an idle stream yields an empty list."""
 
 
 class Hub:
-    """The latest notifications in memory; earlier ones are read from the store."""
+    """Keeps the latest notifications in memory; earlier ones are read from the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ServiceStore) -> None:
         self._store = store
-        self._recent: deque[Told] = deque(maxlen=RECENT)
+        self._recent: deque[NotificationRow] = deque(maxlen=RECENT)
         self._changed = asyncio.Event()
         self.last = store.last
         self._from = self.last
         """Everything after this position is in memory."""
 
-    def publish(self, told: Sequence[Told]) -> None:
-        """New notifications, which are in the store already."""
-        if not told:
+    def publish(self, rows: Sequence[NotificationRow]) -> None:
+        """Publish new notifications, which are already stored."""
+        if not rows:
             return
-        if len(self._recent) + len(told) > RECENT:
-            gone = islice(self._recent, min(len(self._recent), len(self._recent) + len(told) - RECENT))
-            self._from = max([self._from, *(one.position for one in gone)])
-            if len(told) > RECENT:
-                self._from = told[-RECENT - 1].position
-        self._recent.extend(told)
-        self.last = told[-1].position
+        if len(self._recent) + len(rows) > RECENT:
+            removed = islice(self._recent, min(len(self._recent), len(self._recent) + len(rows) - RECENT))
+            self._from = max([self._from, *(row.position for row in removed)])
+            if len(rows) > RECENT:
+                self._from = rows[-RECENT - 1].position
+        self._recent.extend(rows)
+        self.last = rows[-1].position
         self.wake()
 
-    async def after(self, position: int, most: int = 500) -> list[Told]:
-        """Notifications after a position; none if there are none yet."""
+    async def after(self, position: int, most: int = 500) -> list[NotificationRow]:
+        """The notifications after a position."""
         if position >= self.last:
             return []
         if position < self._from:
             return await asyncio.to_thread(self._store.notifications, position, most)
-        found = list(takewhile(lambda one: one.position > position, reversed(self._recent)))
+        found = list(takewhile(lambda row: row.position > position, reversed(self._recent)))
         return found[: -most - 1 : -1]
 
     def wake(self) -> None:
-        """Let all streams yield, also where there is nothing new."""
+        """Let all streams yield, even without new notifications."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def stream(
         self, position: int, most: int = 500, longest: Callable[[], float] = lambda: _LONGEST_WAIT
-    ) -> AsyncIterator[list[Told]]:
-        """Notifications after a position, as they come; an empty list when none do for ``longest`` seconds,
-        or when streams are woken."""
+    ) -> AsyncIterator[list[NotificationRow]]:
+        """Yield notifications after a position as they are published.
+
+        Yields an empty list when there are none for ``longest`` seconds, or when streams are woken.
+        """
         while True:
             changed = self._changed
-            if some := await self.after(position, most):
-                position = some[-1].position
-                yield some
+            if rows := await self.after(position, most):
+                position = rows[-1].position
+                yield rows
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(longest()):  # wait_for of Python 3.11 may swallow a cancellation

@@ -1,4 +1,4 @@
-"""Whether the log and the database fit together, and what of the log is damaged or missing."""
+"""Checks that the log and the database fit together, and reports damaged and missing parts of the log."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from itertools import count
 from pathlib import Path
 
 from ..errors import UsageError
-from .log.damage import Damage, changed_files, damage_of
+from .log.damage import LogDamage, changed_files, damage_of
 from .log.log import Log, hide, segments_of
 from .log.seal import Seal, seals
-from .store import Store
+from .store import ServiceStore
 
 log = logging.getLogger("holdfast.service")
 
 ACCEPTED = "accepted-losses.json"
-"""What is damaged or missing in the log and was accepted: it is not reported any more."""
+"""Damage of the log that was accepted and is not reported any more."""
 _LOOK_EVERY, _LOOKS_A_DAY = 3600.0, 24
-"""Seconds between two looks for missing files; in one look of so many their bytes are read, too."""
+"""Seconds between two searches for missing files; every 24th search also reads their bytes."""
 _READ_PAUSE = 0.05
-"""Seconds between two files whose bytes are read, so that this delays nobody."""
+"""Seconds between reading two files, so that the service is not slowed down."""
 
 
 class Integrity:
-    """Looks for damage in the log of a service, and reports each once."""
+    """Searches for damage in the log of a service, and reports each case once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.damage: list[str] = []
-        """What of the log is damaged or missing, and was not accepted."""
+        """Damaged and missing parts of the log that were not accepted."""
 
-    def require_whole(self, log_: Log, store: Store, *, accept_loss: bool) -> None:
-        """Refuse a log that lacks what the database has evaluated, or has still to evaluate; with
-        ``accept_loss`` say what is lost, and go on without it."""
+    def require_whole(self, log_: Log, store: ServiceStore, *, accept_loss: bool) -> None:
+        """Refuse a log that lacks entries which the database needs or has evaluated.
+
+        With ``accept_loss``, log what is lost and continue without it.
+        """
         damage = damage_of(self._folder)
-        losses, end = self._losses(log_, store, [one for one in damage if one.is_missing])
+        losses, end = self._losses(log_, store, [damaged for damaged in damage if damaged.is_missing])
         if losses and not accept_loss:
             raise UsageError(
                 f"{self._folder}: {'; '.join(losses)}. Restore the whole folder from one backup, or "
@@ -52,16 +54,18 @@ class Integrity:
             accepted = sorted({*self._accepted(), *map(str, damage)})
             hide(self._folder / ACCEPTED)
             (self._folder / ACCEPTED).write_text(json.dumps(accepted, indent=1), encoding="utf-8")
-        store.belong_to(log_.number)
+        store.bind_to_log(log_.number)
         self.report(map(str, damage))
 
-    def _losses(self, log_: Log, store: Store, missing: Iterable[Damage]) -> tuple[list[str], int]:
-        """What the log lacks, in words, and where it should end at least."""
+    def _losses(self, log_: Log, store: ServiceStore, missing: Iterable[LogDamage]) -> tuple[list[str], int]:
+        """Describe what the log lacks, and return the position where it should end at least."""
         snapshot, (number, evaluated) = store.snapshot(), store.log()
         needed = 0 if snapshot is None else snapshot.position
-        sealed = max((one.after for one in seals(self._folder) if isinstance(one, Seal)), default=0)
-        end, begin = max(evaluated, needed, sealed), segments_of(self._folder)[0].first
-        losses = [str(one) for one in missing if one.after > needed]
+        sealed_end = max(
+            (damaged.after for damaged in seals(self._folder) if isinstance(damaged, Seal)), default=0
+        )
+        end, begin = max(evaluated, needed, sealed_end), segments_of(self._folder)[0].first
+        losses = [str(damaged) for damaged in missing if damaged.after > needed]
         if number and number != log_.number:
             losses.append("service.db belongs to another log than the one in wal/")
         if log_.next < end:
@@ -83,16 +87,16 @@ class Integrity:
             return set()
 
     def report(self, damage: Iterable[str]) -> None:
-        """Say what is damaged, once for each start."""
+        """Log damage, once for each start."""
         accepted = self._accepted()
-        found = [one for one in dict.fromkeys(damage) if one not in accepted]
-        for one in found:
-            if one not in self.damage:
-                log.error("%s: %s", self._folder, one)
+        found = [damaged for damaged in dict.fromkeys(damage) if damaged not in accepted]
+        for damaged in found:
+            if damaged not in self.damage:
+                log.error("%s: %s", self._folder, damaged)
         self.damage = found
 
     async def look(self) -> None:
-        """Look for damage from time to time, until cancelled."""
+        """Search for damage from time to time, until cancelled."""
         changed: list[str] = []
         for turn in count():
             try:
@@ -100,12 +104,12 @@ class Integrity:
                     changed = await self._changed()
                 found = await asyncio.to_thread(damage_of, self._folder)
                 self.report([*map(str, found), *changed])
-            except Exception:  # no file handle is free, or a file has just gone: the next look may see more
+            except Exception:  # no free file handle, or a file was just removed: try again later
                 log.exception("the log cannot be looked through for damage")
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _changed(self) -> list[str]:
-        """The files of readings that are not as they were written."""
+        """The files of readings whose bytes have changed."""
         found, looks = [], changed_files(self._folder)
         while (seen := await asyncio.to_thread(next, looks, False)) is not False:
             found += [str(seen)] if seen else []

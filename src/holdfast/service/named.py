@@ -1,5 +1,7 @@
-"""The files that a definition names, as they were when it was taken: what is said of an entry of the log
-depends on the entries before it, not on what somebody writes into a table meanwhile."""
+"""Copies of the files that a definition names, as they were when it was accepted.
+
+The output of a log entry must depend on the entries before it, not on later changes of a table's file.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +11,47 @@ from hashlib import blake2b
 from pathlib import Path
 from shutil import rmtree
 
+from ..definition.check import check
+from ..definition.parse import parse
 from ..errors import UsageError
-from ..lang.check import check
-from ..lang.parse import parse
 from ..model.folder import Folder
 from .log.log import hide, sync_folder
 
 FOLDER = "files"
-"""Where they are kept, beside the log: each under the digest of what it says and its own name."""
+"""The folder of the copies, beside the log: each under the digest of its content and its own name."""
 
 
 class Copies:
-    """Files as they are kept; those that are not, or were lost and say the same, where they are."""
+    """Resolves file names to copies. A file without a copy, or whose copy is lost and that is unchanged,
+    is read in place."""
 
-    def __init__(self, kept: Path, base: Folder, names: Mapping[str, str]) -> None:
-        self._kept, self._base, self._names = kept, base, names
+    def __init__(self, stored: Path, base: Folder, names: Mapping[str, str]) -> None:
+        self._folder, self._base, self._names = stored, base, names
 
     def __truediv__(self, path: str) -> Path:
         digest, there = self._names.get(path), self._base / path
         if digest is None:
             return there
-        kept = self._kept / digest / Path(path).name
-        return there if not kept.exists() and _digest_at(there) == digest else kept
+        stored = self._folder / digest / Path(path).name
+        return there if not stored.exists() and _digest_at(there) == digest else stored
 
 
-class _Noting:
-    """Another folder, and what was looked for there."""
+class _TrackingFolder:
+    """A folder that notes which names were resolved."""
 
     def __init__(self, base: Folder) -> None:
-        self._base, self.found = base, dict[str, Path]()
+        self._base, self.resolved = base, dict[str, Path]()
 
     def __truediv__(self, path: str) -> Path:
-        return self.found.setdefault(path, self._base / path)
+        return self.resolved.setdefault(path, self._base / path)
 
 
-def named(text: str, base: Folder) -> dict[str, bytes]:
-    """What stands in the files that a definition names."""
-    noting = _Noting(base)
-    check(parse(text), noting)
+def read_named_files(text: str, base: Folder) -> dict[str, bytes]:
+    """Read the files that a definition names."""
+    folder = _TrackingFolder(base)
+    check(parse(text), folder)
     try:
-        return {name: path.read_bytes() for name, path in noting.found.items()}
+        return {name: path.read_bytes() for name, path in folder.resolved.items()}
     except IsADirectoryError as error:
         raise UsageError(
             f"{error.filename} is a folder: a service keeps a copy of what a definition names, which must be "
@@ -59,12 +62,12 @@ def named(text: str, base: Folder) -> dict[str, bytes]:
 
 
 def digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The files, by what tells them from others."""
-    return {name: _digest(said) for name, said in files.items()}
+    """The digests of files by name."""
+    return {name: _digest(content) for name, content in files.items()}
 
 
-def _digest(said: bytes) -> str:
-    return blake2b(said, digest_size=16).hexdigest()
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def _digest_at(path: Path) -> str | None:
@@ -74,34 +77,38 @@ def _digest_at(path: Path) -> str | None:
         return None
 
 
-def keep(files: Mapping[str, bytes], kept: Path) -> dict[str, str]:
-    """Keep files; their digests."""
-    found = digests(files)
+def store_copies(files: Mapping[str, bytes], stored: Path) -> dict[str, str]:
+    """Store copies of files, and return their digests."""
+    resolved = digests(files)
     try:
-        for name, said in files.items():
-            _put(kept / found[name] / Path(name).name, said)
+        for name, content in files.items():
+            _write_whole(stored / resolved[name] / Path(name).name, content)
     except OSError as error:
         raise UsageError(f"the files that the definition names cannot be kept: {error.strerror}") from error
-    return found
+    return resolved
 
 
-def _put(path: Path, said: bytes) -> None:
-    """A file that is there whole, or not at all."""
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is there whole, or not at all."""
     if path.exists():
         return
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
-        file.write(said)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     hide(part)
     part.replace(path)
-    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):  # each may be new in the next
+    for folder in (
+        path.parent,
+        path.parent.parent,
+        path.parent.parent.parent,
+    ):  # each may be new in its parent
         sync_folder(folder)
 
 
-def forget(kept: Path, needed: Iterable[str]) -> None:
-    """Remove what no definition needs that may be taken again."""
-    for folder in {path.name for path in kept.glob("*")} - set(needed):
-        rmtree(kept / folder, ignore_errors=True)
+def remove_unused_copies(stored: Path, needed: Iterable[str]) -> None:
+    """Remove the copies that are not needed."""
+    for folder in {path.name for path in stored.glob("*")} - set(needed):
+        rmtree(stored / folder, ignore_errors=True)

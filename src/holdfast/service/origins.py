@@ -1,4 +1,4 @@
-"""Which messages and requests the log has: one that a broker or a client sends again is not taken twice."""
+"""Recognize messages and requests that are in the log already, so that a repetition is not logged twice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..model.instant import DAY, Instant
 from .feeds.submission import NOWHERE
 
 REMEMBERED = 1 << 17
-"""More than a broker can have on its way to us at a time, which is 65,535."""
+"""How many origins are remembered: more than the 65,535 messages that a broker can have in flight."""
 REMEMBERED_FOR = DAY
-"""How long a repeated request is known at least."""
+"""How long a request is remembered at least."""
 _DIGEST = 16
 
 
 class Origins:
-    """The origins of the last messages; safe to use from two threads."""
+    """The origins of the last messages. Safe to use from two threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -33,10 +33,10 @@ class Origins:
 
     def add(self, origins: Iterable[int]) -> None:
         with self._lock:
-            for one in origins:
-                if one != NOWHERE:
-                    self._recent.append(one)
-                    self._known[one] += 1
+            for origin in origins:
+                if origin != NOWHERE:
+                    self._recent.append(origin)
+                    self._known[origin] += 1
             surplus = max(0, len(self._recent) - REMEMBERED)
             for oldest in self._recent[:surplus]:
                 self._known[oldest] -= 1
@@ -53,14 +53,14 @@ class Origins:
 
 
 class Request(NamedTuple):
-    """Digests of a request's key and of what it brought."""
+    """Digests of a request's key and body."""
 
     key: bytes
     body: bytes
 
     @classmethod
     def of(cls, key: Iterable[bytes], body: Iterable[bytes]) -> Request:
-        """The request under a user's key, with everything that decides what its body means."""
+        """Digest a user's key, and everything that decides the meaning of the body."""
         return cls(_digest(key), _digest(body))
 
     def to_bytes(self) -> bytes:
@@ -78,7 +78,7 @@ def _digest(parts: Iterable[bytes]) -> bytes:
     return whole.digest()
 
 
-class Repeated(UsageError):
+class RepeatedRequest(UsageError):
     """A request with a key that was used before, for the same request or another."""
 
     def __init__(self, *, is_same: bool) -> None:
@@ -87,33 +87,35 @@ class Repeated(UsageError):
 
 
 class Requests:
-    """The requests that were taken; safe to use from two threads.  Those that the database does not have yet
-    are in the log behind its snapshot."""
+    """The accepted requests. Safe to use from two threads.
 
-    def __init__(self, body_of: Callable[[bytes], bytes | None]) -> None:
-        """``body_of`` asks the database what the request with a key brought."""
-        self._lock, self._body_of = Lock(), body_of
+    Requests that are not in the database yet are in the log after its snapshot.
+    """
+
+    def __init__(self, request_body: Callable[[bytes], bytes | None]) -> None:
+        """``body_of`` looks up the digest of a request's body in the database by its key."""
+        self._lock, self._body_of = Lock(), request_body
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
-    def repeated(self, request: Request, others: Mapping[bytes, bytes]) -> Repeated | None:
-        """Whether the key was used before, or is by one of those that are just being taken."""
+    def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
+        """Whether the key was used before, or by one of the requests ``others`` in the same group."""
         with self._lock:
-            fresh = self._fresh.get(request.key)
-        body = others.get(request.key) or (self._body_of(request.key) if fresh is None else fresh[0])
-        return None if body is None else Repeated(is_same=body == request.body)
+            unsaved = self._fresh.get(request.key)
+        body = accepted.get(request.key) or (self._body_of(request.key) if unsaved is None else unsaved[0])
+        return None if body is None else RepeatedRequest(is_same=body == request.body)
 
     def add(self, requests: Iterable[Request], at: Instant) -> None:
-        """The log has them."""
+        """Add requests that the log has."""
         with self._lock:
-            self._fresh.update((one.key, (one.body, at)) for one in requests)
+            self._fresh.update((origin.key, (origin.body, at)) for origin in requests)
 
-    def fresh(self) -> list[tuple[bytes, bytes, Instant]]:
-        """Those that the database does not have yet: key, body and when they came."""
+    def unsaved(self) -> list[tuple[bytes, bytes, Instant]]:
+        """The requests that are not in the database yet: key, body and time."""
         with self._lock:
             return [(key, *known) for key, known in self._fresh.items()]
 
-    def kept(self, requests: Iterable[tuple[bytes, bytes, Instant]]) -> None:
-        """The database has them now."""
+    def forget(self, requests: Iterable[tuple[bytes, bytes, Instant]]) -> None:
+        """Note that the database has these requests."""
         with self._lock:
             for key, *_ in requests:
                 self._fresh.pop(key, None)

@@ -1,4 +1,4 @@
-"""The service as a process: what is configured is put together, and runs until it is stopped."""
+"""Run the service as a process: create feeds, sinks and the web server from the configuration."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ import uvicorn
 
 from ..errors import HoldfastError, UsageError
 from ..model.instant import Instant
-from ..runtimes.overlay.connection.address import parse_address
+from ..network.overlay.connection.address import parse_address
 from .api.app import application
 from .api.guard import LOOPBACK
 from .api.site import Site
 from .config import Config, limits_of, secret_of, settings_of, users_of
-from .core import Change
+from .core import DefinitionChange
+from .feeds.feed import Feed
 from .feeds.mapping import Pattern, Route, require_sense
 from .feeds.mqtt import MqttFeed
 from .feeds.overlay import OverlayFeed
 from .service import Service, wall_clock
-from .sinks.delivery import Delivery, Sink
+from .sinks.delivery import SinkDelivery
 from .sinks.http import Alertmanager, Webhook
 from .sinks.mqtt import MqttSink
 from .sinks.parquet import ParquetSink
+from .sinks.sink import NotificationSink
 from .supervision import Supervised
 
 log = logging.getLogger("holdfast.service")
 
 _TURN = 0.0005
-"""Seconds that a thread may compute while others wait: a message passes six of them on its way."""
+"""Seconds that a thread computes before another gets the interpreter. A message passes through six
+threads."""
 _COLLECT = (2_000, 20, 20)
-"""Garbage is collected often and little at a time: everything waits meanwhile."""
+"""Garbage is collected often and in small steps, because all threads wait meanwhile."""
 DEFAULT_ROUTE = "holdfast/readings/{topic}/{source}"
 DEFAULT_EVENTS = "holdfast/events/{subscription}/{scope}"
 DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
@@ -48,7 +51,7 @@ DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service listens."""
+    """The address on which the service listens."""
 
     host: str
     port: int
@@ -58,7 +61,8 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """
+    """Parse HOST:PORT.
+
     >>> str(address_of("[::1]:8080"))
     '[::1]:8080'
     """
@@ -69,7 +73,7 @@ def address_of(text: str) -> Address:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServicePlan:
     """What to serve."""
 
     definition: Path
@@ -77,17 +81,17 @@ class Plan:
     listen: Address
     config: Config = field(default_factory=Config)
     folder: Path = Path()
-    """Paths of the configuration begin here."""
+    """The folder to which paths of the configuration are relative."""
     restart: Sequence[str] = ()
     accept_loss: bool = False
-    """Go on without what is missing in the log."""
-    feeds: Sequence[Callable[[Service], Any]] = ()
-    """Further feeds: functions from the service to something that runs and has a status."""
+    """Continue without the missing parts of the log."""
+    feeds: Sequence[Callable[[Service], Feed]] = ()
+    """Functions that create further feeds for a service."""
     clock: Callable[[], Instant] = wall_clock
 
 
-def require_safe(plan: Plan) -> None:
-    """Refuse to be open to others without a token, or to send tokens over the network in clear."""
+def require_safe(plan: ServicePlan) -> None:
+    """Refuse to listen on the network without users, or with half of a TLS configuration."""
     if plan.listen.host not in LOOPBACK and not plan.config.user:
         raise UsageError(
             f"--listen {plan.listen}: whoever can reach it could read and change everything; add a [[user]] "
@@ -97,9 +101,9 @@ def require_safe(plan: Plan) -> None:
         raise UsageError("serve.toml: TLS needs both certificate and key")
 
 
-def feeds_of(plan: Plan, service: Service) -> list[Any]:
-    """The feeds of a plan."""
-    found: list[Any] = [make(service) for make in plan.feeds]
+def feeds_of(plan: ServicePlan, service: Service) -> list[Feed]:
+    """Create the feeds of a plan."""
+    found: list[Feed] = [make(service) for make in plan.feeds]
     for part in plan.config.mqtt:
         routes = [one.route() for one in part.map] or [Route(Pattern(DEFAULT_ROUTE))]
         for route in routes:
@@ -109,17 +113,17 @@ def feeds_of(plan: Plan, service: Service) -> list[Any]:
         address = parse_address(overlay.connect, "connect")
         found.append(OverlayFeed(service, address, overlay.token(plan.folder)))
     for member in plan.config.dds:
-        from .dds import Membership  # it may not be installed
+        from .dds import Membership  # optional dependency
         from .feeds.dds import DdsFeed
 
         found.append(DdsFeed(service, Membership(member.domain, member.interface)))
     return found
 
 
-def sinks_of(plan: Plan, service: Service) -> list[Sink]:
-    """The sinks of a plan."""
+def sinks_of(plan: ServicePlan, service: Service) -> list[NotificationSink]:
+    """Create the sinks of a plan."""
     config, clock = plan.config, service.clock
-    found: list[Sink] = []
+    found: list[NotificationSink] = []
     for broker in config.mqtt:
         events, state = broker.events, broker.state
         if events is None and state is None:
@@ -141,16 +145,16 @@ def sinks_of(plan: Plan, service: Service) -> list[Sink]:
 
 
 @asynccontextmanager
-async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
-    """A service at work, with everything that is configured; where it listens."""
+async def serving(plan: ServicePlan) -> AsyncIterator[tuple[Site, Address]]:
+    """Run a service with everything that is configured. Yields the site and its address."""
     require_safe(plan)
-    _text(plan.definition)  # before there is a folder
+    _text(plan.definition)  # fails before the data folder is created
     service = Service(
         plan.data, plan.definition.parent, settings_of(plan.config), plan.clock, accept_loss=plan.accept_loss
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(service.running())
-        await _begin(plan, service)
+        await _load_definition(plan, service)
         feeds, sinks = feeds_of(plan, service), sinks_of(plan, service)
         site = Site(
             service,
@@ -160,38 +164,40 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
             users_of(plan.config),
             tuple(plan.config.hosts),
             limits_of(plan.config),
-            [Delivery(service, sink) for sink in sinks],
+            [SinkDelivery(service, sink) for sink in sinks],
             feeds,
         )
-        service.store.keep_sinks(sink.name for sink in sinks)
+        service.store.retain_sinks(sink.name for sink in sinks)
         server, listening = _server(plan, site)
-        site.tasks = {id(one): Supervised(name, one.run) for one, name in _named(site)}
+        site.tasks = {id(one): Supervised(name, one.run) for one, name in _names(site)}
         for sink in site.sinks:
             stack.push_async_callback(sink.close)
         outs = [asyncio.create_task(site.tasks[id(sink)].run()) for sink in site.sinks]
-        stack.push_async_callback(_ended, outs)
+        stack.push_async_callback(_cancel, outs)
         page = asyncio.create_task(server.serve([listening]))
-        stack.push_async_callback(_stopped, server, page)
-        await service.attend(feeds)
+        stack.push_async_callback(_stop_server, server, page)
+        await service.attach_feeds(feeds)
         ins = [asyncio.create_task(site.tasks[id(feed)].run()) for feed in feeds]
-        stack.push_async_callback(_ended, ins)
+        stack.push_async_callback(_cancel, ins)
         while not server.started:
             await asyncio.sleep(0.01)
         host, port = listening.getsockname()[:2]
         yield site, Address(host, port)
 
 
-def _named(site: Site) -> Iterator[tuple[Any, str]]:
-    """The feeds and sinks, each with a name for people."""
+def _names(site: Site) -> Iterator[tuple[Any, str]]:
+    """The feeds and sinks with their names for log messages."""
     for feed in site.feeds:
         yield feed, f"feed {feed.status()['name']}"
     for sink in site.sinks:
         yield sink, f"sink {sink.sink.name}"
 
 
-async def _begin(plan: Plan, service: Service) -> None:
-    """Run the definition as its file is now, with the files that it names.  Where only these are wrong, or
-    cannot be taken over, the service goes on with those that it has kept."""
+async def _load_definition(plan: ServicePlan, service: Service) -> None:
+    """Run the definition as its file is now, with the files that it names.
+
+    If only these files are wrong or cannot be used, the service continues with its copies.
+    """
     try:
         await service.take(lambda: _text(plan.definition), plan.restart)
     except HoldfastError as error:
@@ -200,56 +206,62 @@ async def _begin(plan: Plan, service: Service) -> None:
         log.warning("the files that the definition names go on as they were: %s", error)
 
 
-async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
-    """Serve until cancelled; a SIGHUP lets the files be read again."""
+async def serve(plan: ServicePlan, is_there: Callable[[Address], None]) -> None:
+    """Serve until cancelled. SIGHUP reloads the definition."""
     sys.setswitchinterval(_TURN)
-    asked = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)  # it may come before all is there
+    requested = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGHUP, requested.set
+    )  # the signal may arrive during the start
     async with serving(plan) as (site, address):
-        gc.freeze()  # what is here now stays
+        gc.freeze()  # objects of the start live as long as the process
         gc.set_threshold(*_COLLECT)
-        again = asyncio.create_task(_take_again(plan, site.service, asked))
+        reloading = asyncio.create_task(_reload(plan, site.service, requested))
         is_there(address)
         try:
             raise await site.service.failed
         finally:
-            again.cancel()
+            reloading.cancel()
 
 
-async def _take_again(plan: Plan, service: Service, asked: asyncio.Event) -> None:
-    """Take the definition again whenever that is asked for; a wrong one changes nothing."""
-    while await asked.wait():
-        asked.clear()
+async def _reload(plan: ServicePlan, service: Service, requested: asyncio.Event) -> None:
+    """Reload the definition at each request; a wrong one changes nothing."""
+    while await requested.wait():
+        requested.clear()
         try:
             change = await service.take(lambda: _text(plan.definition))
         except HoldfastError as error:
             log.warning("the definition goes on as it was: %s", error)
             continue
-        except Exception:  # whatever it is, the next may be right
+        except Exception:  # an unexpected error must not prevent the next reload
             log.exception("the definition goes on as it was")
             continue
-        said = "as it was" if change is None else ", ".join(_said(change)) or "with files that make no change"
-        log.info("the definition was read again: %s", said)
+        description = (
+            "as it was"
+            if change is None
+            else ", ".join(_describe(change)) or "with files that make no change"
+        )
+        log.info("the definition was read again: %s", description)
 
 
-def _said(change: Change) -> list[str]:
-    """What a definition does to what runs, in words."""
+def _describe(change: DefinitionChange) -> list[str]:
+    """Describe a change of the definition."""
     parts = {"begins": change.added, "ends": change.removed, "changes": change.changed}
     return [f"{name} {word}" for word, names in parts.items() for name in names]
 
 
-async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _stopped(server: uvicorn.Server, task: asyncio.Task[Any]) -> None:
+async def _stop_server(server: uvicorn.Server, task: asyncio.Task[Any]) -> None:
     server.should_exit = server.force_exit = True
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _server(plan: Plan, site: Site) -> tuple[uvicorn.Server, socket.socket]:
+def _server(plan: ServicePlan, site: Site) -> tuple[uvicorn.Server, socket.socket]:
     config = plan.config
     settings = uvicorn.Config(
         application(site),

@@ -1,4 +1,4 @@
-"""Who has spoken, and when last: a source that is silent longer than it used to be may be dead."""
+"""When each source published last: one that is silent for longer than usual may be dead."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..model.batch import times
 from ..model.instant import SECOND, Instant
 
 MOST = 200_000
-"""Sources that are remembered; of more, the first to have spoken."""
+"""How many sources are remembered; of more, the first."""
 _LONG = 5
-"""A source is silent when this many of its usual pauses have passed."""
+"""A source is silent after this many of its usual intervals."""
 _LEAST = 10 * SECOND
 
 Key = tuple[str, str]
 
 
-Heard = tuple[Instant, Instant, int]
+Activity = tuple[Instant, Instant, int]
 
 
-def _widened(known: Heard | None, first: Instant, last: Instant, count: int) -> Heard:
+def _extend(known: Activity | None, first: Instant, last: Instant, count: int) -> Activity:
     return (first, last, count) if known is None else (known[0], max(known[1], last), known[2] + count)
 
 
-class Sources:
-    """The first and the last time of each source, and how often it spoke."""
+class SourceActivity:
+    """The first and the last time of each source, and how many readings it published."""
 
     def __init__(self) -> None:
-        self._heard: dict[Key, Heard] = {}
+        self._activity: dict[Key, Activity] = {}
 
-    def hear(self, topic: str, batch: pa.RecordBatch) -> None:
-        """Readings have come."""
+    def add(self, topic: str, batch: pa.RecordBatch) -> None:
+        """Count the readings of a batch."""
         column, at = batch.column("source"), times(batch)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -44,15 +44,15 @@ class Sources:
         np.maximum.at(last, codes, at)
         counts = np.bincount(codes, minlength=len(names)).tolist()
         for name, *now in zip(names, first.tolist(), last.tolist(), counts, strict=True):
-            known = self._heard.get((topic, name))
-            if now[2] and (known is not None or len(self._heard) < MOST):
-                self._heard[topic, name] = _widened(known, *now)
+            known = self._activity.get((topic, name))
+            if now[2] and (known is not None or len(self._activity) < MOST):
+                self._activity[topic, name] = _extend(known, *now)
 
     def quiet(self, now: Instant, find: str = "", most: int = 200) -> dict[str, Any]:
-        """Sources with how long they have said nothing; those that are silent first."""
+        """List sources with the time since their last reading, silent ones first."""
         found = [
-            (topic, source, *heard)
-            for (topic, source), heard in self._heard.items()
+            (topic, source, *activity)
+            for (topic, source), activity in self._activity.items()
             if find.lower() in source.lower()
         ]
         rows = [

@@ -1,4 +1,4 @@
-"""Tasks that go on for ever: one that ends is logged, counted and started again, later each time."""
+"""Run tasks that should never end: one that ends is logged, counted and restarted with growing delays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 log = logging.getLogger("holdfast.service")
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds before a task is started again; it waits twice as long each time, unless it ran for longer."""
+"""Seconds before a task is restarted. The wait doubles each time, unless the task ran for longer than
+that."""
 
 
 @dataclass
@@ -23,13 +24,13 @@ class Supervised:
     work: Callable[[], Awaitable[Any]]
     restarts: int = 0
     trouble: str | None = None
-    """Why it ended last, while it waits to be started again or has not worked for long since."""
+    """Why the task ended, until it has run again for a while."""
 
     async def run(self) -> None:
-        """Run the task, and start it again whenever it ends."""
+        """Run the task, and restart it whenever it ends."""
         wait = FIRST_WAIT
         while True:
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
                 await self.work()
                 self.trouble = "it ended"
@@ -39,14 +40,14 @@ class Supervised:
             else:
                 log.error("%s ended and is started again", self.name)
             self.restarts += 1
-            if time.monotonic() - begun > LONGEST_WAIT:
+            if time.monotonic() - started > LONGEST_WAIT:
                 wait = FIRST_WAIT
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
             self._recover_later()
 
     def _recover_later(self) -> None:
-        """Forget the trouble when the task has run for a while."""
+        """Clear the trouble when the task has run for a while."""
         known = self.restarts
 
         def forget() -> None:
@@ -56,5 +57,5 @@ class Supervised:
         asyncio.get_running_loop().call_later(FIRST_WAIT, forget)
 
     def status(self) -> dict[str, Any]:
-        """How often it was started again, and why."""
+        """How often the task was restarted, and why."""
         return {"restarts": self.restarts, "ended": self.trouble}

@@ -1,8 +1,8 @@
-"""When conditions held, for pictures: the same bars at several levels of detail.
+"""When conditions were active, for charts: the same bars at several levels of detail.
 
-On a level of width w, stretches of one scope that lie less than w apart are one bar.  So a picture of
-an hour and one of a year read about as many bars as they have pixels, however often a condition has
-started.  All of it can be computed again from the notifications; it follows them at its own position.
+On a level of width w, intervals of one scope that are less than w apart are one bar. So a chart of an hour
+and one of a year read about as many bars as they have pixels, however often a condition has started. All of
+it can be computed again from the notifications; it follows them at its own position.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from ..model.instant import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from .hub import Hub
 from .log.log import hide
-from .store import Told, ends
+from .store import NotificationRow, ends_condition
 
 log = logging.getLogger("holdfast.service")
 
 WIDTHS: tuple[Duration, ...] = (0, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 2 * DAY)
 _REMEMBERED = 200_000
-"""Bars that are kept in memory because the next stretch may belong to them."""
+"""How many bars are kept in memory, because the next interval may extend them."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS series (
@@ -46,20 +46,20 @@ _BARS = "SELECT start, end, count FROM bars"
 
 
 class Row(NamedTuple):
-    """A row of a picture: of what, and whether it held there or was unknown."""
+    """A row of the chart: a condition and scope, and whether its bars are active or unknown intervals."""
 
     subscription: str
     scope: str | None
     kind: str = "holds"
 
 
-Stretch = tuple[Instant, Instant]
+Period = tuple[Instant, Instant]
 Bar = list[int]
-"""Start, end, and how many stretches it stands for."""
+"""Start, end, and how many intervals it stands for."""
 
 
-class View(NamedTuple):
-    """Which part of all rows a picture shows, and how many pixels wide it is."""
+class TimelineView(NamedTuple):
+    """The part of all rows that a chart shows, and its width in pixels."""
 
     start: Instant
     end: Instant
@@ -79,7 +79,8 @@ class View(NamedTuple):
 
 
 class Timeline:
-    """The bars, in a database of their own."""
+    """The bars, in a database of their own. ``follow`` writes them; ``rows`` can be called from any
+    thread."""
 
     def __init__(self, path: Path) -> None:
         hide(path)
@@ -101,76 +102,93 @@ class Timeline:
     # --- what was told becomes bars ---
 
     async def follow(self, hub: Hub) -> None:
-        """Take in what is told, until cancelled; without room it waits."""
-        async for some in hub.stream(self.position, 5_000):
-            while some:
+        """Add notifications as they are published, until cancelled; waits while there is no room."""
+        async for rows_added in hub.stream(self.position, 5_000):
+            while rows_added:
                 try:
-                    await asyncio.to_thread(self.add, some)
+                    await asyncio.to_thread(self.add, rows_added)
                     break
                 except sqlite3.OperationalError as error:
                     log.warning("the timeline cannot be written: %s", error)
                     await asyncio.sleep(1)
 
     async def has(self, position: int) -> None:
-        """Comes back when everything up to a position is in it, or cannot be for now."""
+        """Wait until notifications up to a position are added, or for two seconds."""
         for _ in range(200):
             if self.position >= position:
                 return
             await asyncio.sleep(0.01)
 
-    def add(self, told: Sequence[Told]) -> None:
-        """Take in notifications; those that it has had change nothing."""
+    def add(self, rows_added: Sequence[NotificationRow]) -> None:
+        """Add notifications; those that were added before are ignored."""
         changed: dict[tuple[int, int, Instant], Bar] = {}
         with self._lock:
             try:
                 with self._database as database:
-                    for one in told:
-                        if one.position > self.position:
-                            self._take(database, one, changed)
+                    for notification in rows_added:
+                        if notification.position > self.position:
+                            self._take(database, notification, changed)
                     _write(database, changed)
-                    database.execute("INSERT OR REPLACE INTO reached VALUES (0, ?)", (told[-1].position,))
+                    database.execute(
+                        "INSERT OR REPLACE INTO reached VALUES (0, ?)", (rows_added[-1].position,)
+                    )
             except sqlite3.OperationalError:
                 self._latest.clear()
                 self._numbers.clear()
                 raise
-            self.position = max(self.position, told[-1].position)
+            self.position = max(self.position, rows_added[-1].position)
             if len(self._latest) > _REMEMBERED:
                 self._latest.clear()
             if len(self._numbers) > _REMEMBERED:
                 self._numbers.clear()
 
-    def _take(self, database: sqlite3.Connection, one: Told, changed: dict[Any, Bar]) -> None:
-        row = Row(one.subscription, one.scope)
-        match one.status:
-            case _ if ends(one):
-                self._held(database, row, one.time if one.since is None else one.since, one.time, changed)
+    def _take(
+        self, database: sqlite3.Connection, notification: NotificationRow, changed: dict[Any, Bar]
+    ) -> None:
+        row = Row(notification.subscription, notification.scope)
+        match notification.status:
+            case _ if ends_condition(notification):
+                self._add_interval(
+                    database,
+                    row,
+                    notification.time if notification.since is None else notification.since,
+                    notification.time,
+                    changed,
+                )
             case "atomic":
-                self._held(database, row, one.time, one.time, changed)
+                self._add_interval(database, row, notification.time, notification.time, changed)
             case "unknown":
-                unsure = self._series(database, row._replace(kind="unknown"), one.time, one.time)
-                database.execute("INSERT OR IGNORE INTO unsure VALUES (?, ?)", (unsure, one.time))
+                unsure = self._extend_series(
+                    database, row._replace(kind="unknown"), notification.time, notification.time
+                )
+                database.execute("INSERT OR IGNORE INTO unsure VALUES (?, ?)", (unsure, notification.time))
                 return
             case "reopened":
-                held = (one.time if one.since is None else one.since, one.time)
-                self._take_back(database, row, held, changed)
+                active = (
+                    notification.time if notification.since is None else notification.since,
+                    notification.time,
+                )
+                self._take_back(database, row, active, changed)
                 return
             case "ingress" | "known" | "revised":
                 pass
-            case _:  # a change of something that goes on, such as a level
+            case _:  # the condition stays active, for example at another level
                 return
-        self._sure(database, row._replace(kind="unknown"), one.time, changed)
+        self._end_unknown(database, row._replace(kind="unknown"), notification.time, changed)
 
-    def _sure(self, database: sqlite3.Connection, row: Row, at: Instant, changed: dict[Any, Bar]) -> None:
-        """Whatever is told of a scope, it is known again."""
-        if (series := self._known(database, row)) is None:
+    def _end_unknown(
+        self, database: sqlite3.Connection, row: Row, at: Instant, changed: dict[Any, Bar]
+    ) -> None:
+        """End the unknown interval of a scope."""
+        if (series := self._find_series(database, row)) is None:
             return
         for (start,) in database.execute("DELETE FROM unsure WHERE series = ? RETURNING start", (series,)):
-            self._held(database, row, start, at, changed)
+            self._add_interval(database, row, start, at, changed)
 
-    def _held(
+    def _add_interval(
         self, database: sqlite3.Connection, row: Row, start: Instant, end: Instant, changed: dict[Any, Bar]
     ) -> None:
-        series = self._series(database, row, start, end)
+        series = self._extend_series(database, row, start, end)
         for level, width in enumerate(WIDTHS):
             last = self._last(database, level, series)
             if last is not None and last[0] <= start <= last[1] + width and (width or start == last[0]):
@@ -183,19 +201,19 @@ class Timeline:
                     self._latest[level, series] = bar
 
     def _take_back(
-        self, database: sqlite3.Connection, row: Row, stretch: Stretch, changed: dict[Any, Bar]
+        self, database: sqlite3.Connection, row: Row, interval: Period, changed: dict[Any, Bar]
     ) -> None:
-        """Take a stretch out of the bars that it is in."""
-        if (series := self._known(database, row)) is None:
+        """Remove an interval from the bars that contain it."""
+        if (series := self._find_series(database, row)) is None:
             return
         _write(database, changed)
         changed.clear()
         finest = "DELETE FROM bars WHERE level = 0 AND series = ? AND start = ? AND end = ?"
-        database.execute(finest, (series, *stretch))
+        database.execute(finest, (series, *interval))
         for level, width in enumerate(WIDTHS):
             self._latest.pop((level, series), None)
             if width:
-                _remake(database, level, series, stretch)
+                _remake(database, level, series, interval)
 
     def _last(self, database: sqlite3.Connection, level: int, series: int) -> Bar | None:
         if (known := self._latest.get((level, series))) is not None:
@@ -209,7 +227,7 @@ class Timeline:
         self._latest[level, series] = list(found)
         return self._latest[level, series]
 
-    def _known(self, database: sqlite3.Connection, row: Row) -> int | None:
+    def _find_series(self, database: sqlite3.Connection, row: Row) -> int | None:
         if row not in self._numbers:
             query = (
                 "SELECT number FROM series WHERE subscription = ? AND scope = ? AND scoped = ? AND kind = ?"
@@ -220,7 +238,7 @@ class Timeline:
             self._numbers[row] = found[0]
         return self._numbers[row]
 
-    def _series(self, database: sqlite3.Connection, row: Row, start: Instant, end: Instant) -> int:
+    def _extend_series(self, database: sqlite3.Connection, row: Row, start: Instant, end: Instant) -> int:
         number: int = database.execute(
             "INSERT INTO series (subscription, scope, scoped, kind, first, last) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET first = MIN(first, excluded.first), last = MAX(last, excluded.last) "
@@ -231,31 +249,32 @@ class Timeline:
         return number
 
     def forget(self, before: Instant) -> None:
-        """Remove the finest bars of long ago; the coarse ones stay."""
+        """Remove the finest bars from before an instant; coarse ones remain."""
         with self._lock, self._database as database:
             database.execute("DELETE FROM bars WHERE level < 2 AND end < ?", (before,))
 
     # --- pictures ---
 
     def rows(
-        self, view: View, now: Instant, held: Iterable[tuple[Row, Instant]] = ()
+        self, view: TimelineView, now: Instant, active: Iterable[tuple[Row, Instant]] = ()
     ) -> tuple[list[dict[str, Any]], int]:
-        """The rows of a picture with their bars, and how many rows there are; ``held`` goes on till now."""
-        begun = {row: since for row, since in held if since < view.end and view.has(row)}
+        """The rows of a view with their bars, and how many rows there are; ``held`` conditions last until
+        now."""
+        starts = {row: since for row, since in active if since < view.end and view.has(row)}
         with self._lock:
             known = self._in_view(view)
-            names = sorted(known.keys() | begun.keys(), key=_order)
+            names = sorted(known.keys() | starts.keys(), key=_order)
             level = max(i for i, width in enumerate(WIDTHS) if width <= view.pixel)
             shown = [
                 {
                     **row._asdict(),
-                    "bars": _merged(self._bars(level, known.get(row), view, now), begun.get(row), view, now),
+                    "bars": _merge(self._bars(level, known.get(row), view, now), starts.get(row), view, now),
                 }
                 for row in names[view.skip : view.skip + view.most]
             ]
         return shown, len(names)
 
-    def _in_view(self, view: View) -> dict[Row, int]:
+    def _in_view(self, view: TimelineView) -> dict[Row, int]:
         query = (
             "SELECT number, subscription, scope, scoped, kind FROM series "
             "WHERE first < ? AND (last >= ? OR number IN (SELECT series FROM unsure))"
@@ -264,7 +283,7 @@ class Timeline:
         rows = {Row(name, scope if scoped else None, kind): n for n, name, scope, scoped, kind in found}
         return {row: number for row, number in rows.items() if view.has(row)}
 
-    def _bars(self, level: int, series: int | None, view: View, now: Instant) -> list[Bar]:
+    def _bars(self, level: int, series: int | None, view: TimelineView, now: Instant) -> list[Bar]:
         if series is None:
             return []
         query = (
@@ -283,11 +302,13 @@ def _write(database: sqlite3.Connection, changed: dict[Any, Bar]) -> None:
     database.executemany("INSERT OR REPLACE INTO bars VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _remake(database: sqlite3.Connection, level: int, series: int, gone: Stretch) -> None:
-    """Make the bar of a level again that a stretch was in: of the finest ones that are left there, and of the
-    part of long ago of which there are none any more."""
+def _remake(database: sqlite3.Connection, level: int, series: int, removed: Period) -> None:
+    """Compute the bar of a level that contained a removed interval again.
+
+    It is made of the finest bars that are left, and of older ones whose finest bars were removed.
+    """
     which = "level = ? AND series = ? AND start <= ? AND end >= ?"
-    found = database.execute(f"{_BARS} WHERE {which}", (level, series, *gone)).fetchone()
+    found = database.execute(f"{_BARS} WHERE {which}", (level, series, *removed)).fetchone()
     if found is None:
         return
     start, end, count = found
@@ -295,7 +316,7 @@ def _remake(database: sqlite3.Connection, level: int, series: int, gone: Stretch
     inside = "level = 0 AND series = ? AND start >= ? AND start <= ? ORDER BY start"
     finest = [list(bar) for bar in database.execute(f"{_BARS} WHERE {inside}", (series, start, end))]
     before = count - 1 - sum(bar[2] for bar in finest)
-    bars: list[Bar] = [[start, finest[0][0] if finest else gone[0], before]] if before > 0 else []
+    bars: list[Bar] = [[start, finest[0][0] if finest else removed[0], before]] if before > 0 else []
     for bar in finest:
         if bars and bar[0] <= bars[-1][1] + WIDTHS[level]:
             bars[-1][1], bars[-1][2] = max(bars[-1][1], bar[1]), bars[-1][2] + bar[2]
@@ -312,9 +333,9 @@ def _order(row: Row) -> tuple[str, str, str]:
     return row.subscription, row.scope or "", row.kind
 
 
-def _merged(found: Iterable[Bar], begun: Instant | None, view: View, now: Instant) -> list[Bar]:
-    """Bars cut to a view; what falls on one pixel becomes one."""
-    going_on = [] if begun is None else [[begun, max(begun, now), 1]]
+def _merge(found: Iterable[Bar], starts: Instant | None, view: TimelineView, now: Instant) -> list[Bar]:
+    """Cut bars to a view; bars on one pixel become one."""
+    going_on = [] if starts is None else [[starts, max(starts, now), 1]]
     merged: list[Bar] = []
     for start, end, count in [*found, *going_on]:
         left, right = max(start, view.start), min(end, view.end)

@@ -1,4 +1,4 @@
-"""When would this have fired?  A definition over the stored readings, beside what was really told."""
+"""Dry run: a definition over the stored readings, compared with the notifications that were sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..compilers.advise.judge import FLAP
 from ..errors import InputError, UsageError
 from ..files.find import find
 from ..files.interval import Interval, Pairing
@@ -19,16 +18,17 @@ from ..files.reading import Reading
 from ..lang.condition import Checked
 from ..model.event import left
 from ..model.instant import SECOND, Instant, show_instant
+from ..plan.advise.judge import FLAP
 from ..runtimes.local.replay import Replay
 from .log.seal import history
-from .store import Told, begins, ends
+from .store import NotificationRow, ends_condition, starts_condition
 
 MOST = 200_000
-"""Notifications that a trial tells at most."""
+"""How many notifications a trial emits at most."""
 
 
 def overlaps(path: str, start: Instant, end: Instant) -> bool:
-    """Whether a file of the log has readings of a stretch of time."""
+    """Whether a file of the log may have readings in a period."""
     try:
         table = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
@@ -40,15 +40,15 @@ def overlaps(path: str, start: Instant, end: Instant) -> bool:
     return any(_instant(g.min) < end and _instant(g.max) >= start for g in groups if g is not None)
 
 
-def _instant(moment: Any) -> Instant:
-    return int(moment.timestamp() * SECOND)
+def _instant(time_of_day: Any) -> Instant:
+    return int(time_of_day.timestamp() * SECOND)
 
 
 def trial(
-    checked: Checked, folder: Path, stretch: tuple[Instant, Instant], seconds: float = 60.0
+    checked: Checked, folder: Path, period: tuple[Instant, Instant], seconds: float = 60.0
 ) -> list[Interval]:
-    """The intervals that a definition gives over the stored readings of a stretch of time."""
-    start, end = stretch
+    """The intervals that a definition yields over the stored readings of a period."""
+    start, end = period
     deadline = time.monotonic() + seconds
     pairing, found = Pairing(), []
     with history(folder) as paths:
@@ -57,13 +57,13 @@ def trial(
         replay = Replay(
             checked, find(inside), Reading(checked.topics), progress=lambda _: _require_time(deadline)
         )
-        for told, one in enumerate(replay):
+        for count, notification in enumerate(replay):
             _require_time(deadline)
-            if told >= MOST:
+            if count >= MOST:
                 raise UsageError(
                     f"it would have told more than {MOST:,} times; take a shorter stretch of time"
                 )
-            found += pairing.completed([one])
+            found += pairing.pair([notification])
     found += pairing.still_open()
     return [one for one in found if one.start < end and (one.end is None or one.end >= start)]
 
@@ -73,25 +73,30 @@ def _require_time(deadline: float) -> None:
         raise UsageError("the trial takes too long; take a shorter time")
 
 
-def intervals(told: Iterable[Told], corrected: Collection[str] = ()) -> list[Interval]:
-    """The intervals that were really told, by time.  Of conditions that correct what they have told several
-    starts may wait for their ends; elsewhere a new start replaces one that has none."""
-    begun: dict[tuple[str, str | None], dict[Instant, Instant]] = {}
+def intervals(rows: Iterable[NotificationRow], corrected: Collection[str] = ()) -> list[Interval]:
+    """Pair notifications to intervals, by time.
+
+    Conditions that correct what they emitted can have several open starts; for others a new start replaces an
+    open one.
+    """
+    starts: dict[tuple[str, str | None], dict[Instant, Instant]] = {}
     found = []
-    for one in left(told):
+    for one in left(rows):
         key = one.subscription, one.scope
-        mine = begun.setdefault(key, {})
-        if begins(one):
+        open_starts = starts.setdefault(key, {})
+        if starts_condition(one):
             if one.status == "revised" or one.subscription not in corrected:
-                mine.clear()
-            mine[one.time] = one.time if one.since is None else one.since
+                open_starts.clear()
+            open_starts[one.time] = one.time if one.since is None else one.since
         elif one.status == "atomic":
             found.append(_interval(key, one.time, one.time))
-        elif ends(one):
-            which = one.since if one.since in mine else next(reversed(mine), None)
-            start = one.since if which is None else mine.pop(which)
+        elif ends_condition(one):
+            which = one.since if one.since in open_starts else next(reversed(open_starts), None)
+            start = one.since if which is None else open_starts.pop(which)
             found.append(_interval(key, one.time if start is None else start, one.time))
-    return found + [_interval(key, at, None) for key, mine in begun.items() for at in mine.values()]
+    return found + [
+        _interval(key, at, None) for key, open_starts in starts.items() for at in open_starts.values()
+    ]
 
 
 def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) -> Interval:
@@ -99,11 +104,11 @@ def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) 
 
 
 def summary(found: Iterable[Interval]) -> dict[str, dict[str, Any]]:
-    """Of each subscription: how often, how long, how many flaps, how many still hold."""
+    """For each subscription: how many intervals, their durations, flaps, and how many are open."""
     by_name: defaultdict[str, list[Interval]] = defaultdict(list)
     for one in found:
         by_name[one.subscription].append(one)
-    return {name: _summary(mine) for name, mine in sorted(by_name.items())}
+    return {name: _summary(open_starts) for name, open_starts in sorted(by_name.items())}
 
 
 def _summary(found: list[Interval]) -> dict[str, Any]:
@@ -128,16 +133,16 @@ def _flaps(found: list[Interval]) -> Counter[str | None]:
     return flaps
 
 
-def differences(then: Iterable[Interval], really: Iterable[Interval], most: int = 1_000) -> dict[str, Any]:
-    """Intervals that only one side has, by subscription, scope and start, the first of them; and how many
-    there are of each subscription."""
-    mine = {(i.subscription, i.scope, i.start): i for i in then}
-    theirs = {(i.subscription, i.scope, i.start): i for i in really}
-    only_then = sorted(mine.keys() - theirs.keys(), key=_order)
-    only_really = sorted(theirs.keys() - mine.keys(), key=_order)
+def differences(then: Iterable[Interval], actual: Iterable[Interval], most: int = 1_000) -> dict[str, Any]:
+    """The intervals that only one side has, by subscription, scope and start: the first of them, and how
+    many there are by subscription."""
+    open_starts = {(i.subscription, i.scope, i.start): i for i in then}
+    theirs = {(i.subscription, i.scope, i.start): i for i in actual}
+    only_then = sorted(open_starts.keys() - theirs.keys(), key=_order)
+    only_really = sorted(theirs.keys() - open_starts.keys(), key=_order)
     return {
-        "only_then": [shown(mine[key]) for key in only_then[:most]],
-        "only_really": [shown(theirs[key]) for key in only_really[:most]],
+        "only_then": [to_json(open_starts[key]) for key in only_then[:most]],
+        "only_really": [to_json(theirs[key]) for key in only_really[:most]],
         "more": Counter(name for name, _, _ in only_then),
         "fewer": Counter(name for name, _, _ in only_really),
     }
@@ -147,7 +152,7 @@ def _order(key: tuple[str, str | None, Instant]) -> tuple[Instant, str, str]:
     return key[2], key[0], key[1] or ""
 
 
-def shown(one: Interval) -> dict[str, Any]:
+def to_json(one: Interval) -> dict[str, Any]:
     return {
         "subscription": one.subscription,
         "scope": one.scope,
@@ -156,20 +161,20 @@ def shown(one: Interval) -> dict[str, Any]:
     }
 
 
-def bars(found: Iterable[Interval], stretch: tuple[Instant, Instant], width: int) -> list[Mapping[str, Any]]:
-    """Intervals for a picture so many pixels wide: what falls on one pixel of a row becomes one bar."""
-    start, end = stretch
+def bars(found: Iterable[Interval], period: tuple[Instant, Instant], width: int) -> list[Mapping[str, Any]]:
+    """Intervals as bars of a chart ``width`` pixels wide; intervals on one pixel of a row become one bar."""
+    start, end = period
     pixel = max(1, (end - start) // max(1, width))
     rows: defaultdict[tuple[str, str | None], list[list[int]]] = defaultdict(list)
     for one in sorted(found, key=lambda i: i.start):
-        left = max(one.start, start)
+        without_retractions = max(one.start, start)
         right = end if one.end is None else min(one.end, end)
         row = rows[one.subscription, one.scope]
-        if row and left - row[-1][1] <= pixel:
+        if row and without_retractions - row[-1][1] <= pixel:
             row[-1][1] = max(row[-1][1], right)
             row[-1][2] += 1
         else:
-            row.append([left, right, 1])
+            row.append([without_retractions, right, 1])
     return [
         {"subscription": name, "scope": scope, "bars": row}
         for (name, scope), row in sorted(rows.items(), key=lambda item: (item[0][0], item[0][1] or ""))

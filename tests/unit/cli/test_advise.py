@@ -68,7 +68,7 @@ def flaps(told: list[Interval]) -> int:
     return sum(b.start - a.end < 5 * 60e6 for some in by_room.values() for a, b in pairwise(some))
 
 
-def test_a_flap_is_what_begins_again_within_the_time_that_is_said(home):
+def test_a_flap_is_a_start_within_the_given_time_after_an_end(home):
     few, many = (sum(one["flaps"] for one in lines("--flap", length)) for length in ("5 min", "1 h"))
     assert few < many
 
@@ -125,7 +125,7 @@ duration: 1 h
 """
 
 
-def test_in_a_network_each_variant_has_its_joules_and_the_more_it_says_the_more_it_takes(home):
+def test_in_a_network_variants_with_more_notifications_take_more_joules(home):
     (home / "net.yaml").write_text(NETWORK)
     some = lines("--network", "net.yaml", "--enter", "25", "--exit", "22:24:1", "--guard", "0 s")
     told = sorted((one["messages"], one["joules"]) for one in some)
@@ -158,7 +158,7 @@ def test_a_picture_shows_all(home):
         (["--let", "x=1"], "x"),
     ],
 )
-def test_what_cannot_be_done_is_said(home, options, message):
+def test_impossible_options_are_refused(home, options, message):
     with pytest.raises(HoldfastError, match=message):
         advise(*options)
 
@@ -175,7 +175,7 @@ def test_a_label_that_ends_before_it_starts_is_shown(home):
         advise("--labels", "labels.csv")
 
 
-def test_a_state_that_never_holds_tells_nothing_of_delay(home):
+def test_a_state_that_is_never_active_has_no_delay(home):
     (home / "app.hf").write_text(WARM.replace("> 25", "> 95"))
     said = advise("--enter", "95")
     assert "nothing in this history tells what is late: 'Warm' never holds in it" in said.stderr

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holdfast import Event, load, parse, replay
-from holdfast.cli import app, worlds
+from holdfast.cli import app, comparison
 from holdfast.errors import HoldfastError
 from holdfast.model.instant import SECOND, show_instant
 
@@ -53,28 +53,28 @@ def compared(*options: str) -> dict[str, dict]:
     return {world["world"]: world for world in json.loads(ran.stdout)["worlds"]}
 
 
-def test_the_ideal_is_what_replay_says_and_a_good_network_tells_all_of_it(home):
+def test_the_ideal_equals_replay_and_a_good_network_delivers_all_of_it(home):
     ideal = [
         (one.scope, show_instant(one.start), None if one.end is None else show_instant(one.end))
         for one in replay(load("frost.hf"), "history.csv").intervals()
     ]
-    worlds = compared()
-    assert list(worlds) == ["live, up to 30 s late", "direct", "dds mode=HyTDDS"]
-    for world in worlds.values():
+    comparison = compared()
+    assert list(comparison) == ["live, up to 30 s late", "direct", "dds mode=HyTDDS"]
+    for world in comparison.values():
         assert {(each["scope"], each["start"], each["end"]) for each in world["each"]} == set(ideal)
         assert world["told"] == world["alarms"] == len(ideal) == 6
         assert not world["made_up"]
-    assert worlds["dds mode=HyTDDS"]["joules"] < worlds["direct"]["joules"]
+    assert comparison["dds mode=HyTDDS"]["joules"] < comparison["direct"]["joules"]
 
 
-def test_what_a_dead_node_does_not_say_is_lost_and_named(home):
+def test_alarms_of_a_dead_node_are_lost_and_listed(home):
     (home / "net.yaml").write_text(
         NETWORK.replace(
             "warm-up: 30 s", "warm-up: 30 s\nfailures: [{kind: kill, at: 25 min, nodes: [0]}]"
         )  # it plays the first source, whose second frost begins later
     )
-    worlds = compared()
-    lost = [each for each in worlds["direct"]["each"] if each["fate"] == "lost"]
+    comparison = compared()
+    lost = [each for each in comparison["direct"]["each"] if each["fate"] == "lost"]
     assert [(each["scope"], each["start"]) for each in lost] == [("attic", "2026-02-03T01:40:00.000000Z")]
     ran = CliRunner().invoke(
         app, ["compare", "frost.hf", "--input", "history.csv", "--network", "net.yaml", "--figure", "w.png"]
@@ -84,7 +84,7 @@ def test_what_a_dead_node_does_not_say_is_lost_and_named(home):
     assert (home / "w.png").stat().st_size > 5_000
 
 
-def test_readings_that_come_late_shift_or_double_what_a_live_engine_tells(home):
+def test_late_readings_shift_or_double_notifications_of_a_live_engine(home):
     late = compared("--lateness", "20 min", "--seed", "2")["live, up to 20 min late"]
     assert late["told"] + late["shifted"] + late["merged"] + late["lost"] == 6
     assert late["told"] < 6 or late["doubled"] or late["false"], "twenty minutes of disorder change something"
@@ -102,23 +102,23 @@ def test_readings_that_come_late_shift_or_double_what_a_live_engine_tells(home):
         ({}, ("--lateness", "soon"), "--lateness soon"),
         ({}, ("--figure", "worlds.foo"), "name it .png, .svg or .pdf"),
         ({"net.yaml": NETWORK.replace("to: Frost", "to: T")}, (), "wants to know of a condition"),
-        ({"frost.hf": FROST.replace("per source", "per place")}, (), "by the names of places"),
+        ({"frost.hf": FROST.replace("per source", "per place")}, (), "are names of places"),
         ({"frost.hf": FROST + 'mute Frost during "Sat 00:00 – Mon 06:00" in "UTC"\n'}, (), "do not mute"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_told(home, change, options, says):
+def test_impossible_comparisons_are_refused(home, change, options, says):
     for name, text in change.items():
         (home / name).write_text(text)
     with pytest.raises(HoldfastError, match=says):
         compared(*options)
 
 
-def test_what_is_corrected_is_compared_as_it_stands():
+def test_corrected_notifications_are_compared_in_their_final_form():
     def lost(delivery):
         text = FROST.replace("per source", f"per source ordered 1 s {delivery}")
         events = [Event("T", i * SECOND, "s", {"value": -2.0 if i % 7 < 3 else 3.0}, i) for i in range(200)]
-        ideal = worlds.ideal(parse(text), events)
-        live = worlds.live(parse(text), events, ideal, 20 * SECOND, 1)
+        ideal = comparison.ideal(parse(text), events)
+        live = comparison.live(parse(text), events, ideal, 20 * SECOND, 1)
         return live.against[0].counts(), live.late
 
     counts, late = lost("late correct 1 min")

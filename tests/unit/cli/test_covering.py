@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, check, parse
-from holdfast.cli.covering import enclosed
+from holdfast.cli.covering import nested_states
 
 TOPIC = "topic T (value float °C, n int, room text, lit bool)\n"
 
@@ -45,7 +45,7 @@ TOPIC = "topic T (value float °C, n int, room text, lit bool)\n"
     ],
 )
 def test_what_holds_only_while_something_else_does_is_said(states, said):
-    assert enclosed(check(parse(TOPIC + "\n".join(f"state {state}" for state in states)))) == said
+    assert nested_states(check(parse(TOPIC + "\n".join(f"state {state}" for state in states)))) == said
 
 
 BOUNDS = st.integers(0, 4)
@@ -60,7 +60,7 @@ def test_what_is_said_is_so_whatever_is_read(bounds, values):
         f"state S{i} on T [value > {up}; value <= {down}]" for i, (up, down) in enumerate(bounds)
     )
     app = parse(text)
-    around = [said.split(" holds only while ") for said in enclosed(check(app))]
+    around = [said.split(" holds only while ") for said in nested_states(check(app))]
     engine = Engine(app)
     for at, value in enumerate(values):
         engine.push(Event("T", at * 1_000_000_000, "s", {"value": value}))

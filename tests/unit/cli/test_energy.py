@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from holdfast.cli import app
 from holdfast.errors import HoldfastError
-from holdfast.runtimes.sensornet.estimate import aired
+from holdfast.network.estimate import rehearsal
 
 FROST = "topic T (value float)\nstate Frost on T [value < 0; value > 1] per source\n"
 NETWORK = """
@@ -34,8 +34,8 @@ def home(tmp_path, monkeypatch):
     What a protocol says by itself is listened to for a short time: how exact that is, ``estimate`` tries.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(aired, "MESSAGES", 100)
-    monkeypatch.setattr(aired, "FRAMES", 1000)
+    monkeypatch.setattr(rehearsal, "MESSAGES", 100)
+    monkeypatch.setattr(rehearsal, "FRAMES", 1000)
     rows = ["time,source,value"]
     for minute in range(60):
         for k, source in enumerate(("attic", "barn", "cellar")):
@@ -56,7 +56,7 @@ def explained(*options: str) -> str:
     return ran.stdout
 
 
-def test_every_way_is_told_with_every_node_and_what_a_subscription_adds(home):
+def test_every_strategy_is_shown_with_its_nodes_and_the_cost_of_a_subscription(home):
     found = json.loads(explained("--json", "--must-last", "40 d", "--figure", "map.png"))
     ways = {way["way"]: way for way in found["ways"]}
     assert set(ways) == WAYS
@@ -72,7 +72,7 @@ def test_every_way_is_told_with_every_node_and_what_a_subscription_adds(home):
     assert (home / "map.png").stat().st_size > 10_000
 
 
-def test_what_lasts_is_said_and_what_cannot_is_said_with_what_is_nearest(home):
+def test_plans_that_last_are_listed_and_otherwise_the_nearest(home):
     (home / "net.yaml").write_text(NETWORK.replace("kind: id-grid", "kind: tree"))
     text = explained("--must-last", "400 d")
     assert "DDS, hybrid: cannot be here: a tree leads to its sinks only: 4" in text
@@ -81,7 +81,7 @@ def test_what_lasts_is_said_and_what_cannot_is_said_with_what_is_nearest(home):
     assert "to last 20 d:\n  1. filters at the source: " in explained("--must-last", "20 d")
 
 
-def test_two_subscriptions_add_what_they_add_and_one_alone_can_be_asked_for(home):
+def test_two_subscriptions_have_their_own_costs_and_one_can_be_selected(home):
     (home / "frost.hf").write_text(FROST + "state Mild on T [value > 2; value < 1] per source\n")
     (home / "net.yaml").write_text(NETWORK.replace(", to: Frost", ""))
     both = {way["way"]: way for way in json.loads(explained("--json"))["ways"]}
@@ -93,7 +93,7 @@ def test_two_subscriptions_add_what_they_add_and_one_alone_can_be_asked_for(home
         explained("--subscription", "Frots")
 
 
-def test_parameters_have_their_values_in_the_network_and_a_short_day_is_said(home):
+def test_parameters_apply_in_the_network_and_a_short_history_is_reported(home):
     (home / "frost.hf").write_text("let cold = 0\n" + FROST.replace("value < 0", "value < cold"))
     words = ["explain", "frost.hf", "--network", "net.yaml", "--input", "history.csv", "--json"]
     found = [CliRunner().invoke(app, [*words, *let]) for let in ((), ("--let", "cold=-5"))]
@@ -117,7 +117,7 @@ def test_parameters_have_their_values_in_the_network_and_a_short_day_is_said(hom
         (["--network", "deaf.yaml", "--input", "history.csv"], "nobody in this network wants to know"),
     ],
 )
-def test_what_cannot_be_asked_is_said(home, words, says):
+def test_invalid_options_are_refused(home, words, says):
     (home / "short.csv").write_text("time,source,value\n2026-02-03T01:00:00Z,attic,1\n")
     (home / "few.csv").write_text("\n".join((home / "history.csv").read_text().splitlines()[:28]))
     (home / "mains.yaml").write_text(NETWORK.replace("battery: 100 J, ", ""))

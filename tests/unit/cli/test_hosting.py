@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from holdfast.cli import app
-from holdfast.cli.hosting import drawn, explained
+from holdfast.cli.hosting import draw_placement, explain
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
 from holdfast.errors import UsageError
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.runtimes.sensornet.study import read_text
+from holdfast.network.motes.study import read_text
 
 NETWORK = """
 nodes: {kind: grid, rows: 4, columns: 4, spacing: 10 m}
@@ -27,7 +27,7 @@ TOPIC = "topic T (value float)\n"
 
 
 def found(text):
-    return explained(check(parse(TOPIC + text)), read_text(NETWORK).points[0].case)
+    return explain(check(parse(TOPIC + text)), read_text(NETWORK).points[0].case)
 
 
 def plan(text):
@@ -40,7 +40,7 @@ def test_the_picture_has_a_step_for_each_component_those_first_on_which_others_b
         TOPIC + "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
         "state Alarm A = Hot any location enter A.valid exit !A.valid\n"
     )
-    figure = drawn(found(text.removeprefix(TOPIC)))
+    figure = draw_placement(found(text.removeprefix(TOPIC)))
     assert [panel.get_title(loc="left") for panel in figure.axes] == [
         "1. Hot: cut by advertisements",
         "2. Alarm: near its inputs",
@@ -106,7 +106,7 @@ def test_of_the_components_below_only_those_in_its_region_are_its_inputs():
 def test_the_picture_rings_nodes_and_shows_who_subscribes():
     pytest.importorskip("matplotlib")
     far = found("state Hot A = T all location enter A.value > 5 exit A.value < 3")
-    (panel,) = drawn(far).axes
+    (panel,) = draw_placement(far).axes
     points = {each.get_label(): each.get_offsets().tolist() for each in panel.collections}
     assert points["subscribes"] == [[30.0, 30.0]]
     assert all(ring in [list(place) for place in far.places] for ring in points["hosts"])

@@ -90,7 +90,7 @@ def test_a_bad_json_line_is_put_aside(put, reads, line, reason):
     assert [e.sequence for e in result.events] == [0, 3]
 
 
-def test_a_bad_json_row_with_a_number_beyond_floats_is_told_as_text(put, reads):
+def test_a_bad_json_row_with_a_number_beyond_floats_is_reported_as_text(put, reads):
     line = '{"time": "soon", "source": "s", "value": 1, "other": 1e400}'
     result = reads(put("a.jsonl", '{"time": "2007-09-13", "source": "s", "value": 1}\n' + line))
     assert result.rejected == [(2, "unreadable time", line)]
@@ -115,7 +115,7 @@ def test_times_out_of_the_calendar_are_unreadable(put, reads):
     assert reads(path, time_unit="s").reasons == [(1, "unreadable time")]
 
 
-def test_the_rejects_file_says_where_and_why(put, tmp_path):
+def test_the_rejects_file_contains_place_and_reason(put, tmp_path):
     (file,) = find([put("a.csv", "")])
     path = tmp_path / "rejects.jsonl"
     with Rejects(str(path)) as rejects:
@@ -264,7 +264,7 @@ def parquet_bytes(tmp_path, put):
         return file.read()
 
 
-def test_files_that_are_not_what_they_say(put, reads, tmp_path):
+def test_files_whose_content_does_not_match_their_name(put, reads, tmp_path):
     parquet = parquet_bytes(tmp_path, put)
     csv = (HEADER + GOOD * 50).encode()
     cases = [
@@ -328,7 +328,7 @@ def test_parquet_text_that_is_not_utf8_is_an_error(put, reads, sighting):
             reads(path, topics=(sighting,))
 
 
-def test_who_reads_a_damaged_file_waits_for_nobody_that_an_error_holds():
+def test_reading_a_damaged_file_does_not_wait_for_streams_held_by_the_error():
     """At its end a reader waits until nobody else holds the file; frames of an error would, for good."""
 
     def reading(held):

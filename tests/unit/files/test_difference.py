@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.files.difference import difference, stretches
+from holdfast.files.difference import difference, pair_reports
 from holdfast.model.event import Event, Notification
 from holdfast.model.instant import SECOND
 
@@ -30,7 +30,7 @@ def fates(*said: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
     return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, told(*said)).alarms]
 
 
-def test_a_world_that_tells_the_same_is_late_at_most():
+def test_a_run_with_the_same_notifications_differs_only_in_delay():
     same = difference(IDEAL, [(came + 2 * SECOND, said) for came, said in IDEAL])
     assert [each.fate for each in same.alarms] == ["told", "told"]
     assert same.delays() == [2 * SECOND, 2 * SECOND]
@@ -38,7 +38,7 @@ def test_a_world_that_tells_the_same_is_late_at_most():
     assert not same.false
 
 
-def test_what_is_lost_shifted_merged_doubled_or_never_ends_is_told_apart():
+def test_lost_shifted_merged_doubled_and_unended_alarms_are_distinguished():
     assert fates((10, "ingress", 1), (20, "egress", 1)) == [("told", 0, False), ("lost", 0, False)]
     assert fates((12, "ingress", 1), (20, "egress", 1))[0] == ("shifted", 0, False)
     assert fates((10, "ingress", 0), (50, "egress", 0)) == [("told", 0, False), ("merged", 0, False)]
@@ -71,12 +71,12 @@ def alternating(times: list[int]) -> list[tuple[int, Notification]]:
 
 
 @given(moments, moments)
-def test_every_alarm_has_one_fate_and_nothing_that_was_told_is_forgotten(ours, theirs):
+def test_every_alarm_has_one_fate_and_every_report_is_counted(ours, theirs):
     ideal, other = alternating(ours), alternating(theirs)
     found, counts = difference(ideal, other), difference(ideal, other).counts()
     assert counts["told"] + counts["shifted"] + counts["merged"] + counts["lost"] == counts["alarms"]
     starts = counts["told"] + counts["shifted"] + counts["doubled"] + counts["false"]
-    assert starts == sum(map(len, stretches(other).values())), "an alarm's, once more, or none's"
+    assert starts == sum(map(len, pair_reports(other).values())), "an alarm's, once more, or none's"
     assert counts["told"] == (Counter(ours[::2]) & Counter(theirs[::2])).total()
     assert difference(ideal, ideal).counts() == {
         **dict.fromkeys(counts, 0), "alarms": len(ours[::2]), "told": len(ours[::2]),

@@ -51,12 +51,12 @@ def test_a_topic_before_the_path(put):
     ("name", "said"),
     [("data.txt", "no known suffix"), ("data.parquet.gz", "no known suffix"), ("data.csv.zst", ".csv")],
 )
-def test_an_unknown_suffix_says_which_are_known(put, name, said):
+def test_an_unknown_suffix_lists_the_known_ones(put, name, said):
     with pytest.raises(UsageError, match=said):
         find([put(name, b"")])
 
 
-def test_a_folder_with_an_unknown_file_says_so_instead_of_skipping_it(put, tmp_path):
+def test_an_unknown_file_in_a_folder_is_an_error(put, tmp_path):
     put("d/a.csv", b"")
     put("d/b.tsv", b"")
     with pytest.raises(UsageError, match=r"b\.tsv.*glob"):
@@ -90,7 +90,7 @@ def test_a_file_named_twice_would_count_twice(put, tmp_path):
         find([path, str(tmp_path)])
 
 
-def test_no_permission_is_said(put, monkeypatch):
+def test_a_missing_permission_is_reported(put, monkeypatch):
     path = put("a.csv", b"")
     monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, whom nothing stops
     with pytest.raises(UsageError, match="no permission"):

@@ -43,7 +43,7 @@ def from_a_file(tmp_path_factory: pytest.TempPathFactory) -> list[hf.Notificatio
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_says_what_a_file_of_it_says(form: str, from_a_file: list[hf.Notification]) -> None:
+def test_a_table_yields_the_events_of_a_file_of_it(form: str, from_a_file: list[hf.Notification]) -> None:
     history = hf.replay(WARM, FORMS[form], map=MAP)
     assert list(history) == from_a_file
     assert len(from_a_file) == 4
@@ -75,7 +75,7 @@ def test_a_column_of_a_wrong_type_is_named() -> None:
         list(hf.replay(WARM, table))
 
 
-def test_a_table_without_rows_says_nothing() -> None:
+def test_a_table_without_rows_yields_nothing() -> None:
     assert list(hf.replay(WARM, TABLE.slice(0, 0), map=MAP)) == []
 
 
@@ -87,7 +87,9 @@ def test_the_arrow_table_is_what_the_command_writes(form: str, tmp_path: Any) ->
     from holdfast.files.write import open_writer
 
     history = hf.replay(WARM, TABLE, map=MAP)
-    with open_writer(str(tmp_path / "x.parquet"), "parquet", form, hf.parse(WARM).check().published) as out:
+    with open_writer(
+        str(tmp_path / "x.parquet"), "parquet", form, hf.parse(WARM).check().output_topics
+    ) as out:
         out.write(list(history))
     assert hf.replay(WARM, TABLE, map=MAP).to_arrow(form) == pq.read_table(tmp_path / "x.parquet")
 

@@ -1,4 +1,4 @@
-"""Starts and ends become stretches."""
+"""Starts and ends become intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_late_reading_ends_what_started_later_at_its_start():
         for at, value in arrived
         for note in engine.push(hf.Event("T", hf.instant(at), "s", {"value": value}))
     ]
-    (stretch,) = pairing.completed(said)
-    assert stretch.end == stretch.start
-    assert stretch.duration == 0
+    (interval,) = pairing.pair(said)
+    assert interval.end == interval.start
+    assert interval.duration == 0
     assert not pairing.still_open()

@@ -53,7 +53,7 @@ def test_a_long_span_joins_all_that_it_covers(table, plan):
     assert plan(a, b)[0] == [[(0, (0,)), (1, (0, 1))], [(0, (1,))]]
 
 
-def test_what_does_not_say_its_times_may_overlap_everything(table, plan, put):
+def test_files_without_time_statistics_may_overlap_everything(table, plan, put):
     a = table("a.parquet", [0, 1], [10, 11])
     b = put("b.csv", "time,source,value\n")
     groups, (part,) = plan(a, b)

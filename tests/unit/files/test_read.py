@@ -88,7 +88,7 @@ def test_a_coordinate_without_those_before_it_is_not_a_location(put, reads):
     assert event.location is None
 
 
-def test_sequence_is_rank_and_row_unless_a_column_says_it(put, reads):
+def test_sequence_is_rank_and_row_unless_there_is_a_column(put, reads):
     a = put("a.csv", "time,source,value\n2007-09-13,s,1\nnever,s,2\n2007-09-13,s,3\n")
     b = put("b.csv", "time,source,value,sequence\n2007-09-13,s,1,7\n2007-09-13,s,1,\n")
     assert [e.sequence for e in reads(a, b).events] == [0, 2, 7, (1 << 32) + 1]
@@ -110,7 +110,7 @@ def test_a_time_may_be_two_columns(put, reads):
     assert reads(path, **options).events == EVENTS[:1]
 
 
-def test_a_column_says_the_topic_and_others_are_counted(put, reads, temperature, sighting):
+def test_a_column_selects_the_topic_and_other_topics_are_counted(put, reads, temperature, sighting):
     lines = [
         {"topic": "Temperature", "time": "2007-09-13T13:35:00Z", "source": "s1", "value": 25.5},
         {"topic": "Humidity", "time": "broken", "value": "x"},

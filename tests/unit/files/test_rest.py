@@ -12,7 +12,7 @@ from holdfast.files.chunk import ROW
 from holdfast.files.find import find
 from holdfast.files.read import read
 from holdfast.files.reading import Reading
-from holdfast.files.rest import completed
+from holdfast.files.rest import read_missing_columns
 from holdfast.files.tally import Rejects, Tally
 from holdfast.model.batch import concatenate
 from holdfast.model.topic import Attribute
@@ -46,7 +46,9 @@ def first_go(inputs, decisive=DECISIVE, rejects=None):
 
 
 def whole(inputs, batches, decisive=DECISIVE):
-    return completed(concatenate(batches), TOPIC, find([str(i) for i in inputs]), READING, decisive)
+    return read_missing_columns(
+        concatenate(batches), TOPIC, find([str(i) for i in inputs]), READING, decisive
+    )
 
 
 def test_what_does_not_decide_is_left_for_later_and_then_is_there(tmp_path):
@@ -65,7 +67,7 @@ def test_what_does_not_decide_is_left_for_later_and_then_is_there(tmp_path):
     assert ROW not in found
 
 
-def test_a_row_group_of_which_no_row_is_kept_is_not_read_again(tmp_path):
+def test_a_row_group_without_selected_rows_is_not_read_again(tmp_path):
     file = written(tmp_path / "a.parquet", note=["one" * 50, "two" * 50, "three" * 50, "four" * 50])
     footer = pq.ParquetFile(file).metadata
     damaged = footer.row_group(1).column(footer.schema.names.index("note"))

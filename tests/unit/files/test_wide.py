@@ -50,7 +50,7 @@ def said(history: hf.Replay) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_a_wide_file_says_what_a_long_one_says(tmp_path: Path, format: str) -> None:
+def test_a_wide_file_yields_the_events_of_a_long_one(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, format)
     history = hf.replay(WARM, path, map={"time": "ts"}, wide=True)
     found = said(history)

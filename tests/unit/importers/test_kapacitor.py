@@ -6,6 +6,8 @@ import pytest
 
 from holdfast import check, parse
 from holdfast.importers.kapacitor import translate
+from holdfast.kinds.levels.condition import LevelsCondition
+from holdfast.kinds.state.condition import DurationCondition
 
 LEVELS = """
 // levels with their resets
@@ -46,14 +48,14 @@ def test_levels_with_their_resets():
     said = " ".join(note.message for note in found.notes)
     assert "flapping" in said
     assert "every level keeps a bit of its own" in said
-    assert check(parse(found.text())).leveled
+    assert check(parse(found.text())).of(LevelsCondition)
 
 
 def test_a_duration_is_a_guard():
     text = translate(DURATION, "long").text()
     assert "field > 33 for 5 min; " in text
     assert "per zone" in text
-    assert check(parse(text)).guarded
+    assert check(parse(text)).of(DurationCondition)
 
 
 def test_a_window_is_a_component_and_a_deadman_is_silence():
@@ -80,7 +82,7 @@ def test_a_window_is_a_component_and_a_deadman_is_silence():
         ("stream|from().measurement('t')|alert().id('x')", "neither"),
     ],
 )
-def test_what_has_no_like_is_said(script, why):
+def test_parts_without_equivalent_are_reported(script, why):
     found = translate(script)
     assert found.translated == 0
     assert any(why in note.message for note in found.notes)

@@ -26,7 +26,7 @@ def test_a_file_of_prometheus_that_has_no_rules_where_they_should_be(text):
 @pytest.mark.parametrize(
     "text", ["stream\n |from(", 'stream\n |from().where(lambda: "a > 1)', "var x = (", ""]
 )
-def test_a_script_that_is_cut_off_is_said_to_be(text):
+def test_an_incomplete_script_is_reported(text):
     found = kapacitor.translate(text)
     assert not found.topics
     assert found.notes

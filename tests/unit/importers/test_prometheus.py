@@ -46,7 +46,7 @@ def test_for_and_keep_firing_for_are_guards_of_entrance_and_exit():
     assert found.translated == 4
 
 
-def test_what_has_no_like_is_said_with_its_line():
+def test_parts_without_equivalent_are_reported_with_their_line():
     notes = {(note.line, note.rule) for note in translate(RULES).notes}
     assert notes == {(5, "job:up:sum"), (10, "InstanceDown")}
 
@@ -66,7 +66,7 @@ def test_what_has_no_like_is_said_with_its_line():
         ("1 > 2", "no series"),
     ],
 )
-def test_an_expression_that_cannot_be_a_state_is_left_out_and_said(expression, why):
+def test_an_expression_that_cannot_be_a_state_is_left_out_with_a_note(expression, why):
     rules = f"groups: [{{name: g, rules: [{{alert: A, expr: '{expression}'}}]}}]"
     found = translate(rules)
     assert found.translated == 0

@@ -39,7 +39,7 @@ def test_problem_and_recovery_are_entrance_and_exit_and_both_are_asked_for():
     assert "A = min vm_memory_size_available over 5 min each source" in text
     assert "A.value < 20971520" in text
     assert "mute Load_is_high while No_data" in text
-    assert check(parse(text)).muted
+    assert any(condition.mutes for condition in check(parse(text)).conditions)
     (told,) = cases(
         text.replace("mute Load_is_high while No_data", "")
         + 'case "band" given system_cpu_load from "a" every 1 min: 6, 4, 2\n'
@@ -70,7 +70,7 @@ zabbix_export:
         ("({TRIGGER.VALUE}=0 and last(/h/x)>75)", "hysteresis by hand"),
     ],
 )
-def test_what_has_no_like_is_said_with_its_line(expression, why):
+def test_parts_without_equivalent_are_reported_with_their_line(expression, why):
     found = translate(f"triggers:\n  - name: T\n    expression: '{expression}'\n")
     assert found.translated == 0
     assert [note.line for note in found.notes] == [3]

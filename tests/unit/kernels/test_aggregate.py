@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernels import aggregate
-from holdfast.kernels.aggregate import AGGREGATES
+from holdfast.kernels.functions import AGGREGATES
 from support import naive_windows as naive
 
 numbers = st.one_of(
@@ -46,9 +46,9 @@ def way(request):
 @example(([1e308, 1e308, -1e308], [0, 1], [3, 3]))
 @example(([1.0, 2.0**-53, 2.0**-106], [0, 0, 1], [2, 3, 3]))
 @example(([-5e-324, 5e-324, 2.0**-1022, math.nan], [0, 1, 2, 3], [2, 3, 4, 4]))
-def test_every_window_is_what_a_plain_computation_says(way, function, some):
+def test_every_window_equals_a_naive_computation(way, function, some):
     values, low, high = some
-    found = AGGREGATES[function](np.array(values, float), np.array(low), np.array(high))
+    found = AGGREGATES[function].of_windows(np.array(values, float), np.array(low), np.array(high))
     expected = [naive.FUNCTIONS[function](values[a:b]) for a, b in zip(low, high, strict=True)]
     np.testing.assert_array_equal(found, expected)
 

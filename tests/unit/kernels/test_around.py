@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels.around import MARGIN, closest, distances, followed, near, seen
+from holdfast.kernels.around import MARGIN, closest, distances, is_true_at, latest_before, near
 
 ways = pytest.mark.parametrize("way", ["body", "compiled"])
 KEYS, PARTS = 2, 3
@@ -92,8 +92,8 @@ def test_what_is_true_after_the_last_move_is_seen(way, scene, data):
     cells = np.array([data.draw(st.integers(-1, 3)) for _ in at], int)
     spots, true = np.array([2, 0, 5, 1]), far <= 2
     found, moves = np.empty(len(at), bool), np.empty(len(at), int)
-    getattr(seen, way)(at, ends, times, true, cells, spots, found)
-    getattr(followed, way)(at, ends, times, moves)
+    getattr(is_true_at, way)(at, ends, times, true, cells, spots, found)
+    getattr(latest_before, way)(at, ends, times, moves)
     for i, _, now in each(at, ends):
         assert moves[i] == max(m for m in range(3) if times[m] <= now)
         assert found[i] == (cells[i] >= 0 and true[moves[i], spots[cells[i]]])

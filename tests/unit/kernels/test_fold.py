@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.kernels import fold
-from holdfast.kernels.aggregate import AGGREGATES
+from holdfast.kernels.functions import AGGREGATES
 
 VALUES = (0.1, 0.3, -2.0, 1.0, 1e16, 1e308, -1e308, math.inf, -math.inf, math.nan, math.nan)
 changes = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(VALUES)), max_size=12)
@@ -24,11 +24,11 @@ def one_by_one(some, function):
         for seen in sorted(instants):
             shown = dict(of_key[:seen])
             values = np.array(list(shown.values()), np.float64)
-            (found,) = AGGREGATES[function](values, np.array([0]), np.array([len(values)]))
+            (found,) = AGGREGATES[function].of_windows(values, np.array([0]), np.array([len(values)]))
             yield float(found)
 
 
-@pytest.mark.parametrize("function", fold.FOLDS)
+@pytest.mark.parametrize("function", AGGREGATES)
 @pytest.mark.parametrize("together", [3, 1 << 20])
 @given(keys)
 def test_functions_over_parts_are_those_of_what_each_showed_last(function, together, some):
@@ -38,20 +38,20 @@ def test_functions_over_parts_are_those_of_what_each_showed_last(function, toget
     parts = [k * PARTS + part for k, (of_key, _) in enumerate(some) for part, _ in of_key]
     values = np.array([value for of_key, _ in some for _, value in of_key], np.float64)
     owned = np.arange(len(some) + 1) * PARTS
-    folded = fold.Parts(np.array(reach, np.int64), ends, starts, np.array(parts, np.int64), owned)
+    folded = fold.FoldParts(np.array(reach, np.int64), ends, starts, np.array(parts, np.int64), owned)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold, "_TOGETHER", together)
-        found = fold.FOLDS[function](folded, values)
+        found = AGGREGATES[function].of_parts(folded, values)
     np.testing.assert_array_equal(found, list(one_by_one(some, function)))
 
 
 def deviations(shown):
     """Of parts that show so much, each from an instant of its own on; beside windows of the same."""
     size = np.arange(1, len(shown) + 1)
-    parts = fold.Parts(
+    parts = fold.FoldParts(
         size, np.array([0, len(shown)]), np.array([0, len(shown)]), size - 1, np.array([0, len(shown)])
     )
-    return fold.FOLDS["stddev"](parts, shown), AGGREGATES["stddev"](
+    return AGGREGATES["stddev"].of_parts(parts, shown), AGGREGATES["stddev"].of_windows(
         shown, np.zeros(len(shown), np.int64), size
     )
 
@@ -67,7 +67,7 @@ def test_a_deviation_is_rounded_once_whatever_the_order_and_size_of_squares(scal
 
 
 @pytest.mark.parametrize("least", [0.0, 2.0**-40])
-def test_a_sum_of_squares_halfway_between_two_floats_is_rounded_as_all_of_it_says(least):
+def test_a_sum_of_squares_halfway_between_two_floats_is_rounded_exactly(least):
     halfway = [2.0**26, -(2.0**26), 0.5, -0.5, 0.5, -0.5, least, -least]
     found, expected = deviations(np.array(halfway))
     np.testing.assert_array_equal(found, expected)

@@ -15,7 +15,8 @@ import sys
 import numpy as np
 from holdfast.kernels import keys
 from holdfast.kernels.toggle import toggle
-from holdfast.machines import filter, keys
+from holdfast.engine import key_codes
+from holdfast.kinds.state import toggle as machine
 
 def run(size):
     arrays = [np.zeros(size, dtype) for dtype in (np.int32, np.uint8, np.uint8)]

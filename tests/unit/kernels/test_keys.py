@@ -79,7 +79,7 @@ def test_a_rebuilt_table_finds_every_key_again(wanted, wider):
         assert table.count == len(known)
 
 
-def test_keys_with_one_hash_are_told_apart():
+def test_keys_with_the_same_hash_are_distinguished():
     """ "plumless" and "buckeroo" have the same CRC-32."""
     twins = [b"plumless", b"buckeroo"]
     assert crc32(twins[0]) == crc32(twins[1])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernels import member
-from holdfast.model.correlation import Correlation, Filter, Simple
+from holdfast.model.correlation import Correlation, RangeFilter, Simple
 from support import naive_fsf as naive
 
 ATTRIBUTES = ("a", "b", "c")
@@ -23,7 +23,7 @@ def problems(draw, least):
     ]
     some = st.tuples(
         *(
-            st.builds(Filter, st.just(attribute), st.integers(0, 2), st.integers(2, 4))
+            st.builds(RangeFilter, st.just(attribute), st.integers(0, 2), st.integers(2, 4))
             for attribute in ATTRIBUTES[:width]
         )
     )
@@ -52,7 +52,7 @@ def run(kernel, events, subscriptions):
     [(member.complete, naive.participants, 1), (member.ring, naive.sanctioned, 2)],
 )
 @pytest.mark.parametrize("form", ["body", "compiled"])
-def test_what_is_wanted_is_what_all_combinations_say(kernel, meaning, least, form):
+def test_the_needed_events_are_those_of_all_combinations(kernel, meaning, least, form):
     @settings(max_examples=60)
     @given(problems(least))
     def check(problem):
@@ -64,7 +64,7 @@ def test_what_is_wanted_is_what_all_combinations_say(kernel, meaning, least, for
 
 
 def test_the_bound_is_strict():
-    pair = Correlation((Filter("a"), Filter("b")), 5)
+    pair = Correlation((RangeFilter("a"), RangeFilter("b")), 5)
     near, far = ([Simple("a", "s", 0, 1.0), Simple("b", "s", time, 1.0)] for time in (4, 5))
     assert run(member.complete, near, [pair]) == [set(near)]
     assert run(member.complete, far, [pair]) == [set()]

@@ -83,7 +83,7 @@ def test_pair_gives_each_end_its_start(stretch):
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_large_call_runs_compiled_and_says_the_same(word):
+def test_a_large_call_runs_compiled_with_the_same_result(word):
     size, scopes = 120_000, 700
     random = np.random.default_rng(7)
     top = 2 ** WORDS[word] - 1
@@ -115,7 +115,7 @@ def test_one_filter_worked_by_hand():
     assert words == [0, 0]
 
 
-def test_a_stretch_can_keep_set_reset_or_toggle_a_bit():
+def test_a_part_of_a_history_can_keep_set_reset_or_toggle_a_bit():
     """One filter in four scopes: nothing, a start, an end, and an event that is both."""
     codes = np.array([0, 1, 2, 3], np.int32)
     low, high = np.zeros(4, np.uint8), np.ones(4, np.uint8)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels.turn import contradicted, shared, turns
+from holdfast.kernels.turn import end_at_contradiction, shared, turns
 
 NEVER = 2**63 - 1
 ways = pytest.mark.parametrize("way", ["body", "compiled"])
@@ -15,7 +15,7 @@ ways = pytest.mark.parametrize("way", ["body", "compiled"])
 
 @ways
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()))), st.booleans(), st.booleans())
-def test_what_is_told_is_found_key_after_key(way, keys, lasting, held):
+def test_starts_and_ends_are_found_key_by_key(way, keys, lasting, held):
     enter, leave = (np.array([row[i] for key in keys for row in key], bool) for i in (0, 1))
     ends = np.cumsum([0, *map(len, keys)])
     holds = np.full(len(keys), held and lasting)
@@ -45,9 +45,7 @@ own = st.lists(st.tuples(moment, st.sampled_from("abn"), st.sampled_from("abn"))
     st.booleans(),
     st.booleans(),
 )
-def test_what_all_share_is_looked_at_only_where_it_tells_something_of_a_key(
-    way, keys, moments, true, lasting, held
-):
+def test_common_instants_are_found_only_where_a_key_changes(way, keys, moments, true, lasting, held):
     """What is so of a key is which of two rules is left, or that none can be satisfied."""
     moments, rules = sorted(moments), {**true, "n": [False] * 10}
     every = [0, *moments] if moments[0] else moments
@@ -87,11 +85,11 @@ events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0,
 
 @ways
 @given(events, events)
-def test_an_event_ends_where_a_later_one_of_its_name_says_otherwise(way, mine, others):
+def test_an_event_ends_where_a_later_one_of_its_name_has_another_status(way, mine, others):
     others = sorted(others, key=lambda row: row[:2])
     columns = [np.array([row[i] for row in some], int) for some in (mine, others) for i in range(3)]
     until = np.full(len(mine), 7)
-    getattr(contradicted, way)(*columns, until)
+    getattr(end_at_contradiction, way)(*columns, until)
     assert until.tolist() == [
         min([7, *(at for name, at, word in others if name == n and at > t and word != w)]) for n, t, w in mine
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast import DefinitionError, check, parse
-from holdfast.lang.show import show
+from holdfast.definition.show import show
+from holdfast.kinds.overlap.condition import OverlapCondition
 from holdfast.model.instant import MINUTE, NEVER
 from holdfast.model.schedule import schedule
 
@@ -88,7 +89,7 @@ def test_they_are_shown_as_they_are_written():
         ('table L "x.csv" (source text, high float) by room\n', "has no column 'room'", 5),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_at_its_place(text, said, line, tmp_path):
+def test_errors_are_reported_at_their_place(text, said, line, tmp_path):
     with pytest.raises(DefinitionError) as caught:
         check(parse(BASE + text), tmp_path)
     assert said in str(caught.value)
@@ -97,7 +98,7 @@ def test_what_is_wrong_is_said_at_its_place(text, said, line, tmp_path):
 
 
 def test_a_correlation_of_states_without_a_name_has_theirs():
-    (one,) = check(parse(BASE + "correlate Warm, Dark overlapping within 30 s, 50 m")).aligned
+    (one,) = check(parse(BASE + "correlate Warm, Dark overlapping within 30 s, 50 m")).of(OverlapCondition)
     assert (one.name, one.within, one.near) == ("Warm_Dark", 30_000_000, 50.0)
     assert [a.name for a in one.topic.attributes] == [
         "Warm", "Warm_start", "Warm_end", "Dark", "Dark_start", "Dark_end"

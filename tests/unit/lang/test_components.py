@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.definition.app import App
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.definition.show import show
 from holdfast.errors import DefinitionError, UsageError
-from holdfast.lang.app import App
-from holdfast.lang.check import check
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.parse import parse_query
+from holdfast.kinds.component.syntax import DefineComponent
 from holdfast.lang.literal import QUERY_WORDS
-from holdfast.lang.ops import Detect
-from holdfast.lang.parse import parse, parse_query
-from holdfast.lang.show import show
 from holdfast.model.query import (
     HERE,
     NOW,
@@ -18,11 +20,11 @@ from holdfast.model.query import (
     Ball,
     Closest,
     Index,
-    Members,
+    MemberSet,
     Multiple,
-    Pool,
+    PooledDimension,
     Query,
-    Range,
+    QueryRange,
 )
 from holdfast.model.topic import Attribute
 from support import thesis
@@ -31,7 +33,7 @@ SECOND = 1_000_000
 
 
 def ago(low, high=0.0):
-    return Range(Index(round(-low * SECOND), relative=True), Index(round(-high * SECOND), relative=True))
+    return QueryRange(Index(round(-low * SECOND), relative=True), Index(round(-high * SECOND), relative=True))
 
 
 def of(name):
@@ -46,7 +48,7 @@ def test_the_tables_parse_as_they_are_printed_and_each_form_shows_the_other(tabl
     app = parse(table)
     assert parse(show(app)) == app
     assert parse(show(app, "thesis")) == app
-    assert all(isinstance(statement, Detect) for statement in app.statements)
+    assert all(isinstance(statement, DefineComponent) for statement in app.statements)
 
 
 def test_table_5_4_is_readable():
@@ -75,7 +77,7 @@ def test_the_readable_form_is_shown_as_the_thesis_would():
     )
 
 
-def test_0_r_is_now_or_here_by_what_it_meets():
+def test_0_r_is_now_or_here_depending_on_the_other_operand():
     (statement,) = parse(thesis.TABLE_5_14_A).statements
     assert show(statement.enter.when) == "last.valid == 0 || last.time < now - 10"
     near = thesis.TABLE_5_16.replace("|A.location - B.location|", "|A.location - 0^r|")
@@ -114,35 +116,38 @@ def test_a_table_without_topics_makes_them_from_use():
         ("all T within 10 m of here", Query(of("T"), location=Multiple("all", Ball(HERE, 10.0)))),
         ("T all locations within 10 m of here", Query(of("T"), location=Multiple("all", Ball(HERE, 10.0)))),
         ("T one location", Query(of("T"), location=Multiple("one"))),
-        ("T within [-10, 10]", Query(of("T"), location=Pool(Range(Index((-10.0,)), Index((10.0,)))))),
+        (
+            "T within [-10, 10]",
+            Query(of("T"), location=PooledDimension(QueryRange(Index((-10.0,)), Index((10.0,))))),
+        ),
         (
             "T any location within [here + (-1, -1), here + (1, 1)]",
             Query(
                 of("T"),
                 location=Multiple(
-                    "any", Range(Index((-1.0, -1.0), relative=True), Index((1.0, 1.0), relative=True))
+                    "any", QueryRange(Index((-1.0, -1.0), relative=True), Index((1.0, 1.0), relative=True))
                 ),
             ),
         ),
         (
             'T all locations of ("A5", (3, 4))',
-            Query(of("T"), location=Multiple("all", Members((Index("A5"), Index((3.0, 4.0)))))),
+            Query(of("T"), location=Multiple("all", MemberSet((Index("A5"), Index((3.0, 4.0)))))),
         ),
         ("T closest to here", Query(of("T"), location=Closest(HERE))),
         ("T closest to (1, 2, 3)", Query(of("T"), location=Closest(Index((1.0, 2.0, 3.0))))),
         ("T max location", Query(of("T"), location=Aggregate("max"))),
-        ("T whatever status", Query(of("T"), status=Pool())),
+        ("T whatever status", Query(of("T"), status=PooledDimension())),
         ("ingress T", Query(of("T"), status=of("ingress"))),
         ("T each status", Query(of("T"), status=Multiple("separate"))),
         (
             "T any status of (ingress, egress)",
-            Query(of("T"), status=Multiple("any", Members((Index("ingress"), Index("egress"))))),
+            Query(of("T"), status=Multiple("any", MemberSet((Index("ingress"), Index("egress"))))),
         ),
-        ("any of (T, U)", Query(Multiple("any", Members((Index("T"), Index("U")))))),
-        ("each of (T, U)", Query(Multiple("separate", Members((Index("T"), Index("U")))))),
+        ("any of (T, U)", Query(Multiple("any", MemberSet((Index("T"), Index("U")))))),
+        ("each of (T, U)", Query(Multiple("separate", MemberSet((Index("T"), Index("U")))))),
         (
             "avg max of (T, U) over 5 s",
-            Query(Aggregate("max", Members((Index("T"), Index("U")))), Aggregate("avg", ago(5))),
+            Query(Aggregate("max", MemberSet((Index("T"), Index("U")))), Aggregate("avg", ago(5))),
         ),
         (
             "count T over 1 h each road, lane",
@@ -150,7 +155,7 @@ def test_a_table_without_topics_makes_them_from_use():
         ),
         (
             "T within 1 km of (0, 0) each source",
-            Query(of("T"), location=Pool(Ball(Index((0.0, 0.0)), 1000.0)), each=("source",)),
+            Query(of("T"), location=PooledDimension(Ball(Index((0.0, 0.0)), 1000.0)), each=("source",)),
         ),
     ],
 )
@@ -192,10 +197,10 @@ TWO = "topic T (value float °C, n int, name text, ok bool)\ntopic U (value floa
 
 
 def component(text):
-    return check(parse(TWO + text)).components[-1]
+    return check(parse(TWO + text)).of(ComponentCondition)[-1]
 
 
-def test_the_topic_of_a_component_has_what_is_set_and_what_its_queries_show():
+def test_the_topic_of_a_component_has_set_attributes_and_those_of_its_queries():
     found = component(
         "state S A = avg T over 5 s B = U "
         "enter A.value > 20 °C set level = B.speed, high = A.value > 30 exit true"
@@ -259,7 +264,11 @@ def test_levels_are_counted_from_the_readings():
     """
         )
     )
-    assert [(one.name, one.level) for one in checked.components] == [("Top", 3), ("Middle", 2), ("Bottom", 1)]
+    assert [(one.name, one.level) for one in checked.of(ComponentCondition)] == [
+        ("Top", 3),
+        ("Middle", 2),
+        ("Bottom", 1),
+    ]
 
 
 # --- what is wrong -----------------------------------------------------------------------------
@@ -474,7 +483,7 @@ def test_levels_are_counted_from_the_readings():
         ),
     ],
 )
-def test_what_is_wrong_is_said_at_its_place(text, caret, message, hint):
+def test_errors_are_reported_at_their_place(text, caret, message, hint):
     topics = "topic T (value float, n int, name text, ok bool)  topic U (value float)\n"
     with pytest.raises(DefinitionError) as caught:
         check(parse(topics + text, "app.hf"))
@@ -620,16 +629,16 @@ def test_a_number_that_is_too_large_in_its_unit_is_refused_at_its_place(predicat
     assert caught.value.place.line == 4
 
 
-def test_whole_numbers_of_one_moment_and_place_meet_in_their_mean_which_may_be_none():
+def test_the_mean_of_colliding_integers_may_be_a_fraction():
     text = "topic T (n int, road int)\nstate S\n  A = T each road\n  enter A.n > 1\n  exit A.n < 1\n"
     for collide, kind in (("", "float"), ("collide max\n", "int")):
-        (component,) = check(parse(collide + text)).components
+        (component,) = check(parse(collide + text)).of(ComponentCondition)
         assert {a.name: a.kind for a in component.topic.attributes} == {"n": kind, "road": "int"}
 
 
-def test_what_is_counted_is_a_number_whatever_was_done_with_it_before():
+def test_a_count_is_a_number_whatever_functions_were_applied_before():
     text = "topic T (value float, road text, wet bool)\nstate S\n  A = avg T over 1 s count location\n  "
-    (made,) = check(parse(text + "enter A.value > 1 && A.road > 1\n  exit true\n")).components
+    (made,) = check(parse(text + "enter A.value > 1 && A.road > 1\n  exit true\n")).of(ComponentCondition)
     assert {a.name: a.kind for a in made.topic.attributes} == {"value": "int", "road": "int", "wet": "int"}
 
 
@@ -660,7 +669,7 @@ def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
         "Episode",
     ],
 )
-def test_a_function_over_locations_of_what_has_one_status_is_not(query):
+def test_a_function_over_locations_with_one_status_is_refused(query):
     assert check(parse(EPISODES.format(query=query))).warnings == ()
 
 

@@ -7,8 +7,10 @@ import math
 import pytest
 
 from holdfast import App, Circle, DefinitionError, UsageError, check, parse, show
-from holdfast.lang.ops import Correlate, Match, Name, Number
-from holdfast.model.correlation import Filter
+from holdfast.kinds.correlation.condition import CorrelationCondition
+from holdfast.kinds.correlation.syntax import DefineCorrelation, MatchRange
+from holdfast.lang.ops import Name, Number
+from holdfast.model.correlation import RangeFilter
 from holdfast.model.qos import Delivery
 
 TOPICS = """
@@ -21,7 +23,7 @@ let limit = 8 m/s
 
 
 def checked(text):
-    (found,) = check(parse(TOPICS + text)).correlations
+    (found,) = check(parse(TOPICS + text)).of(CorrelationCondition)
     return found
 
 
@@ -37,9 +39,9 @@ def test_a_correlation_as_the_design_shows_it():
           ambient_temp in [-5, 2]   speed >= 8   humidity in [85, 100]
     """)
     assert one.correlation.filters == (
-        Filter("ambient_temp.value", -5.0, 2.0),
-        Filter("Wind.speed", 8.0, math.inf),
-        Filter("Air.humidity", 85.0, 100.0),
+        RangeFilter("ambient_temp.value", -5.0, 2.0),
+        RangeFilter("Wind.speed", 8.0, math.inf),
+        RangeFilter("Air.humidity", 85.0, 100.0),
     )
     assert (one.correlation.within, one.correlation.near) == (120_000_000, 500.0)
     assert one.correlation.region.name == "Pass"
@@ -51,7 +53,9 @@ def test_the_papers_example_stands_by_itself():
     found = check(parse("correlate s3 within 10 s  55 < a < 75, 15 < b < 35, 5 < c < 15"))
     assert [topic.name for topic in found.topics] == ["a", "b", "c"]
     above = math.nextafter(55, 99)
-    assert found.correlations[0].correlation.filters[0] == Filter("a.value", above, math.nextafter(75, 0))
+    assert found.of(CorrelationCondition)[0].correlation.filters[0] == RangeFilter(
+        "a.value", above, math.nextafter(75, 0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,13 +89,13 @@ def test_filters_may_stand_on_lines_of_their_own_and_the_next_statement_follows(
         equal = direction > 5
     """
     app = parse(TOPICS + text)
-    a, b = (s for s in app.statements if isinstance(s, Correlate))
+    a, b = (s for s in app.statements if isinstance(s, DefineCorrelation))
     assert (a.tell, a.delivery) == ("latest", Delivery(30_000_000, "apply"))
     assert [match.sensor for match in b.matches] == ["s1", "s2"]
     assert len(app.statements) == 9
 
 
-def test_the_builder_makes_what_text_makes():
+def test_the_builder_makes_the_same_statement_as_text():
     app = App()
     app.topic("Wind", speed="float m/s", direction=float)
     app.correlate(
@@ -104,12 +108,12 @@ def test_the_builder_makes_what_text_makes():
           speed >= 8  direction in (300, 360]  tell all  ordered 30 s
     """)
     assert parse(show(app)) == app
-    assert app.statements[1].matches[1] == Match("direction", Number(300), Number(360), (True, False))
+    assert app.statements[1].matches[1] == MatchRange("direction", Number(300), Number(360), (True, False))
     with pytest.raises(UsageError, match="tells events, all, latest, first"):
         app.correlate("X", "speed > 1", "direction > 1", within="1 s", tell="some")
 
 
-def test_an_attribute_that_is_called_like_a_unit_is_not_taken_for_one():
+def test_an_attribute_named_like_a_unit_is_an_attribute():
     app = parse('correlate S within 2 min  A > 5 V in [1 V, 2 V] W of "x" < 3 W  2 A < m <= 5 m  s == 1')
     matches = app.statements[0].matches
     assert [match.attribute for match in matches] == ["A", "V", "W", "m", "s"]
@@ -124,7 +128,7 @@ def test_an_attribute_that_is_called_like_a_unit_is_not_taken_for_one():
 def test_a_parameter_may_be_a_bound_and_may_be_given_another_value():
     app = parse(TOPICS + "correlate S within 1 min speed >= limit humidity > 80")
     assert app.statements[-1].matches[0].low == Name("limit")
-    assert check(app, lets={"limit": 20}).correlations[0].correlation.filters[0].low == 20
+    assert check(app, lets={"limit": 20}).of(CorrelationCondition)[0].correlation.filters[0].low == 20
 
 
 def test_complex_events_have_value_source_and_time_of_every_filter():
@@ -163,7 +167,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG.items())
-def test_what_is_wrong_with_filters_is_said_at_its_place(text, message):
+def test_errors_in_filters_are_reported_at_their_place(text, message):
     with pytest.raises(DefinitionError, match=message) as error:
         checked(f"correlate S within 1 min {text}")
     assert error.value.place is not None
@@ -181,7 +185,7 @@ HEADS = {
 
 
 @pytest.mark.parametrize(("head", "message"), HEADS.items())
-def test_what_is_wrong_with_the_head_is_said_at_its_place(head, message):
+def test_errors_in_the_head_are_reported_at_their_place(head, message):
     with pytest.raises(DefinitionError, match=message):
         checked(f"correlate S {head} speed > 1 humidity > 1")
 
@@ -192,7 +196,7 @@ def test_sensors_that_are_named_have_neither_distance_nor_region():
             checked(f'correlate S {head} speed of "a" > 1 speed of "b" > 1')
 
 
-def test_an_error_in_what_python_built_names_the_correlation():
+def test_an_error_in_a_statement_built_in_python_names_the_correlation():
     app = App()
     app.topic("Wind", speed="float m/s")
     app.correlate("Storm", "speed > 1", "sped > 2", within="1 s")

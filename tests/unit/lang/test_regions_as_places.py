@@ -27,7 +27,7 @@ ROUND = TOPIC + 'region "the yard" = circle (0, 0) 10 m\n'
         (TOPIC + 'region a\nregion b in a\nfilter F on T where place == "a"', 'scope "a"'),
     ],
 )
-def test_a_place_that_is_the_name_of_a_region_is_refused_with_what_to_write(text, hint):
+def test_a_comparison_of_place_with_a_region_is_refused_with_a_hint(text, hint):
     with pytest.raises(DefinitionError, match="the text that an event carries") as caught:
         check(parse(text))
     assert hint in str(caught.value)
@@ -48,7 +48,7 @@ def test_other_comparisons_are_as_they_were(text):
     assert len(engine.push(Event("T", 0, source, {"value": 5.0}, 0, None, place))) == 1
 
 
-def test_what_is_proposed_does_what_was_meant():
+def test_the_proposed_definition_has_the_intended_result():
     inside = "x in [0, 10] && y in [0, 10]"
     engine = Engine(YARD + f"state S on T [{inside}; !({inside})] per source")
     walk = [Event("T", i, "s", {}, i, (at, at)) for i, at in enumerate((50.0, 5.0, 6.0, 50.0))]

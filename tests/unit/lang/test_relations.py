@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast import App, check, parse
+from holdfast.definition.show import show
 from holdfast.errors import DefinitionError
-from holdfast.lang.show import show
-from holdfast.model.relation import Interval
+from holdfast.kinds.relation.condition import RelationCondition
+from holdfast.model.relation import ReadingRange
 
 TOPICS = """topic User (mood float, name text, off float m)
 topic Loop (speed float km/h)
@@ -18,7 +19,7 @@ route South on Loop.speed ("5" 8 km, "7" 15 km)
 
 
 def relation(text):
-    (one,) = check(parse(TOPICS + text)).relations
+    (one,) = check(parse(TOPICS + text)).of(RelationCondition)
     return one.relation
 
 
@@ -46,7 +47,7 @@ relate Meet (a User, b User) when distance(a, b) <= 10 m backoff 250 m
     ]
 
 
-def test_a_builder_makes_what_text_makes():
+def test_a_builder_makes_the_same_statement_as_text():
     app = App()
     app.topic("User")
     app.group("Team", 'of User ("ann", "bob")')
@@ -60,8 +61,8 @@ def test_a_test_is_a_range_of_one_measure_in_one_unit():
     found = relation(
         "relate R (a User, b User) when 3 m < distance(a, b) <= 0.01 km until distance(a, b) > 20"
     )
-    assert found.enter.within == Interval(3.0000000000000004, 10.0)
-    assert found.exit.within == Interval(20.000000000000004)
+    assert found.enter.within == ReadingRange(3.0000000000000004, 10.0)
+    assert found.exit.within == ReadingRange(20.000000000000004)
     assert found.roaming == ("User", "User")
 
 
@@ -76,7 +77,7 @@ def test_times_of_routes_become_one_sum_and_a_source_on_both_counts_once():
 def test_pairs_come_from_a_table(tmp_path):
     (tmp_path / "pairs.csv").write_text("b,a\nann,bob\neve,ann\n")
     text = 'topic User ()\nrelate R (a User, b User) pairs "pairs.csv" when distance(a, b) <= 1 m'
-    (one,) = check(parse(text), tmp_path).relations
+    (one,) = check(parse(text), tmp_path).of(RelationCondition)
     assert [tie.scope for tie in one.relation.ties] == ["bob,ann", "ann,eve"]
     (tmp_path / "pairs.csv").write_text("a,b\nann,\n")
     with pytest.raises(DefinitionError, match="line 2"):
@@ -136,7 +137,7 @@ def test_pairs_come_from_a_table(tmp_path):
         ('group G of User ("ann", "ann")', "names 'ann' twice"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_place(text, said):
+def test_errors_are_reported_at_their_place(text, said):
     found = wrong(text)
     assert said in found
     assert "^" in found

@@ -2,10 +2,11 @@
 
 import pytest
 
+from holdfast.definition.parse import parse
+from holdfast.definition.show import show
 from holdfast.errors import UsageError
+from holdfast.lang.grammar import parse_expression
 from holdfast.lang.ops import Negative, Number
-from holdfast.lang.parse import parse, parse_expression
-from holdfast.lang.show import show
 
 
 @pytest.mark.parametrize(

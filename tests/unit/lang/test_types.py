@@ -2,10 +2,10 @@
 
 import pytest
 
+from holdfast.definition.show import show
 from holdfast.errors import DefinitionError
-from holdfast.lang.parse import parse_expression
-from holdfast.lang.show import show
-from holdfast.lang.types import Quantity, Scope, predicate, typed
+from holdfast.lang.grammar import parse_expression
+from holdfast.lang.types import NameScope, TypedQuantity, predicate, type_of
 from holdfast.model.topic import Attribute, Topic
 from holdfast.model.unit import UNITS
 
@@ -27,11 +27,11 @@ TOPIC = Topic(
         Attribute("name", "text"),
     ),
 )
-LETS = Scope(
+LETS = NameScope(
     TOPIC,
     {
-        "high": Quantity(parse_expression("25"), UNITS["°C"], whole=True),
-        "plain": Quantity(parse_expression("25"), bare=True, whole=True),
+        "high": TypedQuantity(parse_expression("25"), UNITS["°C"], whole=True),
+        "plain": TypedQuantity(parse_expression("25"), bare=True, whole=True),
     },
 )
 
@@ -119,9 +119,9 @@ def test_units_that_do_not_agree_are_refused(text, message, hint):
 
 
 def test_a_difference_of_literals_is_a_literal():
-    low = typed(parse_expression("25 °C - 2 °C"), Scope(None, {}))
+    low = type_of(parse_expression("25 °C - 2 °C"), NameScope(None, {}))
     assert not low.difference
-    assert show(predicate(parse_expression("f < low"), Scope(TOPIC, {"low": low}))) == "f < 73.4"
+    assert show(predicate(parse_expression("f < low"), NameScope(TOPIC, {"low": low}))) == "f < 73.4"
 
 
 def test_conditions_that_are_compared_again_and_again_are_refused_before_they_fill_memory():

@@ -14,12 +14,12 @@ from holdfast.model.batch import (
     from_events,
     from_ipc,
     in_order,
-    reached,
+    latest_time,
+    row_count,
     schema,
-    stood_for,
     to_events,
     to_ipc,
-    with_progress,
+    with_totals,
 )
 from holdfast.model.event import Event
 from holdfast.model.topic import Attribute, Topic
@@ -157,29 +157,32 @@ def test_many_rows_in_order():
 
 def test_a_batch_stands_for_its_rows_unless_it_was_reduced():
     batch = from_events(TOPIC, [Event("T", 5, "s", {}), Event("T", 3, "s", {})])
-    assert (stood_for(batch), reached(batch)) == (2, 5)
-    noted = with_progress(batch.slice(0, 1), 10, 99)
-    assert (len(noted), stood_for(noted), reached(noted)) == (1, 10, 99)
+    assert (row_count(batch), latest_time(batch)) == (2, 5)
+    noted = with_totals(batch.slice(0, 1), 10, 99)
+    assert (len(noted), row_count(noted), latest_time(noted)) == (1, 10, 99)
     assert back(noted) == back(batch)[:1]
 
 
 def test_an_empty_batch_has_reached_nothing():
     empty = from_events(TOPIC, [])
-    assert (stood_for(empty), reached(empty)) == (0, None)
-    assert (stood_for(with_progress(empty, 0, None)), reached(with_progress(empty, 0, None))) == (0, None)
-    assert (stood_for(with_progress(empty, 7, -3)), reached(with_progress(empty, 7, -3))) == (7, -3)
+    assert (row_count(empty), latest_time(empty)) == (0, None)
+    assert (row_count(with_totals(empty, 0, None)), latest_time(with_totals(empty, 0, None))) == (
+        0,
+        None,
+    )
+    assert (row_count(with_totals(empty, 7, -3)), latest_time(with_totals(empty, 7, -3))) == (7, -3)
 
 
 def test_progress_survives_as_bytes_and_beside_other_notes():
     batch = from_events(TOPIC, [Event("T", 5, "s", {})]).replace_schema_metadata({"mine": "kept"})
-    again = from_ipc(to_ipc(with_progress(batch, 10, 99)))
-    assert (stood_for(again), reached(again)) == (10, 99)
+    again = from_ipc(to_ipc(with_totals(batch, 10, 99)))
+    assert (row_count(again), latest_time(again)) == (10, 99)
     assert again.schema.metadata[b"mine"] == b"kept"
-    later = with_progress(again, 11, 100)
-    assert (stood_for(later), reached(later)) == (11, 100)
+    later = with_totals(again, 11, 100)
+    assert (row_count(later), latest_time(later)) == (11, 100)
 
 
 def test_together_they_stand_for_the_sum():
-    parts = [with_progress(from_events(TOPIC, [Event("T", i, "s", {})]), 10 + i, 100 + i) for i in range(3)]
+    parts = [with_totals(from_events(TOPIC, [Event("T", i, "s", {})]), 10 + i, 100 + i) for i in range(3)]
     whole = concatenate(parts)
-    assert (stood_for(whole), reached(whole)) == (33, 102)
+    assert (row_count(whole), latest_time(whole)) == (33, 102)

@@ -111,7 +111,7 @@ def test_after_a_stop_no_timer_fires():
     assert host.timers == {}
 
 
-def test_who_sent_what_cannot_be_handled_is_blamed_and_the_next_input_is_taken():
+def test_an_input_that_cannot_be_handled_is_reported_and_the_next_one_is_handled():
     error, blamed = ValueError("nonsense"), []
     host, _, _ = hosted({Received: error}, blame=lambda given, why: blamed.append((given, why)))
     host.tell(Received, "a", "?")

@@ -115,7 +115,7 @@ def test_a_duration_is_shown_in_its_largest_whole_unit(length, text):
 
 @given(st.integers(0, 10**15))
 def test_a_duration_that_was_shown_is_read_back(length):
-    from holdfast.lang.parse import parse_duration
+    from holdfast.lang.grammar import parse_duration
 
     assert parse_duration(show_duration(length)) == length
 

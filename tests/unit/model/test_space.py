@@ -277,7 +277,7 @@ def test_a_shape_equals_itself(shape):
         (lambda: polygon([(0, 0), (1, 1), (2, 2)]), "not a simple polygon"),
     ],
 )
-def test_a_shape_that_is_none_says_what_it_needs(make, message):
+def test_an_invalid_shape_is_refused_with_what_it_needs(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -339,9 +339,9 @@ def test_a_gazetteer_file_names_regions_by_level(written):
     assert found.regions == REGIONS
     assert load_gazetteer(written(json.dumps(tomllib.loads(TOML)), "g.json")) == found
     assert list(found.levels) == ["building", "floors", "rooms"]
-    assert found.named("rooms") == REGIONS[3:]
-    assert found.named("lab") == (REGIONS[3],)
-    assert found.named("attic") is None
+    assert found.regions_named("rooms") == REGIONS[3:]
+    assert found.regions_named("lab") == (REGIONS[3],)
+    assert found.regions_named("attic") is None
     assert [r.name for r in found.ancestors("corner")] == ["floor two", "main"]
     assert found.ancestors("main") == []
 
@@ -399,7 +399,7 @@ def test_a_gazetteer_file_names_regions_by_level(written):
         ),
     ],
 )
-def test_what_is_wrong_with_a_gazetteer_is_said_with_its_file(written, text, message):
+def test_errors_of_a_gazetteer_name_the_file(written, text, message):
     path = written(text)
     with pytest.raises(UsageError) as error:
         load_gazetteer(path)

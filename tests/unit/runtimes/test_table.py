@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 
 from holdfast import App, Event, check, parse
-from holdfast.compilers.families import operators
 from holdfast.lang import ops
 from holdfast.model.batch import from_events
 from holdfast.model.instant import BEGINNING, NEVER
+from holdfast.plan.compile import operators
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import in_order
 
@@ -25,9 +25,9 @@ def agree(checked, batches):
         for until, batch in batches[topic]:
             state, told = machine.step(state, {topic: batch}, until)
             one_by_one = operator.notifications(told)
-            table = notice.identified(notice.table_of(checked.topics, operator, told))
+            table = notice.add_ids(notice.table_of(checked.topics, operator, told))
             table.validate(full=True)
-            assert table.equals(notice.identified(notice.to_table(checked.topics, one_by_one)))
+            assert table.equals(notice.add_ids(notice.to_table(checked.topics, one_by_one)))
             assert table.column("id").to_pylist() == [n.id for n in one_by_one]
             assert repr(list(notice.from_table(checked.topics, table))) == repr(one_by_one)
             yield from one_by_one

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.service.api.access import digest
 from holdfast.service.config import Config, LimitsPart, UserPart
-from holdfast.service.serve import Address, Plan, serving
+from holdfast.service.serve import Address, ServicePlan, serving
 from support.patience import PATIENCE
 from support.web import TOKENS
 
@@ -39,7 +39,7 @@ def asked(definition, tmp_path):
     def run(story, *, users=False, limits=None, **config):
         people = [UserPart(name=role, role=role, token=digest(token)) for role, token in TOKENS.items()]
         settings = Config(user=people if users else [], limits=LimitsPart(**(limits or {})), **config)
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), settings, tmp_path)
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), settings, tmp_path)
 
         @asynccontextmanager
         async def client():

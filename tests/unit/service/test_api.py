@@ -31,7 +31,7 @@ def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
 
     async def story(client, site):
         await sent(client, line(0, 26, "a", x=0.5, y=0.5), line(1, 27, "b", x=1.5, y=0.5), line(2, 28, "c"))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         held = {
             (one["subscription"], one["scope"]): one for one in (await client.get("/api/conditions")).json()
         }
@@ -49,7 +49,7 @@ def test_readings_in_conditions_and_notifications_out(asked):
         healthy = {"status": "ok", "troubles": {}, "damage": [], "sinks": {}}
         assert (await client.get("/health")).json() == healthy
         assert await sent(client, line(0, 26), line(1, 31, sequence=7)) == {"taken": 2, "rejected": []}
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         assert (await client.get("/api/conditions")).json() == [
             {
                 "subscription": "Warm",
@@ -72,7 +72,7 @@ def test_readings_in_conditions_and_notifications_out(asked):
         mine = (await client.get("/api/notifications", params={"subscription": "Warm"})).json()
         assert [n["subscription"] for n in mine["notifications"]] == ["Warm"]
         await sent(client, line(5, 21))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         where = {"subscription": "Warm", "scope": "s1", "start": "2026-06-21", "end": "2026-06-22"}
         told = (await client.get("/api/history", params=where)).json()
         assert [(n["status"], n["since"]) for n in told] == [
@@ -95,7 +95,7 @@ def test_numbers_that_no_database_can_count_are_refused_and_no_limit_is_below_on
     asked(story)
 
 
-def test_bad_lines_are_told_kept_and_counted(asked):
+def test_bad_lines_are_reported_stored_and_counted(asked):
     async def story(client, site):
         answer = await sent(client, line(0, 26), "{", '{"topic": "Temperature", "value": 1}')
         assert answer["taken"] == 1
@@ -133,7 +133,7 @@ def test_arrow_streams_are_readings(asked):
         body = sink.getvalue().to_pybytes()
         url = "/api/readings?topic=Temperature"
         assert (await client.post(url, content=body, headers=ARROW)).json()["taken"] == 3
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         told = (await client.get("/api/notifications")).json()["notifications"]
         assert [(n["scope"], n["status"]) for n in told] == [("a", "ingress"), ("a", "egress")]
         nothing = await client.post("/api/readings", content=body, headers=ARROW)
@@ -233,7 +233,7 @@ def test_requests_that_come_at_the_same_time_with_one_key_are_taken_once(asked):
     asked(story)
 
 
-def test_readings_are_taken_while_no_snapshot_can_be_and_health_says_so(asked):
+def test_readings_are_accepted_while_snapshots_fail_and_health_reports_it(asked):
     async def story(client, site):
         site.service.troubles = {"snapshot": "no snapshot can be taken: no room"}
         health = await client.get("/health")
@@ -245,7 +245,7 @@ def test_readings_are_taken_while_no_snapshot_can_be_and_health_says_so(asked):
     asked(story)
 
 
-def test_a_full_disk_is_said_and_nothing_is_taken(asked, monkeypatch):
+def test_a_full_disk_is_reported_and_readings_are_refused(asked, monkeypatch):
     async def story(client, site):
         append = site.service.log.append
         monkeypatch.setattr(site.service.log, "append", _full)
@@ -269,7 +269,7 @@ def _full(_entries):
 def test_events_are_streamed_from_a_position_on(asked):
     async def story(client, site):
         await sent(client, line(0, 26), line(1, 21))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         heard = []
 
         async def listen(headers):
@@ -293,7 +293,7 @@ def test_events_are_streamed_from_a_position_on(asked):
 def test_people_acknowledge_and_mute(asked):
     async def story(client, site):
         await sent(client, line(0, 26))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         one = {"subscription": "Warm", "scope": "s1"}
         await client.post("/api/acknowledge", json=one | {"note": "on my way"})
         await client.post("/api/mute", json=one | {"seconds": 60})
@@ -318,10 +318,10 @@ def test_an_acknowledgement_is_of_what_held_then(asked):
             return line(0, value).replace("2026-06-21T12:00:00Z", show_instant(now + offset))
 
         await sent(client, at(-3_000_000, 26))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         await client.post("/api/acknowledge", json={"subscription": "Warm", "scope": "s1"})
         await sent(client, at(30_000_000, 20), at(40_000_000, 26))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         (held,) = (await client.get("/api/conditions")).json()
         assert held["acknowledged"] is None
 
@@ -365,7 +365,7 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
         assert "# warm rooms" in definition.read_text()
         assert (await client.delete("/api/subscriptions/Nobody")).status_code == 422
         await sent(client, line(0, -1), line(1, 36))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         told = (await client.get("/api/notifications")).json()["notifications"]
         assert [n["subscription"] for n in told] == ["Cold", "Hot", "Warm"]
 
@@ -375,7 +375,7 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
 def test_when_would_this_have_fired(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(50)))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         text = (await client.get("/api/definition")).json()["text"].replace("value > 25", "value > 28")
         stretch = {"start": "2026-06-21T11:00Z", "end": "2026-06-21T13:00Z"}
         found = (await client.post("/api/dry-run", json={"text": text} | stretch)).json()
@@ -393,11 +393,11 @@ def test_when_would_this_have_fired(asked):
     asked(story)
 
 
-def test_bars_and_readings_of_a_stretch(asked):
+def test_bars_and_readings_of_a_period(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(58)))
         await sent(client, line(59, 1, source="other"))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         stretch = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
         rows = (await client.get("/api/timeline", params=stretch | {"width": 60})).json()["rows"]
         assert [(row["subscription"], row["scope"], len(row["bars"])) for row in rows] == [("Warm", "s1", 6)]

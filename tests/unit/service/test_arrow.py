@@ -172,7 +172,7 @@ def test_a_poisoned_body_is_refused_and_the_service_goes_on(asked):
         late = columns(name=pa.array(["John"] * 3), time=pa.array([instant("9990-01-01")] * 3).cast(TIME))
         assert (await client.post(url, content=stream(late), headers=ARROW)).json()["taken"] == 3
         assert site.service.counts.corrected == 3
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         assert not site.service.failed.done()
 
     asked(story)

@@ -47,7 +47,7 @@ def test_wall_time_stays_behind_live_readings_by_idle_and_by_what_they_take():
     assert advanced(wall, NOW + MINUTE + SECOND // 2) == {}, "a second makes it worth an entry of the log"
 
 
-def test_one_source_that_stores_and_forwards_delays_nobody():
+def test_one_source_that_stores_and_forwards_does_not_delay_others():
     wall = WallTime(IDLE)
     wall.lags.add("T", "live", 0, NOW)
     wall.lags.add("T", "stored", 10 * HOUR, NOW)
@@ -60,7 +60,7 @@ def test_old_readings_that_are_sent_now_are_followed_at_the_speed_of_the_clock()
     assert advanced(wall, NOW + 10 * SECOND) == {"T": NOW - DAY + 5 * SECOND}
 
 
-def test_who_was_live_long_ago_does_not_make_old_readings_late():
+def test_a_source_that_was_live_long_ago_does_not_make_old_readings_late():
     wall = WallTime(IDLE)
     wall.lags.add("T", "live", 0, NOW - 3 * DAY)
     wall.lags.add("T", "old", DAY, NOW)

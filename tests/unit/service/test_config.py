@@ -96,7 +96,7 @@ def test_a_whole_file():
         ("http://localhost:9093", "http://10.0.0.1:9093", 43, "add '10.0.0.1' to allowed_hosts"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(old, new, line, reason):
+def test_errors_have_their_line(old, new, line, reason):
     assert old in GOOD
     with pytest.raises(DefinitionError) as error:
         parse(GOOD.replace(old, new), "serve.toml")

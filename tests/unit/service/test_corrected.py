@@ -11,12 +11,12 @@ from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.model.topic import Attribute, Topic
 from holdfast.service.core import Core
-from holdfast.service.log.frame import Definition, Readings
+from holdfast.service.log.frame import DefinitionEntry, Readings
 from holdfast.service.log.log import Appended
 from holdfast.service.sinks.delivery import choose
 from holdfast.service.sinks.message import alerts, publications
-from holdfast.service.store import Store
-from holdfast.service.timeline import Row, Timeline, View
+from holdfast.service.store import ServiceStore
+from holdfast.service.timeline import Row, Timeline, TimelineView
 from holdfast.service.trial import intervals
 
 TOPIC = Topic("T", (Attribute("value", "float"),))
@@ -29,9 +29,9 @@ class World:
 
     def __init__(self, folder):
         self.core = Core(folder, lambda: 0)
-        self.store, self.timeline = Store(folder / "store.db"), Timeline(folder / "timeline.db")
+        self.store, self.timeline = ServiceStore(folder / "store.db"), Timeline(folder / "timeline.db")
         self.told = []
-        self.take(Definition(WARM))
+        self.take(DefinitionEntry(WARM))
 
     def take(self, entry):
         told = self.core.take(Appended(self.core.position, entry))
@@ -62,7 +62,7 @@ def world(tmp_path):
     found.timeline.close()
 
 
-def test_what_is_told_taken_back_and_told_again_enters_each_time(world):
+def test_a_start_that_is_retracted_and_repeated_is_stored_each_time(world):
     assert world.read((20, 30.0), (60, 10.0), (70, 23.0)) == [("ingress", 20, None), ("egress", 60, 20)]
     assert world.read((40, 10.0)) == [("reopened", 60, 20), ("egress", 40, 20)]
     assert world.read((30, 23.0), (45, 30.0)) == [("ingress", 45, None), ("egress", 60, 45)]
@@ -71,22 +71,25 @@ def test_what_is_told_taken_back_and_told_again_enters_each_time(world):
         ("retracted", 20, None),
         ("ingress", 15, None),
     ]
-    really = intervals(world.store.between(0, 100 * SECOND, 99), world.core.corrected)
+    really = intervals(world.store.notifications_between(0, 100 * SECOND, 99), world.core.corrected)
     found = [(one.start // SECOND, one.end // SECOND) for one in really]
     assert sorted(found) == [(15, 40), (45, 60)]
-    assert world.bars(View(0, 100 * SECOND, 100)) == [(15 * SECOND, 40 * SECOND), (45 * SECOND, 60 * SECOND)]
+    assert world.bars(TimelineView(0, 100 * SECOND, 100)) == [
+        (15 * SECOND, 40 * SECOND),
+        (45 * SECOND, 60 * SECOND),
+    ]
 
 
 def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
-    world.take(Definition(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
+    world.take(DefinitionEntry(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
     world.read((0, 26.0))
     world.read((110, 26.0))
     assert [one[0] for one in world.read((120, 20.0))] == ["egress"]
-    found = intervals(world.store.between(0, 200 * SECOND, 99), world.core.corrected)
+    found = intervals(world.store.notifications_between(0, 200 * SECOND, 99), world.core.corrected)
     assert [(one.start // SECOND, one.end // SECOND) for one in found] == [(110, 120)]
 
 
-def test_the_last_word_says_what_is_so_now(world):
+def test_the_last_notification_is_the_current_state(world):
     world.read((10, 30.0), (20, 10.0), (30, 30.0), (40, 30.0))
     assert world.read((15, 10.0)) == [("reopened", 20, 10), ("egress", 15, 10), ("known", 15, 30)]
     (*_, state) = publications(world.told, None, "state/{scope}")
@@ -131,11 +134,11 @@ def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
             expected, since = [*expected, (since, at)], None
     held = [one.since // SECOND for one in world.core.engine.holding()]
     assert held == ([] if since is None else [since])
-    found = intervals(world.store.between(0, 10_000 * SECOND, 9_999), world.core.corrected)
+    found = intervals(world.store.notifications_between(0, 10_000 * SECOND, 9_999), world.core.corrected)
     ended = [(one.start // SECOND, one.end // SECOND) for one in found if one.end is not None]
     assert sorted(ended) == expected
     for width in (40, 400, 4_000):
-        view = View(90 * SECOND, (now + 110) * SECOND, width)
+        view = TimelineView(90 * SECOND, (now + 110) * SECOND, width)
         drawn = world.bars(view)
         for moment in range(90, now + 110):
             covered = any(a <= moment * SECOND <= b for a, b in drawn)

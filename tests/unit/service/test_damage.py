@@ -14,13 +14,14 @@ from holdfast.errors import UsageError
 from holdfast.model.event import Event
 from holdfast.model.topic import Attribute, Topic
 from holdfast.service import integrity
-from holdfast.service.feeds.submission import Given, readings
+from holdfast.service.feeds.submission import IncomingEvent, readings
+from holdfast.service.intake import Submission
 from holdfast.service.log.damage import changed_files, damage_of
-from holdfast.service.log.frame import Advance, Definition, Readings, Unreadable
+from holdfast.service.log.frame import Advance, DefinitionEntry, Readings, Unreadable
 from holdfast.service.log.log import Log
 from holdfast.service.log.past import is_whole
-from holdfast.service.log.seal import retain, seal, sealed, seals
-from holdfast.service.service import Service, Settings, Submission
+from holdfast.service.log.seal import reading_files, retain, seal, seals
+from holdfast.service.service import Service, Settings
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"), Attribute("name", "text")))
 APP = """\
@@ -72,7 +73,7 @@ def _no_fsync(monkeypatch):
 def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp_path, flip):
     folder = tmp_path / "data"
     groups = [
-        [Definition(APP)],
+        [DefinitionEntry(APP)],
         [measured(1.0, 2.0), Advance({"T": 7})],
         [measured(3.0)],
         [Advance({"T": 9})],
@@ -190,7 +191,7 @@ def three(tmp_path):
 
 
 def test_a_missing_file_of_sealed_readings_is_noticed(three):
-    sealed(three)[1].unlink()
+    reading_files(three)[1].unlink()
     (damage,) = damage_of(three)
     assert str(damage) == "readings/00000000000000000001-Temperature.parquet is missing (positions 1 to 1)"
     assert not is_whole(three)
@@ -207,7 +208,7 @@ def test_a_missing_or_damaged_seal_is_noticed(three):
 
 
 def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
-    path = sealed(three)[1]
+    path = reading_files(three)[1]
     raw = path.read_bytes()
     for place in range(len(raw)):
         damaged = bytearray(raw)
@@ -220,9 +221,9 @@ def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
 
 
 def test_what_retention_removes_is_not_missed(three):
-    retain(three, seconds=None, size=sealed(three)[2].stat().st_size)
+    retain(three, seconds=None, size=reading_files(three)[2].stat().st_size)
     assert (damage_of(three), len(seals(three))) == ([], 1)
-    sealed(three)[0].unlink()
+    reading_files(three)[0].unlink()
     assert len(damage_of(three)) == 1
 
 
@@ -246,13 +247,13 @@ async def served(folder, **options):
 
 
 def given(time, value):
-    return Given(Event("Temperature", time, "s1", {"value": value, "name": "x" * 40}, -1))
+    return IncomingEvent(Event("Temperature", time, "s1", {"value": value, "name": "x" * 40}, -1))
 
 
 async def sent(service, *values):
     for i, value in enumerate(values):
         await service.submit(Submission([given(1_000 + i, value)]))
-    await service.settled()
+    await service.wait_until_evaluated()
 
 
 def copied(folder, to):
@@ -285,7 +286,7 @@ def test_a_damaged_record_costs_its_readings_alone_and_is_reported(tmp_path, cap
     asyncio.run(story())
 
 
-def test_health_and_status_say_what_is_damaged_and_readings_are_taken(asked, monkeypatch):
+def test_health_and_status_report_damage_while_readings_are_accepted(asked, monkeypatch):
     monkeypatch.setattr(integrity, "_LOOK_EVERY", 0.05)
 
     async def story(client, site):
@@ -306,7 +307,7 @@ def test_health_and_status_say_what_is_damaged_and_readings_are_taken(asked, mon
     asked(story)
 
 
-def test_a_changed_file_of_readings_is_reported_and_what_reads_it_says_so(asked):
+def test_a_changed_file_of_readings_is_reported_and_readers_warn(asked):
     async def first(client, site):
         line = '{"topic": "Temperature", "source": "s1", "value": 26}'
         assert (await client.post("/api/readings", content=line)).json()["taken"] == 1
@@ -324,7 +325,7 @@ def test_a_changed_file_of_readings_is_reported_and_what_reads_it_says_so(asked)
 
     folders = []
     asked(lambda client, site: _then(first(client, site), folders.append(site.service.folder)))
-    (path,) = sealed(folders[0])
+    (path,) = reading_files(folders[0])
     raw = bytearray(path.read_bytes())
     raw[-20] ^= 0xFF
     path.write_bytes(raw)
@@ -335,7 +336,7 @@ async def _then(story, _):
     await story
 
 
-def test_a_damaged_database_is_refused_and_the_message_says_what_to_do(tmp_path):
+def test_a_damaged_database_is_refused_with_a_remedy(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await sent(service, 26.0)
@@ -353,8 +354,8 @@ async def _ran(folder):
     """A service that has sealed, taken snapshots and told; as a crash leaves it, and as a stop does."""
     async with served(folder) as service:
         await sent(service, 26.0, 20.0)
-        await service.on_engine(service.keep)
-        service.kept.result()
+        await service.on_engine(service.take_snapshot)
+        service.snapshot_written.result()
         await sent(service, 27.0, 21.0)
         copied(folder, folder.with_name("crashed"))
     copied(folder, folder.with_name("stopped"))
@@ -384,7 +385,7 @@ def _emptied(folder):
     [("crashed", harm) for harm in (_without_wal, _without_segments, _cut, _emptied)]
     + [("stopped", harm) for harm in (_without_wal, _without_segments)],
 )
-def test_a_log_behind_the_database_is_refused_and_the_message_says_what_to_do(tmp_path, state, harm):
+def test_a_log_behind_the_database_is_refused_with_a_remedy(tmp_path, state, harm):
     async def story():
         await _ran(tmp_path / "a")
         folder = tmp_path / state
@@ -398,7 +399,7 @@ def test_a_log_behind_the_database_is_refused_and_the_message_says_what_to_do(tm
             assert service.core.definition == APP
             told = len(service.store.notifications())
             assert await service.submit(Submission([given(5_000, 30.0)])) == 1
-            await service.settled()
+            await service.wait_until_evaluated()
             assert len(service.store.notifications()) == told + 1, "nothing that comes is ignored"
         async with served(folder) as service:
             assert [one.since for one in await service.holding()] == [5_000]
@@ -406,7 +407,7 @@ def test_a_log_behind_the_database_is_refused_and_the_message_says_what_to_do(tm
     asyncio.run(story())
 
 
-def test_readings_that_were_evaluated_and_told_nothing_are_missed_too(tmp_path):
+def test_missing_readings_without_notifications_are_noticed_too(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await sent(service, *[20.0] * 6)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.lang.check import check
-from holdfast.lang.parse import keywords, parse
-from holdfast.service.api.lines import Line, lines_of
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.lang.grammar import keywords
+from holdfast.service.api.lines import ThresholdLine, threshold_lines
 
 APP = """
 topic Climate (temperature float °C, co2 float ppm)
@@ -16,14 +17,14 @@ state Always on Climate [abs(temperature) > 3; abs(temperature) < 2]
 
 def test_lines_are_in_the_unit_of_the_attribute_whatever_was_written():
     warm, both, always = check(parse(APP)).conditions
-    assert lines_of(warm) == [
-        Line("enter", "temperature", ">", 25.0),
-        Line("exit", "temperature", "<", 20.0),
+    assert threshold_lines(warm) == [
+        ThresholdLine("enter", "temperature", ">", 25.0),
+        ThresholdLine("exit", "temperature", "<", 20.0),
     ]
-    assert {(line.attribute, line.sign, line.value) for line in lines_of(both)} == {
+    assert {(line.attribute, line.sign, line.value) for line in threshold_lines(both)} == {
         ("temperature", ">", 25.0), ("co2", ">=", 400.0), ("co2", "<=", 900.0), ("co2", ">=", 1200.0),
     }  # fmt: skip
-    assert lines_of(always) == [], "what is no comparison of an attribute with a number is no line"
+    assert threshold_lines(always) == [], "what is no comparison of an attribute with a number is no line"
 
 
 def test_an_editor_knows_the_words_of_the_grammar():

@@ -14,10 +14,10 @@ from holdfast.model.event import Event
 from holdfast.model.topic import Attribute, Topic
 from holdfast.runtimes.local.replay import replay
 from holdfast.service.feeds.submission import readings
-from holdfast.service.log.frame import Advance, Definition, Unreadable, entries, header, to_bytes
-from holdfast.service.log.log import Log, NoRoom, joined
-from holdfast.service.log.past import before
-from holdfast.service.log.seal import history, retain, seal, sealed
+from holdfast.service.log.frame import Advance, DefinitionEntry, Unreadable, entries, header, to_bytes
+from holdfast.service.log.log import Log, NoRoom, join_readings
+from holdfast.service.log.past import entries_before
+from holdfast.service.log.seal import history, reading_files, retain, seal
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"),))
 APP = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source"
@@ -37,13 +37,13 @@ def folder(tmp_path):
 def test_what_was_appended_is_there_again(folder):
     log = Log(folder)
     log.append([measured(1.0, 2.0), Advance({"T": 7})])
-    log.append([Definition(APP, ("Warm",), 5)])
+    log.append([DefinitionEntry(APP, ("Warm",), 5)])
     log.close()
     again = Log(folder)
     found = list(again.after(0))
     assert [(one.position, one.after) for one in found] == [(0, 2), (2, 3), (3, 4)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0]
-    assert [one.entry for one in found[1:]] == [Advance({"T": 7}), Definition(APP, ("Warm",), 5)]
+    assert [one.entry for one in found[1:]] == [Advance({"T": 7}), DefinitionEntry(APP, ("Warm",), 5)]
     assert (again.next, again.torn) == (4, 0)
     assert [one.position for one in again.after(2)] == [2, 3]
 
@@ -51,7 +51,7 @@ def test_what_was_appended_is_there_again(folder):
 def test_readings_that_follow_one_another_are_one_piece(folder):
     log = Log(folder)
     parts = log.append([measured(1.0, 2.0), measured(3.0), Advance({"T": 7}), measured(4.0)])
-    found = list(joined(parts))
+    found = list(join_readings(parts))
     assert [(one.position, one.after) for one in found] == [(0, 3), (3, 4), (4, 5)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0, 3.0]
     assert found[1:] == parts[2:]
@@ -161,10 +161,10 @@ def test_old_files_go_by_age_and_by_size(folder):
     os.utime(paths[0], (0, 0))
     assert retain(folder, seconds=3600, size=None) == paths[:1]
     assert retain(folder, seconds=None, size=paths[2].stat().st_size) == paths[1:2]
-    assert sealed(folder) == paths[2:]
+    assert reading_files(folder) == paths[2:]
 
 
-def test_topics_of_a_sealed_segment_that_are_heard_together_come_by_time_and_each_as_it_came(folder):
+def test_sealed_topics_of_one_group_are_merged_by_time_and_each_keeps_its_order(folder):
     log = Log(folder)
     badge = Topic("Badge", (Attribute("value", "float"),))
     log.append([measured(1.0, 2.0, begin=10)])
@@ -175,7 +175,7 @@ def test_topics_of_a_sealed_segment_that_are_heard_together_come_by_time_and_eac
     seal(folder, log.next)
 
     def heard(*together):
-        past = before(folder, log.next, together)
+        past = entries_before(folder, log.next, together)
         return [(one.topic, one.batch.column("value").to_pylist()) for one in past]
 
     assert heard({"Temperature", "Badge"}) == [

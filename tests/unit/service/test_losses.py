@@ -18,8 +18,8 @@ from holdfast.model.topic import Attribute, Topic
 from holdfast.service.config import parse
 from holdfast.service.feeds.arrow import read_stream
 from holdfast.service.feeds.mapping import Pattern, Route, finder, read
-from holdfast.service.feeds.quick import Quick
-from holdfast.service.serve import Address, Plan, serving
+from holdfast.service.feeds.quick import QuickReader
+from holdfast.service.serve import Address, ServicePlan, serving
 from holdfast.service.trial import differences
 from support.patience import PATIENCE
 
@@ -43,7 +43,7 @@ def test_a_time_without_a_zone_is_refused_with_what_to_set():
     with pytest.raises(InputError, match=r"has no zone: set time_zone in the mapping of .m/\{source\}."):
         taken(route, payload)
     with pytest.raises(InputError, match="has no zone"):
-        Quick(finder([route])).read("m/s1", TOPICS, payload, NOW)
+        QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW)
     (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload)
     assert event.time == instant("2026-01-01T11:00:00Z")
     (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload.replace(b':00"', b':00Z"'))
@@ -109,7 +109,7 @@ def test_a_json_key_may_have_dots(path, payload):
     route = Route(Pattern("m/{source}"), "Meter", fields={"energy": path})
     (event,) = taken(route, json.dumps(payload).encode())
     assert event.attributes == {"energy": 5.0}
-    quick = Quick(finder([route])).read("m/s1", TOPICS, json.dumps(payload).encode(), NOW)
+    quick = QuickReader(finder([route])).read("m/s1", TOPICS, json.dumps(payload).encode(), NOW)
     assert quick is None or quick[0] == event
 
 
@@ -117,7 +117,7 @@ def test_a_location_under_a_key_with_dots_is_not_lost():
     route = Route(Pattern("m/{source}"), "Meter", fields={"x": "pos.x", "y": "pos.y"})
     payload = b'{"energy": 1, "pos.x": 3, "pos.y": 4}'
     assert taken(route, payload)[0].location == (3.0, 4.0)
-    assert Quick(finder([route])).read("m/s1", TOPICS, payload, NOW) is None
+    assert QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW) is None
 
 
 # --- readings without a key ---
@@ -133,7 +133,7 @@ def test_readings_without_the_key_of_a_condition_are_counted(tmp_path):
     )
 
     async def story():
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0))
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0))
         async with serving(plan) as (site, address), httpx.AsyncClient(
             base_url=f"http://{address}", timeout=PATIENCE, trust_env=False
         ) as client:  # fmt: skip
@@ -142,7 +142,7 @@ def test_readings_without_the_key_of_a_condition_are_counted(tmp_path):
                 {"source": "a", "temperature": 30.0, "place": "lab"},
             ]
             await client.post("/api/readings", content="\n".join(map(json.dumps, rows)))
-            await site.service.settled()
+            await site.service.wait_until_evaluated()
             status = (await client.get("/api/status")).json()
             assert status["without_key"] == {"Warm: no place": 1, "Hot: no place": 1}
             text = (await client.get("/metrics")).text
@@ -171,7 +171,7 @@ def test_a_mute_without_a_scope_mutes_all_scopes(asked):
         await client.post("/api/mute", json={"subscription": "Warm", "scope": None})
         reading = {"topic": "Temperature", "source": "s1", "value": 30.0}
         await client.post("/api/readings", content=json.dumps(reading))
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         rows = (await client.get("/api/conditions")).json()
         assert [row["muted"] is not None for row in rows if row["subscription"] == "Warm"] == [True]
 

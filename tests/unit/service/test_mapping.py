@@ -19,7 +19,7 @@ def taken(route, channel, payload, now=NOW):
     return [event for event, _ in read(found, TOPICS, payload, now)]
 
 
-def test_a_channel_says_place_and_source():
+def test_a_channel_contains_place_and_source():
     route = Route(Pattern("building/{place}/{source}/climate"), "Climate")
     (event,) = taken(route, "building/lab/s4/climate", b'{"temperature": 21, "co2": 480}')
     assert (event.topic, event.time, event.source, event.place) == ("Climate", NOW, "s4", "lab")

@@ -14,10 +14,11 @@ import pytest
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
 from holdfast.runtimes.local.engine import Engine
-from holdfast.service.feeds.submission import Given, table
+from holdfast.service.feeds.submission import IncomingEvent, table
+from holdfast.service.intake import Submission
 from holdfast.service.log import frame
 from holdfast.service.log.frame import Advance
-from holdfast.service.service import Service, Settings, Submission
+from holdfast.service.service import Service, Settings
 
 APP = """\
 topic Temperature (value float)
@@ -38,7 +39,7 @@ async def served(folder, **settings):
 
 
 def given(i, value, source="s1"):
-    return Given(Event("Temperature", 1_000 + i, source, {"value": value}, i))
+    return IncomingEvent(Event("Temperature", 1_000 + i, source, {"value": value}, i))
 
 
 def no_text(rows=3):
@@ -64,14 +65,14 @@ def copied(folder, to):
     shutil.copytree(folder, to, ignore=lambda _, names: [one for one in names if one == "lock"])
 
 
-def test_text_that_is_none_does_not_enter_the_log_whoever_brings_it(tmp_path):
+def test_invalid_text_from_any_feed_does_not_enter_the_log(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             before, poison = service.log.next, badges(service.topics["Badge"], no_text())
             counts = await asyncio.gather(
                 service.submit(Submission(entries=[poison])), service.submit(Submission([given(0, 26.0)]))
             )
-            await service.settled()
+            await service.wait_until_evaluated()
             assert (counts, service.log.next) == ([0, 1], before + 1)
             assert "cannot hold it" in service.store.rejects()[0]["reason"]
 
@@ -84,13 +85,13 @@ def test_a_record_that_cannot_be_decoded_is_set_aside_and_counted_once(tmp_path)
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([given(0, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             service.log.append([badges(service.topics["Badge"], no_text())])
             copied(tmp_path / "a", tmp_path / "b")
         for _ in range(3):
             async with served(tmp_path / "b") as service:
                 await service.submit(Submission([given(7, 20.0)]))
-                await service.settled()
+                await service.wait_until_evaluated()
                 assert [one[2] for one in told(service) if one[0] == "Warm"] == ["ingress", "egress"]
                 (reject,) = service.store.rejects()
                 assert reject["feed"] == "log"
@@ -126,7 +127,7 @@ def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, s
             for begin in range(0, 60, 12):
                 some = [given(i, v, f"s{i % 3}") for i, v in wanted if begin <= i < begin + 12]
                 await service.submit(Submission(some))
-                await service.settled()
+                await service.wait_until_evaluated()
             copied(folder, folder.with_name(f"{folder.name}-copy"))
             return told(service), service.store.rejects()
 
@@ -142,7 +143,7 @@ def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, s
             assert told(service) == expected
             assert len(service.store.rejects()) == 4
             await service.submit(Submission([given(99, 66.0), given(100, 40.0, "s9")]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert told(service)[-1][:3] == ("Warm", "s9", "ingress")
             assert len(service.store.rejects()) == 5
 
@@ -156,7 +157,7 @@ def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
             some = [given(i, 66.0) for i in range(5_000)]
             await service.submit(Submission([*some, given(6_000, 30.0)]))
             await service.submit(Submission([given(7_000, 30.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert sum(service.store.counts().values()) == 5_001, "with what is left of the entry"
             assert [one[:3] for one in told(service)][:1] == [("Warm", "s1", "ingress")]
 
@@ -166,16 +167,16 @@ def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
 def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
-            reach = Engine.reach
+            reach = Engine.advance_topics
             spoiled = {"Temperature": 10**9}
 
             def spoil(engine, until):
                 return 1 / 0 if until == spoiled else reach(engine, until)
 
-            monkeypatch.setattr(Engine, "reach", spoil)
+            monkeypatch.setattr(Engine, "advance_topics", spoil)
             await service.submit(Submission(entries=[Advance(spoiled)]))
             await service.submit(Submission([given(1, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert told(service)[0][:3] == ("Warm", "s1", "ingress")
             assert "ZeroDivisionError" in service.store.rejects()[0]["reason"]
 
@@ -197,15 +198,15 @@ def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, k
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([given(0, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             with monkeypatch.context() as patch:
-                patch.setattr(frame, "_encoded", lambda _: (kind, body))
+                patch.setattr(frame, "_encode", lambda _: (kind, body))
                 service.log.append([Advance({"T": 1})])
             copied(tmp_path / "a", tmp_path / "b")
         async with served(tmp_path / "b") as service:
             assert "s1" in [h.scope for h in await service.holding()]
             await service.submit(Submission([given(1, 20.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert "s1" not in [h.scope for h in await service.holding()]
 
     asyncio.run(story())
@@ -214,9 +215,9 @@ def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, k
 def test_what_cannot_become_an_entry_is_rejected_alone(tmp_path):
     """A feed lets something through that no column takes: those who came with it are logged all the same."""
     wrong = [
-        Given(Event("Temperature", 1, "s1", {"value": "warm"}, 1)),
-        Given(Event("Temperature", 2**70, "s1", {"value": 1.0}, 1)),
-        Given(Event("Badge", 1, "half a pair \ud800", {"name": "John"}, 1)),
+        IncomingEvent(Event("Temperature", 1, "s1", {"value": "warm"}, 1)),
+        IncomingEvent(Event("Temperature", 2**70, "s1", {"value": 1.0}, 1)),
+        IncomingEvent(Event("Badge", 1, "half a pair \ud800", {"name": "John"}, 1)),
     ]
 
     async def story():
@@ -225,7 +226,7 @@ def test_what_cannot_become_an_entry_is_rejected_alone(tmp_path):
             counts = await asyncio.gather(
                 service.submit(Submission(some)), service.submit(Submission([given(3, 29.0)]))
             )
-            await service.settled()
+            await service.wait_until_evaluated()
             assert [one[2] for one in told(service) if one[0] == "Warm"] == ["ingress", "egress", "ingress"]
             assert counts == [3, 1]
             assert sum(service.store.counts().values()) == 3

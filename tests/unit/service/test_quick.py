@@ -7,10 +7,10 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.definition.parse import parse
 from holdfast.errors import InputError
-from holdfast.lang.parse import parse
 from holdfast.service.feeds.mapping import Pattern, Route, finder, read
-from holdfast.service.feeds.quick import Quick
+from holdfast.service.feeds.quick import QuickReader
 
 NOW = 1_780_000_000_000_000
 TOPICS = {
@@ -70,10 +70,10 @@ def said(reading):
 
 @given(channels, rows.map(json.dumps) | st.lists(rows, max_size=2).map(json.dumps) | st.text(max_size=5))
 @example("a/s1", '{"celsius": 21.5, "floor": 3, "open": true, "label": "x", "sequence": 4}')
-def test_both_ways_say_the_same(channel, text):
+def test_the_fast_and_the_general_reader_return_the_same(channel, text):
     payload = text.encode("utf-8", "replace")
     expected = careful(channel, payload)
-    quick = said(lambda: Quick(FIND).read(channel, TOPICS, payload, NOW))
+    quick = said(lambda: QuickReader(FIND).read(channel, TOPICS, payload, NOW))
     if quick is not None:
         assert (quick if isinstance(quick, str) else [quick]) == expected
     if isinstance(quick, tuple):
@@ -81,7 +81,7 @@ def test_both_ways_say_the_same(channel, text):
 
 
 def test_what_is_as_expected_goes_the_quick_way_also_after_another_definition():
-    quick = Quick(FIND)
+    quick = QuickReader(FIND)
     for _ in range(2):
         ((event, wrong),) = [quick.read("b/Climate/3/lab", TOPICS, b'{"who": "s1", "data": {"t": 21}}', NOW)]
         assert (event.source, event.place, event.time, wrong) == ("s1", "lab", NOW, False)

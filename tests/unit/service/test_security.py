@@ -15,14 +15,14 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.event import Event
 from holdfast.service.api import guard
-from holdfast.service.api.access import digest, known, may, new_token
-from holdfast.service.api.guard import Limits, Rate, action
+from holdfast.service.api.access import digest, may, new_token, user_with_token
+from holdfast.service.api.guard import Rate, RequestLimits, action
 from holdfast.service.config import Config, UserPart, WebhookPart
-from holdfast.service.feeds.submission import Given
-from holdfast.service.serve import Address, Plan, require_safe
-from holdfast.service.service import Submission
-from holdfast.service.sinks.delivery import Unavailable
+from holdfast.service.feeds.submission import IncomingEvent
+from holdfast.service.intake import Submission
+from holdfast.service.serve import Address, ServicePlan, require_safe
 from holdfast.service.sinks.http import require_allowed, require_outside
+from holdfast.service.sinks.sink import Unavailable
 from support.web import TOKENS, Receiver
 
 PATHS = [
@@ -190,7 +190,7 @@ def test_a_definition_reads_files_of_the_declared_folder_alone(asked, tmp_path, 
 
 
 @pytest.mark.parametrize("role", ["see", "acknowledge", "edit"])
-def test_errors_show_what_stands_in_a_file_to_those_alone_who_may_change_definitions(asked, tmp_path, role):
+def test_errors_show_file_contents_only_to_users_that_may_change_definitions(asked, tmp_path, role):
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "rooms.csv").write_text("secret,words\na,b\n")
     text = 'topic T (value float)\nstate S on T [value > 1; value < 0] per source roster "tables/rooms.csv"'
@@ -222,16 +222,16 @@ def test_a_definition_over_http_may_name_the_files_that_the_running_one_names(as
     asked(story)
 
 
-def test_nobody_else_on_the_machine_reads_what_a_service_keeps(asked, definition, tmp_path):
+def test_other_users_of_the_machine_cannot_read_the_data_folder(asked, definition, tmp_path):
     (tmp_path / "sensors.csv").write_text("source\ns1\n")
     definition.write_text(definition.read_text().replace("per source", 'per source roster "sensors.csv"'))
 
     async def story(client, site):
         await client.post("/api/readings", content='{"topic": "Temperature", "source": "s1", "value": 26}')
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         site.service.log.rotate(0)
-        await site.service.on_engine(site.service.keep)
-        site.service.kept.result()
+        await site.service.on_engine(site.service.take_snapshot)
+        site.service.snapshot_written.result()
 
     before = os.umask(0o022)
     try:
@@ -333,7 +333,9 @@ def test_header_injection_in_webhooks(asked, tmp_path):
 
     async def story(client, site):
         evil = 'x\r\nX-Evil: 1\r\n\r\n"}<'
-        await site.service.submit(Submission([Given(Event("Temperature", 1, evil, {"value": 26.0}, 1))]))
+        await site.service.submit(
+            Submission([IncomingEvent(Event("Temperature", 1, evil, {"value": 26.0}, 1))])
+        )
         while not receiver.requests:
             await asyncio.sleep(0.01)
         (request,) = receiver.requests
@@ -350,8 +352,10 @@ def test_a_webhook_is_not_led_elsewhere(asked):
     """Server-side request forgery: a redirect to an address that is not on the list is not followed."""
 
     async def story(client, site):
-        await site.service.submit(Submission([Given(Event("Temperature", 1, "s", {"value": 26.0}, 1))]))
-        while not site.sinks[0].buried:
+        await site.service.submit(
+            Submission([IncomingEvent(Event("Temperature", 1, "s", {"value": 26.0}, 1))])
+        )
+        while not site.sinks[0].dead_letter_count:
             await asyncio.sleep(0.01)
         (letter,) = (await client.get("/api/dead-letters")).json()
         assert letter["reason"].endswith("answers 302")
@@ -372,7 +376,9 @@ def test_a_name_that_is_made_to_lead_here_is_not_called(asked, monkeypatch):
     )
 
     async def story(client, site):
-        await site.service.submit(Submission([Given(Event("Temperature", 1, "s", {"value": 26.0}, 1))]))
+        await site.service.submit(
+            Submission([IncomingEvent(Event("Temperature", 1, "s", {"value": 26.0}, 1))])
+        )
         while not site.sinks[0].trouble:
             await asyncio.sleep(0.01)
         assert "hooks.example.org leads to 127.0.0.1" in site.sinks[0].trouble
@@ -423,7 +429,7 @@ def test_script_in_names_is_data(asked):
         evil = "<script>alert(1)</script>"
         body = json.dumps({"topic": "Temperature", "source": evil, "value": 26})
         await client.post("/api/readings", content=body)
-        await site.service.settled()
+        await site.service.wait_until_evaluated()
         answer = await client.get("/api/conditions")
         assert answer.headers["content-type"] == "application/json"
         assert answer.json()[0]["scope"] == evil
@@ -439,33 +445,33 @@ def test_script_in_names_is_data(asked):
 
 def test_on_another_address_only_with_a_token(definition, tmp_path):
     for host in ("0.0.0.0", "192.0.2.1", "::", "example.org"):
-        plan = Plan(definition, tmp_path / "data", Address(host, 0), Config())
+        plan = ServicePlan(definition, tmp_path / "data", Address(host, 0), Config())
         with pytest.raises(UsageError, match="whoever can reach it"):
             require_safe(plan)
     user = UserPart(name="a", role="see", token=digest("x"))
-    require_safe(Plan(definition, tmp_path / "data", Address("0.0.0.0", 0), Config(user=[user])))
+    require_safe(ServicePlan(definition, tmp_path / "data", Address("0.0.0.0", 0), Config(user=[user])))
 
 
 def test_tokens_are_long_and_stored_as_digests():
     token = new_token()
     assert len(token) > 40
     assert token not in digest(token)
-    assert known((), token) is None
+    assert user_with_token((), token) is None
     from holdfast.service.api.access import User
 
     ann = User("ann", "see", digest(token))
-    assert known([ann], token) == ann
-    assert known([ann], digest(token)) is None
+    assert user_with_token([ann], token) == ann
+    assert user_with_token([ann], digest(token)) is None
     assert (may(ann, "see"), may(ann, "edit"), may(ann, "send")) == (True, False, False)
 
 
 def test_limits_have_defaults_that_bound():
-    limits = Limits()
+    limits = RequestLimits()
     assert limits.body <= 1 << 24
     assert limits.seconds <= 60
 
 
-def test_half_a_request_delays_nobody(asked):
+def test_half_a_request_does_not_delay_others(asked):
     async def story(client, site):
         idle = [socket.create_connection((client.base_url.host, client.base_url.port)) for _ in range(50)]
         for one in idle:

@@ -12,22 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from holdfast.definition.parse import parse
 from holdfast.errors import UsageError
-from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import HOUR, SECOND
 from holdfast.runtimes.local.engine import Engine
 from holdfast.service import core, named
 from holdfast.service import service as service_module
-from holdfast.service.feeds.submission import Given, Rejected
-from holdfast.service.log.frame import Definition
+from holdfast.service.feeds.submission import IncomingEvent, Rejected
+from holdfast.service.intake import Submission
+from holdfast.service.log.frame import DefinitionEntry
 from holdfast.service.log.log import NoRoom
 from holdfast.service.log.past import is_whole
-from holdfast.service.log.seal import retain, sealed
-from holdfast.service.origins import Repeated, Request
-from holdfast.service.serve import Address, Plan, _take_again, serving
-from holdfast.service.service import Service, Settings, Submission
-from holdfast.service.store import Store
+from holdfast.service.log.seal import reading_files, retain
+from holdfast.service.origins import RepeatedRequest, Request
+from holdfast.service.serve import Address, ServicePlan, _reload, serving
+from holdfast.service.service import Service, Settings
+from holdfast.service.store import ServiceStore
 from support.patience import PATIENCE
 
 APP = """
@@ -63,14 +64,16 @@ async def served(folder, definition=APP, clock=None, **settings):
 
 
 def reading(i, value, source="s1", sequence=None):
-    return Given(Event("Temperature", i, source, {"value": value}, i if sequence is None else sequence))
+    return IncomingEvent(
+        Event("Temperature", i, source, {"value": value}, i if sequence is None else sequence)
+    )
 
 
 def day(n=120):
     """Readings that cross every threshold, of two topics."""
     for i in range(n):
         if i % 7 == 3:
-            yield Given(Event("Badge", i, "door", {"name": "John" if i % 2 else "Ann"}, i))
+            yield IncomingEvent(Event("Badge", i, "door", {"name": "John" if i % 2 else "Ann"}, i))
         else:
             yield reading(i, float(20 + (i * 13) % 14), f"s{i % 3}")
 
@@ -94,7 +97,7 @@ def test_notifications_are_those_of_the_engine(tmp_path):
         async with served(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given)
-            await service.settled()
+            await service.wait_until_evaluated()
             assert ids(service) == expected(given)
             assert len(ids(service)) > 40
             held = await service.holding()
@@ -107,7 +110,7 @@ def test_notifications_are_those_of_the_engine(tmp_path):
 
 
 @pytest.mark.parametrize("snapshot_every", [0.0, 0.02, 1e9])
-def test_what_is_in_the_log_and_was_not_evaluated_is_told_once(tmp_path, snapshot_every):
+def test_entries_that_were_logged_and_not_evaluated_are_notified_once(tmp_path, snapshot_every):
     """A copy of the folder is what a crash leaves; each copy goes on with what was not acknowledged."""
 
     async def story():
@@ -118,15 +121,15 @@ def test_what_is_in_the_log_and_was_not_evaluated_is_told_once(tmp_path, snapsho
                 held = Event_()
                 paused = asyncio.create_task(service.on_engine(held.wait))  # nothing is evaluated meanwhile
                 await service.submit(Submission(given[i : i + size]))
-                service.kept.result()
+                service.snapshot_written.result()
                 shutil.copytree(tmp_path / "a", tmp_path / f"copy-{i + size}", ignore=_lock)
                 held.set()
                 await paused
-                await service.settled()
+                await service.wait_until_evaluated()
         for folder in tmp_path.glob("copy-*"):
             async with served(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
                 await feed(service, given[int(folder.name.removeprefix("copy-")) :])
-                await service.settled()
+                await service.wait_until_evaluated()
                 assert ids(service) == expected(given), folder.name
 
     asyncio.run(story())
@@ -161,11 +164,11 @@ def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
         for _ in range(3):
             async with served(tmp_path / "b", clock=clock, segment_bytes=1) as service:
                 clock.now += 6 * HOUR
-                with pytest.raises(Repeated):
+                with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
-                await service.on_engine(service.keep)
-                service.kept.result()
-                with pytest.raises(Repeated):
+                await service.on_engine(service.take_snapshot)
+                service.snapshot_written.result()
+                with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
         clock.now += 7 * HOUR
         async with served(tmp_path / "b", clock=clock):
@@ -214,22 +217,22 @@ async def passing(service, clock, seconds, *sources):
         clock.now += SECOND
         given = [reading(clock.now, 20.0, source, clock.now) for source in sources]
         await service.submit(Submission(given))
-        await service.look_at_the_clock()
-        await service.settled()
+        await service.advance_clock()
+        await service.wait_until_evaluated()
 
 
 def dead(service, scope):
     return [one.status for one in service.store.notifications() if one.scope == scope]
 
 
-def test_who_has_not_reported_since_a_lost_broker_came_back_is_not_silent_for_the_time_of_the_loss(tmp_path):
+def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_path):
     """Nothing waits in the broker, since the devices could not publish either; 'c' never comes back."""
 
     async def story():
         clock = Clock()
         feed = Feeding(clock)
         async with served(tmp_path, SILENT, clock) as service:
-            await service.attend([feed])
+            await service.attach_feeds([feed])
             await passing(service, clock, 10, "a", "b", "c")
             feed.is_there = False
             await passing(service, clock, 135)
@@ -244,20 +247,20 @@ def test_who_has_not_reported_since_a_lost_broker_came_back_is_not_silent_for_th
     asyncio.run(story())
 
 
-def test_who_has_not_reported_since_a_restart_is_not_silent_for_the_time_between(tmp_path):
+def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
     """What is posted over HTTP while the service is away waits nowhere; 'c' never comes back."""
 
     async def story():
         clock = Clock()
         async with served(tmp_path / "a", SILENT, clock) as service:
-            await service.attend([])
+            await service.attach_feeds([])
             await passing(service, clock, 10, "a", "b", "c")
             while service.store.lags() != {"Temperature": 0}:
                 await asyncio.sleep(0.01)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=shutil.ignore_patterns("lock"))
         clock.now += 135 * SECOND
         async with served(tmp_path / "b", SILENT, clock) as service:
-            await service.attend([])
+            await service.attach_feeds([])
             await passing(service, clock, 4)
             await passing(service, clock, 4, "a")
             assert dead(service, "b") == dead(service, "c") == []
@@ -267,12 +270,12 @@ def test_who_has_not_reported_since_a_restart_is_not_silent_for_the_time_between
     asyncio.run(story())
 
 
-def test_time_goes_on_by_the_clock_and_is_told_once(tmp_path):
+def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
     async def story():
         clock = Clock()
         async with served(tmp_path / "a", LASTING, clock) as service:
             await service.submit(Submission([reading(clock.now, 26.0, sequence=1)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert ids(service) == []
             clock.now += 70 * SECOND
             while not ids(service):
@@ -307,7 +310,7 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(service_module, "_TRY_AGAIN", 0.05)
-    keep, tries = Store.keep, []
+    keep, tries = ServiceStore.save_snapshot, []
 
     def failing(*_):
         tries.append(1)
@@ -317,18 +320,18 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
 
     async def story():
         async with served(tmp_path / "a", snapshot_every=0.0) as service:
-            await asyncio.to_thread(service.kept.result)  # that of the definition
-            monkeypatch.setattr(Store, "keep", failing)
+            await asyncio.to_thread(service.snapshot_written.result)  # that of the definition
+            monkeypatch.setattr(ServiceStore, "save_snapshot", failing)
             assert await service.submit(Submission([reading(1, 26.0)])) == 1
-            await service.on_engine(service.keep)  # one that began before may have been under way
+            await service.on_engine(service.take_snapshot)  # one that began before may have been under way
             while len(tries) < 4:  # nothing comes meanwhile
                 await asyncio.sleep(0.01)
             assert "no snapshot can be taken" in service.troubles["snapshot"]
             assert service.takes_readings
             assert await service.submit(Submission([reading(2, 20.0)])) == 1
-            await service.settled()
+            await service.wait_until_evaluated()
             assert len(service.store.notifications()) == 2
-            monkeypatch.setattr(Store, "keep", keep)
+            monkeypatch.setattr(ServiceStore, "save_snapshot", keep)
             while service.troubles:
                 await asyncio.sleep(0.01)
             assert service.store.snapshot().position == service.log.next
@@ -341,9 +344,9 @@ def test_a_service_stops_in_order_also_while_no_snapshot_can_be_taken(tmp_path, 
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             with monkeypatch.context() as patch:
-                patch.setattr(Store, "keep", _no_room)
-                await service.on_engine(service.keep)
-                service.kept.result()
+                patch.setattr(ServiceStore, "save_snapshot", _no_room)
+                await service.on_engine(service.take_snapshot)
+                service.snapshot_written.result()
                 assert "snapshot" in service.troubles
             await service.submit(Submission([reading(2, 27.0)]))
         async with served(tmp_path / "a") as service:
@@ -370,7 +373,7 @@ def test_a_definition_changes_while_it_runs(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             other = APP.replace("per source", "per place")
             _cut(service.folder)
             with pytest.raises(UsageError, match="'Warm' would mean something else"):
@@ -402,9 +405,9 @@ def test_an_edit_is_settled_by_the_log_also_for_what_is_new(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 20.0), reading(3, 25.5)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             edit = APP.replace("value > 25", "value > 25.7") + more
-            assert await service.forecast(Definition(edit)) == {"Warm": {"ends": 1}}
+            assert await service.forecast(DefinitionEntry(edit)) == {"Warm": {"ends": 1}}
             await service.define(edit)
             assert [(one.subscription, one.status) for one in service.store.notifications()[-1:]] == [
                 ("Warm", "revised")
@@ -438,10 +441,10 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
         async with served(tmp_path / "a", before) as service:
             came = [(1, 26.0, "s1"), (2, 27.0, "s2"), (3, 31.0, "s2"), (4, 31.0, "s2")]
             await service.submit(Submission([reading(*one) for one in came]))
-            await service.settled()
-            assert await service.forecast(Definition(after)) == {"Heat": {"ends": 1}}
+            await service.wait_until_evaluated()
+            assert await service.forecast(DefinitionEntry(after)) == {"Heat": {"ends": 1}}
             change = await service.define(after)
-            assert (change.changed, change.afresh, change.holding) == (["Mean", "Heat"], [], [])
+            assert (change.changed, change.incompatible, change.holding) == (["Mean", "Heat"], [], [])
             assert [(h.subscription, h.scope, h.since) for h in await service.holding()] == [
                 ("Heat", "s2", 3),
                 ("Mean", None, 3),
@@ -450,9 +453,9 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
             assert told[-1][1:] == ("s1", "revised")
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
             _cut(service.folder)
-            assert (await service.forecast(Definition(before)))["Mean"] == {"unknown": 1}
+            assert (await service.forecast(DefinitionEntry(before)))["Mean"] == {"unknown": 1}
             change = await service.define(before)
-            assert (change.changed, change.afresh) == (["Mean", "Heat"], [])
+            assert (change.changed, change.incompatible) == (["Mean", "Heat"], [])
             means = [one for one in service.store.notifications() if one.subscription == "Mean"]
             assert [one.status for one in means] == ["ingress", "unknown"]
         async with served(tmp_path / "b", after) as service:
@@ -461,7 +464,7 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
     asyncio.run(story())
 
 
-def test_a_component_begins_anew_where_the_log_was_cut_also_after_a_crash(tmp_path):
+def test_a_component_restarts_where_the_log_was_cut_also_after_a_crash(tmp_path):
     before, after = LADDER.format(25, 25), LADDER.format(25, 29)
     for name in "ab":
         _cut(tmp_path / name)
@@ -470,19 +473,19 @@ def test_a_component_begins_anew_where_the_log_was_cut_also_after_a_crash(tmp_pa
         clock = Clock()
         async with served(tmp_path / "a", before, clock) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0), reading(3, 27.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             clock.now += 20 * SECOND
-            while service.core.engine.reached["Temperature"] < SECOND:
+            while service.core.engine.watermarks["Temperature"] < SECOND:
                 await asyncio.sleep(0.01)  # until the clock has said that time goes on
             await service.define(after)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
         async with served(tmp_path / "b", after, clock) as service:
             held = [(h.subscription, h.since, h.known) for h in await service.holding()]
             assert held == [("Heat", 1, True), ("Mean", 1, False)]
-            come = service.core.engine.reached["Temperature"]  # as the clock says
+            come = service.core.engine.watermarks["Temperature"]  # as the clock says
             for second in (5, 9, 11, 30):
                 await service.submit(Submission([reading(come + second * 1_000_000, 10.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             means = [one for one in service.store.notifications() if one.subscription == "Mean"]
             assert [one.status for one in means] == ["ingress", "unknown", "egress"]
             assert means[-1].since == 1
@@ -504,13 +507,13 @@ def test_levels_and_counts_go_on_where_the_log_was_cut_and_are_unknown_where_tha
             await service.submit(
                 Submission([reading(1, 40.0), reading(2, 28.0, "s2"), reading(3, 20.0, "s3")])
             )
-            await service.settled()
+            await service.wait_until_evaluated()
             _cut(service.folder)
             said = len(service.store.notifications())
             change = await service.define(text.format(30, 3))
-            assert (change.changed, change.afresh) == (["Heat", "Some"], [])
+            assert (change.changed, change.incompatible) == (["Heat", "Some"], [])
             told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
-            assert told[said:] == [("Some", None, "unknown"), ("Heat", "s2", "unknown")]
+            assert told[said:] == [("Heat", "s2", "unknown"), ("Some", None, "unknown")]
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
         async with served(tmp_path / "b", text.format(30, 3)) as service:
             assert sorted((h.subscription, h.scope, h.known) for h in await service.holding()) == [
@@ -518,7 +521,7 @@ def test_levels_and_counts_go_on_where_the_log_was_cut_and_are_unknown_where_tha
             ]  # fmt: skip
             await service.submit(Submission([reading(5, 26.0, "s2"), reading(6, 20.0, "s1")]))
             await service.submit(Submission([reading(7, 20.0, "s2"), reading(8, 20.0, "s3")]))
-            await service.settled()
+            await service.wait_until_evaluated()
             told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
             assert told[said + 2 :] == [
                 ("Heat", "s2", "known"), ("Heat", "s1", "egress"), ("Heat", "s2", "egress"),
@@ -541,7 +544,7 @@ def test_an_edit_takes_along_what_builds_on_it(tmp_path):
     async def story(folder, *, whole):
         async with served(folder, before) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 31.0, "s2")]))
-            await service.settled()
+            await service.wait_until_evaluated()
             if not whole:
                 _cut(service.folder)
             change = await service.define(after, () if whole else ["Heat"])
@@ -558,7 +561,7 @@ def test_an_edit_takes_along_what_builds_on_it(tmp_path):
 def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, monkeypatch):
     """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
     begun, go_on = Event_(), Event_()
-    fitting = core._fitting
+    fitting = core._to_history
 
     def waiting(entries, topics):
         begun.set()
@@ -568,15 +571,15 @@ def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, mo
     async def story():
         async with served(tmp_path / "a", snapshot_every=0) as service:
             await service.submit(Submission([reading(1, 26.0)]))
-            await service.settled()
-            monkeypatch.setattr(core, "_fitting", waiting)
-            counted = asyncio.create_task(service.forecast(Definition(APP.replace("> 25", "> 25.7"))))
+            await service.wait_until_evaluated()
+            monkeypatch.setattr(core, "_to_history", waiting)
+            counted = asyncio.create_task(service.forecast(DefinitionEntry(APP.replace("> 25", "> 25.7"))))
             await asyncio.to_thread(begun.wait, PATIENCE)
-            kept = service.kept
+            kept = service.snapshot_written
             await service.submit(Submission([reading(2, 21.0), reading(3, 25.5)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 3)]
-            assert service.kept is kept
+            assert service.snapshot_written is kept
             go_on.set()
             assert await counted == {}  # of what was so when it was asked
 
@@ -603,16 +606,16 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
     async def story():
         limits(("s1", 25, 22), ("s2", 25, 22), ("s3", 25, 22))
         async with served(base, TABLED) as service:
-            assert not service.has_other_files()
+            assert not service.files_have_changed()
             await service.submit(Submission([reading(1, 26.0, f"s{i}") for i in (1, 2, 3)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             limits(("s1", 25, 22), ("s2", 27, 22), ("s3", 24, 22))
-            assert service.has_other_files()
+            assert service.files_have_changed()
             await service.submit(Submission([reading(2, 26.0, "s2")]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert len(await service.holding()) == 3  # nobody has said that it be read
             change = await service.define(TABLED)
-            assert (change.changed, change.afresh) == (["Warm"], [])
+            assert (change.changed, change.incompatible) == (["Warm"], [])
             told = [(one.id, one.scope, one.status) for one in service.store.notifications()]
             assert [one[1:] for one in told[3:]] == [("s2", "revised")]
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
@@ -621,12 +624,12 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
         async with served(tmp_path / "b", TABLED) as service:
             assert [(one.id, one.scope, one.status) for one in service.store.notifications()] == told
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
-            assert service.has_other_files()
+            assert service.files_have_changed()
             await service.define(TABLED)
             assert await service.holding() == []
         async with served(tmp_path / "b", TABLED) as service:
             assert await service.holding() == []
-            assert not service.has_other_files()
+            assert not service.files_have_changed()
             assert len(list((tmp_path / "b" / "files").glob("*"))) == 2  # what ran before is gone
 
     asyncio.run(story())
@@ -635,7 +638,7 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
 @asynccontextmanager
 async def of_file(folder, *restart):
     """A service whose definition and table stand in files."""
-    plan = Plan(folder / "app.hf", folder / "data", Address("127.0.0.1", 0), restart=restart)
+    plan = ServicePlan(folder / "app.hf", folder / "data", Address("127.0.0.1", 0), restart=restart)
     async with serving(plan) as (site, _):
         yield plan, site.service
 
@@ -654,7 +657,7 @@ def by_row(tmp_path):
 async def _warm(service):
     given = [reading(1, 26.0), reading(2, 24.0), reading(2, 26.0, "s2")]
     await service.submit(Submission(given))
-    await service.settled()
+    await service.wait_until_evaluated()
 
 
 def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
@@ -753,7 +756,7 @@ def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplo
     async def story():
         async with of_file(by_row) as (plan, service):
             asked = asyncio.Event()
-            again = asyncio.create_task(_take_again(plan, service, asked))
+            again = asyncio.create_task(_reload(plan, service, asked))
             file.write_text(right.replace("limits.csv", "a\\u0000b"))
             asked.set()
             while "goes on as it was" not in caplog.text:
@@ -782,7 +785,7 @@ def test_a_folder_of_another_version_is_refused_in_one_sentence(tmp_path):
     asyncio.run(story())
 
 
-def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
+def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
     """Where the log was cut, what held goes on where that follows; else it is unknown until a reading
     decides; each is told once, also after a restart, and also when the same edit is made again."""
     for name in "ab":
@@ -794,11 +797,11 @@ def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             change = await service.define(with_(24))
-            assert (change.changed, change.afresh, change.holding) == (["Warm"], [], [])
+            assert (change.changed, change.incompatible, change.holding) == (["Warm"], [], [])
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 1)]
-            assert await service.forecast(Definition(with_(27))) == {"Warm": {"unknown": 1}}
+            assert await service.forecast(DefinitionEntry(with_(27))) == {"Warm": {"unknown": 1}}
             for high in (27, 24, 27):
                 await service.define(with_(high))
             before = [(one.id, one.status) for one in service.store.notifications()]
@@ -807,7 +810,7 @@ def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
         async with served(tmp_path / "b", with_(27)) as service:
             assert [(one.id, one.status) for one in service.store.notifications()] == before
             await service.submit(Submission([reading(2, 20.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             assert await service.holding() == []
             assert service.store.notifications()[-1].status in ("egress", "known")
 
@@ -828,30 +831,32 @@ def test_a_log_is_whole_also_when_the_service_first_ran_without_readings(tmp_pat
     asyncio.run(story())
 
 
-def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
+def test_a_revision_reads_the_log_only_while_it_is_not_sealed(tmp_path, monkeypatch):
     looks = []
 
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
-            await service.settled()
-            monkeypatch.setattr(core, "is_whole", lambda _: bool(looks.append(service.kept.done())))
+            await service.wait_until_evaluated()
+            monkeypatch.setattr(
+                core, "is_whole", lambda _: bool(looks.append(service.snapshot_written.done()))
+            )
             edit = APP.replace("value > 25", "value > 25.7")
             for ask in (
-                lambda: service.forecast(Definition(edit)),
+                lambda: service.forecast(DefinitionEntry(edit)),
                 lambda: service.define(edit),
             ):
-                service.kept = Future()
+                service.snapshot_written = Future()
                 asked = asyncio.create_task(ask())
                 await asyncio.sleep(0.05)
-                service.kept.set_result(None)
+                service.snapshot_written.set_result(None)
                 await asked
             assert looks == [True, True]
 
     asyncio.run(story())
 
 
-def test_an_edit_hears_topics_of_a_sealed_segment_as_they_came(tmp_path):
+def test_a_revision_reads_topics_of_a_sealed_segment_in_their_order(tmp_path):
     """It became warm while John was there, who then went."""
     new = """state New
   A = latest Temperature
@@ -860,9 +865,9 @@ def test_an_edit_hears_topics_of_a_sealed_segment_as_they_came(tmp_path):
   exit  A.value < 22
 """
     came = [
-        Given(Event("Badge", 5, "door", {"name": "John"}, 5)),
+        IncomingEvent(Event("Badge", 5, "door", {"name": "John"}, 5)),
         reading(10, 26.0),
-        Given(Event("Badge", 20, "door", {"name": "nobody"}, 20)),
+        IncomingEvent(Event("Badge", 20, "door", {"name": "nobody"}, 20)),
     ]
 
     async def story():
@@ -875,13 +880,13 @@ def test_an_edit_hears_topics_of_a_sealed_segment_as_they_came(tmp_path):
     asyncio.run(story())
 
 
-def test_a_count_that_begins_afresh_and_holds_is_told(tmp_path):
+def test_a_restarted_count_that_is_active_is_notified(tmp_path):
     many = "state Many = at least {} of Warm\n"
 
     async def story():
         async with served(tmp_path / "a", APP + many.format(2)) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0, "s2")]))
-            await service.settled()
+            await service.wait_until_evaluated()
             await service.define(APP + many.format(1), restart=["Many"])
             told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
             assert told[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
@@ -901,13 +906,13 @@ def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
     asyncio.run(story())
 
 
-def test_a_state_moves_to_a_topic_of_which_nothing_was_heard(tmp_path):
+def test_a_state_moves_to_a_topic_without_readings(tmp_path):
     moved = APP.replace("Warm on Temperature", "Warm on Humidity") + "topic Humidity (value float)\n"
 
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
-            await service.settled()
+            await service.wait_until_evaluated()
             await service.define(moved)
             assert await service.holding() == []
             told = service.store.notifications()[-1]
@@ -918,7 +923,7 @@ def test_a_state_moves_to_a_topic_of_which_nothing_was_heard(tmp_path):
     asyncio.run(story())
 
 
-def test_a_definition_that_cannot_be_taken_stops_nobody(tmp_path, monkeypatch):
+def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkeypatch):
     """It is in the log then; all goes on as it was, also after a crash and a restart."""
     saved = []
 
@@ -928,8 +933,8 @@ def test_a_definition_that_cannot_be_taken_stops_nobody(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
-            await service.settled()
-            monkeypatch.setattr(core, "_revised", broken)
+            await service.wait_until_evaluated()
+            monkeypatch.setattr(core, "_revision_row", broken)
             with pytest.raises(UsageError, match="too late"):
                 await service.define(APP.replace("> 25", "> 27"), save=saved.append)
             assert saved == [APP.replace("> 25", "> 27"), APP]
@@ -949,7 +954,7 @@ def test_readings_become_parquet_when_it_stops(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await feed(service, list(day(20)))
-        assert [path.name.partition("-")[2] for path in sealed(tmp_path / "a")] == [
+        assert [path.name.partition("-")[2] for path in reading_files(tmp_path / "a")] == [
             "Badge.parquet",
             "Temperature.parquet",
         ]
@@ -957,7 +962,7 @@ def test_readings_become_parquet_when_it_stops(tmp_path):
     asyncio.run(story())
 
 
-def test_what_is_no_reading_is_kept_and_counted(tmp_path):
+def test_invalid_messages_are_stored_and_counted(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.reject([Rejected("mqtt", "a/b", "not a number", b"\xffx", 7)])
@@ -978,7 +983,7 @@ def test_a_listener_catches_up_and_then_follows(tmp_path, monkeypatch):
         async with served(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given[:60])
-            await service.settled()
+            await service.wait_until_evaluated()
             heard = []
 
             async def listen():
@@ -987,7 +992,7 @@ def test_a_listener_catches_up_and_then_follows(tmp_path, monkeypatch):
 
             task = asyncio.create_task(listen())
             await feed(service, given[60:])
-            await service.settled()
+            await service.wait_until_evaluated()
             while len(heard) < len(expected(given)):
                 await asyncio.sleep(0.01)
             task.cancel()

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from holdfast.model.event import Event
 from holdfast.model.instant import HOUR, MINUTE, SECOND, instant
 from holdfast.service.config import AlertmanagerPart, WebhookPart
-from holdfast.service.feeds.submission import Given
-from holdfast.service.service import Submission
+from holdfast.service.feeds.submission import IncomingEvent
+from holdfast.service.intake import Submission
 from holdfast.service.sinks import http
-from holdfast.service.sinks.delivery import Refusal, choose, isolate
+from holdfast.service.sinks.delivery import choose, isolate
 from holdfast.service.sinks.message import alerts, publications
-from holdfast.service.store import StoreFull, Told
+from holdfast.service.sinks.sink import Refusal
+from holdfast.service.store import NotificationRow, StoreFull
 from support.web import Receiver
 
 NOON = instant("2026-06-21T12:00Z")
@@ -36,12 +37,14 @@ async def read(site, *values, source="s1", topic="Temperature", attribute="value
     await site.service.submit(
         Submission(
             [
-                Given(Event(topic, NOON + (at + i) * SECOND, source, {attribute: value}, next(_numbers)))
+                IncomingEvent(
+                    Event(topic, NOON + (at + i) * SECOND, source, {attribute: value}, next(_numbers))
+                )
                 for i, value in enumerate(values)
             ]
         )
     )
-    await site.service.settled()
+    await site.service.wait_until_evaluated()
 
 
 async def quiet(site):
@@ -132,11 +135,12 @@ def test_a_condition_that_started_while_muted_is_announced_when_the_mute_expires
     webhook(story)
 
 
-def test_a_condition_that_started_and_ended_while_muted_reaches_nobody(webhook):
+def test_a_condition_that_started_and_ended_while_muted_is_not_sent(webhook):
     async def story(client, site, receiver):
         go_on = at_noon(site)
         await mute(client)
         await read(site, 26, 20)
+        await quiet(site)
         go_on(61 * SECOND)
         await quiet(site)
         assert received(receiver) == []
@@ -260,7 +264,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_whoever_is_muted_for_a_while_knows_in_the_end_what_is_active(steps):
+def test_after_a_mute_a_sink_knows_which_conditions_are_active(steps):
     """After the mute a receiver knows what one without a mute knows; it sees no end without a start."""
     knows = is_active = False
     withheld = {}
@@ -270,7 +274,7 @@ def test_whoever_is_muted_for_a_while_knows_in_the_end_what_is_active(steps):
             continue
         is_active = status == "ingress" if status in ("ingress", "egress") else is_active
         was = "warn" if status == "raised" else None
-        one = Told(position, str(position), "Heat", "s", status, 0, None, 0, "{}", None, was)
+        one = NotificationRow(position, str(position), "Heat", "s", status, 0, None, 0, "{}", None, was)
         history.append(one)
         sent, withheld = choose([one], {("Heat", "s")} if is_muted else (), withheld)
         if not is_muted:  # the mute is over: what is withheld is sent
@@ -294,7 +298,7 @@ def _of(history, withheld):
 def _rows(*rows):
     """Notifications of one scope: status, time, since, level and level before."""
     return [
-        Told(i, str(i), "Heat", "s", status, time, since, 0, "{}", *levels)
+        NotificationRow(i, str(i), "Heat", "s", status, time, since, 0, "{}", *levels)
         for i, (status, time, since, *levels) in enumerate(rows, 1)
     ]
 
@@ -402,10 +406,10 @@ def test_what_was_refused_can_be_sent_again(webhook):
 
     async def again(client, site, receiver):
         del receiver.requests[:]
-        assert site.sinks[0].buried == 2, "also after a restart"
+        assert site.sinks[0].dead_letter_count == 2, "also after a restart"
         answer = await client.post("/api/dead-letters/resend", json={"sink": "hook"})
         assert answer.json() == {"resending": 2}
-        while site.sinks[0].buried != 2 or len(receiver.requests) < 2:
+        while site.sinks[0].dead_letter_count != 2 or len(receiver.requests) < 2:
             await asyncio.sleep(0.01)
         assert len((await client.get("/api/dead-letters")).json()) == 2, "it is refused again"
         receiver.refuses = None
@@ -413,7 +417,7 @@ def test_what_was_refused_can_be_sent_again(webhook):
         await quiet(site)
         del receiver.requests[:]
         await client.post("/api/dead-letters/resend", json={"sink": "hook"})
-        while site.sinks[0].buried:
+        while site.sinks[0].dead_letter_count:
             await asyncio.sleep(0.01)
         assert received(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
         assert (await client.get("/api/dead-letters")).json() == []
@@ -427,7 +431,7 @@ def test_what_was_refused_can_be_sent_again(webhook):
     "asked_for",
     [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {"sink": "hook", "position": 1 << 63}, {}],
 )
-def test_resending_says_what_is_wrong_with_a_request(webhook, asked_for):
+def test_resending_reports_errors_of_a_request(webhook, asked_for):
     async def story(client, site, receiver):
         assert (await client.post("/api/dead-letters/resend", json=asked_for)).status_code == 422
 
@@ -443,16 +447,16 @@ def test_all_but_the_refused_are_posted_in_their_order(refused, size):
             raise Refusal("no")
         posted.extend(items)
 
-    async def bury(item, _refusal):
+    async def add_dead_letter(item, _refusal):
         alone.append(item)
 
-    asyncio.run(isolate(range(size), post, bury))
+    asyncio.run(isolate(range(size), post, add_dead_letter))
     assert posted == [i for i in range(size) if i not in refused]
     assert alone == sorted(refused & {*range(size)})
 
 
 def test_no_alert_ends_before_it_starts():
-    backwards = Told(1, "1", "Warm", "s", "egress", NOON, NOON + MINUTE, 0, "{}")
+    backwards = NotificationRow(1, "1", "Warm", "s", "egress", NOON, NOON + MINUTE, 0, "{}")
     (one,) = alerts([backwards], NOON + HOUR, {})
     assert one["startsAt"] <= one["endsAt"]
 
@@ -474,9 +478,11 @@ def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, def
         told = site.service.store.notifications()
         state = json.loads(publications(told, None, "state/{scope}")[-1].payload)
         assert (state["holds"], state["level"]) == (True, "alarm")
-        ends = {(level, end) for *_, level, end in labels(receiver)}
-        assert ("warn", "2026-06-21T12:00:10.000000Z") in ends, "it ends where the higher level starts"
-        assert "alarm" in {level for level, _ in ends}
+        ends_condition = {(level, end) for *_, level, end in labels(receiver)}
+        assert ("warn", "2026-06-21T12:00:10.000000Z") in ends_condition, (
+            "it ends where the higher level starts"
+        )
+        assert "alarm" in {level for level, _ in ends_condition}
         await read(site, 20, at=20)
         await quiet(site)
         assert ("alarm", "2026-06-21T12:00:20.000000Z") in [one[2:] for one in labels(receiver)]
@@ -573,7 +579,7 @@ class Endless:
 def test_of_an_endless_answer_no_more_is_read_than_its_beginning(asked):
     async def story(client, site):
         await read(site, 26)
-        while not site.sinks[0].buried:
+        while not site.sinks[0].dead_letter_count:
             await asyncio.sleep(0.01)
         (letter,) = (await client.get("/api/dead-letters")).json()
         assert len(letter["reason"]) < 1_000
@@ -610,7 +616,7 @@ def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypat
     async def story(client, site, receiver):
         receiver.refuses = lambda body: "no" if b'"s1"' in body else None
         store, full = site.service.store, [True]
-        for name in ("bury", "reach"):
+        for name in ("add_dead_letter", "set_sink_position"):
             monkeypatch.setattr(store, name, _refusing(getattr(store, name), full))
         await read(site, 26)
         while site.sinks[0].trouble is None:
@@ -620,6 +626,6 @@ def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypat
         await read(site, 26, source="s2")
         while ("ingress", "s2") not in received(receiver):
             await asyncio.sleep(0.01)
-        assert site.sinks[0].buried == 1
+        assert site.sinks[0].dead_letter_count == 1
 
     webhook(story)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from holdfast.model.batch import TIME
 from holdfast.model.instant import MINUTE, SECOND
-from holdfast.service.sources import Sources
+from holdfast.service.sources import SourceActivity
 
 
 def batch(*rows):
@@ -15,10 +15,10 @@ def batch(*rows):
 
 
 def test_a_source_is_silent_when_five_of_its_pauses_have_passed():
-    sources = Sources()
-    sources.hear("T", batch((0, "once")))
+    sources = SourceActivity()
+    sources.add("T", batch((0, "once")))
     for i in range(4):
-        sources.hear("T", batch((i * MINUTE, "slow"), (i * 10 * SECOND, "fast")))
+        sources.add("T", batch((i * MINUTE, "slow"), (i * 10 * SECOND, "fast")))
     found = sources.quiet(3 * MINUTE + 50 * SECOND)
     assert {one["source"]: (one["last"], one["silent"]) for one in found["sources"]} == {
         "fast": (30 * SECOND, True),
@@ -30,7 +30,7 @@ def test_a_source_is_silent_when_five_of_its_pauses_have_passed():
 
 
 def test_sources_are_found_by_name():
-    sources = Sources()
-    sources.hear("T", batch((1, "room-1"), (2, "room-2"), (3, "hall")))
+    sources = SourceActivity()
+    sources.add("T", batch((1, "room-1"), (2, "room-2"), (3, "hall")))
     assert [one["source"] for one in sources.quiet(10, "ROOM", 1)["sources"]] == ["room-1"]
     assert sources.quiet(10, "ROOM", 1)["total"] == 2

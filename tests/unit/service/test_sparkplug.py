@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.definition.parse import parse
 from holdfast.errors import InputError
-from holdfast.lang.parse import parse
 from holdfast.model.instant import instant
 from holdfast.service.config import MapPart
 from holdfast.service.feeds.mapping import finder, read
@@ -46,7 +46,7 @@ def nodes(asked):
     return Nodes(lambda channel, payload: asked.append((channel, payload)))
 
 
-def test_a_birth_says_names_and_values(nodes, asked):
+def test_a_birth_message_contains_names_and_values(nodes, asked):
     assert nodes.rows("spBv1.0/plant/DBIRTH/edge/tank", BIRTH) == [
         {
             "time": AT, "Sensors/Temperature": 26.5, "Level": -3, "Open": True, "Label": "Süd",
@@ -71,9 +71,9 @@ def test_what_is_of_no_use_is_skipped(nodes):
     ]
 
 
-def test_who_missed_a_birth_asks_for_it_once(nodes, asked):
+def test_a_missed_birth_message_is_requested_once(nodes, asked):
     for _ in range(3):
-        with pytest.raises(InputError, match="the metric with the number 1 has no name"):
+        with pytest.raises(InputError, match="metric number 1 has no name"):
             nodes.rows("spBv1.0/plant/DDATA/edge/tank", DATA)
     assert [channel for channel, _ in asked] == ["spBv1.0/plant/NCMD/edge"]
     assert metrics(asked[0][1]) == [one._replace(at=None) for one in metrics(REBIRTH)]

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 
 from holdfast.service import supervision
-from holdfast.service.serve import Address, Plan, serving
+from holdfast.service.serve import Address, ServicePlan, serving
 from support.patience import PATIENCE
 
 
@@ -39,11 +39,11 @@ class Failing:
                 "trouble": None, "messages": 0, "waiting": 0, "dropped": 0}  # fmt: skip
 
 
-def test_a_feed_that_ends_is_started_again_and_health_says_so(definition, tmp_path, monkeypatch, caplog):
+def test_a_feed_that_ends_is_restarted_and_health_reports_it(definition, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(supervision, "FIRST_WAIT", 0.3)
 
     async def story():
-        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), feeds=[Failing])
+        plan = ServicePlan(definition, tmp_path / "data", Address("127.0.0.1", 0), feeds=[Failing])
         async with serving(plan) as (site, address), httpx.AsyncClient(
             base_url=f"http://{address}", timeout=PATIENCE, trust_env=False
         ) as client, asyncio.timeout(PATIENCE):  # fmt: skip

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from holdfast.model.instant import DAY, HOUR, MINUTE, SECOND
-from holdfast.service.store import Told
-from holdfast.service.timeline import WIDTHS, Row, Timeline, View
+from holdfast.service.store import NotificationRow
+from holdfast.service.timeline import WIDTHS, Row, Timeline, TimelineView
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def timeline(tmp_path):
 
 
 def ended(position, start, end, scope="s1", name="Warm", status="egress"):
-    return Told(position, str(position), name, scope, status, end, start, end, "{}")
+    return NotificationRow(position, str(position), name, scope, status, end, start, end, "{}")
 
 
 def stretches(n, seed=1):
@@ -50,7 +50,11 @@ def test_a_picture_has_few_bars_and_loses_nothing(timeline):
     some = list(stretches(3_000))
     timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
     end = some[-1][1] + 1
-    for view in (View(0, end, 100), View(end // 3, end // 2, 200), View(end // 2, end // 2 + HOUR, 400)):
+    for view in (
+        TimelineView(0, end, 100),
+        TimelineView(end // 3, end // 2, 200),
+        TimelineView(end // 2, end // 2 + HOUR, 400),
+    ):
         (row,), total = timeline.rows(view, end)
         expected = naive(some, view)
         assert total == 1
@@ -62,18 +66,18 @@ def test_a_picture_has_few_bars_and_loses_nothing(timeline):
         ]
         for left, right, _ in expected:
             assert {left // view.pixel, right // view.pixel} <= set(drawn)
-    (row,), _ = timeline.rows(View(0, end, 100), end)
+    (row,), _ = timeline.rows(TimelineView(0, end, 100), end)
     assert sum(bar[2] for bar in row["bars"]) == len(some), "how many there were is never lost"
 
 
-def test_close_up_every_stretch_is_there_as_it_was(timeline):
+def test_close_up_every_interval_is_shown_exactly(timeline):
     some = [(i * MINUTE, i * MINUTE + 10 * SECOND) for i in range(100)]
     timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
-    (row,), _ = timeline.rows(View(10 * MINUTE, 15 * MINUTE, 1_000), HOUR)
+    (row,), _ = timeline.rows(TimelineView(10 * MINUTE, 15 * MINUTE, 1_000), HOUR)
     assert row["bars"] == [[*one, 1] for one in some[10:15]]
 
 
-def test_what_is_told_again_changes_nothing_and_a_new_process_goes_on(timeline, tmp_path):
+def test_repeated_notifications_change_nothing_and_a_new_process_continues(timeline, tmp_path):
     told = [ended(i + 1, i * MINUTE, i * MINUTE + SECOND) for i in range(50)]
     for first in range(0, 50, 7):
         timeline.add(told[max(0, first - 3) : first + 7])
@@ -81,7 +85,7 @@ def test_what_is_told_again_changes_nothing_and_a_new_process_goes_on(timeline, 
     again.add(told[40:])
     again.add([ended(51, 50 * MINUTE, 50 * MINUTE + SECOND)])
     for width in (10, 60, 3_600):
-        (row,), _ = again.rows(View(0, HOUR, width), HOUR)
+        (row,), _ = again.rows(TimelineView(0, HOUR, width), HOUR)
         assert sum(bar[2] for bar in row["bars"]) == 51
     again.close()
 
@@ -89,12 +93,12 @@ def test_what_is_told_again_changes_nothing_and_a_new_process_goes_on(timeline, 
 def test_what_holds_goes_on_till_now_and_what_is_unknown_has_its_own_row(timeline):
     timeline.add(
         [
-            Told(1, "1", "Warm", "s1", "unknown", 20 * SECOND, None, 0, "{}"),
-            Told(2, "2", "Warm", "s2", "unknown", 20 * SECOND, None, 0, "{}"),
-            Told(3, "3", "Warm", "s2", "known", 25 * SECOND, None, 0, "{}"),
+            NotificationRow(1, "1", "Warm", "s1", "unknown", 20 * SECOND, None, 0, "{}"),
+            NotificationRow(2, "2", "Warm", "s2", "unknown", 20 * SECOND, None, 0, "{}"),
+            NotificationRow(3, "3", "Warm", "s2", "known", 25 * SECOND, None, 0, "{}"),
         ]
     )
-    rows, _ = timeline.rows(View(0, MINUTE, 60), 40 * SECOND, [(Row("Warm", "s1"), 10 * SECOND)])
+    rows, _ = timeline.rows(TimelineView(0, MINUTE, 60), 40 * SECOND, [(Row("Warm", "s1"), 10 * SECOND)])
     assert [(row["scope"], row["kind"], row["bars"]) for row in rows] == [
         ("s1", "holds", [[10 * SECOND, 40 * SECOND, 1]]),
         ("s1", "unknown", [[20 * SECOND, 40 * SECOND, 1]]),
@@ -112,13 +116,13 @@ def test_levels_hold_fewer_and_fewer_bars(timeline):
 
 def test_rows_are_found_by_name_and_come_in_pages(timeline):
     timeline.add([ended(i + 1, 0, SECOND, scope=f"room-{i:03}") for i in range(300)])
-    rows, total = timeline.rows(View(0, MINUTE, 60, find="ROOM-29", skip=2, most=3), MINUTE)
+    rows, total = timeline.rows(TimelineView(0, MINUTE, 60, find="ROOM-29", skip=2, most=3), MINUTE)
     assert (total, [row["scope"] for row in rows]) == (10, ["room-292", "room-293", "room-294"])
-    assert timeline.rows(View(0, MINUTE, 60, subscription="Other"), MINUTE) == ([], 0)
+    assert timeline.rows(TimelineView(0, MINUTE, 60, subscription="Other"), MINUTE) == ([], 0)
 
 
 @pytest.mark.soak
-def test_a_million_stretches(timeline):
+def test_a_million_intervals(timeline):
     """Of two hundred scopes over a year: a picture of any part reads as many bars as it has pixels."""
     scopes, each = 200, 5_000
     year, position = 365 * DAY, 0
@@ -131,10 +135,10 @@ def test_a_million_stretches(timeline):
             found.append(ended(position, start, at, f"s{i}"))
         timeline.add(found)
     for name, view in {
-        "a year": View(0, year, 1_200),
-        "a month": View(year // 2, year // 2 + 30 * DAY, 1_200),
-        "a day": View(year // 2, year // 2 + DAY, 1_200),
-        "an hour": View(year // 2, year // 2 + HOUR, 1_200),
+        "a year": TimelineView(0, year, 1_200),
+        "a month": TimelineView(year // 2, year // 2 + 30 * DAY, 1_200),
+        "a day": TimelineView(year // 2, year // 2 + DAY, 1_200),
+        "an hour": TimelineView(year // 2, year // 2 + HOUR, 1_200),
     }.items():
         begun = time.perf_counter()
         rows, total = timeline.rows(view, year)
@@ -142,5 +146,5 @@ def test_a_million_stretches(timeline):
         print(f"{name}: {sum(len(row['bars']) for row in rows):,} bars of {total} rows in {seconds:.2f} s")
         assert total == scopes
         assert all(len(row["bars"]) <= view.width for row in rows)
-    (first, *_), _ = timeline.rows(View(0, 2 * year, 1_200), year)
+    (first, *_), _ = timeline.rows(TimelineView(0, 2 * year, 1_200), year)
     assert sum(count for _, _, count in first["bars"]) == each

@@ -57,7 +57,7 @@ def times(what: str, value: float, *, least: float | None = None, most: float | 
     return Row(what, value, "×")
 
 
-def failed(what: str, reason: str) -> Row:
+def failure_row(what: str, reason: str) -> Row:
     """A peer that could not be measured."""
     return Row(what, None, "", detail={"failed": reason})
 
@@ -77,7 +77,7 @@ def run(names: list[str], progress: Callable[[str], None]) -> dict[str, Any]:
     }
 
 
-def chosen(sets: Iterable[str]) -> list[str]:
+def sets_to_measure(sets: Iterable[str]) -> list[str]:
     """Those of the sets of data that ``HOLDFAST_BENCH_SETS`` names, with commas between them; all where it
     names none."""
     names = os.environ.get("HOLDFAST_BENCH_SETS") or ""
@@ -96,7 +96,9 @@ class Timing(NamedTuple):
     result: Any
 
 
-def timed(job: Callable[[], Any], repeat: int = 5, clock: Callable[[], float] = time.perf_counter) -> Timing:
+def measure_time(
+    job: Callable[[], Any], repeat: int = 5, clock: Callable[[], float] = time.perf_counter
+) -> Timing:
     """Run a job some times; collect garbage between, not during."""
     seconds, result = [], None
     for _ in range(repeat):

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.compilers.advise.question import Answer, Question
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.definition.tune import tunable
 from holdfast.files.find import find
 from holdfast.files.reading import Reading
 from holdfast.files.tally import Tally
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.lang.tune import tunable
 from holdfast.model.instant import SECOND
+from holdfast.plan.advise.question import AdviceAnswer, AdviceQuestion
 from holdfast.runtimes.local.advise import history
 from holdfast.runtimes.local.replay import replay
 
-from . import Row, timed, times
+from . import Row, measure_time, times
 from .spark import SCALE, definition, write_readings
 
 EVENTS, SENSORS = 10_000_000, 1_000
@@ -33,11 +33,11 @@ def run(progress: Callable[[str], None]) -> list[Row]:
         place = Path(folder) / "readings"
         write_readings(place, events, SENSORS)
         progress(f"one replay of {events:,} events")
-        once = timed(lambda: sum(1 for _ in replay(TEXT, place)), repeat=3)
+        once = measure_time(lambda: sum(1 for _ in replay(TEXT, place)), repeat=3)
         progress("a thousand variants of it")
-        advised(place)  # compiled once
-        every = timed(lambda: advised(place), repeat=2)
-    answer: Answer = every.result
+        advise(place)  # compiled once
+        every = measure_time(lambda: advise(place), repeat=2)
+    answer: AdviceAnswer = every.result
     own = next(one for one in answer.variants if (one.enter, one.exit, one.guard) == (25, 22, 0))
     assert own.starts + own.ends == once.result
     ratio = every.best / once.best
@@ -46,9 +46,9 @@ def run(progress: Callable[[str], None]) -> list[Row]:
     return [Row(row.what, row.value, row.unit, row.goal, row.met, detail)]
 
 
-def advised(place: Path) -> Answer:
+def advise(place: Path) -> AdviceAnswer:
     """Every variant, from the files on."""
     checked = check(parse(TEXT))
     found = tunable(checked, "Warm")
-    question = Question(found, ENTERS, EXITS, GUARDS)
+    question = AdviceQuestion(found, ENTERS, EXITS, GUARDS)
     return question.ask(history(found, find([str(place)]), Reading(checked.topics), Tally()))

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from holdfast.model.instant import SECOND
-from holdfast.model.relation import Interval, Member, Relation, Test, Tie
-from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import active
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Submit, Withdraw, advertise, publish
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.model.relation import Participant, ReadingRange, Relation, Test, Tie
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.agents.host import AgentHost
+from holdfast.network.protocols.agents.library import active_bundle
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import Submit, WithdrawSubmission, advertise, publish
+from holdfast.network.protocols.cbps.content import Constraint, Filter
 
 from . import Row
 from .process import apart, resident
@@ -41,7 +41,7 @@ def run(progress: Callable[[str], None]) -> list[Row]:
     rows: list[Row] = []
     for count in AGENTS:
         progress(f"{count:,} agents")
-        rows += _rows(count, apart(watched, count, READINGS))
+        rows += _rows(count, apart(measure_agents, count, READINGS))
     return rows
 
 
@@ -54,33 +54,33 @@ def _rows(count: int, found: dict[str, float]) -> Iterator[Row]:
     yield Row(f"{count:,} agents: messages through the broker", found["through"], "messages/s", detail=detail)
 
 
-def watched(count: int, readings: int) -> dict[str, float]:
+def measure_agents(count: int, readings: int) -> dict[str, float]:
     """So many agents in one broker: bytes for each, and how many start, end, readings and messages a second.
 
     Every walker is in two pairs.  What goes through the broker are readings, what agents say, and reports."""
     overlay = Overlay()
-    broker = overlay.broker("hub", machine=Hosting(Broker(condition, name="hub")))  # type: ignore[arg-type]
+    broker = overlay.broker("hub", machine=AgentHost(CbpsBroker(compile_condition, name="hub")))  # type: ignore[arg-type]
     overlay.client("walkers", "hub")
     overlay.client("subscriber", "hub")
     walkers = [f"u{i:05d}" for i in range(count // 2)]
     overlay.ask("walkers", advertise("all", EVERYBODY))
     overlay.settle()
-    before, begun = resident(), time.perf_counter()
+    before, start = resident(), time.perf_counter()
     pairs = [(walkers[i - 1], walkers[i]) for i in range(len(walkers))]
     for first in range(0, len(pairs), BUNDLE):
-        bundle = active(f"Meet {first}", _relation(pairs[first : first + BUNDLE]), "range_ring")
+        bundle = active_bundle(f"Meet {first}", _relation(pairs[first : first + BUNDLE]), "range_ring")
         overlay.ask("subscriber", Submit(bundle, f"Meet {first}"))
     overlay.settle()
-    seconds = time.perf_counter() - begun
-    assert len(broker.state.agents) == count, broker.state.refused
+    seconds = time.perf_counter() - start
+    assert len(broker.state.agents) == count, broker.state.refusals
     held = resident() - before
     walked = _walk(overlay, walkers, readings)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for first in range(0, len(pairs), BUNDLE):
-        overlay.ask("subscriber", Withdraw(f"Meet {first}"))
+        overlay.ask("subscriber", WithdrawSubmission(f"Meet {first}"))
     overlay.settle()
     assert not broker.state.agents
-    ended = count / (time.perf_counter() - begun)
+    ended = count / (time.perf_counter() - start)
     return {"bytes": held / count, "started": count / seconds, "ended": ended, **walked}
 
 
@@ -90,28 +90,28 @@ def _walk(overlay: Overlay, walkers: list[str], readings: int) -> dict[str, floa
     for i, walker in enumerate(walkers):
         _say(overlay, walker, i, at[walker])
     overlay.take("subscriber")
-    handled = _handled(overlay)
-    begun = time.perf_counter()
+    handled = _count_outputs(overlay)
+    start = time.perf_counter()
     for i in range(readings):
         walker = chance.choice(walkers)
         at[walker] = [x + chance.uniform(-STEP, STEP) for x in at[walker]]
         _say(overlay, walker, i, at[walker])
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     reports = len(overlay.take("subscriber"))
-    said = _handled(overlay) - handled
+    outputs = _count_outputs(overlay) - handled
     return {
         "rate": readings / seconds,
-        "through": (readings + said + reports) / seconds,
-        "messages": said,
+        "through": (readings + outputs + reports) / seconds,
+        "messages": outputs,
         "readings": readings,
         "reports": reports,
     }
 
 
-def _handled(overlay: Overlay) -> int:
+def _count_outputs(overlay: Overlay) -> int:
     """How much agents have said so far."""
     agents = overlay.nodes["hub"].state.agents.values()
-    return sum(hosted.made.agent.count for hosted in agents)
+    return sum(hosted.built.agent.sent_count for hosted in agents)
 
 
 def _say(overlay: Overlay, walker: str, number: int, at: list[float]) -> None:
@@ -130,6 +130,8 @@ def _say(overlay: Overlay, walker: str, number: int, at: list[float]) -> None:
 
 
 def _relation(pairs: list[tuple[str, str]]) -> Relation:
-    ties = tuple(Tie(f"{a},{b}", (Member("User", a), Member("User", b)), pair=(a, b)) for a, b in pairs)
-    near = Relation("distance", Test(Interval(high=10.0)), Test(Interval(low=50.0)), names=("a", "b"))
+    ties = tuple(
+        Tie(f"{a},{b}", (Participant("User", a), Participant("User", b)), pair=(a, b)) for a, b in pairs
+    )
+    near = Relation("distance", Test(ReadingRange(high=10.0)), Test(ReadingRange(low=50.0)), names=("a", "b"))
     return replace(near, ties=ties)

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 
-from holdfast.compilers.families import operators
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.guard.machine import Guard
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.state.duration.machine import DurationMachine
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
 from holdfast.model.instant import MINUTE, SECOND
+from holdfast.plan.compile import operators
 from holdfast.runtimes.local.engine import Engine
 
-from . import Row, timed, times
-from .process import measured
+from . import Row, measure_time, times
+from .process import measure_job
 from .spark import SCALE, write_readings
 
 TOPIC = "topic T (value float)\n"
@@ -49,12 +49,12 @@ def single(progress: Callable[[str], None], events: int = 5_000) -> Iterator[Row
     values = np.random.default_rng(1).uniform(15, 30, events).tolist()
     some = [Event("T", TODAY + i * SECOND, f"s{i % 100}", {"value": v}, i) for i, v in enumerate(values)]
 
-    def pushed() -> None:
+    def push_once() -> None:
         engine = Engine(text, tables={"Limits": limits})
         for event in some:
             engine.push(event)
 
-    each = timed(pushed, repeat=5, clock=time.process_time).best / events * 1e6
+    each = measure_time(push_once, repeat=5, clock=time.process_time).best / events * 1e6
     yield Row("one event through ten guarded, tabled states", each, "µs", "≤ 40 µs", each <= 40)
 
 
@@ -88,11 +88,11 @@ def by_hand(progress: Callable[[str], None], events: int = EVENTS, keys: int = K
     machine = machine_of(GUARDED)
 
     def ours() -> int:
-        _, told = machine.step(machine.initial(), {"T": batch}, int(moments[-1]))
-        return len(told.rows["T"])
+        _, emission = machine.step(machine.initial(), {"T": batch}, int(moments[-1]))
+        return len(emission.rows["T"])
 
     ours()  # compiled once
-    mine, theirs = timed(ours, repeat=3), timed(lambda: in_polars(batch), repeat=3)
+    mine, theirs = measure_time(ours, repeat=3), measure_time(lambda: in_polars(batch), repeat=3)
     assert mine.result == theirs.result, (mine.result, theirs.result)
     yield Row("events with a guard", events / mine.best / 1e6, "M/s")
     yield times("a guard, beside a query by hand in Polars", theirs.best / mine.best, least=1)
@@ -108,10 +108,10 @@ def on_spark(progress: Callable[[str], None], events: int = 50_000_000, repeat: 
         found = {}
         for name in HISTORY:
             progress(f"{name}: {size}")
-            it = found[name] = measured(job, name, folder, times=1 + repeat)
-            told = pyarrow.dataset.dataset(it.output, format="parquet").count_rows()
+            it = found[name] = measure_job(job, name, folder, times=1 + repeat)
+            emission = pyarrow.dataset.dataset(it.output, format="parquet").count_rows()
             it.remove()
-            yield Row(f"{name}: {size}", it.warm, "s", detail=it.detail(int(events * SCALE), told=told))
+            yield Row(f"{name}: {size}", it.warm, "s", detail=it.detail(int(events * SCALE), told=emission))
         plain, alarms = (found[name].warm for name in HISTORY)
         yield times("guard, table and count on Spark, of a plain state's time", alarms / plain, most=2.5)
 
@@ -127,7 +127,7 @@ state Many = at least 500 of Warm until fewer than 400
 
 def job(name: str, spark: Any, folder: Path, output: Path) -> None:
     """A definition of ``HISTORY``, from a folder of readings to a folder of notifications."""
-    from holdfast.runtimes.spark.history.replay import replay
+    from holdfast.runtimes.spark.batch.replay import replay
 
     sources = [f"sensor-{i:06d}" for i in range(KEYS)]
     limits = pa.table({"source": sources, "high": [25.0] * KEYS, "low": [22.0] * KEYS})
@@ -135,9 +135,9 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> None:
     replay(text, folder, spark=spark, tables={"Limits": limits}).dataframe.write.parquet(str(output))
 
 
-def machine_of(state: str) -> Guard:
+def machine_of(state: str) -> DurationMachine:
     (operator,) = operators(check(parse(f"{TOPIC}state W on T {state} per source")))
-    assert isinstance(operator.machine, Guard)
+    assert isinstance(operator.machine, DurationMachine)
     return operator.machine
 
 

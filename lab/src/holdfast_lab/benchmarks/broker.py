@@ -24,27 +24,35 @@ from typing import Any
 from holdfast.model.event import Event
 from holdfast.model.protocol import Asked, Input, Joined, Received, Started
 from holdfast.model.topic import Attribute, Topic
-from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Client, ClientState, Heard, Submit, advertise, publish, subscribe
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.protocols.cbps.message import (
+from holdfast.network.overlay.client import connect_client
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.connection.address import Address
+from holdfast.network.overlay.connection.identity import Identity
+from holdfast.network.overlay.wire.control import AccountControl, HelloControl, Inquiry
+from holdfast.network.overlay.wire.frame import HEADER, PREAMBLE
+from holdfast.network.overlay.wire.packed import PackedCodec
+from holdfast.network.protocols.cbps.broker import CbpsBroker
+from holdfast.network.protocols.cbps.client import (
+    CbpsClient,
+    CbpsClientState,
+    ReceivedNotification,
+    Submit,
+    advertise,
+    publish,
+    subscribe,
+)
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.event import advertisement_for, to_content
+from holdfast.network.protocols.cbps.message import (
     Advertisement,
     Bundle,
-    Key,
-    Notification,
+    BundleKey,
+    CbpsSubscription,
+    PublishedNotification,
     Registration,
-    Subscription,
 )
-from holdfast.runtimes.overlay.client import connected
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.connection.address import Address
-from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.wire.control import Account, Hello, Inquiry
-from holdfast.runtimes.overlay.wire.frame import HEADER, PREAMBLE
-from holdfast.runtimes.overlay.wire.packed import Packed
 
-from . import Row, timed
+from . import Row, measure_time
 from .peers import mosquitto
 
 MESSAGES = 20_000
@@ -80,8 +88,8 @@ def run(progress: Callable[[str], None]) -> list[Row]:
         else:
             progress("Mosquitto is not installed (Debian: apt-get install mosquitto); it is left out")
         rows = [
-            *_compared(targets, f"messages/s, one publisher, {_subscribers(1)}", 1, progress),
-            *_compared(
+            *_compare(targets, f"messages/s, one publisher, {_subscribers(1)}", 1, progress),
+            *_compare(
                 targets, f"messages/s out, one publisher, {_subscribers(SUBSCRIBERS)}", SUBSCRIBERS, progress
             ),
             *_latencies(targets, progress),
@@ -121,25 +129,27 @@ def reading(number: int, source: str = "sensor-1") -> Event:
 
 
 def _ours(address: Address) -> Target:
-    codec = Packed(1 << 20)
+    codec = PackedCodec(1 << 20)
 
-    def peer(name: str, *said: Any) -> socket.socket:
+    def peer(name: str, *packets: Any) -> socket.socket:
         found = socket.create_connection(address)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found.sendall(PREAMBLE + b"".join(map(codec.encode, (Hello(name), *said, Inquiry()))))
-        heard = Packed(1 << 20)
-        while not any(isinstance(one, Account) for one in heard.receive(found.recv(1 << 16))):
+        found.sendall(PREAMBLE + b"".join(map(codec.encode, (HelloControl(name), *packets, Inquiry()))))
+        counts = PackedCodec(1 << 20)
+        while not any(isinstance(one, AccountControl) for one in counts.receive(found.recv(1 << 16))):
             pass
         return found
 
-    promise = Bundle(Key("p", 1), advertisements=(Advertisement(advertised(READINGS, source="sensor-1")),))
+    promise = Bundle(
+        BundleKey("p", 1), advertisements=(Advertisement(advertisement_for(READINGS, source="sensor-1")),)
+    )
     return Target(
         "holdfast",
         lambda: peer("p", Registration(()), promise),
         lambda name: peer(
             name,
             Registration(("notification",)),
-            Bundle(Key(name, 1), subscriptions=(Subscription(WANTED),)),
+            Bundle(BundleKey(name, 1), subscriptions=(CbpsSubscription(WANTED),)),
         ),
         lambda number: [codec.encode(_bundle(n)) for n in range(number)],
         count,
@@ -147,7 +157,9 @@ def _ours(address: Address) -> Target:
 
 
 def _bundle(number: int) -> Bundle:
-    return Bundle(Key("p", START + number), notifications=(Notification(to_content(reading(number))),))
+    return Bundle(
+        BundleKey("p", START + number), notifications=(PublishedNotification(to_content(reading(number))),)
+    )
 
 
 def count(data: bytes, at: int = 0) -> tuple[int, int]:
@@ -160,8 +172,8 @@ def count(data: bytes, at: int = 0) -> tuple[int, int]:
 
 def _theirs(address: tuple[str, int]) -> Target:
     def messages(number: int) -> list[bytes]:
-        said = ({"time": e.time, "source": e.source, **e.attributes} for e in map(reading, range(number)))
-        return [mosquitto.published(json.dumps(one).encode()) for one in said]
+        packets = ({"time": e.time, "source": e.source, **e.attributes} for e in map(reading, range(number)))
+        return [mosquitto.publish_packet(json.dumps(one).encode()) for one in packets]
 
     return Target(
         "Mosquitto",
@@ -175,7 +187,7 @@ def _theirs(address: tuple[str, int]) -> Target:
 # --- load ---
 
 
-def _received(peer: socket.socket, number: int, counted: Count) -> None:
+def _receive(peer: socket.socket, number: int, counted: Count) -> None:
     """Wait for so many messages."""
     rest = b""
     while number > 0:
@@ -193,7 +205,7 @@ def _throughput(target: Target, subscribers: int) -> float:
     with ExitStack() as stack:
         publisher = stack.enter_context(target.publisher())
         peers = [stack.enter_context(target.subscriber(f"s{i}")) for i in range(subscribers)]
-        threads = [threading.Thread(target=_received, args=(p, MESSAGES, target.count)) for p in peers]
+        threads = [threading.Thread(target=_receive, args=(p, MESSAGES, target.count)) for p in peers]
         start = time.perf_counter()
         for thread in threads:
             thread.start()
@@ -203,7 +215,7 @@ def _throughput(target: Target, subscribers: int) -> float:
         return time.perf_counter() - start
 
 
-def _compared(
+def _compare(
     targets: Sequence[Target], what: str, subscribers: int, progress: Callable[[str], None]
 ) -> Iterator[Row]:
     ours = 0.0
@@ -242,7 +254,7 @@ def _round_trips(target: Target) -> list[float]:
         for message in target.messages(ROUND_TRIPS):
             start = time.perf_counter()
             publisher.sendall(message)
-            _received(subscriber, 1, target.count)
+            _receive(subscriber, 1, target.count)
             seconds.append(time.perf_counter() - start)
     return seconds[ROUND_TRIPS // 10 :]
 
@@ -267,22 +279,22 @@ def _through_clients(progress: Callable[[str], None]) -> Iterator[Row]:
 
 
 async def _with_our_clients(address: Address) -> float:
-    heard, all_came = 0, asyncio.Event()
+    counts, all_came = 0, asyncio.Event()
 
     def deliver(what: Any) -> None:
-        nonlocal heard
-        heard += isinstance(what, Heard)
-        if heard == THROUGH_CLIENTS:
+        nonlocal counts
+        counts += isinstance(what, ReceivedNotification)
+        if counts == THROUGH_CLIENTS:
             all_came.set()
 
     contents = [to_content(reading(n)) for n in range(THROUGH_CLIENTS)]
     async with (
-        connected(address, Identity("s"), deliver=deliver) as subscriber,
-        connected(address, Identity("p"), deliver=lambda _: None) as publisher,
+        connect_client(address, Identity("s"), deliver=deliver) as subscriber,
+        connect_client(address, Identity("p"), deliver=lambda _: None) as publisher,
     ):
         subscriber.ask(subscribe("wanted", WANTED))
         await subscriber.inquire()
-        publisher.ask(advertise("readings", advertised(READINGS, source="sensor-1")))
+        publisher.ask(advertise("readings", advertisement_for(READINGS, source="sensor-1")))
         start = time.perf_counter()
         for i, content in enumerate(contents):
             publisher.ask(publish(content))
@@ -297,15 +309,15 @@ def _with_paho(address: tuple[str, int]) -> float:
     from paho.mqtt.client import Client
     from paho.mqtt.enums import CallbackAPIVersion
 
-    heard, all_came, ready = 0, threading.Event(), threading.Event()
+    counts, all_came, ready = 0, threading.Event(), threading.Event()
 
     def on_message(*_: Any) -> None:
-        nonlocal heard
-        heard += 1
-        if heard == THROUGH_CLIENTS:
+        nonlocal counts
+        counts += 1
+        if counts == THROUGH_CLIENTS:
             all_came.set()
 
-    said = [
+    packets = [
         json.dumps({"time": e.time, "source": e.source, **e.attributes})
         for e in map(reading, range(THROUGH_CLIENTS))
     ]
@@ -319,7 +331,7 @@ def _with_paho(address: tuple[str, int]) -> float:
         subscriber.subscribe("Temperature")
         ready.wait()
         start = time.perf_counter()
-        for one in said:
+        for one in packets:
             publisher.publish("Temperature", one)
         all_came.wait()
         return time.perf_counter() - start
@@ -338,15 +350,15 @@ def _of_many_sources(progress: Callable[[str], None]) -> Iterator[Row]:
         progress(f"holdfast: a publisher of {size:,} sources")
         one = _publisher(size)
         requests = [publish(to_content(reading(n, f"sensor-{n % size + 1}"))) for n in range(THROUGH_CLIENTS)]
-        seconds = timed(partial(_published, *one, requests), 3).best
+        seconds = measure_time(partial(_publish, *one, requests), 3).best
         what = f"events/s, one publisher that advertises {size:,} source{'s' * (size != 1)}"
         yield Row(what, len(requests) / seconds, "events/s", detail={"events": len(requests)})
 
 
-def _publisher(size: int) -> tuple[Client, ClientState]:
-    machine = Client("p", condition)
+def _publisher(size: int) -> tuple[CbpsClient, CbpsClientState]:
+    machine = CbpsClient("p", compile_condition)
     state = machine.initial()
-    promises = [advertised(READINGS, source=f"sensor-{n + 1}") for n in range(size)]
+    promises = [advertisement_for(READINGS, source=f"sensor-{n + 1}") for n in range(size)]
     asked = [Asked(START, advertise(f"promise {n}", promise)) for n, promise in enumerate(promises)]
     begin: list[Input] = [Started(START, 1), Joined(START, "hub"), *asked]
     for given in begin:
@@ -354,7 +366,7 @@ def _publisher(size: int) -> tuple[Client, ClientState]:
     return machine, state
 
 
-def _published(machine: Client, state: ClientState, requests: Sequence[Submit]) -> None:
+def _publish(machine: CbpsClient, state: CbpsClientState, requests: Sequence[Submit]) -> None:
     for request in requests:
         state, effects = machine.handle(state, Asked(START, request))
         assert len(effects) == 1, effects
@@ -366,15 +378,15 @@ def _published(machine: Client, state: ClientState, requests: Sequence[Submit]) 
 def _shares(rate: float, progress: Callable[[str], None]) -> Iterator[Row]:
     """The parts of a message's time in our broker, each measured alone."""
     progress("where the time goes")
-    codec, number = Packed(1 << 20), 5_000
+    codec, number = PackedCodec(1 << 20), 5_000
     bundles = [_bundle(n) for n in range(number)]
     stream = PREAMBLE + b"".join(map(codec.encode, bundles))
     parts = {
-        "reading (MessagePack, frames, types)": timed(
-            lambda: sum(1 for _ in Packed(1 << 20).receive(stream)), 3
+        "reading (MessagePack, frames, types)": measure_time(
+            lambda: sum(1 for _ in PackedCodec(1 << 20).receive(stream)), 3
         ).best,
-        "routing (content matching, context, memoization)": timed(lambda: _routed(bundles), 3).best,
-        "writing (MessagePack)": timed(lambda: [codec.encode(bundle) for bundle in bundles], 3).best,
+        "routing (content matching, context, memoization)": measure_time(lambda: _route(bundles), 3).best,
+        "writing (MessagePack)": measure_time(lambda: [codec.encode(bundle) for bundle in bundles], 3).best,
     }
     whole = 1e6 / rate
     rest = whole - sum(parts.values()) / number * 1e6
@@ -393,11 +405,13 @@ REASON = {
 }
 
 
-def _routed(bundles: Sequence[Bundle]) -> int:
-    machine = Broker(condition)
+def _route(bundles: Sequence[Bundle]) -> int:
+    machine = CbpsBroker(compile_condition)
     state = machine.initial()
-    promise = Bundle(Key("p", 1), advertisements=(Advertisement(advertised(READINGS, source="sensor-1")),))
-    wish = Bundle(Key("s", 1), subscriptions=(Subscription(WANTED),))
+    promise = Bundle(
+        BundleKey("p", 1), advertisements=(Advertisement(advertisement_for(READINGS, source="sensor-1")),)
+    )
+    wish = Bundle(BundleKey("s", 1), subscriptions=(CbpsSubscription(WANTED),))
     for given in (
         Started(START, 1),
         Joined(START, "p"),

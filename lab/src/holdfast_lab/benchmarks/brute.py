@@ -14,44 +14,44 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from holdfast.protocols.cbps.boxes import Ranges
+from holdfast.network.protocols.cbps.boxes import BoxRanges
 
 Matcher = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 BLOCK = 2048
 
 
-def by_rows(ranges: Ranges, width: int) -> Matcher:
+def by_rows(ranges: BoxRanges, width: int) -> Matcher:
     """Box after box, until one of its ranges does not hold."""
     del width
     attributes, bounds = ranges.attributes, ranges.bounds
-    return lambda points: _grown(lambda room: _rows(attributes, bounds, points, room))
+    return lambda points: _memory_growth(lambda room: _rows(attributes, bounds, points, room))
 
 
-def by_columns(ranges: Ranges, width: int) -> Matcher:
+def by_columns(ranges: BoxRanges, width: int) -> Matcher:
     """Attribute after attribute, all boxes of a block at once; what a box does not mention is unbounded."""
     count = len(ranges.sizes)
     lows, highs = np.full((width, count), -np.inf), np.full((width, count), np.inf)
     lows[ranges.attributes.T, np.arange(count)] = ranges.bounds[..., 0].T
     highs[ranges.attributes.T, np.arange(count)] = ranges.bounds[..., 1].T
-    return lambda points: _grown(lambda room: _columns(lows, highs, points, room))
+    return lambda points: _memory_growth(lambda room: _columns(lows, highs, points, room))
 
 
-def by_ranks(ranges: Ranges, width: int) -> Matcher:
+def by_ranks(ranges: BoxRanges, width: int) -> Matcher:
     """The first range of all boxes of a block, then the second of those that are left, and so on."""
     del width
     attributes = np.ascontiguousarray(ranges.attributes.T)
     lows, highs = (np.ascontiguousarray(ranges.bounds[..., i].T) for i in (0, 1))
-    return lambda points: _grown(lambda room: _ranks(attributes, lows, highs, points, room))
+    return lambda points: _memory_growth(lambda room: _ranks(attributes, lows, highs, points, room))
 
 
-WAYS: Mapping[str, Callable[[Ranges, int], Matcher]] = {
+WAYS: Mapping[str, Callable[[BoxRanges, int], Matcher]] = {
     "rows": by_rows,
     "columns": by_columns,
     "ranks": by_ranks,
 }
 
 
-def _grown(run: Callable[[Any], int]) -> NDArray[np.int64]:
+def _memory_growth(run: Callable[[Any], int]) -> NDArray[np.int64]:
     room = np.empty((2, 1 << 16), np.int64)
     while (total := run(room)) > room.shape[1]:
         room = np.empty((2, total), np.int64)

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from holdfast.compilers.components.machine import detector
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.detector.detector import Detector
-from holdfast.machines.machine import Told, transitions
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.engine.machine import Emission, transitions
+from holdfast.kinds.component.compile import component_group
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.group import ComponentGroup
 from holdfast.model.batch import TIME, times
 from holdfast.model.event import Transition
 from holdfast.model.instant import MILLISECOND, NEVER
@@ -197,22 +197,24 @@ def rows(progress: Callable[[str], None]) -> Iterator[Row]:
     """A row for each kind."""
     for name, kind in KINDS.items():
         progress(name)
-        yield _measured(name, kind)
+        yield _measure(name, kind)
 
 
-def _measured(name: str, kind: Kind) -> Row:
+def _measure(name: str, kind: Kind) -> Row:
     checked = check(parse(kind.definition))
-    it = detector(checked.components, checked.topics)
+    it = component_group(checked.of(ComponentCondition), checked.topics)
     few = list(kind.readings(LOOKED_AT))
-    reference, expected = _timed(replace(it, plans=()), few)
-    _, found = _timed(it, few)
-    assert _seen(it, found) == _seen(it, expected), f"{name}: the reference machine tells something else"
+    reference, expected = _run_timed(it.without_plans(), few)
+    _, found = _run_timed(it, few)
+    assert _transitions(it, found) == _transitions(it, expected), (
+        f"{name}: the reference machine tells something else"
+    )
     history = list(kind.readings(EVENTS))
-    seconds, told = min((_timed(it, history) for _ in range(2)), key=lambda pair: pair[0])
+    seconds, emissions = min((_run_timed(it, history) for _ in range(2)), key=lambda pair: pair[0])
     rate, theirs = _size(it, history) / seconds, _size(it, few) / reference
     detail = {
         "events": _size(it, history),
-        "told": sum(len(one.single) + sum(map(len, one.rows.values())) for one in told),
+        "told": sum(len(one.single) + sum(map(len, one.rows.values())) for one in emissions),
         "in_columns": all(plan is not None for plan in it.plans),
         "reference_machine": theirs,
         "times_faster": rate / theirs,
@@ -220,21 +222,21 @@ def _measured(name: str, kind: Kind) -> Row:
     return Row(f"{name}, of processor time", rate, "events/s", "≥ 300 k/s", rate >= GOAL, detail)
 
 
-def _size(it: Detector, history: Iterable[Batches]) -> int:
+def _size(it: ComponentGroup, history: Iterable[Batches]) -> int:
     return sum(len(batch) for some in history for topic, batch in some.items() if topic in it.topics)
 
 
-def _timed(it: Detector, history: Iterable[Batches]) -> tuple[float, list[Told]]:
+def _run_timed(it: ComponentGroup, history: Iterable[Batches]) -> tuple[float, list[Emission]]:
     """The processor time that it takes, and what it tells."""
-    state, told = it.initial(), list[Told]()
+    state, emissions = it.initial(), list[Emission]()
     start = time.process_time()
     for some in history:
         mine = {topic: batch for topic, batch in some.items() if topic in it.topics}
-        state, said = it.step(state, mine, min(int(times(batch)[-1]) for batch in mine.values()))
-        told.append(said)
-    state, said = it.step(state, {}, NEVER)
-    return time.process_time() - start, [*told, said]
+        state, emission = it.step(state, mine, min(int(times(batch)[-1]) for batch in mine.values()))
+        emissions.append(emission)
+    state, emission = it.step(state, {}, NEVER)
+    return time.process_time() - start, [*emissions, emission]
 
 
-def _seen(it: Detector, told: Iterable[Told]) -> list[Transition]:
-    return list(chain.from_iterable(transitions(it.topics, one) for one in told))
+def _transitions(it: ComponentGroup, emissions: Iterable[Emission]) -> list[Transition]:
+    return list(chain.from_iterable(transitions(it.topics, one) for one in emissions))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,17 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.compilers.components.machine import detector
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.detector.detector import Detector, State
-from holdfast.machines.machine import transitions
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.engine.machine import transitions
+from holdfast.kinds.component.compile import component_group
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.group import ComponentGroup, GroupState
 from holdfast.model.batch import concatenate, times
 from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
-from . import Row, Timing, component_kinds, components_spark, timed
+from . import Row, Timing, component_kinds, components_spark, measure_time
 from .process import apart
 from .traffic import CONGESTION, PERIOD, ROADS, SENSORS, TOPICS, traffic
 
@@ -44,17 +44,17 @@ def run(progress: Callable[[str], None]) -> list[Row]:
     ]
 
 
-def _machine() -> Detector:
+def _machine() -> ComponentGroup:
     checked = check(parse(CONGESTION))
-    return detector(checked.components, checked.topics)
+    return component_group(checked.of(ComponentCondition), checked.topics)
 
 
-def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tuple[State, Found]:
+def _step(it: ComponentGroup, batches: Iterator[dict[str, pa.RecordBatch]]) -> tuple[GroupState, Found]:
     state, found = it.initial(), list[Transition]()
     for some in batches:
         until = min(int(times(batch)[-1]) for batch in some.values())
-        state, told = it.step(state, some, until)
-        found += transitions(it.topics, told)
+        state, emission = it.step(state, some, until)
+        found += transitions(it.topics, emission)
     state, last = it.advance(state, NEVER)
     return state, [(t.scope or "", t.status, t.event.time) for t in found + last]
 
@@ -68,8 +68,8 @@ def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
     history = list(traffic(EVENTS, ROADS))
     it = _machine()
     progress("holdfast: columnar plan, one core")
-    _stepped(it, traffic(min(EVENTS, 40_000), ROADS))  # loads the compiled kernels
-    ours = timed(lambda: _stepped(it, iter(history))[1], 3)
+    _step(it, traffic(min(EVENTS, 40_000), ROADS))  # loads the compiled kernels
+    ours = measure_time(lambda: _step(it, iter(history))[1], 3)
     rate = EVENTS / ours.best
     yield Row(
         f"events per second, congestion of {ROADS:,} roads, two windows",
@@ -80,25 +80,25 @@ def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
         {"events": EVENTS, "transitions": len(ours.result), "worst_s": ours.worst},
     )
     progress("holdfast: replay of Parquet files")
-    yield _replayed(history, ours.result)
+    yield _replay(history, ours.result)
     progress(f"the reference machine, {LOOKED_AT:,} events")
     few = list(traffic(LOOKED_AT, ROADS))
-    reference = timed(lambda: _stepped(replace(it, plans=()), iter(few))[1], 1)
-    yield _beside("the reference machine", reference, LOOKED_AT, rate, _stepped(it, iter(few))[1])
+    reference = measure_time(lambda: _step(it.without_plans(), iter(few))[1], 1)
+    yield _beside("the reference machine", reference, LOOKED_AT, rate, _step(it, iter(few))[1])
     if find_spec("polars"):
         progress("Polars")
         whole = {topic: concatenate(some[topic] for some in history) for topic in TOPICS}
-        polars = timed(partial(_in_polars, whole), 2)
+        polars = measure_time(partial(_in_polars, whole), 2)
         yield _beside(f"Polars, {os.cpu_count()} threads", polars, EVENTS, rate, ours.result)
 
 
-def _replayed(history: list[dict[str, pa.RecordBatch]], expected: Found) -> Row:
+def _replay(history: list[dict[str, pa.RecordBatch]], expected: Found) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         files = {topic: Path(folder, f"{topic}.parquet") for topic in TOPICS}
         for topic, file in files.items():
             pq.write_table(pa.Table.from_batches([some[topic] for some in history]), file)
         inputs = [f"{topic}={file}" for topic, file in files.items()]
-        timing = timed(lambda: list(replay(CONGESTION, *inputs)), 2)
+        timing = measure_time(lambda: list(replay(CONGESTION, *inputs)), 2)
     found = [(n.scope or "", n.status, n.event.time) for n in timing.result]
     assert found == expected, f"a replay found {len(found)} transitions, not {len(expected)}"
     rate = EVENTS / timing.best
@@ -156,7 +156,7 @@ def _in_polars(whole: dict[str, pa.RecordBatch]) -> Found:
 def growth(progress: Callable[[str], None]) -> Iterator[Row]:
     """What is kept of a road, and what a history of twice the length adds to it."""
     progress("state and memory after one length of history and after two")
-    short, long = (apart(kept, events, ROADS) for events in (EVENTS // 2, EVENTS))
+    short, long = (apart(state_bytes, events, ROADS) for events in (EVENTS // 2, EVENTS))
     content = SENSORS * (30 + 60) * SECOND // PERIOD
     detail = {"roads": ROADS, "readings_in_windows": content, "bytes_a_reading": long[0] / ROADS / content}
     yield Row("state of one road, as bytes", long[0] / ROADS, "bytes", detail=detail)
@@ -166,10 +166,10 @@ def growth(progress: Callable[[str], None]) -> Iterator[Row]:
         yield Row(f"{what} after twice the history", ratio, "times", "≤ 1.1 times", ratio <= 1.1, both)
 
 
-def kept(events: int, roads: int) -> tuple[int, int]:
+def state_bytes(events: int, roads: int) -> tuple[int, int]:
     """Bytes of state after so many events, and the most memory that this process has taken."""
     it = _machine()
-    state, _ = _stepped(it, traffic(events, roads))
+    state, _ = _step(it, traffic(events, roads))
     status = Path("/proc/self/status").read_text().splitlines()
     most = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-    return len(it.to_bytes(state)), most
+    return len(it.dump(state)), most

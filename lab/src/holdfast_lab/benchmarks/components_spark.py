@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from holdfast.model.batch import TIME
 
 from . import Row, times
-from .process import Measured, measured
+from .process import JobTimes, measure_job
 from .traffic import CONGESTION, ROADS, traffic
 
 EVENTS = int(6_000_000 * float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1))
@@ -43,17 +43,17 @@ def _rows(folder: Path, progress: Callable[[str], None], size: int) -> Iterator[
     progress(f"generating {size:,} events of {ROADS:,} roads in {FILES} files")
     readings = folder / "readings"
     write_readings(readings, size)
-    found: dict[str, Measured] = {}
+    found: dict[str, JobTimes] = {}
     expected: pa.Table | None = None
     for name in NAMES:
         progress(NAMES[name])
-        it = found[name] = measured(job, name, readings)
-        told = transitions(it.output)
-        expected = told if expected is None else expected
-        assert name == "shorter" or told.equals(expected), f"{name} found other transitions"
+        it = found[name] = measure_job(job, name, readings)
+        notifications = transitions(it.output)
+        expected = notifications if expected is None else expected
+        assert name == "shorter" or notifications.equals(expected), f"{name} found other transitions"
         progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
         what = f"{NAMES[name]}: {size:,} events, {ROADS:,} roads"
-        yield Row(what, it.warm, "s", detail=it.detail(size, transitions=len(told)))
+        yield Row(what, it.warm, "s", detail=it.detail(size, transitions=len(notifications)))
     ours, theirs, shorter = found["replay"], found["rolling"], found["shorter"]
     yield times("replay, beside rolling windows, warm", theirs.warm / ours.warm, least=3)
     yield times("replay, beside rolling windows, with start-up", theirs.cold / ours.cold)
@@ -87,7 +87,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
     match name:
         case "replay":
-            from holdfast.runtimes.spark.history.replay import replay
+            from holdfast.runtimes.spark.batch.replay import replay
 
             replay(CONGESTION, folder, spark=spark).dataframe.write.parquet(str(output))
         case "live":
@@ -99,7 +99,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
 def _live(spark: Any, folder: Path, output: Path) -> int:
     """A file a batch, exactly once."""
-    from holdfast.runtimes.spark.live.query import live, run
+    from holdfast.runtimes.spark.streaming.query import live, run
 
     checkpoint = Path(f"{output}.checkpoint")
     how: dict[str, Any] = {

@@ -21,18 +21,18 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.compilers.correlations.machine import operators
-from holdfast.compilers.operator import Operator
-from holdfast.lang.condition import Correlated
-from holdfast.machines.machine import CONDITIONS, concerned
+from holdfast.engine.machine import CONDITIONS, set_bits
+from holdfast.engine.operator import Operator
+from holdfast.kinds.correlation.condition import CorrelationCondition
+from holdfast.kinds.correlation.plan import operators
 from holdfast.model.batch import TIME
-from holdfast.model.correlation import Correlation, Filter
+from holdfast.model.correlation import Correlation, RangeFilter
 from holdfast.model.instant import MINUTE, NEVER, SECOND
 from holdfast.model.qos import TIMELY
 from holdfast.model.topic import Attribute, Topic
 
 from . import Row, times
-from .process import Measured, measured
+from .process import JobTimes, measure_job
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = 1_000_000
@@ -89,15 +89,23 @@ def ranges(subscriptions: int, seed: int = 2) -> NDArray[np.float64]:
     return sample[(ends * (len(sample) - 1)).astype(np.int64)]
 
 
-def correlated(bounds: NDArray[np.float64]) -> list[Correlated]:
+def correlations(bounds: NDArray[np.float64]) -> list[CorrelationCondition]:
     """The subscriptions ``S0``, ``S1``, …: all five attributes within two minutes."""
-    measured = tuple((TOPICS[name], "value") for name in ATTRIBUTES)
+    measure_job = tuple((TOPICS[name], "value") for name in ATTRIBUTES)
     found = []
     for i, mine in enumerate(bounds.tolist()):
-        filters = (Filter(f"{name}.value", *ends) for name, ends in zip(ATTRIBUTES, mine, strict=True))
-        told = Topic(f"S{i}")
+        filters = (RangeFilter(f"{name}.value", *ends) for name, ends in zip(ATTRIBUTES, mine, strict=True))
+        emission = Topic(f"S{i}")
         found.append(
-            Correlated(told.name, Correlation(tuple(filters), WITHIN), measured, None, "events", TIMELY, told)
+            CorrelationCondition(
+                emission.name,
+                Correlation(tuple(filters), WITHIN),
+                measure_job,
+                None,
+                "events",
+                TIMELY,
+                emission,
+            )
         )
     return found
 
@@ -123,21 +131,21 @@ class Correlating:
     """The machines of many subscriptions over batches, in columns."""
 
     def __init__(self, subscriptions: int) -> None:
-        self.operators = operators(correlated(ranges(subscriptions)))
+        self.operators = operators(correlations(ranges(subscriptions)))
         self.states = [operator.machine.initial() for operator in self.operators]
 
     def step(self, table: pa.Table, until: int) -> Iterator[tuple[Operator, pa.RecordBatch]]:
         """What takes part by now: of each machine the events, with the words of its subscriptions."""
         batches = {name: _batch(table, name) for name in ATTRIBUTES}
         for i, operator in enumerate(self.operators):
-            self.states[i], told = operator.machine.step(self.states[i], batches, until)
-            yield from ((operator, rows) for rows in told.rows.values())
+            self.states[i], emission = operator.machine.step(self.states[i], batches, until)
+            yield from ((operator, rows) for rows in emission.rows.values())
 
     @property
     def size(self) -> int:
         """Bytes of what is remembered."""
         pairs = zip(self.operators, self.states, strict=True)
-        return sum(len(operator.machine.to_bytes(state)) for operator, state in pairs)
+        return sum(len(operator.machine.dump(state)) for operator, state in pairs)
 
 
 def _batch(table: pa.Table, name: str) -> pa.RecordBatch:
@@ -163,7 +171,7 @@ def ours(folder: Path, output: Path | None, subscriptions: int) -> int:
             words = rows.column(CONDITIONS).to_numpy()
             found += int(np.count_nonzero(np.unpackbits(words.view(np.uint8))))
             if writer is not None:
-                which, numbers = concerned(words)
+                which, numbers = set_bits(words)
                 names = np.array([int(mine[0][1:]) for mine in operator.names])
                 sequence = rows.column("sequence").to_numpy()[which]
                 writer.write_table(pa.table([names[numbers], sequence], schema=schema))
@@ -208,31 +216,31 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     write(folder / "all", events, few)
     write(folder / "some", some, few)
 
-    def timed(name: str, where: str, subscriptions: int = few, repeat: int = 2) -> tuple[Measured, Row]:
+    def timing_row(name: str, where: str, subscriptions: int = few, repeat: int = 2) -> tuple[JobTimes, Row]:
         size = {"all": events, "some": some}[where]
         what = f"{NAMES[name]}: {size:,} events, {subscriptions:,} subscriptions"
         progress(what)
-        it = measured(job, name, folder / where, subscriptions, times=repeat, on_spark=name in PEERS)
+        it = measure_job(job, name, folder / where, subscriptions, times=repeat, on_spark=name in PEERS)
         progress(f"  {it.best:.2f} s")
         detail = {"events_per_s": size / it.best, "notifications": it.found}
         return it, Row(what, it.best, "s", detail=detail)
 
-    whole, row = timed("ours", "all")
+    whole, row = timing_row("ours", "all")
     yield row
-    small, row = timed("ours", "some")
+    small, row = timing_row("ours", "some")
     yield row
-    joined, row = timed("interval_join", "some")
+    joined, row = timing_row("interval_join", "some")
     assert pairs(joined.output).equals(pairs(small.output)), "the joins found something else"
     yield row
     beside = f"beside {NAMES['interval_join']}"
     yield times(f"{beside}, {some:,} events", joined.best / small.best, least=10)
     scaled = times(f"{beside}, {events:,} events", joined.best / some * events / whole.best, least=10)
     yield replace(scaled, detail={"extrapolated": f"measured on {some:,} events and taken as linear in them"})
-    windows, row = timed("range_window", "all")
+    windows, row = timing_row("range_window", "all")
     assert windows.found == whole.found, f"windows found {windows.found}, not {whole.found}"
     yield row
     yield times(f"beside {NAMES['range_window']}, {events:,} events", windows.best / whole.best)
-    yield timed("counted", "all", many, repeat=1)[1]
+    yield timing_row("counted", "all", many, repeat=1)[1]
     yield from _memory(folder / "all", few)
 
 

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.compilers.filters.machine import filters
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.filter import State
-from holdfast.machines.machine import Machine
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.engine.machine import Machine
+from holdfast.kinds.state.condition import StateCondition
+from holdfast.kinds.state.plan_toggle import filter_machine
+from holdfast.kinds.state.toggle import ToggleState
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
 from holdfast.model.instant import BEGINNING, SECOND
 from holdfast.runtimes.local.engine import Engine
 
-from . import Row, Timing, timed
+from . import Row, Timing, measure_time
 from .process import apart, resident
 
 EVENTS = 20_000_000
@@ -63,11 +64,11 @@ def readings(events: int, keys: int, seed: int = 1) -> pa.RecordBatch:
 def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
     progress(f"generating {EVENTS:,} events of {KEYS:,} keys")
     batch = readings(EVENTS, KEYS)
-    one = filters(check(parse(WARM)).conditions)
+    one = filter_machine(check(parse(WARM)).of(StateCondition))
     few = batch.slice(0, LOOPED)
     progress("holdfast: step of the machine, predicates included, one core")
     _in_turn(one, [batch.slice(0, 100_000)])  # loads the compiled kernels
-    ours = timed(lambda: _in_turn(one, [batch.slice(0)]))
+    ours = measure_time(lambda: _in_turn(one, [batch.slice(0)]))
     rate = EVENTS / ours.best
     yield Row(
         "events per second, one threshold filter, 1,000 keys interleaved",
@@ -78,7 +79,7 @@ def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
         {"events": EVENTS, "transitions": ours.result, "worst_s": ours.worst},
     )
     peers: list[tuple[str, Callable[[pa.RecordBatch], int], pa.RecordBatch]] = [
-        ("plain Python loop", _looped, few)
+        ("plain Python loop", _loop, few)
     ]
     if find_spec("polars"):
         peers.append((f"Polars, {os.cpu_count()} threads", _in_polars, batch))
@@ -86,10 +87,10 @@ def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
         peers.append((f"DuckDB, {os.cpu_count()} threads", _in_duckdb, batch))
     for name, job, data in peers:
         progress(name)
-        yield _beside(name, timed(partial(job, data), 2), rate, one, data)
+        yield _beside(name, measure_time(partial(job, data), 2), rate, one, data)
 
 
-def _beside(name: str, timing: Timing, rate: float, it: Machine, data: pa.RecordBatch) -> Row:
+def _beside(name: str, timing: Timing, rate: float, it: Machine[Any], data: pa.RecordBatch) -> Row:
     expected = _in_turn(it, [data.slice(0)])
     assert timing.result == expected, f"{name} found {timing.result} transitions, not {expected}"
     theirs = len(data) / timing.best
@@ -97,15 +98,15 @@ def _beside(name: str, timing: Timing, rate: float, it: Machine, data: pa.Record
     return Row(f"the same by {name}", theirs, "events/s", detail=detail)
 
 
-def _in_turn(it: Machine, batches: list[pa.RecordBatch]) -> int:
+def _in_turn(it: Machine[Any], batches: list[pa.RecordBatch]) -> int:
     state, passed = it.initial(), 0
     for batch in batches:
-        state, told = it.step(state, {TOPIC: batch}, BEGINNING)
-        passed += len(told.rows[TOPIC])
+        state, emission = it.step(state, {TOPIC: batch}, BEGINNING)
+        passed += len(emission.rows[TOPIC])
     return passed
 
 
-def _looped(batch: pa.RecordBatch) -> int:
+def _loop(batch: pa.RecordBatch) -> int:
     """What people write first: a dict of bits."""
     holds: dict[str, bool] = {}
     passed = 0
@@ -173,7 +174,7 @@ def latency(progress: Callable[[str], None]) -> Row:
         engine = Engine("topic Temperature (value float)\n" + states)
         return sum(len(engine.push(event)) for event in events)
 
-    timing = timed(push, 3)
+    timing = measure_time(push, 3)
     each = timing.best / PUSHED * 1e6
     detail = {"events": PUSHED, "notifications": timing.result, "worst_us": timing.worst / PUSHED * 1e6}
     return Row(f"one event, {SUBSCRIPTIONS} subscriptions", each, "µs", "≤ 20 µs", each <= 20, detail)
@@ -182,16 +183,16 @@ def latency(progress: Callable[[str], None]) -> Row:
 def memory(progress: Callable[[str], None]) -> Row:
     """Resident memory that a million keys take, measured in a process of its own."""
     progress(f"{MANY:,} keys in memory")
-    grown, arrays = apart(grown_by_keys)
+    grown, arrays = apart(memory_growth_by_keys)
     megabytes = grown / 1e6
     detail = {"keys": MANY, "arrays_mb": arrays / 1e6}
     return Row("a million keys, all holding", megabytes, "MB", "≤ 100 MB", megabytes <= 100, detail)
 
 
-def grown_by_keys() -> tuple[int, int]:
+def memory_growth_by_keys() -> tuple[int, int]:
     """How much the process grew by a million holding keys, and the bytes of the arrays."""
-    it = filters(check(parse(WARM)).conditions)
-    state: State = it.initial()
+    it = filter_machine(check(parse(WARM)).of(StateCondition))
+    state: ToggleState = it.initial()
     state, _ = it.step(state, {TOPIC: _all_warm(0, 100_000)}, BEGINNING)  # code, kernels, buffers
     state = it.initial()
     pa.default_memory_pool().release_unused()
@@ -199,7 +200,7 @@ def grown_by_keys() -> tuple[int, int]:
     for first in range(0, MANY, 100_000):
         state, _ = it.step(state, {TOPIC: _all_warm(first, 100_000)}, BEGINNING)
     pa.default_memory_pool().release_unused()
-    held = len(it.holding(state))
+    held = len(it.active(state))
     assert held == MANY, held
     (keys, words), since = state.levels[0], state.since
     return resident() - before, keys.nbytes + words.nbytes + since.nbytes

@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
 from holdfast.model.batch import TIME
 
-from . import Row, chosen, times
+from . import Row, sets_to_measure, times
 from .process import apart, children
 from .spark import SCALE
 
@@ -74,7 +74,7 @@ SETS = {
 
 def run(progress: Callable[[str], None]) -> list[Row]:
     """Every kind of condition with more and more keys."""
-    kinds = chosen(SETS)
+    kinds = sets_to_measure(SETS)
     return [row for kind in kinds for row in _rows(kind, progress)]
 
 
@@ -105,9 +105,9 @@ def _sizes() -> list[int]:
 def batches(kind: str, keys: int) -> list[dict[str, Any]]:
     """What batches of each size cost a query that holds so many keys, in this process and its children."""
     from holdfast.files.reading import Reading
-    from holdfast.runtimes.spark.live.log import folders
-    from holdfast.runtimes.spark.live.query import Live, run
     from holdfast.runtimes.spark.session import session
+    from holdfast.runtimes.spark.streaming.log import folders
+    from holdfast.runtimes.spark.streaming.query import Live, run
 
     with TemporaryDirectory(prefix="holdfast-bench-") as folder:
         here, inbox = Path(folder), Path(folder, "inbox")
@@ -115,7 +115,7 @@ def batches(kind: str, keys: int) -> list[dict[str, Any]]:
         checked = check(parse(TOPIC + SETS[kind]), base=here)
         states = here / "checkpoint" / "spark" / "state"
         seen: dict[str, int] = {}
-        at: list[_Moment] = []
+        at: list[_BatchStatus] = []
 
         def note(_batch: int, record: Any, _waiting: int) -> None:
             now = sizes(states)
@@ -123,7 +123,7 @@ def batches(kind: str, keys: int) -> list[dict[str, Any]]:
             seen.update(now)
             changed = sum(size for name, size in new.items() if name.endswith(_CHANGES))
             bytes_ = {"changed": changed, "copied": sum(new.values()) - changed}
-            at.append(_Moment(time.monotonic(), processor(), bytes_, record.holding))
+            at.append(_BatchStatus(time.monotonic(), processor(), bytes_, record.holding))
 
         live = Live(
             checked,
@@ -137,10 +137,10 @@ def batches(kind: str, keys: int) -> list[dict[str, Any]]:
         )
         run(live, session(), progress=note)
         assert len(at) == before + sum(later.batches for later in LATER), f"{len(at)} batches"
-        return [_cost(at[some.start - 1 : some.stop]) for some in measured(before)]
+        return [_cost(at[some.start - 1 : some.stop]) for some in batches_by_size(before)]
 
 
-def measured(before: int) -> list[slice]:
+def batches_by_size(before: int) -> list[slice]:
     """Which batches of each size are measured, where so many come before them all."""
     ends = accumulate((later.batches for later in LATER), initial=before)
     pairs = zip(ends, LATER, strict=False)
@@ -151,7 +151,7 @@ _CHANGES = ".changelog"
 """What Spark calls the files that say what a batch has changed."""
 
 
-class _Moment(NamedTuple):
+class _BatchStatus(NamedTuple):
     """How things stand at the end of a batch; bytes are those that were written since the one before."""
 
     clock: float
@@ -160,7 +160,7 @@ class _Moment(NamedTuple):
     held: int
 
 
-def _cost(at: Sequence[_Moment]) -> dict[str, Any]:
+def _cost(at: Sequence[_BatchStatus]) -> dict[str, Any]:
     """What each batch after the first of these moments cost."""
     used = [{what: new.used[what] - old.used[what] for what in new.used} for old, new in pairwise(at)]
     return {

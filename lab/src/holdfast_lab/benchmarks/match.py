@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.protocols.cbps.boxes import Boxes, Ranges
+from holdfast.network.protocols.cbps.boxes import Boxes, BoxRanges
 
-from . import Row, timed
+from . import Row, measure_time
 from .brute import WAYS
 from .process import apart, resident
 
@@ -46,12 +46,12 @@ def run(progress: Callable[[str], None]) -> list[Row]:
     return [*rows, *changing(progress), memory(progress)]
 
 
-def subscriptions(count: int, width: float, seed: int = 1) -> Ranges:
+def subscriptions(count: int, width: float, seed: int = 1) -> BoxRanges:
     """Ten ranges each, over ten of the twenty attributes by chance, uniform within [0, 1]."""
     random = np.random.default_rng(seed)
     order = np.argsort(random.random((count, ATTRIBUTES), dtype=np.float32), axis=1)
     lows = random.random((count, RANGES)) * (1 - width)
-    return Ranges.of(order[:, :RANGES], lows, lows + width)
+    return BoxRanges.of(order[:, :RANGES], lows, lows + width)
 
 
 def events(count: int, seed: int = 2) -> Points:
@@ -103,12 +103,12 @@ def same(brute: NDArray[np.int64], numbers: NDArray[np.int32], ends: NDArray[np.
 
 def one_by_one(match: Callable[[Points], Any], points: Points, clock: Callable[[], float]) -> float:
     """Seconds for each point, alone."""
-    return timed(lambda: [match(point[None]) for point in points], 3, clock).best / len(points)
+    return measure_time(lambda: [match(point[None]) for point in points], 3, clock).best / len(points)
 
 
 def in_a_batch(match: Callable[[Points], Any], points: Points, clock: Callable[[], float]) -> float:
     """Seconds for each point, all together."""
-    return timed(lambda: match(points), 3, clock).best / len(points)
+    return measure_time(lambda: match(points), 3, clock).best / len(points)
 
 
 def changing(progress: Callable[[str], None]) -> Iterator[Row]:
@@ -116,18 +116,18 @@ def changing(progress: Callable[[str], None]) -> Iterator[Row]:
     size, width = max(SIZES), min(WIDTHS.values())
     progress(f"insertions and deletions at {size:,}")
     ranges, more = subscriptions(size, width), subscriptions(max(SINGLY, AT_ONCE), width, 3)
-    whole = timed(lambda: Boxes(ATTRIBUTES, ranges), 1, time.process_time)
+    whole = measure_time(lambda: Boxes(ATTRIBUTES, ranges), 1, time.process_time)
     boxes: Boxes = whole.result
     yield Row("subscriptions arranged", size / whole.best, "subscriptions/s", detail={"count": size})
     for how, count, pieces in (("one at a time", SINGLY, SINGLY), (f"{AT_ONCE:,} at once", AT_ONCE, 1)):
         parts = [more.take(part) for part in np.array_split(np.arange(count), pieces)]
-        coming = timed(partial(_insert, boxes, parts), 1, time.process_time)
+        coming = measure_time(partial(_insert, boxes, parts), 1, time.process_time)
         yield Row(f"insertions, {how}", count / coming.best, "subscriptions/s", detail={"count": count})
-        going = timed(partial(_delete, boxes, coming.result), 1, time.process_time)
+        going = measure_time(partial(_delete, boxes, coming.result), 1, time.process_time)
         yield Row(f"deletions, {how}", count / going.best, "subscriptions/s", detail={"count": count})
 
 
-def _insert(boxes: Boxes, parts: list[Ranges]) -> list[NDArray[np.int32]]:
+def _insert(boxes: Boxes, parts: list[BoxRanges]) -> list[NDArray[np.int32]]:
     return [boxes.insert(part) for part in parts]
 
 
@@ -140,12 +140,12 @@ def memory(progress: Callable[[str], None]) -> Row:
     """Resident memory that a million subscriptions take, measured in a process of its own."""
     size = max(SIZES)
     progress(f"{size:,} subscriptions in memory")
-    grown, arrays, given = apart(grown_by_boxes)
+    grown, arrays, given = apart(memory_growth_by_boxes)
     detail = {"count": size, "arrays_mb": arrays / 1e6, "ranges_alone_mb": given / 1e6}
     return Row("a million subscriptions", grown / 1e6, "MB", detail=detail)
 
 
-def grown_by_boxes() -> tuple[int, int, int]:
+def memory_growth_by_boxes() -> tuple[int, int, int]:
     """How much the process grew, the bytes of the index, and of the ranges alone."""
     size, width = max(SIZES), min(WIDTHS.values())
     Boxes(ATTRIBUTES, subscriptions(5000, width)).match(events(1))  # code and kernels

@@ -26,10 +26,10 @@ Job = Callable[..., Any]
 class Failed(RuntimeError):
     """A function ended with an error in its process; ``reason`` is the error in one line."""
 
-    def __init__(self, called: str, said: str) -> None:
-        super().__init__(f"{called}: {said[-2000:]}")
-        errors = re.findall(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)\b.*)", said, re.MULTILINE)
-        self.reason: str = errors[-1] if errors else said.strip().rpartition("\n")[2]
+    def __init__(self, called: str, message: str) -> None:
+        super().__init__(f"{called}: {message[-2000:]}")
+        errors = re.findall(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)\b.*)", message, re.MULTILINE)
+        self.reason: str = errors[-1] if errors else message.strip().rpartition("\n")[2]
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -43,10 +43,10 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _answer(called: str, arguments: str) -> None:
-    print(json.dumps(_named(called)(*json.loads(arguments))))
+    print(json.dumps(_function_named(called)(*json.loads(arguments))))
 
 
-def _named(called: str) -> Callable[..., Any]:
+def _function_named(called: str) -> Callable[..., Any]:
     module, _, name = called.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found
@@ -59,7 +59,7 @@ def resident() -> int:
 
 
 @dataclass(frozen=True)
-class Measured:
+class JobTimes:
     """A job that was done once from the start of its process, and then again."""
 
     cold: float
@@ -87,30 +87,34 @@ class Measured:
 
     def detail(self, events: int, **more: Any) -> dict[str, Any]:
         """What a row says besides."""
-        told = {"with_start_up_s": self.cold, "worst_s": max(self.again), "events_per_s": events / self.warm}
-        return told | {"megabytes": {what: size >> 20 for what, size in self.memory.items()}} | more
+        details = {
+            "with_start_up_s": self.cold,
+            "worst_s": max(self.again),
+            "events_per_s": events / self.warm,
+        }
+        return details | {"megabytes": {what: size >> 20 for what, size in self.memory.items()}} | more
 
     def remove(self) -> None:
         """Free the disk."""
         _remove(self.output)
 
 
-def measured(
+def measure_job(
     job: Job, name: str, folder: Path, *more: Any, times: int = 2, on_spark: bool = True
-) -> Measured:
+) -> JobTimes:
     """Do a job so many times in one process; what all but the first wrote is removed."""
     output = folder.parent / f"{folder.name}.{name}"
     called = f"{job.__module__}:{job.__name__}"
     start = time.time()
     how = [name, str(folder), str(output), *more]
     done, seconds, found, memory = apart(_repeat, called, how, times, on_spark)
-    return Measured(done - start, seconds, found, output, memory)
+    return JobTimes(done - start, seconds, found, output, memory)
 
 
 def _repeat(
     called: str, how: list[Any], times: int, on_spark: bool
 ) -> tuple[float, list[float], Any, dict[str, int]]:
-    job, (name, folder, output, *more) = _named(called), how
+    job, (name, folder, output, *more) = _function_named(called), how
     spark = None
     if on_spark:
         from holdfast.runtimes.spark.session import session
@@ -132,10 +136,10 @@ def _repeat(
 def _memory() -> dict[str, int]:
     """The most bytes of memory that this process has had, and those that its children have had together."""
     found = {"process": int(_status(os.getpid())["VmHWM"].split()[0]) << 10}
-    for pid, name in children().items():
+    for child, name in children().items():
         with suppress(OSError):  # it may have ended
             what = "java" if name == "java" else "workers"
-            found[what] = found.get(what, 0) + (int(_status(pid).get("VmHWM", "0 kB").split()[0]) << 10)
+            found[what] = found.get(what, 0) + (int(_status(child).get("VmHWM", "0 kB").split()[0]) << 10)
     return found
 
 
@@ -144,20 +148,20 @@ def children() -> dict[int, str]:
     parents, runs = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may have ended
-            said, pid = _status(int(folder.name)), int(folder.name)
-            parents[pid], runs[pid] = int(said["PPid"]), said["Name"]
+            message, child = _status(int(folder.name)), int(folder.name)
+            parents[child], runs[child] = int(message["PPid"]), message["Name"]
     own, found = os.getpid(), {}
-    for pid in parents:
-        above = pid
+    for child in parents:
+        above = child
         while above not in (0, 1, own):
             above = parents.get(above, 0)
-        if above == own and pid != own:
-            found[pid] = runs[pid]
+        if above == own and child != own:
+            found[child] = runs[child]
     return found
 
 
-def _status(pid: int) -> dict[str, str]:
-    lines = (line.partition(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+def _status(child: int) -> dict[str, str]:
+    lines = (line.partition(":") for line in Path(f"/proc/{child}/status").read_text().splitlines())
     return {name: value.strip() for name, _, value in lines}
 
 

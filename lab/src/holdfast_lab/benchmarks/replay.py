@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 
 from holdfast.model.batch import TIME
 
-from . import Row, chosen, failed, times
+from . import Row, sets_to_measure, times
 from .live import processor
-from .process import Failed, Measured, apart, measured
-from .spark import FILES, SCALE, definition, transitions, write_readings
+from .process import apart, measure_job
+from .spark import FILES, SCALE, JobComparison, definition, write_readings
 from .spark import NAMES as PEERS
 
 EVENTS = 50_000_000
@@ -84,26 +84,26 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> None:
             output.mkdir()
             pq.write_table(replay(definition(1), folder).to_arrow(), output / "transitions.parquet")
         case "files":
-            from holdfast.runtimes.spark.history.replay import replay as replay_files
+            from holdfast.runtimes.spark.batch.replay import replay as replay_files
 
             replay_files(definition(1), folder, spark=spark).dataframe.write.parquet(str(output))
         case "frame" | "computed" | "pruned":
             from holdfast.runtimes.spark.frames.replay import replay as replay_frame
 
-            frame = spark.read.parquet(str(folder)) if name == "frame" else _computed(spark, folder)
+            frame = spark.read.parquet(str(folder)) if name == "frame" else _computed_frame(spark, folder)
             found = replay_frame(definition(1), frame)
             found = found.select("time", "source", "status") if name == "pruned" else found
             found.write.parquet(str(output))
         case "by_hand":
             from .peers.lean import query
 
-            query(_computed(spark, folder)).write.parquet(str(output))
+            query(_computed_frame(spark, folder)).write.parquet(str(output))
         case _:
             peer = import_module(f".peers.{name}", __package__)
             peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)
 
 
-def _computed(spark: Any, folder: Path) -> Any:
+def _computed_frame(spark: Any, folder: Path) -> Any:
     """A frame that is more than a scan of files."""
     return spark.read.parquet(str(folder)).selectExpr("time", "source", "value + 0.0D AS value")
 
@@ -113,12 +113,12 @@ def _computed(spark: Any, folder: Path) -> Any:
 
 def run(progress: Callable[[str], None]) -> list[Row]:
     """One process, many keys, DataFrames and cold starts, each beside its peers."""
-    names = chosen(SETS)
+    names = sets_to_measure(SETS)
     with TemporaryDirectory(prefix="holdfast-bench-") as folder:
         return [row for name in names for row in SETS[name](Path(folder), progress)]
 
 
-def _installed() -> list[str]:
+def _available_peers() -> list[str]:
     return [name for name in ("in_polars", "in_duckdb") if find_spec(name.removeprefix("in_"))]
 
 
@@ -128,7 +128,7 @@ def _walks(keys: int, folder: Path, progress: Callable[[str], None]) -> Iterator
     many = keys if is_few else max(KEYS[0], int(keys * min(1, SCALE)))
     data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
     write_readings(data.folder, events, many)
-    yield from data.rows(["local", *_installed(), *(ON_SPARK if is_few else ON_SPARK[:1])])
+    yield from data.rows(["local", *_available_peers(), *(ON_SPARK if is_few else ON_SPARK[:1])])
     yield from data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
     yield from data.beside("files", "in_polars")
     if is_few:
@@ -144,7 +144,7 @@ def _at_once(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     events = int(EVENTS * SCALE)
     data = _Data(folder, progress, f"{events:,} events, {KEYS[0]:,} keys, at once and not by name")
     write_readings(data.folder, events, KEYS[0], at_once=True)
-    yield from data.rows(["local", *_installed()])
+    yield from data.rows(["local", *_available_peers()])
     yield from data.beside("local", "in_polars", most=1)
     data.remove()
 
@@ -153,7 +153,7 @@ def _hourly(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     """Values of which nearly all satisfy the exit."""
     data = _Data(folder, progress, f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys")
     write_hourly(data.folder, int(HOURLY * SCALE))
-    yield from data.rows(["local", *_installed(), *ON_SPARK])
+    yield from data.rows(["local", *_available_peers(), *ON_SPARK])
     yield from data.frames()
     data.remove()
 
@@ -169,8 +169,8 @@ def _in_turns(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     shutil.rmtree(readings)
     counted = {name: each[WARMING:] for name, each in seconds.items()}
     for name, each in counted.items():
-        said = f"{OURS.get(name) or NAMES[name]}: {what}, seconds of the processor"
-        yield Row(said, median(each), "s", detail={"least_s": min(each), "most_s": max(each)})
+        label = f"{OURS.get(name) or NAMES[name]}: {what}, seconds of the processor"
+        yield Row(label, median(each), "s", detail={"least_s": min(each), "most_s": max(each)})
     for name in IN_TURNS[:-1]:
         ratio = median(counted[name]) / median(counted[BY_HAND])
         yield times(f"{OURS[name]} takes of {NAMES[BY_HAND]}: {what}", ratio, most=1)
@@ -200,50 +200,26 @@ SETS: dict[str, Callable[[Path, Callable[[str], None]], Iterator[Row]]] = {
 """The sets of data by name: those of so many keys, and three more."""
 
 
-class _Data:
-    """One set of readings and what was measured on it."""
+class _Data(JobComparison):
+    """Readings in files, for jobs that are measured once cold and once warm."""
 
     def __init__(self, folder: Path, progress: Callable[[str], None], what: str) -> None:
-        progress(f"generating {what}")
-        self.found: dict[str, Measured] = {}
-        self.folder = folder / "readings"
-        self._progress, self._what = progress, what
-        self._transitions: pa.Table | None = None
+        super().__init__(folder / "readings", progress, what)
 
     def rows(self, names: list[str]) -> Iterator[Row]:
-        """Measure jobs; each must find what the first found.  A peer that fails has a row that says so."""
-        events = pyarrow.dataset.dataset(self.folder, format="parquet").count_rows()
+        """Measure jobs."""
         for name in names:
-            what = f"{OURS.get(name) or NAMES[name]}: {self._what}"
-            self._progress(what)
-            try:
-                it = measured(job, name, self.folder, times=2, on_spark=name in ON_SPARK)
-            except Failed as error:
-                if name in OURS:
-                    raise
-                self._progress(f"  failed: {error.reason}")
-                yield failed(what, error.reason)
-                continue
-            self.found[name] = it
-            found = transitions(it.output)
-            it.remove()
-            if self._transitions is None:
-                self._transitions = found
-            assert found.equals(self._transitions), f"{name} found other transitions"
-            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
-            yield Row(what, it.warm, "s", detail=it.detail(events, transitions=len(found)))
+            run = partial(measure_job, job, name, self.folder, times=2, on_spark=name in ON_SPARK)
+            what = f"{OURS.get(name) or NAMES[name]}: {self.what}"
+            yield from self.measure(name, what, run, ours=name in OURS)
 
     def beside(self, ours: str, theirs: str, *, most: float | None = None) -> Iterator[Row]:
         """How long ours takes of theirs, warm, if they could be measured."""
         if theirs in self.found:
             ratio = self.found[ours].warm / self.found[theirs].warm
-            yield times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self._what}", ratio, most=most)
+            yield times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self.what}", ratio, most=most)
 
     def frames(self) -> Iterator[Row]:
         """DataFrames beside the best query by hand."""
         for ours, theirs in (("frame", "lean"), ("computed", BY_HAND), ("pruned", BY_HAND)):
             yield from self.beside(ours, theirs, most=1)
-
-    def remove(self) -> None:
-        """Free the disk."""
-        shutil.rmtree(self.folder)

@@ -53,20 +53,20 @@ def run(progress: Callable[[str], None]) -> list[Row]:
         raise UsageError("bench serve needs Mosquitto; on Debian or Ubuntu: sudo apt-get install mosquitto")
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder, mosquitto.running() as broker:
         progress(f"{MESSAGES:,} messages to a consumer that does nothing")
-        theirs = MESSAGES / _consumed(broker, MESSAGES)
+        theirs = MESSAGES / _measure_consumer(broker, MESSAGES)
         with _serving(Path(folder), broker) as (url, process):
             progress(f"the same to holdfast serve, {SUBSCRIPTIONS} subscriptions, durable log")
-            ours = MESSAGES / _served(url, broker, MESSAGES)
+            ours = MESSAGES / _measure_service(url, broker, MESSAGES)
             progress(f"{SECONDS:g} s at half of that")
             alone, _ = _latencies(url, broker, ours / 2, 0)
             progress(f"the same with {PAGES:,} pages open")
             before = process.memory_info().rss
-            told, heard = _latencies(url, broker, ours / 2, PAGES)
+            sent, received = _latencies(url, broker, ours / 2, PAGES)
             grown = process.memory_info().rss - before
-    seen = sum(count == len(told) for count in heard)
-    cut, open_to_all = quantiles(alone, n=100), quantiles(told, n=100)
+    seen = sum(count == len(sent) for count in received)
+    cut, open_to_all = quantiles(alone, n=100), quantiles(sent, n=100)
     detail = {"rate": round(ours / 2), "notifications": len(alone)}
-    pages = {"rate": round(ours / 2), "notifications": len(told), "heard by each": min(heard)}
+    pages = {"rate": round(ours / 2), "notifications": len(sent), "heard by each": min(received)}
     return [
         Row("messages/s, a paho consumer that does nothing", theirs, "/s"),
         Row("messages/s, holdfast serve", ours, "/s", detail={"subscriptions": SUBSCRIPTIONS}),
@@ -95,7 +95,7 @@ def _client(name: str, broker: tuple[str, int]) -> Any:
     return client
 
 
-def _hearing(client: Any, channels: str, on_message: Callable[..., object]) -> None:
+def _subscribe_client(client: Any, channels: str, on_message: Callable[..., object]) -> None:
     """Let a client hear what is published there from now on: the broker has said that it will."""
     answered = threading.Event()
     client.on_message, client.on_subscribe = on_message, lambda *_: answered.set()
@@ -104,40 +104,40 @@ def _hearing(client: Any, channels: str, on_message: Callable[..., object]) -> N
         raise AssertionError(f"the broker does not answer who wants to hear {channels}")
 
 
-def _publish(broker: tuple[str, int], number: int, begun: Any) -> None:
+def _publish(broker: tuple[str, int], number: int, start: Any) -> None:
     """All of it, as fast as the broker takes it, and when that began; in a process of its own."""
     messages = [
         (f"{READINGS}/s{i % SOURCES}", f'{{"temperature": {20 + i % 7}.5, "sequence": {i}}}')
         for i in range(number)
     ]
-    begun.value = time.perf_counter()
+    start.value = time.perf_counter()
     mosquitto.publish(broker, messages)
 
 
-def _published(broker: tuple[str, int], number: int) -> tuple[Any, Any]:
+def _start_publisher(broker: tuple[str, int], number: int) -> tuple[Any, Any]:
     """Who publishes, and when it began, by the clock that the processes of a machine share."""
     spawn = multiprocessing.get_context("spawn")
-    begun = spawn.Value("d", 0.0)
-    process = spawn.Process(target=_publish, args=(broker, number, begun))
+    start = spawn.Value("d", 0.0)
+    process = spawn.Process(target=_publish, args=(broker, number, start))
     process.start()
-    return process, begun
+    return process, start
 
 
-def _consumed(broker: tuple[str, int], number: int) -> float:
+def _measure_consumer(broker: tuple[str, int], number: int) -> float:
     """Seconds from the first message that is published to the last that a consumer hears."""
     client, done = _client("consumer", broker), threading.Event()
-    heard = 0
+    received = 0
 
     def on_message(*_: Any) -> None:
-        nonlocal heard
-        heard += 1
-        if heard == number:
+        nonlocal received
+        received += 1
+        if received == number:
             done.set()
 
-    _hearing(client, f"{READINGS}/#", on_message)
-    publisher, begun = _published(broker, number)
+    _subscribe_client(client, f"{READINGS}/#", on_message)
+    publisher, start = _start_publisher(broker, number)
     done.wait(600)
-    seconds = time.perf_counter() - begun.value
+    seconds = time.perf_counter() - start.value
     publisher.join()
     client.disconnect()
     client.loop_stop()
@@ -169,34 +169,34 @@ def _status(url: str) -> dict[str, Any]:
     return found
 
 
-def _served(url: str, broker: tuple[str, int], number: int) -> float:
+def _measure_service(url: str, broker: tuple[str, int], number: int) -> float:
     """Seconds from the first message that is published to the last that is evaluated."""
-    publisher, begun = _published(broker, number)
+    publisher, start = _start_publisher(broker, number)
     while (status := _status(url))["readings"] < number or status["behind"]:
         time.sleep(0.1)
-    seconds = time.perf_counter() - begun.value
+    seconds = time.perf_counter() - start.value
     publisher.join()
     return seconds
 
 
 def _latencies(url: str, broker: tuple[str, int], rate: float, pages: int) -> tuple[list[float], list[int]]:
     """Seconds from publications to the notifications that they cause; how many of them each page heard."""
-    heard: dict[str, float] = {}
+    received: dict[str, float] = {}
     listener = _client("listener", broker)
 
     def on_message(_client: Any, _data: Any, one: Any) -> None:
-        heard.setdefault(json.loads(one.payload)["source"], time.perf_counter())
+        received.setdefault(json.loads(one.payload)["source"], time.perf_counter())
 
-    _hearing(listener, EVENTS, on_message)
+    _subscribe_client(listener, EVENTS, on_message)
     with _pages(url, pages) as counts:
-        sent = _paced(broker, rate, f"alarm-{pages}")
-        _wait(lambda: len(heard) == len(sent))
+        sent = _publish_paced(broker, rate, f"alarm-{pages}")
+        _wait(lambda: len(received) == len(sent))
         listener.disconnect()
         listener.loop_stop()
-        if len(heard) < len(sent):
-            raise AssertionError(f"{len(sent) - len(heard)} of {len(sent)} notifications did not come")
+        if len(received) < len(sent):
+            raise AssertionError(f"{len(sent) - len(received)} of {len(sent)} notifications did not come")
         _wait(lambda: min(counts(), default=len(sent)) == len(sent))
-        return [heard[source] - at for source, at in sent.items()], counts()
+        return [received[source] - at for source, at in sent.items()], counts()
 
 
 def _wait(is_done: Callable[[], bool], seconds: float = 60) -> None:
@@ -256,26 +256,28 @@ async def _page(client: httpx.AsyncClient, url: str, counts: list[int], i: int) 
             counts[i] = max(0, counts[i]) + line.startswith("data:")
 
 
-def _paced(broker: tuple[str, int], rate: float, name: str) -> dict[str, float]:
+def _publish_paced(broker: tuple[str, int], rate: float, name: str) -> dict[str, float]:
     """Publish at a rate; ten times a second a reading starts a condition. When each was published."""
     sent, number = dict[str, float](), 0
     with mosquitto.connect(broker, "paced") as peer:
-        threading.Thread(target=_drained, args=(peer,), daemon=True).start()
-        begun = time.perf_counter()
-        while (now := time.perf_counter() - begun) < SECONDS:
+        threading.Thread(target=_drain, args=(peer,), daemon=True).start()
+        start = time.perf_counter()
+        while (now := time.perf_counter() - start) < SECONDS:
             due = range(number, int(now * rate))
-            said = [mosquitto.message(i, f"{READINGS}/s{i % SOURCES}", '{"temperature": 20.5}') for i in due]
+            messages = [
+                mosquitto.message(i, f"{READINGS}/s{i % SOURCES}", '{"temperature": 20.5}') for i in due
+            ]
             number = due.stop
             if len(sent) < now * 10:
                 source = f"{name}-{len(sent)}"
                 sent[source] = time.perf_counter()
-                said.append(mosquitto.message(0, f"{READINGS}/{source}", '{"temperature": 100.5}'))
-            peer.sendall(b"".join(said))
+                messages.append(mosquitto.message(0, f"{READINGS}/{source}", '{"temperature": 100.5}'))
+            peer.sendall(b"".join(messages))
             time.sleep(0.002)
     return sent
 
 
-def _drained(peer: socket.socket) -> None:
+def _drain(peer: socket.socket) -> None:
     """Take the broker's acknowledgements until the connection is closed."""
     with suppress(OSError):
         while peer.recv(1 << 16):

@@ -14,24 +14,24 @@ import numpy as np
 
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Rectangle, contains
-from holdfast.protocols.qps import request
-from holdfast.protocols.qps.broker import Broker
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.tree import Tree
-from holdfast.runtimes.sensornet.field import FieldNetwork
-from holdfast.sim.chance import stream
-from holdfast.sim.clock import Clock
-from holdfast.sim.field import Field
-from holdfast.sim.mac import Csma
-from holdfast.sim.network import Network, Setup, Totals
-from holdfast.sim.node import Boot, Node
-from holdfast.sim.propagation import LogDistance
-from holdfast.sim.routing.ledger import Ledger
-from holdfast.sim.routing.overhear import IdGrid
-from holdfast.sim.routing.router import Router
-from holdfast.sim.topology import uniform
+from holdfast.network.motes.field import FieldNetwork
+from holdfast.network.protocols.qps import request
+from holdfast.network.protocols.qps.broker import QpsBroker
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.tree import ScopeTree
+from holdfast.network.sim.chance import stream
+from holdfast.network.sim.clock import Clock
+from holdfast.network.sim.field import Field
+from holdfast.network.sim.mac import Csma
+from holdfast.network.sim.network import Network, Setup, Totals
+from holdfast.network.sim.node import Boot, Node
+from holdfast.network.sim.propagation import LogDistance
+from holdfast.network.sim.routing.ledger import MessageLedger
+from holdfast.network.sim.routing.overhear import IdGrid
+from holdfast.network.sim.routing.router import Router
+from holdfast.network.sim.topology import uniform
 
-from . import Row, timed
+from . import Row, measure_time
 
 EVENTS = 500_000
 NODES = (50, 500, 2_000)
@@ -63,7 +63,7 @@ def run(progress: Callable[[str], None]) -> list[Row]:
 def grid(progress: Callable[[str], None]) -> Row:
     """49 nodes, 1000 s, 5 publishers, one message each 2 s, over ID-based routing."""
     progress("49 nodes, 1000 s")
-    timing = timed(_grid, 3)
+    timing = measure_time(_grid, 3)
     totals, delivered, neighbours, processor = timing.result
     detail = {
         "messages": len(PUBLISHERS) * DURATION // (2 * SECOND),
@@ -81,7 +81,7 @@ def grid(progress: Callable[[str], None]) -> Row:
 def _grid() -> tuple[Totals, int, float, float]:
     places = [(column * SPACING, row * SPACING) for row in range(ROWS) for column in range(COLUMNS)]
     network = Network(Setup(positions=places, propagation=PATH, mac=Csma(), seed=1))
-    ledger = Ledger(places)
+    ledger = MessageLedger(places)
     delivered: list[Any] = []
 
     def boot(node: Node) -> None:
@@ -100,7 +100,7 @@ def _grid() -> tuple[Totals, int, float, float]:
     network.run(DURATION)
     seconds = time.process_time() - start
     totals = network.totals()
-    assert totals.conserved()
+    assert totals.is_conserved()
     return totals, len(delivered), _mean_neighbours(network), seconds
 
 
@@ -138,20 +138,20 @@ def _among_neighbours(nodes: int, neighbours: int) -> tuple[float, dict[str, Any
     """Transmissions per second of wall time, and what they were; the better of two runs."""
     runs = []
     for _ in range(2):
-        network = _scattered(nodes, neighbours)
+        network = _random_network(nodes, neighbours)
         network.boot(_chatting(network))
-        timing = timed(partial(network.run, TRANSMISSIONS // 2 * PERIOD // nodes), 1)
+        timing = measure_time(partial(network.run, TRANSMISSIONS // 2 * PERIOD // nodes), 1)
         runs.append((timing.best, network))
     seconds, network = min(runs, key=itemgetter(0))
     totals = network.totals()
-    assert totals.conserved()
+    assert totals.is_conserved()
     detail = {
         "wall_s": seconds,
         "simulated_s": totals.time / SECOND,
         "transmissions": totals.transmissions,
         "events_per_s": totals.events / seconds,
         "neighbours": _mean_neighbours(network),
-        "hearers": sum(len(network.heard(node.id)) for node in network.nodes) / nodes,
+        "hearers": sum(len(network.receptions(node.id)) for node in network.nodes) / nodes,
     }
     return totals.transmissions / seconds, detail
 
@@ -159,9 +159,9 @@ def _among_neighbours(nodes: int, neighbours: int) -> tuple[float, dict[str, Any
 def _chatting(network: Network) -> Boot:
     """Everybody sends to the neighbour who hears it best."""
     nearest = {
-        node.id: max(heard, key=attrgetter("power_mw")).node
+        node.id: max(receptions, key=attrgetter("power_mw")).node
         for node in network.nodes
-        if (heard := network.heard(node.id))
+        if (receptions := network.receptions(node.id))
     }
 
     def boot(node: Node) -> None:
@@ -175,7 +175,7 @@ def _chatting(network: Network) -> Boot:
     return boot
 
 
-def _scattered(nodes: int, neighbours: int) -> Network:
+def _random_network(nodes: int, neighbours: int) -> Network:
     """Nodes anywhere in a square that is as large as gives them so many neighbours (fewer at its edge)."""
     side, chance = sqrt(nodes * pi * REACH**2 / neighbours), stream(1, "benchmark", nodes, neighbours)
     places = [(chance.uniform(0, side), chance.uniform(0, side)) for _ in range(nodes)]
@@ -183,17 +183,17 @@ def _scattered(nodes: int, neighbours: int) -> Network:
 
 
 def _mean_neighbours(network: Network) -> float:
-    return sum(map(len, network.hearers().values())) / len(network.nodes)
+    return sum(map(len, network.receivers().values())) / len(network.nodes)
 
 
 def quads(progress: Callable[[str], None]) -> Row:
     """Quad-PubSub without radios: subscribers to a region, one after the other, then events of it."""
     nodes, subscribers = QUADS
     progress(f"Quad-PubSub, {nodes:,} nodes")
-    timing = timed(partial(_quads, nodes, subscribers), 1)
-    told, due, network = timing.result
-    assert told == due, (told, due)
-    detail = {"events_told": told, "hops": sum(network.hops.values())}
+    timing = measure_time(partial(_quads, nodes, subscribers), 1)
+    delivered, due, network = timing.result
+    assert delivered == due, (delivered, due)
+    detail = {"events_told": delivered, "hops": sum(network.hops.values())}
     what = f"Quad-PubSub, {nodes:,} nodes, {subscribers} subscribers, {PUBLISHED} events"
     return Row(what, timing.best, "s", "≤ 60 s", timing.best <= 60, detail)
 
@@ -201,31 +201,31 @@ def quads(progress: Callable[[str], None]) -> Row:
 def _quads(nodes: int, subscribers: int) -> tuple[int, int, FieldNetwork]:
     side = 11.5 * sqrt(nodes)  # as dense as the thesis' 2,000 in 512 × 512
     places = uniform(nodes, side, side, 30.0, 1).positions
-    deployment = Deployment(tree=Tree((0.0, 0.0), side, 5), topics=("T",))
-    network = FieldNetwork(Field(places, 30.0), lambda node: Broker(deployment, places[node]))
+    deployment = QpsDeployment(tree=ScopeTree((0.0, 0.0), side, 5), topics=("T",))
+    network = FieldNetwork(Field(places, 30.0), lambda node: QpsBroker(deployment, places[node]))
     chance = stream(1, "quads")
     wanted = Rectangle((side / 8, side / 8), (side / 2, side / 2))
     inside = [n for n, at in enumerate(network.field.places) if contains(wanted, at)]
     for node in inside:
         x, y = network.field.places[node]
-        network.ask(node, request.Advertise("s", "T", Rectangle((x, y), (x + 1e-3, y + 1e-3))))
+        network.ask(node, request.QpsAdvertiseRequest("s", "T", Rectangle((x, y), (x + 1e-3, y + 1e-3))))
     for node in chance.sample(range(nodes), subscribers):
-        network.ask(node, request.Subscribe("u", "T", wanted))
+        network.ask(node, request.QpsSubscribeRequest("u", "T", wanted))
     network.settle()
     for _ in range(PUBLISHED):
         node = chance.choice(inside)
-        network.ask(node, request.Publish("s", "T", network.field.places[node], {}))
+        network.ask(node, request.QpsPublishRequest("s", "T", network.field.places[node], {}))
     network.settle()
-    return len(network.told), PUBLISHED * subscribers, network
+    return len(network.delivered), PUBLISHED * subscribers, network
 
 
 def event_loops(progress: Callable[[str], None]) -> Iterator[Row]:
     """Timers that set themselves again, a hundred at a time, and nothing else."""
     progress("event loops")
-    ours = EVENTS / timed(_timers, 3).best
+    ours = EVENTS / measure_time(_timers, 3).best
     yield Row("events per second, the clock alone", ours, "events/s", detail={"events": EVENTS})
     if find_spec("simpy"):
-        theirs = EVENTS / timed(_timers_in_simpy, 3).best
+        theirs = EVENTS / measure_time(_timers_in_simpy, 3).best
         detail = {"events": EVENTS, "holdfast_is_times_faster": ours / theirs}
         yield Row("the same by simpy", theirs, "events/s", detail=detail)
 

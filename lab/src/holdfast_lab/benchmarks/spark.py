@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
 from holdfast.model.batch import TIME
 
-from . import Row, failed, times
-from .process import Failed, Measured, measured
+from . import Row, failure_row, times
+from .process import Failed, JobTimes, measure_job
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = (10_000_000, 50_000_000)
@@ -73,9 +73,9 @@ def write_readings(
         np.cumsum(walks, axis=0, out=walks)
         at = walks[-1]
         row = np.arange(file * walks.size, (file + 1) * walks.size)
-        moment = row // sensors * sensors if at_once else row
+        instant = row // sensors * sensors if at_once else row
         columns = {
-            "time": pa.array(1_700_000_000_000_000 + 1_000 * moment).cast(TIME),
+            "time": pa.array(1_700_000_000_000_000 + 1_000 * instant).cast(TIME),
             "source": names.take(pa.array(row % sensors)),
             "value": (18 + np.abs(walks % 22 - 11)).reshape(-1).round(2),
         }
@@ -108,7 +108,7 @@ def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int = 
 
 
 def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
-    from holdfast.runtimes.spark.history.replay import replay
+    from holdfast.runtimes.spark.batch.replay import replay
 
     replay(definition(subscriptions), folder, spark=spark).dataframe.write.parquet(str(output))
 
@@ -116,8 +116,8 @@ def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
 def _live(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
     """A file a batch, as ``keyed`` has it, exactly once."""
     from holdfast.files.reading import Reading
-    from holdfast.runtimes.spark.live.log import folders
-    from holdfast.runtimes.spark.live.query import Live, run
+    from holdfast.runtimes.spark.streaming.log import folders
+    from holdfast.runtimes.spark.streaming.query import Live, run
 
     checked = check(parse(definition(subscriptions)))
     live = Live(
@@ -191,46 +191,61 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
         wide.remove()
 
 
-class _Bench:
-    """One set of readings and what was measured on it."""
+class JobComparison:
+    """A set of readings, and the jobs measured on it; every job must find the same transitions."""
 
-    def __init__(self, folder: Path, progress: Callable[[str], None], events: int, sensors: int) -> None:
-        self.found: dict[str, Measured] = {}
-        self._progress, self._size = progress, f"{events:,} events, {sensors:,} sensors"
-        self._folder = folder / f"{events}-{sensors}"
-        progress(f"generating {self._size}")
-        write_readings(self._folder, events, sensors)
-        self.events = pyarrow.dataset.dataset(self._folder, format="parquet").count_rows()
+    def __init__(self, folder: Path, progress: Callable[[str], None], what: str) -> None:
+        progress(f"generating {what}")
+        self.found: dict[str, JobTimes] = {}
+        self.folder, self.what = folder, what
+        self._progress = progress
         self._transitions: pa.Table | None = None
 
-    def rows(self, names: list[str], *, subscriptions: int = 1, repeat: int = 2) -> Iterator[Row]:
-        """Measure jobs; each must find what the first found.  A peer that fails has a row that says so."""
-        many = f", {subscriptions} subscriptions" if subscriptions > 1 else ""
-        for name in names:
-            what = f"{NAMES[name]}: {self._size}{many}"
-            self._progress(what)
-            try:
-                it = measured(
-                    job, name, self._folder, subscriptions, times=1 + repeat, on_spark=name in ON_SPARK
-                )
-            except Failed as error:
-                if name in OURS:
-                    raise
-                self._progress(f"  failed: {error.reason}")
-                yield failed(what, error.reason)
-                continue
-            self.found[name] = it
-            found = transitions(it.output)
-            it.remove()
-            if self._transitions is None:
-                self._transitions = found
-            assert found.equals(self._transitions), f"{name} found other transitions"
-            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
-            detail = it.detail(self.events, transitions=len(found))
-            if name not in OURS:
-                detail["holdfast_is_times_faster"] = it.warm / self.found["holdfast"].warm
-            yield Row(what, it.warm, "s", detail=detail)
+    @cached_property
+    def events(self) -> int:
+        return pyarrow.dataset.dataset(self.folder, format="parquet").count_rows()
+
+    def measure(self, name: str, what: str, job: Callable[[], JobTimes], *, ours: bool) -> Iterator[Row]:
+        """Measure a job; the row of a peer that fails has the reason instead of a time."""
+        self._progress(what)
+        try:
+            measured = job()
+        except Failed as error:
+            if ours:
+                raise
+            self._progress(f"  failed: {error.reason}")
+            yield failure_row(what, error.reason)
+            return
+        self.found[name] = measured
+        found = transitions(measured.output)
+        measured.remove()
+        if self._transitions is None:
+            self._transitions = found
+        assert found.equals(self._transitions), f"{name} found other transitions"
+        self._progress(f"  {measured.warm:.1f} s warm, {measured.cold:.1f} s with start-up")
+        yield Row(what, measured.warm, "s", detail=measured.detail(self.events, transitions=len(found)))
 
     def remove(self) -> None:
         """Free the disk."""
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self.folder)
+
+
+class _Bench(JobComparison):
+    """Readings of so many sensors, for jobs with one or more subscriptions."""
+
+    def __init__(self, folder: Path, progress: Callable[[str], None], events: int, sensors: int) -> None:
+        super().__init__(folder / f"{events}-{sensors}", progress, f"{events:,} events, {sensors:,} sensors")
+        write_readings(self.folder, events, sensors)
+
+    def rows(self, names: list[str], *, subscriptions: int = 1, repeat: int = 2) -> Iterator[Row]:
+        """Measure jobs, and compare each peer with us."""
+        many = f", {subscriptions} subscriptions" if subscriptions > 1 else ""
+        for name in names:
+            run = partial(measure_job, job, name, self.folder, subscriptions)
+            run = partial(run, times=1 + repeat, on_spark=name in ON_SPARK)
+            for row in self.measure(name, f"{NAMES[name]}: {self.what}{many}", run, ours=name in OURS):
+                if name not in OURS and row.value is not None:
+                    row.detail["holdfast_is_times_faster"] = (
+                        self.found[name].warm / self.found["holdfast"].warm
+                    )
+                yield row

@@ -83,36 +83,36 @@ def pieces(some: Readings) -> Iterator[tuple[str, pa.RecordBatch]]:
             yield topic, pa.RecordBatch.from_pydict(columns)
 
 
-class Outcome(NamedTuple):
+class StateRun(NamedTuple):
     """Seconds of the processor, bytes at most, how many notifications of each status of the correlation, and
     of those that lasted the seconds."""
 
     seconds: float
     remembered: int
-    told: dict[str, int]
+    counts: dict[str, int]
     lasting: int
 
 
-def job(text: str, some: Readings) -> Outcome:
+def job(text: str, some: Readings) -> StateRun:
     """Hear all pieces."""
     engine, spent, most, lasting = Engine(text), 0.0, 0, 0
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for i, (topic, batch) in enumerate([*pieces(some), ("", None)]):
         start = time.process_time()
-        said = engine.finish() if batch is None else engine.push_batch(topic, batch)
+        notifications = engine.finish() if batch is None else engine.push_batch(topic, batch)
         spent += time.process_time() - start
-        for one in said:
+        for one in notifications:
             if one.subscription == "Danger":
-                told[one.status] = told.get(one.status, 0) + 1
+                counts[one.status] = counts.get(one.status, 0) + 1
                 lasting += (one.event.time - one.since) // SECOND if one.since is not None else 0
         if i % 100 == 0:
             most = max(most, len(engine.snapshot()))
-    return Outcome(spent, most, told, lasting)
+    return StateRun(spent, most, counts, lasting)
 
 
 def by_force(some: Readings) -> tuple[dict[str, int], int]:
     """What the states tell, of all pairs of stretches."""
-    smoke, door = (_stretches(some, topic) for topic in ("Air", "Door"))
+    smoke, door = (_intervals(some, topic) for topic in ("Air", "Door"))
     starts = ends = lasting = 0
     for a, b in product(smoke, door):
         is_near = abs(a[0] - b[0]) * APART < NEAR and abs(a[1] - b[1]) < WITHIN
@@ -124,7 +124,7 @@ def by_force(some: Readings) -> tuple[dict[str, int], int]:
     return {"ingress": starts, "egress": ends}, lasting
 
 
-def _stretches(some: Readings, topic: str) -> list[tuple[int, float, float]]:
+def _intervals(some: Readings, topic: str) -> list[tuple[int, float, float]]:
     """Of each room from when to when a state holds, one reading after the other."""
     found = []
     for room in range(ROOMS):
@@ -159,31 +159,31 @@ def storm(progress: Callable[[str], None]) -> Iterator[Row]:
     city = pa.RecordBatch.from_pydict({"source": pa.array(names), "x": pa.array(x), "y": pa.array(y)})
     text = "topic T (value float)\nstate Wet on T [value > 5; value < 2] per source\n"
     engine = Engine(f"{text}fold Storm = Wet cells 1 m within {SIDE} m beyond 2 until fewer than 2\n")
-    told, spent, most = {"Wet": 0, "Storm": 0}, 0.0, {"Wet": 0, "Storm": 0}
+    counts, spent, most = {"Wet": 0, "Storm": 0}, 0.0, {"Wet": 0, "Storm": 0}
     engine.push_batch("T", _roofs(city, np.arange(1), -1, 1.0))  # kernels are compiled
-    for moment in range(2 * (ring.max() + 1)):
-        grows = moment <= ring.max()
-        mine = np.flatnonzero(ring == (moment if grows else 2 * ring.max() + 1 - moment))
-        batch = _roofs(city, mine, moment, 6.0 if grows else 1.0)
+    for step in range(2 * (ring.max() + 1)):
+        grows = step <= ring.max()
+        mine = np.flatnonzero(ring == (step if grows else 2 * ring.max() + 1 - step))
+        batch = _roofs(city, mine, step, 6.0 if grows else 1.0)
         start = time.process_time()
-        said = engine.push_batch("T", batch)
+        notifications = engine.push_batch("T", batch)
         spent += time.process_time() - start
-        for one in said:
-            told[one.subscription] += 1
+        for one in notifications:
+            counts[one.subscription] += 1
         held = [one.subscription for one in engine.holding()]
         most = {name: max(count, held.count(name)) for name, count in most.items()}
     assert not engine.holding(), "the storm is over"
     yield Row("a storm: most that hold at once", most["Wet"], "roofs", detail={"told_at_once": most["Storm"]})
     yield times("… of what is told at once, folded", most["Wet"] / most["Storm"], least=10)
-    yield times("… messages in all, of those folded", told["Wet"] / told["Storm"], least=1)
-    yield Row("… time for each start or end of a roof", spent / told["Wet"] * 1e6, "µs")
+    yield times("… messages in all, of those folded", counts["Wet"] / counts["Storm"], least=1)
+    yield Row("… time for each start or end of a roof", spent / counts["Wet"] * 1e6, "µs")
 
 
-def _roofs(city: pa.RecordBatch, mine: NDArray[np.intp], moment: int, value: float) -> pa.RecordBatch:
+def _roofs(city: pa.RecordBatch, mine: NDArray[np.intp], step: int, value: float) -> pa.RecordBatch:
     """What some roofs of a city say at a moment."""
     columns = {
-        "time": pa.array(np.full(len(mine), moment * SECOND)).cast(TIME),
-        "sequence": pa.array((moment + 1) * len(city) + np.arange(len(mine))),
+        "time": pa.array(np.full(len(mine), step * SECOND)).cast(TIME),
+        "sequence": pa.array((step + 1) * len(city) + np.arange(len(mine))),
         "value": pa.array(np.full(len(mine), value)),
     }
     taken = city.take(pa.array(mine))
@@ -197,12 +197,12 @@ def _rows(progress: Callable[[str], None]) -> Iterator[Row]:
     for name, text in JOBS.items():
         progress(f"{name}: {count:,} readings of {2 * ROOMS} sensors")
         it = found[name] = job(text, some)
-        detail = {"told": it.told, "readings_per_s": count / it.seconds}
+        detail = {"told": it.counts, "readings_per_s": count / it.seconds}
         yield Row(f"{name}: {count:,} readings, seconds of the processor", it.seconds, "s", detail=detail)
         yield Row(f"{name}: remembered at most", it.remembered / 1e3, "kB")
     states, raw = (found[name] for name in JOBS)
     yield times("raw readings, of the time of states", raw.seconds / states.seconds, least=1)
     yield times("raw readings, of what states remember", raw.remembered / states.remembered, least=1)
     progress("all pairs of stretches, by brute force")
-    assert (states.told, states.lasting) == by_force(some), (states, by_force(some))
+    assert (states.counts, states.lasting) == by_force(some), (states, by_force(some))
     yield Row("starts, ends and lengths that differ from brute force", 0, "", "0", True)

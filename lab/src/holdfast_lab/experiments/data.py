@@ -19,17 +19,17 @@ def locate(name: str, folder: Path | None = None) -> Path:
     directory.
     """
     if folder is not None:
-        places, said = [folder], f"--data {folder}"
+        places, label = [folder], f"--data {folder}"
     elif os.environ.get(VARIABLE):
-        places, said = [Path(os.environ[VARIABLE])], f"{VARIABLE}={os.environ[VARIABLE]}"
+        places, label = [Path(os.environ[VARIABLE])], f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
         places = [base.parent / "shared" / "data" for base in _bases()]
-        said = " and in ".join(map(str, places))
+        label = " and in ".join(map(str, places))
     for place in places:
         if (place / name).is_file():
             return place / name
     raise InputError(
-        f"the experiment needs the data set {name}, which is not there (looked in {said}). "
+        f"the experiment needs the data set {name}, which is not there (looked in {label}). "
         f"Give the folder of data sets with --data DIR or {VARIABLE}."
     )
 

@@ -53,7 +53,7 @@ class Judged(NamedTuple):
     why: Mapping[bool | None, str] = {}
 
 
-def judged(rules: Mapping[str, str], verdicts: Iterable[Judged]) -> tuple[Claim, ...]:
+def to_claims(rules: Mapping[str, str], verdicts: Iterable[Judged]) -> tuple[Claim, ...]:
     """Claims by their rules, with a verdict for each."""
     found = zip(rules.items(), verdicts, strict=True)
     return tuple(Claim(id, rule, *verdict) for (id, rule), verdict in found)
@@ -87,6 +87,11 @@ class Table:
     columns: Sequence[str]
     lines: Sequence[Sequence[Any]]
 
+    @classmethod
+    def of_rows(cls, title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """A table of rows with equal keys."""
+        return cls(title, list(rows[0]), [list(row.values()) for row in rows])
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -119,7 +124,7 @@ def show(experiment: Experiment, result: Result, console: Console) -> None:
     console.print(Text(f"{experiment.name}: {experiment.title}", style="bold"))
     settings = Grid.grid(padding=(0, 2))
     for name, value in result.parameters.items():
-        settings.add_row(Text(name, style="dim"), Text(written(value)))
+        settings.add_row(Text(name, style="dim"), Text(format_value(value)))
     console.print(settings)
     for table in experiment.tables(result):
         console.print()
@@ -127,7 +132,7 @@ def show(experiment: Experiment, result: Result, console: Console) -> None:
         for i, column in enumerate(table.columns):
             grid.add_column(column, justify="right" if i else "left", overflow="fold")
         for line in table.lines:
-            grid.add_row(*(Text(written(value)) for value in line))
+            grid.add_row(*(Text(format_value(value)) for value in line))
         console.print(grid)
     for claim in result.claims:
         verdict, style = _VERDICTS[claim.holds]
@@ -136,8 +141,8 @@ def show(experiment: Experiment, result: Result, console: Console) -> None:
         parts = Grid.grid(padding=(0, 2))
         for name, text in (
             ("  claim", claim.claim),
-            ("  document", written(claim.paper)),
-            ("  ours", written(claim.ours)),
+            ("  document", format_value(claim.paper)),
+            ("  ours", format_value(claim.ours)),
             ("  note", claim.note),
         ):
             parts.add_row(Text(name, style="dim"), Text(text))
@@ -151,11 +156,11 @@ _VERDICTS: Mapping[bool | None, tuple[str, str]] = {
 }
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as people read it.
 
-    >>> written(0.0033333), written({"sf": 20, "ecf": None}), written([1, 2.5]), written("a")
-    ('0.003333', 'sf 20, ecf –', '1, 2.5', 'a')
+    >>> [format_value(value) for value in (0.0033333, {"sf": 20, "ecf": None}, [1, 2.5], "a")]
+    ['0.003333', 'sf 20, ecf –', '1, 2.5', 'a']
     """
     match value:
         case None:
@@ -165,7 +170,7 @@ def written(value: Any) -> str:
         case float():
             return f"{value:.4g}"
         case dict():
-            return ", ".join(f"{name} {written(v)}" for name, v in value.items())
+            return ", ".join(f"{name} {format_value(v)}" for name, v in value.items())
         case list() | tuple():
-            return ", ".join(map(written, value))
+            return ", ".join(map(format_value, value))
     return str(value)

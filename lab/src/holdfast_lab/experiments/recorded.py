@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .experiment import written
+from .experiment import format_value
 
 BEGIN, END = "<!-- made from the records -->", "<!-- until here -->"
 
 
-class Exhibit(NamedTuple):
+class DocumentExhibit(NamedTuple):
     """Tables and figures of a document, and which experiments show them again; none: why not."""
 
     what: str
@@ -29,51 +29,51 @@ class Exhibit(NamedTuple):
 
 
 HARDWARE = "measured on motes"
-DOCUMENTS: Mapping[str, Sequence[Exhibit]] = {
-    "State-Filters": (Exhibit("Table II", ("state-filter-table", "state-filter-redwoods")),),
+DOCUMENTS: Mapping[str, Sequence[DocumentExhibit]] = {
+    "State-Filters": (DocumentExhibit("Table II", ("state-filter-table", "state-filter-redwoods")),),
     "SPS": (
-        Exhibit("Figures 3.2 and 3.3, Table 3.1 (that of State-Filters)", ("state-filter-table",)),
-        Exhibit("Figure 4.13", ("qps-subscribers",)),
-        Exhibit("Figure 4.14", ("qps-density",)),
-        Exhibit("Figures 4.15 and 4.16", ("qps-epsilon",)),
-        Exhibit("Tables 5.17 to 5.21", ("journey-planner",)),
-        Exhibit(
+        DocumentExhibit("Figures 3.2 and 3.3, Table 3.1 (that of State-Filters)", ("state-filter-table",)),
+        DocumentExhibit("Figure 4.13", ("qps-subscribers",)),
+        DocumentExhibit("Figure 4.14", ("qps-density",)),
+        DocumentExhibit("Figures 4.15 and 4.16", ("qps-epsilon",)),
+        DocumentExhibit("Tables 5.17 to 5.21", ("journey-planner",)),
+        DocumentExhibit(
             "§4.3.6 and §5.7, which it does not evaluate",
             ("qps-physical", "sps-placement", "journey-network"),
         ),
     ),
     "Filter-Split-Forward": (
-        Exhibit("Figures 4, 5 and 12", ("fsf-small",)),
-        Exhibit("Figures 6, 7 and 12", ("fsf-medium",)),
-        Exhibit("Figures 8, 9 and 12", ("fsf-large-network",)),
-        Exhibit("Figures 10, 11 and 12", ("fsf-large-sources",)),
+        DocumentExhibit("Figures 4, 5 and 12", ("fsf-small",)),
+        DocumentExhibit("Figures 6, 7 and 12", ("fsf-medium",)),
+        DocumentExhibit("Figures 8, 9 and 12", ("fsf-large-network",)),
+        DocumentExhibit("Figures 10, 11 and 12", ("fsf-large-sources",)),
     ),
     "Fulcrum": (
-        Exhibit("Table 3-1", ("hop-model",)),
-        Exhibit("Figures 3-7 to 3-10", ("subsumption-study",)),
-        Exhibit("Table 6-1", (), "counts the lines of its own code"),
-        Exhibit("Figure 7-2, Tables 7-1 to 7-6", ("proximity",)),
-        Exhibit("Figures 7-3 to 7-8, Tables 7-7 to 7-9", ("traffic",)),
-        Exhibit("Figures 7-9 and 7-10, Table 7-10", ("memoization",)),
-        Exhibit("relationships of many users, which it does not evaluate", ("relate-spark",)),
+        DocumentExhibit("Table 3-1", ("hop-model",)),
+        DocumentExhibit("Figures 3-7 to 3-10", ("subsumption-study",)),
+        DocumentExhibit("Table 6-1", (), "counts the lines of its own code"),
+        DocumentExhibit("Figure 7-2, Tables 7-1 to 7-6", ("proximity",)),
+        DocumentExhibit("Figures 7-3 to 7-8, Tables 7-7 to 7-9", ("traffic",)),
+        DocumentExhibit("Figures 7-9 and 7-10, Table 7-10", ("memoization",)),
+        DocumentExhibit("relationships of many users, which it does not evaluate", ("relate-spark",)),
     ),
     "Energy-aware DDS": (
-        Exhibit("Figures 22, 23 and 25", ("middleware-cost",)),
-        Exhibit("Figures 24, 34, 35 and 65 to 67, Table 13", (), HARDWARE),
-        Exhibit("Figure 30", ("ifs",)),
-        Exhibit("Figure 31", ("rtdds-rto",)),
-        Exhibit("Figure 32", ("rtdds-ipi",)),
-        Exhibit("Table 6", ("rtdds-rate",)),
-        Exhibit("Figure 33", ("rtdds-partial",)),
-        Exhibit("Table 9", ("oem-validation",)),
-        Exhibit("Figures 43 to 53", ("tinydds-modes",)),
-        Exhibit("Figures 54 to 56", ("energy-map",)),
-        Exhibit("Figures 58 to 61", ("eatdds-lifetime",)),
-        Exhibit(
+        DocumentExhibit("Figures 22, 23 and 25", ("middleware-cost",)),
+        DocumentExhibit("Figures 24, 34, 35 and 65 to 67, Table 13", (), HARDWARE),
+        DocumentExhibit("Figure 30", ("ifs",)),
+        DocumentExhibit("Figure 31", ("rtdds-rto",)),
+        DocumentExhibit("Figure 32", ("rtdds-ipi",)),
+        DocumentExhibit("Table 6", ("rtdds-rate",)),
+        DocumentExhibit("Figure 33", ("rtdds-partial",)),
+        DocumentExhibit("Table 9", ("oem-validation",)),
+        DocumentExhibit("Figures 43 to 53", ("tinydds-modes",)),
+        DocumentExhibit("Figures 54 to 56", ("energy-map",)),
+        DocumentExhibit("Figures 58 to 61", ("eatdds-lifetime",)),
+        DocumentExhibit(
             "appendix B and future work, which it does not evaluate",
             ("arqos", "state-on-mote", "reliability-by-transition"),
         ),
-        Exhibit("the air of chapters 4 and 6, which it does not describe", ("air-parts",)),
+        DocumentExhibit("the air of chapters 4 and 6, which it does not describe", ("air-parts",)),
     ),
 }
 """All tables and figures of results.  What describes a set-up, an architecture or other people's work is not
@@ -138,8 +138,8 @@ class Found:
 
     @property
     def cause(self) -> str:
-        said = (CAUSES.get((self.experiment, self.claim["id"]), ""), self.claim["note"])
-        return " ".join(filter(None, said))
+        causes = (CAUSES.get((self.experiment, self.claim["id"]), ""), self.claim["note"])
+        return " ".join(filter(None, causes))
 
 
 def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
@@ -165,9 +165,9 @@ def found(folder: Path) -> list[Found]:
     claims = []
     for document in DOCUMENTS:
         for name in experiments(document):
-            kept = record(folder, name)
-            if kept is not None and next(documents_of(name)) == document:
-                claims += [Found(document, name, claim) for claim in kept["claims"]]
+            stored = record(folder, name)
+            if stored is not None and next(documents_of(name)) == document:
+                claims += [Found(document, name, claim) for claim in stored["claims"]]
     return claims
 
 
@@ -182,11 +182,11 @@ def summary(folder: Path) -> str:
             "",
             "### What does not hold, and the measured cause",
             "",
-            *_listed(claims, False),
+            *_list_claims(claims, False),
             "",
             "### What cannot be judged",
             "",
-            *_listed(claims, None),
+            *_list_claims(claims, None),
             "",
             "### Every table and figure of results",
             "",
@@ -222,7 +222,7 @@ def _count(claims: Iterable[Found], holds: bool | None) -> int:
     return sum(each.claim["holds"] is holds for each in claims)
 
 
-def _listed(claims: Iterable[Found], holds: bool | None) -> list[str]:
+def _list_claims(claims: Iterable[Found], holds: bool | None) -> list[str]:
     return [
         f"- [{each.experiment}]({page(each.experiment)}) `{each.claim['id']}`"
         f"{' (our own claim)' if each.own else ''}: {each.cause}"
@@ -244,7 +244,7 @@ def _exhibits(folder: Path) -> list[str]:
     )
 
 
-def _how(folder: Path, name: str, exhibit: Exhibit) -> str:
+def _how(folder: Path, name: str, exhibit: DocumentExhibit) -> str:
     if not name:
         return f"not run again: {exhibit.why_not}"
     if record(folder, name) is None:
@@ -287,9 +287,9 @@ def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 # --- one experiment's page ---------------------------------------------------------------------
 
 
-def sheet(kept: Mapping[str, Any]) -> str:
+def sheet(stored: Mapping[str, Any]) -> str:
     """The claims of a record, why they turn out so, and what was measured."""
-    claims = kept["claims"]
+    claims = stored["claims"]
     return "\n".join(
         (
             BEGIN,
@@ -305,19 +305,19 @@ def sheet(kept: Mapping[str, Any]) -> str:
             "",
             "## What was measured",
             "",
-            f"Mean ± standard deviation. Runs for each point: {kept['parameters']['runs for each point']}.",
+            f"Mean ± standard deviation. Runs for each point: {stored['parameters']['runs for each point']}.",
             "",
-            *_measured(kept["rows"]),
+            *_measured_table(stored["rows"]),
             "",
             END,
         )
     )
 
 
-def sheets(kept: Mapping[str, Mapping[str, Any]], shown: Sequence[str], lacking: Sequence[str] = ()) -> str:
+def sheets(stored: Mapping[str, Mapping[str, Any]], shown: Sequence[str], lacking: Sequence[str] = ()) -> str:
     """The same for a page with several experiments, some of which are not recorded; of their rows these
     columns."""
-    claims = {name: {claim["id"]: claim for claim in each["claims"]} for name, each in kept.items()}
+    claims = {name: {claim["id"]: claim for claim in each["claims"]} for name, each in stored.items()}
     ids = dict.fromkeys(id for each in claims.values() for id in each)
     verdicts = [(f"`{id}`", *(_verdict(each.get(id)) for each in claims.values())) for id in ids]
     notes = [
@@ -326,11 +326,11 @@ def sheets(kept: Mapping[str, Mapping[str, Any]], shown: Sequence[str], lacking:
         for id, c in each.items()
         if c["note"]
     ]
-    lines = [*_table(("claim", *kept), verdicts), "", "### Why it comes out so", "", *notes]
-    for name, each in kept.items():
+    lines = [*_table(("claim", *stored), verdicts), "", "### Why it comes out so", "", *notes]
+    for name, each in stored.items():
         rows = [row for row in each["rows"] if row["setting"] == name]
         seeds = f"Mean ± standard deviation, seeds {each['parameters']['seeds'].partition(';')[0]}."
-        lines += ["", f"### What was measured: {name}", "", seeds, "", *_measured(rows, shown)]
+        lines += ["", f"### What was measured: {name}", "", seeds, "", *_measured_table(rows, shown)]
     if lacking:
         lines += ["", _not_yet(lacking)]
     return "\n".join((BEGIN, "", *lines, "", END))
@@ -346,8 +346,8 @@ def missing(*names: str) -> str:
 
 
 def _not_yet(names: Iterable[str]) -> str:
-    said = [f"`holdfast reproduce {name} --json > {name}.json`" for name in names]
-    return f"Not recorded yet by the rules of this page: {', '.join(said)}."
+    causes = [f"`holdfast reproduce {name} --json > {name}.json`" for name in names]
+    return f"Not recorded yet by the rules of this page: {', '.join(causes)}."
 
 
 VERDICTS: Mapping[bool | None, str] = {
@@ -360,16 +360,16 @@ VERDICTS: Mapping[bool | None, str] = {
 def _cell(value: Any) -> str:
     """What was found, in one cell; nested findings are parted by semicolons."""
     if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
-        return "; ".join(f"{name}: {written(inner)}" for name, inner in value.items())
-    return written(value)
+        return "; ".join(f"{name}: {format_value(inner)}" for name, inner in value.items())
+    return format_value(value)
 
 
-def _measured(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> list[str]:
+def _measured_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> list[str]:
     deviating = {name.removesuffix(", sd") for name in rows[0] if name.endswith(", sd")}
     shown = columns or [name for name in rows[0] if not name.endswith(", sd")]
     lines = [
         [
-            plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else written(row[name])
+            plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else format_value(row[name])
             for name in shown
         ]
         for row in rows
@@ -404,13 +404,13 @@ def pages(folder: Path) -> dict[Path, str]:
     for called in dict.fromkeys(map(page, names)):
         path = folder / called
         if path.is_file() and BEGIN in path.read_text(encoding="utf-8"):
-            made[path] = _between(folder, called, [name for name in names if page(name) == called])
+            made[path] = _text_between(folder, called, [name for name in names if page(name) == called])
     return made
 
 
-def _between(folder: Path, called: str, names: Sequence[str]) -> str:
-    kept = {name: record(folder, name) for name in names}
-    there = {name: each for name, each in kept.items() if each is not None}
+def _text_between(folder: Path, called: str, names: Sequence[str]) -> str:
+    stored = {name: record(folder, name) for name in names}
+    there = {name: each for name, each in stored.items() if each is not None}
     lacking = [name for name in names if name not in there]
     if not there:
         return missing(*lacking)

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.errors import InputError
-
-from .series import MINUTE, Cleaned, Series
+from .series import MINUTE, Cleaned, StationSeries, read_columns
 
 FILE = "redwoods-sonoma/redwoods.parquet"
 
@@ -23,25 +21,15 @@ FRESH = 11 * MINUTE
 
 def read(path: Path) -> Cleaned:
     """The temperatures of the file, cleaned."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    wanted = ["time", "nodeid", "humid_temp"]
-    try:
-        table = pq.read_table(path, columns=wanted)
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise InputError(f"{path} is not the redwoods data set: {error}") from error
-    if set(table.column_names) != set(wanted):
-        raise InputError(f"{path} is not the redwoods data set: it needs the columns {', '.join(wanted)}")
-    times = table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
+    table, times = read_columns(path, ["time", "nodeid", "humid_temp"], "redwoods")
     motes, values = table["nodeid"].to_numpy(), table["humid_temp"].to_numpy().astype(np.float64)
     missing = np.isnan(values)
     implausible = (values < PLAUSIBLE[0]) | (values > PLAUSIBLE[1])
     good = ~missing & ~implausible
-    series: dict[int, Series] = {}
+    series: dict[int, StationSeries] = {}
     for mote in np.unique(motes):
         mine = good & (motes == mote)
         order = np.argsort(times[mine], kind="stable")
-        series[int(mote)] = Series(times[mine][order], values[mine][order])
+        series[int(mote)] = StationSeries(times[mine][order], values[mine][order])
     dropped = {"missing": int(missing.sum()), "implausible": int(implausible.sum())}
     return Cleaned(series, len(times), dropped)

@@ -57,6 +57,6 @@ def load(name: str) -> Experiment:
     return found
 
 
-def chosen(names: Iterable[str]) -> list[Experiment]:
+def find_experiments(names: Iterable[str]) -> list[Experiment]:
     """The experiments of these names, each once; without a name, all of them."""
     return [load(name) for name in dict.fromkeys(names) or MODULES]

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from holdfast.model.batch import TIME
 from holdfast.model.instant import MINUTE
-from holdfast.runtimes.sensornet.report.style import new_figure, tidy
+from holdfast.network.motes.report.style import new_figure, tidy
 
-from .experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
+from .experiment import Drawing, Experiment, Judged, Progress, Result, Table, to_claims
 
 NAME = "relate-spark"
 USERS = {False: 20_000, True: 1_000_000}
@@ -49,10 +49,10 @@ relate Near (a User, b User) pairs "pairs.csv"
 
 
 def _run(_: Path | None, full: bool, progress: Progress) -> Result:
-    return measured(USERS[full], progress, TURNS[full])
+    return measure(USERS[full], progress, TURNS[full])
 
 
-def measured(users: int, progress: Progress, turns: Sequence[str]) -> Result:
+def measure(users: int, progress: Progress, turns: Sequence[str]) -> Result:
     """Both ways over the day of so many users; the last time that each is done counts."""
     from holdfast.runtimes.spark.session import session
 
@@ -61,16 +61,16 @@ def measured(users: int, progress: Progress, turns: Sequence[str]) -> Result:
         home = Path(folder)
         progress(f"{users:,} users")
         write_day(home, users)
-        seconds, processor, told = {}, {}, {}
+        seconds, processor, results = {}, {}, {}
         for name, job in JOBS.items():
             for turn in turns:
                 progress(f"{name}, {turn}")
                 output = home / f"{job.__name__}-{turn}"
-                begun, before = time.perf_counter(), processor_time()
+                start, before = time.perf_counter(), processor_time()
                 job(spark, home, output)
-                seconds[name] = time.perf_counter() - begun
+                seconds[name] = time.perf_counter() - start
                 processor[name] = processor_time() - before
-            told[name] = transitions(output)
+            results[name] = transitions(output)
     readings = users * READINGS
     rate = {name: round(readings / each) for name, each in seconds.items()}
     rows = [
@@ -78,14 +78,14 @@ def measured(users: int, progress: Progress, turns: Sequence[str]) -> Result:
             "how": name,
             "users": users,
             "readings": readings,
-            "starts and ends": len(told[name]),
+            "starts and ends": len(results[name]),
             "seconds": round(seconds[name], 1),
             "of the processor": round(processor[name], 1),
             "readings a second": rate[name],
         }
         for name in JOBS
     ]
-    is_same = told[OURS].equals(told[BY_HAND])
+    is_same = results[OURS].equals(results[BY_HAND])
     verdicts = [
         Judged("not in the document", {row["how"]: row["starts and ends"] for row in rows}, is_same),
         Judged("not in the document", rate, rate[OURS] >= rate[BY_HAND]),
@@ -95,7 +95,7 @@ def measured(users: int, progress: Progress, turns: Sequence[str]) -> Result:
             processor[OURS] <= processor[BY_HAND],
         ),
     ]
-    return Result(NAME, _parameters(users, turns), rows, judged(RULES, verdicts))
+    return Result(NAME, _parameters(users, turns), rows, to_claims(RULES, verdicts))
 
 
 def processor_time() -> float:
@@ -151,10 +151,10 @@ def write_day(folder: Path, users: int) -> None:
 # --- two ways --------------------------------------------------------------------------------------
 
 
-def watched(spark: Any, folder: Path, output: Path) -> None:
+def replay(spark: Any, folder: Path, output: Path) -> None:
     """The relationship, replayed."""
-    from holdfast.lang.parse import load
-    from holdfast.runtimes.spark.history.replay import replay
+    from holdfast.definition.parse import load
+    from holdfast.runtimes.spark.batch.replay import replay
 
     found = replay(load(folder / "app.hf"), folder / "readings", spark=spark).dataframe
     found.selectExpr("scope", "time", "status").write.parquet(str(output))
@@ -181,7 +181,7 @@ def by_hand(spark: Any, folder: Path, output: Path) -> None:
 
 
 OURS, BY_HAND = "relate", "a join by hand"
-JOBS: dict[str, Callable[[Any, Path, Path], None]] = {OURS: watched, BY_HAND: by_hand}
+JOBS: dict[str, Callable[[Any, Path, Path], None]] = {OURS: replay, BY_HAND: by_hand}
 
 
 def transitions(output: Path) -> pa.Table:
@@ -190,8 +190,8 @@ def transitions(output: Path) -> pa.Table:
     plain = pa.schema({"scope": pa.string(), "time": pa.timestamp("us"), "status": pa.string()})
     times = found.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.timestamp("us"))
     columns = [found.column("scope").cast(pa.string()), times, found.column("status").cast(pa.string())]
-    told = pa.table(columns, schema=plain).sort_by([("time", "ascending"), ("scope", "ascending")])
-    return told.combine_chunks()
+    results = pa.table(columns, schema=plain).sort_by([("time", "ascending"), ("scope", "ascending")])
+    return results.combine_chunks()
 
 
 def _tables(result: Result) -> list[Table]:

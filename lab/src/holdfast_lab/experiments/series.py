@@ -6,12 +6,15 @@ station has sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from holdfast.errors import InputError
 
 MINUTE = 60_000_000  # µs
 DAY = 24 * 60 * MINUTE
@@ -23,7 +26,7 @@ Times = NDArray[np.int64]
 Temperatures = NDArray[np.float64]
 
 
-class Series(NamedTuple):
+class StationSeries(NamedTuple):
     """What one station has sent: instants (µs, UTC) and °C, in order of time."""
 
     times: Times
@@ -33,9 +36,23 @@ class Series(NamedTuple):
 class Cleaned(NamedTuple):
     """The stations' series without faults, and how many readings each rule has dropped."""
 
-    stations: Mapping[int, Series]
+    stations: Mapping[int, StationSeries]
     read: int
     dropped: Mapping[str, int]
+
+
+def read_columns(path: Path, columns: Sequence[str], data_set: str) -> Any:
+    """Columns of a Parquet file as an Arrow table, and its times (column ``time``) in µs."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=list(columns))
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise InputError(f"{path} is not the {data_set} data set: {error}") from error
+    if set(table.column_names) != set(columns):
+        raise InputError(f"{path} is not the {data_set} data set: it needs the columns {', '.join(columns)}")
+    return table, table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -52,7 +69,7 @@ class Period:
         return f"{np.datetime64(int(self.times[0]), 'us').astype('datetime64[m]')}Z"
 
 
-def on_grid(series: Series, grid: Times, fresh_for: int) -> tuple[Temperatures, NDArray[np.bool_]]:
+def on_grid(series: StationSeries, grid: Times, fresh_for: int) -> tuple[Temperatures, NDArray[np.bool_]]:
     """At every moment the latest reading, and whether it is fresh, that is, not older than ``fresh_for``;
     before the first, the first."""
     latest = np.searchsorted(series.times, grid, side="right") - 1
@@ -61,7 +78,7 @@ def on_grid(series: Series, grid: Times, fresh_for: int) -> tuple[Temperatures, 
     return series.values[known], fresh
 
 
-def period(stations: Mapping[int, Series], grid: Times, fresh_for: int) -> Period:
+def period(stations: Mapping[int, StationSeries], grid: Times, fresh_for: int) -> Period:
     """The usable stations at the moments of a grid."""
     values: dict[int, Temperatures] = {}
     carried: dict[int, int] = {}
@@ -73,7 +90,9 @@ def period(stations: Mapping[int, Series], grid: Times, fresh_for: int) -> Perio
     return Period(grid, values, carried)
 
 
-def periods(stations: Mapping[int, Series], count: int, every: int, fresh_for: int) -> Iterator[Period]:
+def periods(
+    stations: Mapping[int, StationSeries], count: int, every: int, fresh_for: int
+) -> Iterator[Period]:
     """The period of so many readings that begins at each midnight of the data set's clock."""
     first = min(int(s.times[0]) for s in stations.values() if len(s.times))
     last = max(int(s.times[-1]) for s in stations.values() if len(s.times))

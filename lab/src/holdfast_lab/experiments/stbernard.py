@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InputError
-
-from .series import MINUTE, Cleaned, Series, Temperatures, Times
+from .series import MINUTE, Cleaned, StationSeries, Temperatures, Times, read_columns
 
 FILE = "sensorscope-stbernard/stbernard.parquet"
 
@@ -38,17 +36,7 @@ class Reports(NamedTuple):
 
 def reports(path: Path, attributes: Sequence[str]) -> Reports:
     """Some attributes of all reports."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    wanted = ["time", "station", *attributes]
-    try:
-        table = pq.read_table(path, columns=wanted)
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise InputError(f"{path} is not the St. Bernard data set: {error}") from error
-    if set(table.column_names) != set(wanted):
-        raise InputError(f"{path} is not the St. Bernard data set: it needs the columns {', '.join(wanted)}")
-    times = table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
+    table, times = read_columns(path, ["time", "station", *attributes], "St. Bernard")
     readings = np.column_stack([table[attribute].to_numpy() for attribute in attributes])
     return Reports(times, table["station"].to_numpy(), readings.astype(np.float64))
 
@@ -62,7 +50,7 @@ def read(path: Path) -> Cleaned:
 def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cleaned:
     """Drop what is missing, implausible, the fault code, or a spike; in this order."""
     dropped = dict.fromkeys(("missing", "implausible", "fault code", "spike"), 0)
-    series: dict[int, Series] = {}
+    series: dict[int, StationSeries] = {}
     for station in np.unique(stations):
         mine = stations == station
         order = np.argsort(times[mine], kind="stable")
@@ -76,7 +64,7 @@ def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cl
             wrong = bad(temp)
             dropped[reason] += int(wrong.sum())
             at, temp = at[~wrong], temp[~wrong]
-        series[int(station)] = Series(at, temp)
+        series[int(station)] = StationSeries(at, temp)
     return Cleaned(series, len(times), dropped)
 
 

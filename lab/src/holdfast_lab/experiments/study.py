@@ -51,7 +51,7 @@ def on_engine(name: str | None) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Kept(Generic[Run]):
+class StoredRuns(Generic[Run]):
     """A file of runs, and how a run is made again from what JSON has of it."""
 
     path: Path
@@ -77,20 +77,20 @@ def conduct(
     function: Callable[[Cell], Run],
     rounds: Mapping[str, Mapping[Key, Cell]],
     progress: Progress,
-    kept: Kept[Run] | None = None,
+    stored: StoredRuns[Run] | None = None,
     spread: Spread = in_turn,
 ) -> dict[Key, Run]:
     """What the function gives for every cell; ``rounds`` says what is to be told of each, and its cells."""
-    done: dict[Any, Run] = kept.read() if kept else {}
+    done: dict[Any, Run] = stored.read() if stored else {}
     spread = _ASKED.get() or spread
     for doing, cells in rounds.items():
         missing = [key for key in cells if key not in done]
         if missing:
             progress(doing)
-        together = 1 if kept and spread is in_turn else max(1, len(missing))
+        together = 1 if stored and spread is in_turn else max(1, len(missing))
         for i in range(0, len(missing), together):
             some = missing[i : i + together]
             done |= zip(some, spread(function, [cells[key] for key in some]), strict=True)
-            if kept:
-                kept.write(done)
+            if stored:
+                stored.write(done)
     return {key: done[key] for cells in rounds.values() for key in cells}

@@ -1,4 +1,4 @@
-"""Events as their topics declare them: what does not fit is refused in words."""
+"""Validation of events against their topics; an invalid event raises an error that says why."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...model.topic import Attribute, Topic
 INSTANT = "whole microseconds since 1970 (holdfast.instant makes them of a datetime or of text)"
 
 
-def numbered(topic: Topic, event: Event, sequence: int) -> Event:
-    """The event with declared kinds and a sequence number: the next one, if it has none."""
+def with_sequence(topic: Topic, event: Event, sequence: int) -> Event:
+    """Return the event with declared types and a sequence number: the given one, if it has none."""
     if type(event.time) is int and not EARLIEST <= event.time <= LATEST:
         raise UsageError(f"an event's time must lie in the years 1 to 9999; {event.time} does not")
     if type(event.time) is not int:
@@ -29,8 +29,8 @@ def numbered(topic: Topic, event: Event, sequence: int) -> Event:
         raise UsageError(f"an event's place must be text, not {event.place!r:.60}")
     if not isinstance(event.attributes, Mapping):
         raise UsageError(f"an event's attributes must be a dict, not {event.attributes!r:.60}")
-    location = None if event.location is None else _located(event.location)
-    attributes = admitted(topic, event.attributes)
+    location = None if event.location is None else _to_location(event.location)
+    attributes = conform_attributes(topic, event.attributes)
     has_number = event.sequence != UNNUMBERED
     if has_number and attributes is event.attributes and location is None:
         return event
@@ -48,8 +48,8 @@ def numbered(topic: Topic, event: Event, sequence: int) -> Event:
 _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}
 
 
-def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The attributes in their declared kinds, in the declared order; missing ones are ``None``."""
+def conform_attributes(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The attributes in their declared types and order; missing ones are ``None``."""
     declared = topic.attributes
     if len(attributes) == len(declared):
         for a in declared:
@@ -65,8 +65,8 @@ def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Valu
     return {a.name: _of_kind(topic, a, attributes.get(a.name)) for a in declared}
 
 
-def _located(location: Sequence[float]) -> tuple[float, ...] | None:
-    """The coordinates as floats, as far as there is no gap."""
+def _to_location(location: Sequence[float]) -> tuple[float, ...] | None:
+    """The coordinates as floats, up to the first missing one."""
     try:
         known = tuple(takewhile(lambda c: c == c, map(float, location)))
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Advice in this process: a history is read once, and every variant of a state goes over it together."""
+"""Advice in this process: a history is read once, and all variants of a state are evaluated together."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from ...compilers.advise.question import Held, too_short
-from ...compilers.advise.rows import Measure, gathered
+from ...definition.tune import Tunable
 from ...files.find import InputFile
 from ...files.read import inspect, read
 from ...files.reading import Reading
 from ...files.tally import Rejects, Tally
-from ...lang.tune import Tunable
+from ...plan.advise.question import MeasuredInMemory, too_short
+from ...plan.advise.rows import Measure, collect_rows
 
 
 def history(
@@ -22,20 +22,20 @@ def history(
     tally: Tally,
     *,
     progress: Callable[[Tally], None] = lambda _tally: None,
-) -> Held:
-    """The readings that a state is about; what was read is counted."""
+) -> MeasuredInMemory:
+    """Read the readings of a state; `tally` counts rows."""
     measure, topic = Measure(found), found.condition.topic.name
     for file in files:
         inspect(file, reading)
 
-    def measured() -> Iterator[pa.RecordBatch]:
+    def measured_batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             for of, batch in read(file, reading, tally, Rejects(), decisive=measure.looks_at):
                 if len(batch) and of.name == topic:
                     yield measure(batch)
                 progress(tally)
 
-    rows = gathered(measured())
+    rows = collect_rows(measured_batches())
     if not len(rows):
         raise too_short(found, tally.rows)
-    return Held(rows, found)
+    return MeasuredInMemory(rows, found)

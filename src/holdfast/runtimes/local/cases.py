@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...compilers.families import on_history, operators
-from ...compilers.operator import Operator, in_turn
-from ...lang.app import App
-from ...lang.check import check
+from ...definition.app import App
+from ...definition.check import check
+from ...definition.parse import as_app
+from ...engine.graph import Graph, LocalStates, Step, Watermarks, notifications
 from ...lang.condition import Checked
 from ...lang.ops import Case, Expect, Given
-from ...lang.parse import as_app
-from ...machines.machine import Told
-from ...model.batch import to_events
-from ...model.event import Event, Notification, Transition, Value
-from ...model.instant import BEGINNING, NEVER, Duration, show_duration
+from ...model.event import Event, Notification, Value
+from ...model.instant import Duration, show_duration
 from ...model.topic import Topic
-from .running import Heard, Running, gathered
+from ...plan.compile import on_history, operators
 
 _SOURCE = "test"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one expectation of a case came to."""
+    """The outcome of one expectation of a case."""
 
     case: Case
     expect: Expect
@@ -47,7 +44,7 @@ class Outcome:
 def cases(
     app: App | str, *, base: Path | None = None, lets: Mapping[str, float | int | str | bool] | None = None
 ) -> list[Outcome]:
-    """What the expectations of all cases of a definition came to.
+    """Run all cases of a definition and return the outcomes of their expectations.
 
     >>> from holdfast import cases
     >>> [outcome] = cases('''
@@ -68,47 +65,32 @@ def run_cases(checked: Checked) -> Iterator[Outcome]:
 
 
 def outcomes(checked: Checked, case: Case) -> Iterator[Outcome]:
-    """What the expectations of a case come to."""
-    said = _said(checked, case)
+    """Run one case and return the outcomes of its expectations."""
+    notifications = _notifications_of(checked, case)
     for expect in case.expect:
-        mine = (n for n in said if n.subscription == expect.subscription)
+        own_notifications = (n for n in notifications if n.subscription == expect.subscription)
         if expect.scope is not None:
-            mine = (n for n in mine if n.scope == expect.scope)
-        yield Outcome(case, expect, tuple((n.status, n.event.time) for n in mine))
+            own_notifications = (n for n in own_notifications if n.scope == expect.scope)
+        yield Outcome(case, expect, tuple((n.status, n.event.time) for n in own_notifications))
 
 
-def _said(checked: Checked, case: Case) -> list[Notification]:
+def _notifications_of(checked: Checked, case: Case) -> list[Notification]:
     topics = {topic.name: topic for topic in checked.topics}
     events = [event for given in case.given for event in _events(topics[given.topic], given)]
     history = [replace(event, sequence=i) for i, event in enumerate(events)]
     history.sort(key=lambda event: event.order)
-    out: list[Notification] = []
-    heard: Heard = {}
-    for operator in operators(on_history(checked)):
-        one, said = Running(operator, operator.machine.initial()), list[Transition]()
-        for event in _audible(operator, history, heard):
-            one.state, told = operator.machine.react(one.state, event)
-            said += told
-        if operator.heard:
-            said += one.advance(
-                max((e.time for e in history if e.topic in operator.clock), default=BEGINNING)
-            )
-        if case.until is not None:
-            said += one.advance(case.until)
-        said += one.advance(NEVER)  # its time ends with its last reading, or there
-        out += operator.addressed(said)
-        gathered(heard, operator.retold(Told({}, said)))
-    return sorted(out, key=lambda n: n.order)
-
-
-def _audible(operator: Operator, history: Sequence[Event], heard: Heard) -> list[Event]:
-    """The readings of a history, and what has been said of it, that an operator hears: of each scope in the
-    order in which it was said."""
-    topics = operator.topics
-    mine = [event for event in history if event.topic in topics]
-    for name in sorted(operator.heard & heard.keys()):
-        mine += to_events(topics[name], in_turn(heard[name]))
-    return sorted(mine, key=lambda event: event.time)
+    graph = Graph(dict(enumerate(operators(on_history(checked)))))
+    states, watermarks = LocalStates(graph), Watermarks()
+    steps: list[Step] = []
+    for event in history:
+        watermarks.advance(event.topic, event.time)
+        steps += graph.push(states, event, watermarks)
+    if case.until is not None:
+        for topic in topics:
+            watermarks.advance(topic, case.until)
+        steps += graph.advance(states, watermarks)
+    steps += graph.run(states, {}, watermarks, final=True).steps
+    return sorted(notifications(steps), key=lambda n: n.order)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:

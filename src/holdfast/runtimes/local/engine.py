@@ -1,7 +1,7 @@
-"""Conditions over events that come one by one or in batches, in this process.
+"""Evaluate conditions over events that arrive one by one or in batches, in this process.
 
-The engine is the definition of live behaviour: other runtimes are faster or farther away.
-It is not safe to push from two threads at once.
+The engine defines the behaviour of live evaluation: the other runtimes must give equal results. It is not
+safe to push from two threads at once.
 """
 
 from __future__ import annotations
@@ -20,51 +20,52 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.edit import standings
-from ...compilers.families import builds_on, meanings
-from ...compilers.resume import Resumed
+from ...definition.app import App
+from ...definition.check import check
+from ...definition.parse import as_app
+from ...engine.graph import Step, Watermarks, notifications
+from ...engine.standing import standings
 from ...errors import UsageError, did_you_mean
-from ...lang.app import App
-from ...lang.check import check
+from ...kinds.state.syntax import DefineState
 from ...lang.condition import Checked
-from ...lang.ops import Case, DeclareTable, Defined, Subscribe
-from ...lang.parse import as_app
-from ...model.batch import conform, plain, reached, to_events
+from ...lang.ops import Case, ConditionStatement, DeclareTable
+from ...model.batch import conform, latest_time, to_events
 from ...model.event import Event, Notification
 from ...model.folder import Folder
 from ...model.instant import (
     YEAR_2000,
     Instant,
-    counted_in,
     show_instant,
+    unit_of_epoch,
 )
 from ...model.topic import Topic
-from .admission import INSTANT, numbered
-from .revision import History, Known, revise
-from .running import Heard, finished, passed_on
-from .snapshot import Snapshot, opened, seal
-from .works import Works
+from ...plan.compile import builds_on, meanings
+from ...plan.resume import Resumed
+from .admission import INSTANT, with_sequence
+from .revision import History, KnownHistory, revise
+from .running import RunningDefinition, last_rows
+from .snapshot import Snapshot, seal, unseal
 
 Callback = Callable[[Notification], Any]
 
 LATE_KEPT = 10_000
-"""How many late events stay readable; all of them are counted."""
+"""The number of late events that are stored; all of them are counted."""
 
 
 class Holding(NamedTuple):
-    """A condition that holds now."""
+    """An active condition in one scope."""
 
     subscription: str
     scope: str | None
     since: Instant
     known: bool = True
-    """Whether that is known now, or was so when a reading came last."""
+    """Whether the state is known now, or was at the last reading."""
     level: str | None = None
-    """The level, of levels."""
+    """The level, for conditions with levels."""
 
 
 class Subscription:
-    """Somebody who wants to know.  Without a callback, notifications wait to be iterated over."""
+    """A subscriber of an engine. Without a callback, notifications are queued, and iteration takes them."""
 
     def __init__(self, engine: Engine, name: str, callback: Callback | None) -> None:
         self.name = name
@@ -73,12 +74,12 @@ class Subscription:
         self._callback = callback or self._waiting.append
 
     def __iter__(self) -> Iterator[Notification]:
-        """What has come since the last look; ends when nothing is waiting."""
+        """Yield the queued notifications; ends when the queue is empty."""
         while self._waiting:
             yield self._waiting.popleft()
 
     def cancel(self) -> None:
-        """Hear no more; the condition goes on for others."""
+        """Stop the notifications; the condition continues for other subscribers."""
         self._engine._silence(self)
 
 
@@ -106,34 +107,36 @@ class Engine:
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
-        """``tables`` are in the place of files; ``remember`` keeps the latest reading of every source, by
-        which ``revise`` can decide."""
+        """``tables`` replaces the files of tables; ``remember`` stores the latest reading of every source,
+        which ``revise`` then uses.
+        """
         self._app = _as_app(app)
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
-        self._works = Works(remember=remember)
+        self._running = RunningDefinition(remember=remember)
         self._listeners: dict[str, list[Subscription]] = {}
-        self._begun: list[Notification] = []
-        """What counts have said that the snapshot did not know, and nobody could hear yet."""
+        self._startup_notifications: list[Notification] = []
+        """Notifications of new counts that were emitted while the engine was restored and not yet
+        delivered."""
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
         self._has_warned = False
-        self._current = self._checked(self._app)
-        self._works.run(self._current)
+        self._current = self._check(self._app)
+        self._running.start(self._current)
         self._listen()
 
-    def _checked(self, app: App) -> Checked:
+    def _check(self, app: App) -> Checked:
         return check(app, self._base, self._lets, self._tables)
 
     def _listen(self) -> None:
-        """Have listeners of what runs now, and of nothing else."""
-        self._listeners = {name: self._listeners.get(name, []) for name in self._works.names}
+        """Recreate the lists of subscribers for the conditions that run now."""
+        self._listeners = {name: self._listeners.get(name, []) for name in self._running.names}
 
-    # --- who wants to know ---
+    # --- subscriptions ---
 
     @property
     def app(self) -> App:
-        """The definitions that run now, also those that were subscribed to on the way."""
+        """The definition that runs now, including conditions that were subscribed to later."""
         return self._app
 
     @property
@@ -142,51 +145,58 @@ class Engine:
         return list(self._listeners)
 
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
-        """Hear of a condition that runs already, by its name, or of a new one, by its definition.
+        """Subscribe to a running condition by its name, or to a new one by its definition.
 
-        A new condition starts with the next event; one that hears others knows who holds already, and if
-        these are enough, tells at once that it holds. If an equal filter runs and nothing holds there, the
-        two share its state; the answers are the same as if they did not. Where conditions build on one
-        another, one that runs tells its last event at once; a new one knows the latest events, and one with
-        the name of another takes its place.
+        A new condition starts with the next event; one over other conditions starts from their standings and
+        may emit at once. If an equal filter runs and nothing is active there, the two share its state; the
+        results are the same. A condition that requires the latest events gets them at its start: it emits its
+        last notification at once if it runs already, and a new one replaces another of the same name.
         """
         if not isinstance(what, str):
             raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")
         _require_callback(callback)
-        name, begun = what.strip(), list[Notification]()
+        name, started = what.strip(), list[Notification]()
         if name not in self._listeners:
             if name.isidentifier():
                 hint = did_you_mean(name, self._listeners) or "Give its definition to start it."
                 raise UsageError(f"no condition named '{name}' runs. {hint}")
-            name, begun = self._define(what)
+            name, started = self._define(what)
         subscription = Subscription(self, name, callback)
         self._listeners[name].append(subscription)
-        self._hand_out(begun)
-        for notification in [n for running in self._works.running for n in running.last(name)]:
+        self._hand_out(started)
+        for notification in list(self._running.last_notifications(name)):
             subscription._callback(notification)
         return subscription
 
     def _define(self, text: str) -> tuple[str, list[Notification]]:
         added = _as_app(text)
-        if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
+        if text.lstrip().startswith(("[", "{")):  # unnamed, as in the papers: use any free name
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
-            added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
-        operators = [one.operator for one in self._works.running]
-        joined = {name for one in operators if one.joins for name in one.subscriptions}
-        replaced = {s.name for s in added.statements if isinstance(s, Defined)} & joined
-        staying = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name in replaced)]
+            added = App(
+                [replace(s, name=free) if isinstance(s, DefineState) else s for s in added.statements]
+            )
+        joined = {
+            name
+            for operator, _ in self._running.operators
+            if operator.joins
+            for name in operator.subscriptions
+        }
+        replaced = {s.name for s in added.statements if isinstance(s, ConditionStatement)} & joined
+        staying = [
+            s for s in self._app.statements if not (isinstance(s, ConditionStatement) and s.name in replaced)
+        ]
         whole = App((*staying, *added.statements), file=self._app.file)
-        checked = self._checked(whole)
+        checked = self._check(whole)
         meant = meanings(checked)
         fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
-        with self._works.whole_or_not_at_all():
-            self._works.share(fresh[0], meant[fresh[0]])
-            begun = self._works.go_on(checked, replaced)
+        with self._running.transaction():
+            self._running.share(fresh[0], meant[fresh[0]])
+            started = self._running.start(checked, *self._running.stored_records(gone=replaced))
         self._app, self._current = whole, checked
         self._listen()
-        return fresh[0], begun
+        return fresh[0], started
 
     def revise(
         self,
@@ -196,17 +206,17 @@ class Engine:
         whole: bool = True,
         base: Folder | None = None,
     ) -> list[Notification]:
-        """Run another definition: what means the same goes on, what is new begins, and a state that means
-        something else keeps what is known of its scopes.
+        """Replace the running definition: unchanged conditions continue, new ones start, and changed ones
+        carry over their scopes.
 
-        Of each scope that changes by it one notification tells: ``revised``, with ``since`` if it holds now;
-        or ``unknown``, where the next reading that decides must be waited for.
+        Each scope that changes is reported once: ``revised``, with ``since`` if it is active now; or
+        ``unknown`` until the next reading that decides.
 
-        A ``history`` settles that: the events that the engine has had, as they came, one by one or as
+        A ``history`` avoids that: the events that the engine received, in their order, one by one or as
         batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
-        instants to which it was told to advance.  Then whatever is new or changed is as if it had run from
-        the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
-        what was before cannot matter.  ``base`` is where the files are now that it names.
+        instants to which it was advanced. New and changed conditions are then as if they had run from the
+        beginning. If the history is only the latest part and not ``whole``, it decides those scopes that
+        earlier events cannot affect. ``base`` is the folder of the definition's files.
         """
         return self._revise(_as_app(app), self._tables, history, whole, base)
 
@@ -219,40 +229,42 @@ class Engine:
         base: Folder | None = None,
     ) -> list[Notification]:
         after = check(new, base or self._base, self._lets, tables)
-        with self._works.whole_or_not_at_all():
-            told = revise(self._works, self._current, after, Known(history, whole, self._alike))
+        with self._running.transaction():
+            changes = revise(self._running, self._current, after, KnownHistory(history, whole, self._alike))
         self._app, self._tables, self._current, self._base = new, tables, after, base or self._base
         self._listen()
-        return self._deliver(told)
+        return self._hand_out([*self._take_startup_notifications(), *changes])
 
     def _alike(self, checked: Checked) -> Engine:
-        """An engine that has heard nothing yet."""
+        """A new engine with the same settings, without events."""
         fresh = Engine(base=self._base)
-        fresh._has_warned = True  # of times that are heard again
-        fresh._works.run(checked)
+        fresh._has_warned = True  # times of a history that is processed again
+        fresh._running.start(checked)
         return fresh
 
     def unsubscribe(self, name: str) -> None:
-        """End a condition and everybody's interest in it."""
+        """Remove a condition and all its subscribers."""
         if name not in self._listeners:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
-        if above := builds_on(self._checked(self._app), name):
+        if above := builds_on(self._check(self._app), name):
             raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
-        kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
-        left = App(kept, file=self._app.file)
-        checked = self._checked(left)
-        with self._works.whole_or_not_at_all():
-            self._works.go_on(checked)
+        statements = [
+            s for s in self._app.statements if not (isinstance(s, ConditionStatement) and s.name == name)
+        ]
+        left = App(statements, file=self._app.file)
+        checked = self._check(left)
+        with self._running.transaction():
+            self._running.start(checked, *self._running.stored_records())
         self._app, self._current = left, checked
         self._listen()
 
     def take_table(
         self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
     ) -> list[Notification]:
-        """Go on with a changed table: an Arrow table or data frame, or its file as it is now.
+        """Replace the rows of a table: by an Arrow table or data frame, or by its file as it is now.
 
-        Who has the same row goes on as it was.  Of others the same is said as by ``revise``, which settles
-        them by what held before, the last reading and a history.
+        Scopes whose row is unchanged continue. The others are handled and reported as by ``revise``: from
+        their old state, the last reading and a history.
         """
         declared = {s.name for s in self._app.statements if isinstance(s, DeclareTable)}
         if name not in declared:
@@ -267,44 +279,38 @@ class Engine:
     # --- events ---
 
     def push(self, event: Event) -> list[Notification]:
-        """Take one event; what it starts or ends is delivered and returned."""
+        """Process one event; return and deliver its notifications."""
         if not isinstance(event, Event):
             raise UsageError(f"push takes a holdfast.Event, not {event!r:.60}")
         topic = self._topic(event.topic)
-        event = numbered(topic, event, self._sequence)
+        event = with_sequence(topic, event, self._sequence)
         if event.time < _EARLY:
             self._suspect(event.time)
         self._sequence = max(self._sequence, event.sequence + 1)
-        works = self._works
-        works.reach(topic.name, event.time)
-        if works.remembers:
-            works.remember(topic.name, [event])
-        out: list[Notification] = []
-        heard: Heard = {}
-        for running in works.listening[topic.name]:
-            if said := running.take(event, works.passed):
-                out += works.addressed(running, said, heard)
-        return self._deliver(out + works.passed_on(heard))
+        running = self._running
+        running.watermarks.advance(topic.name, event.time)
+        if running.remembers:
+            running.remember(topic.name, [event])
+        return self._deliver(running.graph.push(running.states, event, running.watermarks))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
-        """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
+        """Process a batch in the order of its rows; the notifications are ordered by condition."""
         known = self._topic(topic)
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise UsageError(f"a batch is a pyarrow RecordBatch or Table, not {type(batch).__name__}")
         return self.push_conformed(known, conform(known, batch))
 
     def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
-        """``push_batch`` of a batch that ``conform`` has returned for the topic."""
-        topic, batch, works = known.name, self._numbered(batch), self._works
-        latest = reached(batch)
+        """Process a batch that ``conform`` has returned for the topic; else like ``push_batch``."""
+        topic, batch, running = known.name, self._with_sequence(batch), self._running
+        latest = latest_time(batch)
         if latest is not None and latest < _EARLY:
             self._suspect(latest)
         if latest is not None:
-            works.reach(topic, latest)
-            if works.remembers:
-                works.remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
-        listening = [one for one in works.running if topic in one.operator.topics or one.operator.heard]
-        return self._deliver(list(passed_on(listening, {topic: batch}, works.passed)))
+            running.watermarks.advance(topic, latest)
+            if running.remembers:
+                running.remember(topic, to_events(known, batch.take(pa.array(last_rows(batch)))))
+        return self._deliver(running.graph.run(running.states, {topic: batch}, running.watermarks).steps)
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -313,63 +319,60 @@ class Engine:
         yield from self.finish()
 
     def advance(self, until: Instant) -> list[Notification]:
-        """Tell the engine that event time has come this far, though no event says so."""
+        """Advance the watermark of all topics to a time without an event."""
         if type(until) is not int:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
             self._suspect(until)
-        return self.reach(dict.fromkeys(self._works.topics, until))
+        return self.advance_topics(dict.fromkeys(self._running.topics, until))
 
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant] = MappingProxyType({})) -> None:
-        """Let the timers of states over these topics wait, as some of their readings may wait somewhere, and
-        those of others go on: of each scope from its last reading.  ``until`` is how far the event time of
-        topics has come meanwhile.  ``ordered`` states need no such care."""
-        self._works.pause(topics, until)
+        """Stop the timers of states over these topics, because some of their readings are delayed. The clocks
+        of their scopes later continue from the last readings. ``until`` has the watermarks that topics
+        watermarks meanwhile. ``ordered`` states need no such care.
+        """
+        self._running.pause(topics, until)
 
-    def reach(self, until: Mapping[str, Instant]) -> list[Notification]:
+    def advance_topics(self, until: Mapping[str, Instant]) -> list[Notification]:
         """Advance the watermark of each topic without an event; return what that emits."""
-        works = self._works
-        for name in works.topics.keys() & until.keys():
-            works.reach(name, until[name])
-        out: list[Notification] = []
-        heard: Heard = {}
-        for one in works.running:
-            if one.operator.machine.is_timed and not one.operator.heard:
-                out += works.addressed(one, one.advance(works.passed(one)), heard)
-        return self._deliver(out + works.passed_on(heard))
+        running = self._running
+        for name in running.topics.keys() & until.keys():
+            running.watermarks.advance(name, until[name])
+        return self._deliver(running.graph.advance(running.states, running.watermarks))
 
     def finish(self) -> list[Notification]:
-        """Nothing more will come: process what is still held back, and let time come as far as the last
-        event."""
-        return self._deliver(list(finished(self._works.running, self._works.reached)))
+        """Process all events that wait for the watermark, and advance it to the last event; call it when no
+        more events come.
+        """
+        running = self._running
+        return self._deliver(running.graph.run(running.states, {}, running.watermarks, final=True).steps)
 
     @property
     def paused(self) -> frozenset[str]:
-        """The topics over which timers wait."""
-        return self._works.paused
+        """The topics whose timers are stopped."""
+        return self._running.watermarks.paused
 
     @property
-    def reached(self) -> Mapping[str, Instant]:
-        """How far the event time of each topic has come."""
-        return self._works.reached
+    def watermarks(self) -> Mapping[str, Instant]:
+        """The watermark of each topic."""
+        return self._running.watermarks.topics
 
     @property
     def due(self) -> Instant | None:
-        """The instant beyond which time must come before the engine says something by itself: whoever has
-        a clock calls ``advance`` then.  ``None`` if only events can make it speak."""
-        works = self._works
-        wanted = (one.operator.due(one.state) for one in works.running if not works.is_paused(one))
-        return min((at for at in wanted if at is not None), default=None)
+        """The time that the watermark must pass before the engine emits without an event; a caller with a
+        clock then calls ``advance``. ``None`` if only events can make it emit.
+        """
+        return self._running.due()
 
     def _suspect(self, at: Instant) -> None:
-        """Warn once of a time that counts seconds or milliseconds, where microseconds are meant.
+        """Warn once about a time in seconds or milliseconds where microseconds are expected.
 
-        Only where nothing has come before, or what came before is of our days: a clock that starts from
-        zero comes through the same numbers.
+        Only for the first events, or after events of recent years: a clock that starts from zero passes the
+        same numbers.
         """
-        reached = self._works.reached
-        ours = not reached or max(reached.values()) >= YEAR_2000
-        if not self._has_warned and ours and (unit := counted_in(at)) is not None:
+        watermarks = self._running.watermarks.topics
+        ours = not watermarks or max(watermarks.values()) >= YEAR_2000
+        if not self._has_warned and ours and (unit := unit_of_epoch(at)) is not None:
             self._has_warned = True
             warnings.warn(
                 f"{at} is {show_instant(at)} in microseconds, and {show_instant(at * unit.factor)} in "
@@ -379,14 +382,14 @@ class Engine:
             )
 
     def _topic(self, name: str) -> Topic:
-        topics = self._works.topics
+        topics = self._running.topics
         topic = topics.get(name) if isinstance(name, str) else None
         if topic is None:
             hint = did_you_mean(name, topics) or f"There is {', '.join(topics) or 'none'}."
             raise UsageError(f"no topic named '{name}'. {hint}")
         return topic
 
-    def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_sequence(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if "sequence" not in batch.schema.names:
             numbers = pa.array(np.arange(self._sequence, self._sequence + len(batch)))
             batch = batch.append_column("sequence", numbers)
@@ -396,11 +399,16 @@ class Engine:
 
     # --- delivery ---
 
-    def _deliver(self, notifications: list[Notification]) -> list[Notification]:
-        """Hand out what machines have said, after all of them have said it."""
-        if self._begun:
-            notifications, self._begun = [*self._begun, *notifications], []
-        return self._hand_out(notifications)
+    def _deliver(self, steps: list[Step]) -> list[Notification]:
+        """Deliver the output of operators, after all of them have run."""
+        if not steps and not self._startup_notifications:
+            return []
+        return self._hand_out([*self._take_startup_notifications(), *notifications(steps)])
+
+    def _take_startup_notifications(self) -> list[Notification]:
+        """Return once the notifications of new counts that were emitted while the engine was restored."""
+        started, self._startup_notifications = self._startup_notifications, []
+        return started
 
     def _hand_out(self, notifications: list[Notification]) -> list[Notification]:
         delivered: list[Notification] = []
@@ -414,7 +422,7 @@ class Engine:
             for subscription in list(self._listeners.get(notification.subscription, ())):
                 try:
                     subscription._callback(notification)
-                except Exception as fault:  # one subscriber's fault is not another's
+                except Exception as fault:  # an error of one subscriber must not affect another
                     faults.append(fault)
         if faults:
             raise faults[0] if len(faults) == 1 else ExceptionGroup("subscribers failed", faults)
@@ -427,42 +435,41 @@ class Engine:
 
     @property
     def late_counts(self) -> dict[str, int]:
-        """How many events came too late, for each subscription that had some."""
+        """The number of late events of each condition that had any."""
         return dict(self._late_counts)
 
     def holding(self, of: Collection[str] | None = None) -> list[Holding]:
-        """The conditions that hold now, by subscription and scope; some of them alone, if they are named."""
-        running = [one for one in self._works.running if of is None or one.operator.serves(of)]
+        """The active conditions by name and scope; only those in `of`, if it is given."""
         found = [
-            Holding(*key, one.since, one.known, one.level)
-            for each in running
-            for key, one in standings(each.operator, each.state).items()
-            if one.since is not None and (of is None or key[0] in of)
+            Holding(*key, standing.since, standing.known, standing.level)
+            for operator, state in self._running.operators
+            if of is None or operator.serves(of)
+            for key, standing in standings(operator, state).items()
+            if standing.since is not None and (of is None or key[0] in of)
         ]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     def unknown(self) -> list[tuple[str, str | None]]:
-        """Where nobody knows now whether a condition holds: (subscription, scope)."""
-        rows = [row for one in self._works.running for row in one.operator.unknown(one.state)]
+        """The unknown scopes: (subscription, scope)."""
+        rows = [row for operator, state in self._running.operators for row in operator.unknown(state)]
         return sorted(((name, scope) for name, scope, _ in rows), key=lambda row: (row[0], row[1] or ""))
 
-    # --- keeping ---
+    # --- snapshots ---
 
     def snapshot(self) -> bytes:
-        """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
-        works = self._works
+        """The state of the engine as bytes, without its subscribers."""
+        running = self._running
         whole = Snapshot(
-            [one.operator.kept for one in works.running],
-            [one.operator.machine.to_bytes(one.state) for one in works.running],
-            works.reached,
+            [operator.record for operator, _ in running.operators],
+            [operator.machine.dump(state) for operator, state in running.operators],
+            running.watermarks.topics,
             self._sequence,
             dict(self._late_counts),
             list(self._late),
-            works.latest,
-            self._begun,
-            works.always_remembers,
-            quotes=True,
-            paused=sorted(works.paused),
+            running.latest,
+            self._startup_notifications,
+            running.always_remembers,
+            paused=sorted(running.watermarks.paused),
         )
         raw = msgspec.msgpack.encode(whole)
         return seal(raw) + raw
@@ -477,68 +484,54 @@ class Engine:
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Engine:
-        """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.  One that
-        remembered the latest readings goes on to.
+        """Restore an engine from a snapshot: no notification is repeated or lost. An engine that stored the
+        latest readings continues to.
 
-        Subscriptions that the snapshot does not know start afresh; those that the app no longer has
-        are forgotten.  One that has the same name but another meaning is refused, and so are old snapshots
-        of what hears of scopes by names that two may have had.  A new count knows who
-        holds already; if these are enough, that is told with what is pushed next.
+        Conditions that the snapshot does not have start; those that the app no longer has are dropped. A
+        condition with the same name but another meaning is refused. A new count starts from the standings of
+        its condition; if it is active at once, that is reported with the next push.
         """
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
-        engine._current = checked = engine._checked(engine._app)
-        whole = opened(snapshot)
-        works = engine._works
-        works.reached, works.latest, engine._sequence = whole.reached, whole.latest, whole.sequence
-        works.always_remembers = whole.remembers
-        works.paused = frozenset(whole.paused)
+        engine._current = checked = engine._check(engine._app)
+        whole = unseal(snapshot)
+        running = engine._running
+        running.latest, engine._sequence = whole.latest, whole.sequence
+        running.always_remembers = whole.remembers
+        running.watermarks = Watermarks(whole.watermarks, paused=frozenset(whole.paused))
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
 
-        def state_of(one: Resumed) -> Any:
-            if one.before is None:
+        def state_of(resumed: Resumed) -> Any:
+            if resumed.before is None:
                 return None
-            return one.operator.machine.from_bytes(whole.states[one.before], one.was)
+            return resumed.operator.machine.load(whole.states[resumed.before], resumed.was)
 
-        engine._begun = [*whole.begun, *works.run(checked, whole.kept, state_of)]
-        if not whole.quotes and (found := works.misnamed()) is not None:
-            raise UsageError(
-                f"this snapshot was taken by an earlier version of Holdfast, and '{found[0]}' knows in it a "
-                f"scope as {found[1]}, by which two may be meant: restore it with that version, or start "
-                "without it and push the history again"
-            )
+        emitted = running.start(checked, whole.kept, state_of)
+        engine._startup_notifications = [*whole.startup_notifications, *emitted]
         engine._listen()
         return engine
 
 
 _EARLY = YEAR_2000 // 1_000 * 4
-"""Milliseconds of our days are fewer: what is later need not be looked at."""
+"""Later times are no milliseconds of recent years."""
 
 
 def _require_callback(callback: Any) -> None:
-    """Refuse what cannot be called with one notification."""
+    """Refuse a callback that cannot be called with one notification."""
     if callback is None:
         return
     if not callable(callback):
         raise UsageError(f"a callback is a function of one notification, not {callback!r:.60}")
-    with suppress(ValueError):  # not every function of C says what it takes
+    with suppress(ValueError):  # functions in C may have no signature
         try:
             inspect.signature(callback).bind(None)
         except TypeError as error:
             raise UsageError(f"a callback is called with one notification: {error}") from None
 
 
-def _last_rows(batch: pa.RecordBatch) -> list[int]:
-    """The last row of each source."""
-    codes = plain(batch.column("source")).dictionary_encode().indices
-    last = np.full(len(batch), -1)
-    last[np.asarray(codes)] = np.arange(len(batch))
-    return [int(row) for row in last if row >= 0]
-
-
 def _as_app(app: App | str | None) -> App:
-    """The app without its test cases, which an engine does not run."""
+    """The definition without its test cases, which an engine does not run."""
     known = App() if app is None else as_app(app)
     if not any(isinstance(s, Case) for s in known.statements):
         return known

@@ -1,14 +1,15 @@
-"""Files read on all cores, and reduced as they are read, where nothing need be sorted for it.
+"""Read and compact files on all cores, where the rows of each scope are in order already.
 
-Row groups go to threads: Arrow and compiled kernels let others run.  What a thread has read is in order in
-each outermost scope and follows what was read before, or else the caller sorts.  [laws 2 and 3]
+Row groups go to threads: Arrow and compiled kernels release the interpreter lock. A share has the relevant
+rows of some row groups. A part whose shares follow one another in each scope is closed [law 2, law 3] and
+need not be sorted.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import local
@@ -17,158 +18,148 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.following import Extent, Following, extent
-from ...compilers.operator import Coverage, Operator
+from ...engine.graph import OperatorId
+from ...engine.key_codes import KeyCodes
 from ...files.find import InputFile
 from ...files.plan import Part, split
 from ...files.read import read
 from ...files.reading import Reading
-from ...files.rest import Decisive, completed
+from ...files.rest import read_missing_columns
 from ...files.tally import Rejects, Tally
-from ...machines.keys import Keys
 from ...model.batch import compact, concatenate, times
 from ...model.instant import Instant
+from ...plan.presorted import Extent, Following, extent
+from ...plan.pushdown import Coverage, Pushdown, deciding, satisfying
 
 BYTES = 128
-"""How much memory a row takes that a thread works on, or nearly so."""
+"""The approximate memory of a row in a thread, in bytes."""
 LARGEST = 8
-"""A row group with so many times the rows that fit is read some at a time instead."""
+"""A row group with more rows than this multiple of the limit is read in chunks instead."""
 MOST_REJECTED = 10_000
-"""So many rows may be put aside of a share; with more, all are read again in turn."""
-
-Listening = Mapping[str, Sequence[Operator]]
+"""The maximal number of rejected rows of a share; with more, the part is read again in order."""
 
 
-class Unsorted(Exception):
-    """What was read must be sorted."""
-
-
-class Aside(Rejects):
-    """Rows that cannot be used, kept until it is their turn."""
+class PendingRejects(Rejects):
+    """The rejected rows of a share, until all earlier ones are written."""
 
     def __init__(self, strict: bool) -> None:
         super().__init__(strict=strict)
         self.rows: list[tuple[InputFile, int, str, Any]] = []
+        self.overflows = False
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         super().write(file, row, reason, data)
-        self.rows.append((file, row, reason, data))
-        if len(self.rows) > MOST_REJECTED:
-            raise Unsorted
+        self.overflows = self.overflows or len(self.rows) >= MOST_REJECTED
+        if not self.overflows:
+            self.rows.append((file, row, reason, data))
 
 
 @dataclass
 class Share:
-    """What is left of some row groups, and what was counted on the way."""
+    """The relevant rows of some row groups, with counts. `extents` has for each consumer the first and last
+    event of its scopes; `None` if a scope is not in order.
+    """
 
-    aside: Aside
+    rejects: PendingRejects
     tally: Tally = field(default_factory=Tally)
     coverage: Coverage = field(default_factory=Coverage)
     kept: int = 0
     events: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    extents: list[tuple[int, Extent]] = field(default_factory=list)
-    reached: dict[str, Instant] = field(default_factory=dict)
+    extents: list[tuple[OperatorId, Extent | None]] = field(default_factory=list)
+    watermarks: dict[str, Instant] = field(default_factory=dict)
 
-    def counted(self) -> Share:
-        """What was counted alone."""
+    @property
+    def bytes(self) -> int:
+        """The size of its rows in bytes."""
+        return sum(batch.nbytes for batch in self.events.values())
+
+    def counts(self) -> Share:
+        """The share without its rows."""
         return replace(self, events={}, extents=[])
 
 
 class Reduction:
-    """The shares of parts of the input, in their order, read ahead on all cores."""
+    """The shares of the parts of an input, in their order, read ahead on all cores."""
 
     def __init__(
-        self, parts: Sequence[Part], listening: Listening, reading: Reading, *, memory: int, strict: bool
+        self, parts: Sequence[Part], pushdown: Pushdown, reading: Reading, *, memory: int, strict: bool
     ) -> None:
-        self._listening, self._reading, self._strict = listening, reading, strict
-        self._numbers = {id(one): i for i, one in enumerate(_distinct(listening))}
-        self._decisive: Decisive = {
-            topic: frozenset().union(*(one.looks_at[topic] for one in mine))
-            for topic, mine in listening.items()
-        }
+        self._pushdown, self._reading, self._strict = pushdown, reading, strict
         rows = max(1, memory // BYTES)
         self._units = [_units(part, rows) for part in parts]
-        every = (unit for units in self._units for unit in units or ())
-        self._own = _Own()
-        self._found = in_threads(self._taken, every, _cores())
+        units = (unit for units in self._units for unit in units or ())
+        self._own = _ThreadState()
+        self._shares = in_threads(self._read, units, _cores())
 
-    @staticmethod
-    def serves(operators: Iterable[Operator]) -> bool:
-        """Whether anything can be reduced for them."""
-        return all(operator.compacts for operator in operators)
-
-    def of(self, number: int) -> Iterator[Share]:
-        """The shares of a part; raises ``Unsorted`` where one does not follow the others, and then there
-        are no more."""
+    def of(self, number: int) -> Iterator[Share | None]:
+        """Yield the shares of a part; yields `None` if the part must be sorted, and then no later share can
+        be read.
+        """
         units = self._units[number]
-        if units is None:
-            raise Unsorted
-        following = [Following() for _ in self._numbers]
-        for _ in units:
-            share = next(self._found)
-            if not all(following[i].takes(found) for i, found in share.extents):
-                raise Unsorted
+        following = {id: Following() for id in self._pushdown.operators}
+        for _ in units or ():
+            share = next(self._shares)
+            if share.rejects.overflows or not all(
+                found is not None and following[id].takes(found) for id, found in share.extents
+            ):
+                break
             yield share
-
-    def splits(self, number: int) -> bool:
-        """Whether a part has several shares, so that one of them may be found not to follow another."""
-        return len(self._units[number] or ()) > 1
+        else:
+            if units is not None:
+                return
+        self.close()
+        yield None
 
     def close(self) -> None:
-        """Read no further."""
-        self._found.close()
+        """Stop reading."""
+        self._shares.close()
 
-    def _taken(self, unit: Part) -> Share:
-        """What is left of a unit, which is read whole."""
-        share = Share(Aside(self._strict))
-        gathered: dict[str, list[pa.RecordBatch]] = {}
+    def _read(self, unit: Part) -> Share:
+        """Read and compact some row groups."""
+        share = Share(PendingRejects(self._strict))
+        consumers, decisive = self._pushdown.consumers, self._pushdown.decisive_columns
+        found: dict[str, list[pa.RecordBatch]] = {}
         for piece in unit.pieces:
             batches = read(
-                piece.file, self._reading, share.tally, share.aside,
+                piece.file, self._reading, share.tally, share.rejects,
                 row_groups=piece.row_groups, chunk_rows=_WHOLE,
-                decisive=self._decisive, encode=self._own.sources.coded,
+                decisive=decisive, encode=self._own.sources.encode,
             )  # fmt: skip
             for topic, batch in batches:
-                if len(batch) and topic.name in self._listening:
-                    gathered.setdefault(topic.name, []).append(batch)
+                if len(batch) and topic.name in consumers:
+                    found.setdefault(topic.name, []).append(batch)
         files = list({piece.file.rank: piece.file for piece in unit.pieces}.values())
-        for name, some in gathered.items():
-            left = self._reduced(name, concatenate(some) if len(some) > 1 else some[0], share)
-            topic = self._listening[name][0].topics[name]
-            share.events[name] = completed(left, topic, files, self._reading, self._decisive)
+        for name, batches_of in found.items():
+            rows = self._compact(name, concatenate(batches_of), share)
+            topic = consumers[name][0].operator.topics[name]
+            share.events[name] = read_missing_columns(rows, topic, files, self._reading, decisive)
         return share
 
-    def _reduced(self, topic: str, batch: pa.RecordBatch, share: Share) -> pa.RecordBatch:
-        listening = self._listening[topic]
-        for operator in listening:
-            found = extent(operator, topic, batch)
-            if found is None:
-                raise Unsorted
-            share.extents.append((self._numbers[id(operator)], found))
-        matters = np.logical_or.reduce(share.coverage.survey(topic, batch, listening))
-        share.kept += int(np.count_nonzero(matters))
-        share.reached[topic] = int(times(batch).max())
-        left = [one.machine.survey(topic, batch, closed=True).matters for one in listening]
-        return compact(batch.take(pa.array(np.flatnonzero(np.logical_or.reduce(left)))))
+    def _compact(self, topic: str, batch: pa.RecordBatch, share: Share) -> pa.RecordBatch:
+        """The rows of a closed part that decide."""
+        share.extents += (
+            (id, extent(consumer, topic, batch)) for id, consumer in self._pushdown.consumers[topic]
+        )
+        relevances = self._pushdown.relevance(topic, batch, share.coverage)
+        share.kept += int(np.count_nonzero(satisfying(relevances)))
+        share.watermarks[topic] = int(times(batch).max())
+        return compact(batch.take(pa.array(np.flatnonzero(deciding(relevances)))))
 
 
 _WHOLE = 1 << 30
 
 
-class _Own(local):
-    """What each thread has for itself: the names of sources that it has read."""
+class _ThreadState(local):
+    """Per thread: the names of sources that it has read."""
 
     def __init__(self) -> None:
-        self.sources = Keys()
-
-
-def _distinct(listening: Listening) -> list[Operator]:
-    return list({id(one): one for mine in listening.values() for one in mine}.values())
+        self.sources = KeyCodes()
 
 
 def _units(part: Part, rows: int) -> list[Part] | None:
-    """Row groups of a part that are read at once; nothing where only reading tells how many rows it has, or
-    where they are too large."""
+    """Split a part into groups of row groups that are read at once; `None` if the number of rows is unknown
+    before reading, or too large.
+    """
     if part.rows is None:
         return None
     units = split(part, -(-part.rows // rows))
@@ -182,7 +173,7 @@ def _cores() -> int:
 def in_threads(
     function: Callable[[Part], Share], items: Iterable[Part], threads: int
 ) -> Generator[Share, None, None]:
-    """What a function gives for each item, in their order, some of them ahead."""
+    """Apply a function to items in threads; yield the results in their order."""
     waiting: deque[Future[Share]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -193,5 +184,5 @@ def in_threads(
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()

@@ -1,20 +1,18 @@
-"""History in this process: files in any order and of any size, notifications in order.
+"""Replay of history in this process: files in any order and of any size, notifications in order.
 
-The whole input is processed by (time, source, sequence); nothing is late.  Files are read part by
-part (a part shares no moment with another).  Where the rows of each scope are in order already, all that
-can start or end nothing is dropped as it is read, on all cores (``reduction``), and where time by itself
-means nothing, operators step through the rest as it comes and only what they say is sorted; else what
-satisfies no predicate is dropped, and the rest sorted.  It is sorted on disk where it is more than memory
-should hold.
+The whole input is processed by (time, source, sequence); nothing is late. Files are read part by part; parts
+do not overlap in time. If the rows of each scope are in order already, irrelevant rows are dropped while they
+are read, on all cores (``reduction``), and if no operator uses the watermark, operators process the rest
+unsorted and only their output is sorted. Otherwise rows that satisfy no predicate are dropped and the rest is
+sorted, on disk if it exceeds the memory limit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,43 +21,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...compilers.families import on_history, operators
-from ...compilers.operator import Coverage, Operator
+from ...definition.app import App
+from ...definition.check import check
+from ...definition.parse import as_app
+from ...engine.graph import Graph, LocalStates, Step, Watermarks, notifications
+from ...engine.machine import Emission
+from ...engine.operator import Operator
 from ...errors import InputError, UsageError
 from ...files.find import InputFile, find
 from ...files.from_table import in_memory, is_table
 from ...files.interval import Interval, Pairing
-from ...files.merge import interleaved, merged
+from ...files.merge import interleave, merge_by_time
 from ...files.plan import Part, closed_parts
 from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
 from ...files.write import Form, to_arrow
-from ...lang.app import App
-from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.parse import as_app
-from ...machines.machine import Told
 from ...model.batch import times
 from ...model.event import Notification
-from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.instant import NEVER, Instant
+from ...plan.compile import on_history, operators
+from ...plan.pushdown import Coverage, Pushdown, satisfying
 from .. import table
-from .reduction import Reduction, Share, Unsorted
-from .running import Running, Spoken, acquainted, finished, last_words, notifications, spoken
+from .reduction import Reduction, Share
 
 Name = TypeVar("Name", bound=Hashable)
 Item = TypeVar("Item")
 
 MEMORY = 128 << 20
-"""How many bytes of events may wait in memory to be sorted."""
-MOST_WAITING = 1 << 20
-"""So many transitions that are told one by one may wait until a part has been read."""
+"""The limit in bytes for events that wait in memory to be sorted."""
 
 
 class Replay:
-    """The notifications of a history, in order: iterate, then look at what was counted.  Each pass reads the
-    history from its beginning and counts anew; a pass that is begun ends one that is under way."""
+    """The notifications of a history, in order: iterate, then read the counters. Each pass reads the history
+    from its beginning and resets the counters; a new pass ends one that is under way.
+    """
 
     def __init__(
         self,
@@ -78,42 +76,40 @@ class Replay:
         for file in files:
             inspect(file, reading)
         self.parts = closed_parts(files, reading)
-        self._published = checked.published
+        self._published = checked.output_topics
         self._operators = operators(on_history(checked))
-        self._listening: dict[str, list[Operator]] = {
-            topic.name: mine
-            for topic in checked.topics
-            if (mine := [operator for operator in self._operators if topic.name in operator.topics])
-        }
-        self._apart = not any(one.heard or one.machine.is_timed for one in self._operators)
-        """Whether of all events only the order inside a scope matters."""
+        self._graph = Graph(dict(enumerate(self._operators)))
+        inputs = {i: operator for i, operator in enumerate(self._operators) if not operator.upstream_topics}
+        self._pushdown = Pushdown(inputs)
+        self._apart = not any(
+            operator.upstream_topics or operator.machine.traits.uses_watermark for operator in self._operators
+        )
+        """Whether the order of events of different scopes is irrelevant."""
         self._passes = 0
         self._begin()
 
     def _begin(self) -> None:
-        """Forget what an earlier pass has read and counted."""
+        """Reset readers, operators and counters."""
         self.tally = Tally()
         self.kept = 0
-        """How many events satisfied some predicate."""
+        """The number of events that satisfied a predicate."""
         self.passed: Counter[str] = Counter()
-        """How many notifications each subscription had."""
+        """The number of notifications of each condition."""
         self.coverage = Coverage()
-        """How many events lay in scopes."""
-        self._running = acquainted([Running(one, one.machine.initial()) for one in self._operators])
+        """The numbers of events inside and outside of scopes."""
+        self._states, self._watermarks = LocalStates(self._graph), Watermarks()
         self._reduction: Reduction | None = None
-        if Reduction.serves(one for one in self._operators if not one.heard):
+        if self._pushdown.compacts:
             strict = self._rejects.strict
             self._reduction = Reduction(
-                self.parts, self._listening, self.reading, memory=self._memory, strict=strict
+                self.parts, self._pushdown, self.reading, memory=self._memory, strict=strict
             )
-        self._reached: dict[str, Instant] = {}
-        self._until = BEGINNING
         self._waiting: list[Notification] = []
 
     def _pass(self, items: Callable[[], Iterator[Item]]) -> Iterator[Item]:
-        """One pass over the history."""
+        """Run one pass over the history."""
         if self._passes:
-            self._rejects = Rejects(strict=self._rejects.strict)  # rows are put aside by the first pass
+            self._rejects = Rejects(strict=self._rejects.strict)  # only the first pass writes rejected rows
             if self._reduction is not None:
                 self._reduction.close()
             self._begin()
@@ -130,47 +126,59 @@ class Replay:
     def _notifications(self) -> Iterator[Notification]:
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
-                told = self._as_it_comes(number, stack)
-                yield from self._stepping(number, part, stack) if told is None else self._settling(told)
-        self._waiting += finished(self._running, self._reached)
-        yield from self._settled(NEVER)
+                shares, sorters = self._read(number, part, stack)
+                if shares is not None:
+                    yield from self._merge(self._run_presorted(shares, stack))
+                else:
+                    for steps in self._run_sorted(sorters):
+                        self._waiting += notifications(steps)
+                        yield from self._take_final(self._watermarks.limit)
+        self._waiting += notifications(self._finish())
+        yield from self._take_final(NEVER)
         self._require_use()
 
     def to_arrow(self, form: Form = "events") -> pa.Table:
-        """The notifications as an Arrow table, a row for each event or for each interval, in the columns
-        of ``holdfast replay -o x.parquet``; instead of iterating."""
+        """The notifications as an Arrow table, one row per event or per interval, in the columns of
+        ``holdfast replay -o x.parquet``; use it instead of iterating.
+        """
         if form != "events":
             return to_arrow(self, form, self._published)
         tables = [table.schema_of(self._published).empty_table(), *self._pass(self._tables)]
-        return table.to_columns(self._published, table.identified(table.ordered(pa.concat_tables(tables))))
+        return table.to_columns(self._published, table.add_ids(table.sort_rows(pa.concat_tables(tables))))
 
     def _tables(self) -> Iterator[pa.Table]:
-        """The notifications, by columns where they were told so."""
+        """Yield the notifications as tables; columnar output is not converted to objects."""
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
-                told = self._as_it_comes(number, stack)
-                for said in self._drained(told) if told is not None else self._in_order(number, part, stack):
-                    yield from map(self._table, said)
-        yield from map(self._table, last_words(self._running, self._reached))
-        yield table.to_table(self._published, self._settled(NEVER))
+                shares, sorters = self._read(number, part, stack)
+                if shares is not None:
+                    for i, sorter in self._run_presorted(shares, stack).items():
+                        for rows in sorter.drain():
+                            emission = _rows(self._operators[i], rows)
+                            yield self._table(Step(i, self._operators[i], emission))
+                else:
+                    for steps in self._run_sorted(sorters):
+                        yield from map(self._table, steps)
+        yield from map(self._table, self._finish())
+        yield table.to_table(self._published, self._take_final(NEVER))
         self._require_use()
 
-    def _table(self, said: Spoken) -> pa.Table:
-        """What an operator has said, as a table."""
-        found = table.table_of(self._published, *said)
+    def _finish(self) -> list[Step]:
+        """Advance all operators to the end of the history."""
+        self._watermarks.limit = NEVER
+        return self._graph.run(self._states, {}, self._watermarks, final=True).steps
+
+    def _table(self, step: Step) -> pa.Table:
+        """Convert the emission of an operator to a table."""
+        found = table.table_of(self._published, step.operator, step.emission)
         for count in pc.value_counts(found.column("subscription")).to_pylist():
             self.passed[count["values"]] += count["counts"]
         return found
 
-    def _drained(self, told: Mapping[int, Sorter]) -> Iterator[list[Spoken]]:
-        """What operators have told of a part."""
-        for i, sorter in told.items():
-            for rows in sorter.drain():
-                yield [(self._operators[i], _rows(self._operators[i], rows))]
-
     def readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The readings themselves, in order, as batches with the names of their topics, such as
-        ``Engine.revise`` takes for a history; instead of iterating."""
+        """The readings in order, as batches with the names of their topics, for ``Engine.revise``; use it
+        instead of iterating.
+        """
         return self._pass(self._readings)
 
     def _readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -183,42 +191,77 @@ class Replay:
                     )
                     for topic, batch in rows:
                         sorters[topic.name].add(batch)
-                yield from interleaved({name: sorter.drain() for name, sorter in sorters.items()})
+                yield from interleave({name: sorter.drain() for name, sorter in sorters.items()})
         self._require_use()
 
     def to_pandas(self, form: Form = "events") -> Any:
-        """The same as a pandas data frame."""
+        """The notifications as a pandas data frame."""
         return self.to_arrow(form).to_pandas()
 
     def intervals(self) -> list[Interval]:
-        """The stretches during which conditions held, in the order in which they end, the open ones last;
-        instead of iterating."""
+        """The intervals of conditions, ordered by their ends, open ones last; use it instead of iterating."""
         pairing = Pairing()
-        return [*pairing.completed(self), *pairing.still_open()]
+        return [*pairing.pair(self), *pairing.still_open()]
 
-    def _settling(self, told: Mapping[int, Sorter]) -> Iterator[Notification]:
-        """What operators have told of a part, one by one."""
-        for i, rows, until in merged({i: sorter.drain() for i, sorter in told.items()}):
-            self._waiting += self._operators[i].notifications(_rows(self._operators[i], rows))
-            yield from self._settled(until)
+    # --- one part: read, compact, sort if necessary ---
 
-    def _stepping(self, number: int, part: Part, stack: ExitStack) -> Iterator[Notification]:
-        """What operators tell of a part that is put in order, one by one."""
-        for said in self._in_order(number, part, stack):
-            self._waiting += notifications(said)
-            yield from self._settled(self._until)
+    def _read(
+        self, number: int, part: Part, stack: ExitStack
+    ) -> tuple[list[Share] | None, dict[str, Sorter]]:
+        """Read a part. Return its shares if it need not be sorted, else its rows in sorters by topic.
 
-    def _in_order(self, number: int, part: Part, stack: ExitStack) -> Iterator[list[Spoken]]:
-        """Sort a part and step through it: what those who listen, and whoever hears them, have said."""
-        sorters = self._sorters(stack, self._listening)
-        if not self._reduced(number, partial(_sort, sorters)):
+        Each scope of the shares is in order; they are held in memory, or sorted if they are too large or if
+        operators compare scopes or use watermarks.
+        """
+        sorters = self._sorters(stack, self._pushdown.consumers)
+        if self._reduction is None:
             self._load(part, sorters)
-        for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
-            self._until = until
-            yield list(spoken(self._running, {topic: batch}, self._now))
+            return None, sorters
+        held, counts, size = list[Share](), list[Share](), 0
+        tally = replace(self.tally, rejected=self.tally.rejected.copy())
+        for share in self._reduction.of(number):
+            if share is None:  # read again, and sort
+                self._reduction = None
+                sorters = self._sorters(stack, self._pushdown.consumers)
+                self._load(part, sorters)
+                return None, sorters
+            counts.append(share.counts())
+            size += share.bytes
+            held.append(share)
+            if not self._apart or size > self._memory:
+                for waiting in held:
+                    for topic, events in waiting.events.items():
+                        sorters[topic].add(events)
+                held.clear()
+            tally.bytes += share.tally.bytes
+            self._progress(tally)
+        for share in counts:
+            self._count(share)
+        return (None if len(held) < len(counts) else held), sorters
 
-    def _now(self, one: Running) -> Instant:
-        return one.now(self._reached, self._until)
+    def _run_presorted(self, shares: Iterable[Share], stack: ExitStack) -> dict[int, Sorter]:
+        """Run the operators on the unsorted shares of a part; return sorters with the output of each
+        operator.
+        """
+        found = self._sorters(stack, range(len(self._operators)))
+        for share in shares:
+            for step in self._graph.run(self._states, share.events, self._watermarks).steps:
+                self._waiting += step.operator.address(step.emission.single)
+                for rows in step.emission.rows.values():
+                    found[step.id].add(rows)
+        return found
+
+    def _run_sorted(self, sorters: Mapping[str, Sorter]) -> Iterator[list[Step]]:
+        """Run the operators on the rows of a part in order."""
+        for topic, batch, until in merge_by_time({t: sorter.drain() for t, sorter in sorters.items()}):
+            self._watermarks.limit = until
+            yield self._graph.run(self._states, {topic: batch}, self._watermarks).steps
+
+    def _merge(self, emitted: Mapping[int, Sorter]) -> Iterator[Notification]:
+        """Yield the notifications of a part in order."""
+        for i, rows, until in merge_by_time({i: sorter.drain() for i, sorter in emitted.items()}):
+            self._waiting += self._operators[i].notifications(_rows(self._operators[i], rows))
+            yield from self._take_final(until)
 
     def _require_use(self) -> None:
         if self.tally.rejected and not self.tally.used:
@@ -231,115 +274,61 @@ class Replay:
         share = self._memory // max(len(names), 1)
         return {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
 
-    def _as_it_comes(self, number: int, stack: ExitStack) -> dict[int, Sorter] | None:
-        """Step through a part as it is read, and gather what each operator says; nothing, and all is as it
-        was, if the part must be put in order first."""
-        if self._reduction is None or not self._apart:
-            return None
-        told = self._sorters(stack, range(len(self._running)))
-        one_by_one = len(self._waiting)
-        before: list[bytes] = []
-        if self._reduction.splits(number):
-            before = [one.operator.machine.to_bytes(one.state) for one in self._running]
-
-        def take(share: Share) -> None:
-            for i, one in enumerate(self._running):
-                mine = {name: share.events[name] for name in one.operator.topics if name in share.events}
-                said = one.step(mine, NEVER)
-                self._waiting += one.operator.addressed(said.single)
-                for passed in said.rows.values():
-                    told[i].add(passed)
-            if len(self._waiting) - one_by_one > MOST_WAITING:
-                raise Unsorted
-
-        if self._reduced(number, take):
-            return told
-        for one, state in zip(self._running, before, strict=False):
-            one.state = one.operator.machine.from_bytes(state)
-        for sorter in told.values():
-            sorter.close()
-        del self._waiting[one_by_one:]
-        return None
-
-    def _reduced(self, number: int, take: Callable[[Share], None]) -> bool:
-        """Read a part and keep only what can start or end something, if its rows are in such an order."""
-        if self._reduction is None:
-            return False
-        shares, tally = [], replace(self.tally, rejected=self.tally.rejected.copy())
-        try:
-            for share in self._reduction.of(number):
-                take(share)
-                shares.append(share.counted())
-                tally.bytes += share.tally.bytes
-                self._progress(tally)
-        except Unsorted:
-            self._reduction.close()
-            self._reduction = None
-            return False
-        for share in shares:
-            self._count(share)
-        return True
-
     def _count(self, share: Share) -> None:
         self.tally.add(share.tally)
         self.coverage.add(share.coverage)
         self.kept += share.kept
-        for row in share.aside.rows:
+        for row in share.rejects.rows:
             self._rejects.write(*row)
-        for topic, latest in share.reached.items():
-            self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
+        for topic, latest in share.watermarks.items():
+            self._watermarks.advance(topic, latest)
 
     def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
-        """Read a part, keeping only what can matter.  [law 2]"""
+        """Read a part into sorters, without the rows that satisfy no predicate."""
         for piece in part.pieces:
             batches = read(piece.file, self.reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
                 if len(batch) and topic.name in sorters:
-                    listening = self._listening[topic.name]
-                    matters = np.logical_or.reduce(self.coverage.survey(topic.name, batch, listening))
-                    self.kept += int(np.count_nonzero(matters))
-                    sorters[topic.name].add(batch.filter(pa.array(matters)))
-                    latest = int(times(batch).max())
-                    self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), latest)
+                    relevances = self._pushdown.relevance(topic.name, batch, self.coverage)
+                    relevant = satisfying(relevances)
+                    self.kept += int(np.count_nonzero(relevant))
+                    sorters[topic.name].add(batch.filter(pa.array(relevant)))
+                    self._watermarks.advance(topic.name, int(times(batch).max()))
                 self._progress(self.tally)
 
-    def _settled(self, until: Instant) -> list[Notification]:
-        """What nothing that is still to be said stands before, once time has come so far."""
-        margin = max((operator.machine.margin or 0 for operator in self._operators), default=0)
+    def _take_final(self, until: Instant) -> list[Notification]:
+        """Return the waiting notifications that no later one can precede, given the watermark."""
+        margin = max((operator.machine.traits.lookaround or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))
         known = until if until == NEVER else min(until - margin, *self._due())
-        settled = next((i for i, n in enumerate(self._waiting) if n.event.time >= known), len(self._waiting))
-        told, self._waiting = self._waiting[:settled], self._waiting[settled:]
-        self.passed.update(notification.subscription for notification in told)
-        return told
+        final = next((i for i, n in enumerate(self._waiting) if n.event.time >= known), len(self._waiting))
+        ready, self._waiting = self._waiting[:final], self._waiting[final:]
+        self.passed.update(notification.subscription for notification in ready)
+        return ready
 
     def _due(self) -> Iterator[Instant]:
-        """When those who mind time may speak next: it goes on for each with readings of its own topics."""
+        """Yield the due times of operators with timers; each advances with the readings of its own topics."""
         yield NEVER
-        for one in self._running:
-            machine = one.operator.machine
-            if machine.is_timed and (due := machine.due(one.state)) is not None:
+        for i, operator in enumerate(self._operators):
+            if operator.machine.traits.uses_watermark and (due := self._states.due(i)) is not None:
                 yield due
 
     def misplaced(self) -> list[str]:
-        """The subscriptions that not one event could concern."""
-        return self.coverage.misplaced(self._operators)
+        """The conditions for which every event lay outside."""
+        return self.coverage.out_of_scope(self._operators)
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
-        """The conditions that hold at the end: (subscription, scope, since)."""
-        found = [row for one in self._running for row in one.operator.holding(one.state)]
+        """The scopes that are active at the end: (subscription, scope, since)."""
+        found = [
+            row for i, operator in enumerate(self._operators) for row in operator.active(self._states.take(i))
+        ]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
 
-def _sort(sorters: Mapping[str, Sorter], share: Share) -> None:
-    for topic, events in share.events.items():
-        sorters[topic].add(events)
-
-
-def _rows(operator: Operator, rows: pa.RecordBatch) -> Told:
-    """Rows that an operator of one topic has told."""
+def _rows(operator: Operator, rows: pa.RecordBatch) -> Emission:
+    """Wrap the output rows of an operator over one topic."""
     (topic,) = operator.topics
-    return Told({topic: rows})
+    return Emission({topic: rows})
 
 
 def replay(
@@ -354,8 +343,8 @@ def replay(
     lets: Mapping[str, float | int | str | bool] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Replay:
-    """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them, or
-    over tables: those of pyarrow, or data frames of pandas or polars.
+    """Replay a definition over files, folders and globs, like ``holdfast replay``, or over tables of pyarrow,
+    pandas or polars.
 
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
@@ -365,7 +354,7 @@ def replay(
 
 
 def _found(inputs: Sequence[Any], topics: Sequence[str]) -> list[InputFile]:
-    """The files that are named, or the tables that are given."""
+    """The input files, or the tables as input files."""
     if not any(map(is_table, inputs)):
         return find([str(path) for path in inputs], topics)
     if not all(map(is_table, inputs)):

@@ -1,243 +1,252 @@
-"""Another definition for what runs, and a history heard again by conditions that are new or mean something
-else now."""
+"""Revisions in this process: carry over the scopes of changed conditions, or rebuild them from a history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ...compilers.edit import (
-    Scoped,
-    Standing,
-    anew,
-    changed,
-    nothing_heard,
-    only,
-    revisions,
-    standings,
-    with_ground,
-)
-from ...compilers.families import (
-    Reborn,
-    Revised,
-    conditions,
-    inherited,
-    meanings,
-    reborn,
-    revised,
-    states,
-    without,
-)
-from ...compilers.guarded.settle import Settled, from_both
-from ...compilers.guarded.settle import settled as heard_as
-from ...compilers.operator import Past
-from ...compilers.resume import resumed
+from ...engine.corrected import start_corrections
+from ...engine.graph import OperatorId, notifications
+from ...engine.machine import Emission
+from ...engine.operator import Operator
+from ...engine.standing import Scoped, revision_transitions, standings
 from ...errors import UsageError
+from ...kinds.revision import Past, TakeOver
 from ...lang.condition import Checked
-from ...machines import corrected
-from ...machines.inherited import Bit
-from ...machines.machine import Told
-from ...model.event import Event, Notification, lacking
-from ...model.instant import Instant
-from .running import Heard, Running, gathered, passed_on
-from .works import Edition, Works
+from ...model.batch import concatenate, conform, to_events
+from ...model.event import Event, Notification, Transition, lacking
+from ...model.instant import BEGINNING, Instant
+from ...plan import revise as plan
+from ...plan.compile import meanings, only, with_upstreams, without
+from ...plan.resume import resume
+from .running import RunningDefinition, last_rows
 
 if TYPE_CHECKING:
     from .engine import Engine
 
 History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant | Mapping[str, Instant]]
-"""What an engine has heard: events, batches with the names of their topics, and instants to which time was
-said to have come."""
+"""The input of an engine: events, batches with the names of their topics, and watermarks."""
 
 
-class Rerun(NamedTuple):
-    """Operators that have heard a history again, the events by which their scopes came to be as they are, and
-    the conditions that they serve."""
-
-    running: list[Running]
-    events: Mapping[Scoped, Event]
-    names: frozenset[str]
-
-    def said(
-        self,
-        before: Mapping[Scoped, Standing],
-        reached: Mapping[str, Instant],
-        checked: Checked,
-        heard: Heard,
-    ) -> Iterator[Notification]:
-        """What is to be said of scopes that are not as they were; who mutes them finds it in ``heard``."""
-        for one in self.running:
-            nothing = nothing_heard(checked, one.lately(reached))
-            for operator, said in revisions(one.operator, one.state, before, self.events, nothing):
-                gathered(heard, operator.retold(Told({}, said)))
-                yield from operator.addressed(said)
-
-
-NOTHING = Rerun([], {}, frozenset())
-
-Alike = Callable[[Checked], "Engine"]
-"""An engine that has heard nothing yet, for a definition."""
-
-
-class Known(NamedTuple):
-    """What is known of the past: a history, if there is one, and whether it is the whole; and who can hear it
-    again."""
+class KnownHistory(NamedTuple):
+    """A history, if there is one, whether it is the whole one, and a function that makes an engine without
+    events.
+    """
 
     history: History | None
     whole: bool
-    alike: Alike
+    fresh: Callable[[Checked], Engine]
 
 
-def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[Notification]:
-    """Run another definition; what is to be said of scopes that change by it."""
-    again, settled = NOTHING, dict[str, Mapping[str, Settled]]()
+class Rebuilt(NamedTuple):
+    """Operators that processed a history, with their states; the last event of each scope; and the names of
+    their conditions.
+    """
+
+    running: Sequence[tuple[Operator, Any]] = ()
+    causes: Mapping[Scoped, Event] = {}
+    names: frozenset[str] = frozenset()
+
+
+class Old(NamedTuple):
+    """The operators that ran until now."""
+
+    operators: list[tuple[Operator, Any]]
+    watermarks: list[Instant]
+    latest: Sequence[Event]
+
+    def past(self, name: str) -> Past:
+        """The state of a condition that ran."""
+        number = next(i for i, (operator, _) in enumerate(self.operators) if operator.serves((name,)))
+        return Past(*self.operators[number], self.watermarks[number], self.latest)
+
+
+def revise(
+    running: RunningDefinition, before: Checked, after: Checked, known: KnownHistory
+) -> list[Notification]:
+    """Replace the running definition; return the notifications of the scopes that change by it.
+
+    Every operator of the new definition first gets its state: unchanged ones keep it, the others carry it
+    over or were rebuilt from the history. Then, upstreams first, those that consume standings start. Last,
+    unchanged operators downstream consume the output of the others.
+    """
+    rebuilt, latest = Rebuilt(), running.latest_events
     if known.history is not None and known.whole:
-        again = rerun(known.alike, before, after, known.history, works.reached)
+        rebuilt = rebuild(before, after, known.history, running.watermarks.topics, known.fresh)
     elif known.history is not None:
-        settled = decided(known.alike, before, after, known.history, works.reached)
-    changes = [name for name in changed(before, after) if name not in again.names]
-    was, means = meanings(before), meanings(after)
-    anew, left = _reborn(works, changes, before, after), _left_over(works, changes, before, after)
-    afresh = {*anew, *left}
-    found = {name: _revised(name, works, before, after, settled) for name in changes if name not in afresh}
-    going_on = [
-        (Running(one.operator, one.state), one.said)
-        for name, one in found.items()
-        if one.moves or was[name] != means[name]
-    ]
-    standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
-    more = [*again.running, *(one for one, _ in going_on)]
-    served = {name for one in more for names in one.operator.names for name in names}
-    edition = Edition(after, anew, left, going_on, standing)
-    works.go_on(without(after, served), gone=afresh, more=more, edition=edition)
-    ran = {*conditions(before), *again.names} - anew.keys()
-    counts = [one for one in works.running if one.operator.recounts]
-    begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
-    begun += [one for one in works.running if one.operator.serves(left)]
-    again = again._replace(running=[*again.running, *begun])
-    heard: Heard = {}
-    told = list(again.said(standing, works.reached, after, heard))
-    told += [n for one, said in going_on for n in works.addressed(one, said, heard)]
-    redone = {id(one) for one in again.running}
-    hearing = [one for one in works.hearing if id(one) not in redone]
-    return [*told, *passed_on(hearing, heard, works.now)]
+        latest = [*latest, *latest_of(known.history, before)]
+    old = Old(list(running.operators), [*map(running.watermark, running.graph.operators)], latest)
+    was = {key: standing for pair in old.operators for key, standing in standings(*pair).items()}
+    changed = [name for name in plan.find_changed_conditions(before, after) if name not in rebuilt.names]
+    consuming = {name for name in changed if plan.starts_from_standings(name, after)}
+    restarting = {name for name in changed if plan.keeps_its_machine(name, after)}
+    taken = _take_over([n for n in changed if n not in consuming | restarting], before, after, old)
+
+    records, load = running.stored_records(gone=consuming | restarting)
+    left = {name: plan.carry_overs_of(name, before, after, old.past(name)) for name in restarting}
+    resumed = resume(records, without(after, {*rebuilt.names, *taken, *consuming}))
+    new = [plan.operator_for_revision(name, after) for name in changed if name in consuming]
+    running.declare(after)
+    running.install(
+        [
+            *((taken_over.operator, running.resume_state(taken_over, load, left)) for taken_over in resumed),
+            *rebuilt.running,
+            *((taken_over.operator, taken_over.state) for taken_over in taken.values()),
+            *((operator, operator.machine.initial()) for operator in new),
+        ]
+    )
+    started = {id(taken_over.operator.machine) for taken_over in resumed if taken_over.before is None}
+    emitted: dict[OperatorId, list[tuple[Operator, list[Transition]]]] = {}
+    unchanged: set[OperatorId] = set()
+    for i, operator in running.graph.operators.items():
+        names = {name for served in operator.names for name in served}
+        is_new = id(operator.machine) in started
+        if names & consuming:
+            (name,) = names
+            upstream = running.upstream_standings(i, after)
+            revised = _events_for(operator, _derive(pair for pairs in emitted.values() for pair in pairs))
+            past = old.past(name)._replace(
+                watermark=running.watermark(i), standings=upstream, revised=revised
+            )
+            taken_over = plan.take_over(name, before, after, past)
+            running.states.put(i, taken_over.state)
+            emitted[i] = [(operator, taken_over.transitions)]
+        elif names & taken.keys():
+            emitted[i] = [(operator, taken[name].transitions) for name in names]
+            unchanged.add(i)
+        elif names & (rebuilt.names | restarting) or (is_new and operator.starts_from_standings):
+            if is_new and operator.starts_from_standings:
+                running.start_from_standings(i, after)
+            at = running.watermark(i)
+            at = at if at > BEGINNING else max(running.watermarks.topics.values(), default=BEGINNING)
+            nothing = plan.placeholders(after, at)
+            state = running.states.take(i)
+            emitted[i] = list(revision_transitions(operator, state, was, rebuilt.causes, nothing))
+        else:
+            unchanged.add(i)
+    pairs = [pair for pairs in emitted.values() for pair in pairs]
+    changes = [n for operator, transitions in pairs for n in operator.address(transitions)]
+    downstream = {i for i in unchanged if running.graph.operators[i].upstream_topics}
+    watermarks = replace(running.watermarks, paused=frozenset())
+    steps = running.graph.run(running.states, _derive(pairs), watermarks, among=downstream).steps
+    return [*changes, *notifications(steps)]
 
 
-def _running(works: Works, name: str) -> Running:
-    """What runs for a condition."""
-    return next(one for one in works.running if any(name in names for names in one.operator.names))
+def _take_over(names: Iterable[str], before: Checked, after: Checked, old: Old) -> dict[str, TakeOver]:
+    """Carry over the conditions that are not rebuilt; those without any change are left out."""
+    was, now = meanings(before), meanings(after)
+    found = {name: plan.take_over(name, before, after, old.past(name)) for name in names}
+    return {name: one for name, one in found.items() if one.has_changes or was[name] != now[name]}
 
 
-def _reborn(works: Works, names: Iterable[str], before: Checked, after: Checked) -> dict[str, Reborn]:
-    """Those that are told who holds, and take the place of one of their name."""
-    found = {}
-    for name in names:
-        ran = _running(works, name)
-        if (one := reborn(name, before, after, ran.state)) is not None:
-            found[name] = one
-    return found
+def _derive(pairs: Iterable[tuple[Operator, list[Transition]]]) -> dict[str, pa.RecordBatch]:
+    """The derived events of transitions, by topic."""
+    found: dict[str, list[pa.RecordBatch]] = {}
+    for operator, transitions in pairs:
+        for topic, batch in operator.derive(Emission({}, transitions)).items():
+            found.setdefault(topic, []).append(batch)
+    return {topic: concatenate(batches) for topic, batches in found.items()}
 
 
-def _left_over(
-    works: Works, names: Iterable[str], before: Checked, after: Checked
-) -> dict[str, Sequence[Bit]]:
-    """Those that begin anew in the place of one of their name, with what that leaves to them."""
-    found: dict[str, Sequence[Bit]] = {}
-    for name in names:
-        ran = _running(works, name)
-        bits = inherited(name, before, after, ran.operator, ran.state)
-        if bits is not None:
-            found[name] = bits
-    return found
+def _events_for(operator: Operator, derived: Mapping[str, pa.RecordBatch]) -> list[Event]:
+    """The derived events that an operator consumes."""
+    topics = operator.upstream_topics & derived.keys()
+    return [event for topic in topics for event in to_events(operator.topics[topic], derived[topic])]
 
 
-def _revised(
-    name: str, works: Works, before: Checked, after: Checked, settled: Mapping[str, Mapping[str, Settled]]
-) -> Revised:
-    """A condition that means something else now, with what is known of its scopes; what is said of them."""
-    one = _running(works, name)
-    past = Past(one.operator, one.state, works.latest_events, works.now(one), settled)
-    return revised(name, before, after, past)
+# --- histories ---------------------------------------------------------------------------------------
 
 
-def rerun(
-    alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
-) -> Rerun:
-    """The conditions that a history decides anew, when they have heard it all."""
-    names = anew(before, after)
+def rebuild(
+    before: Checked,
+    after: Checked,
+    history: History,
+    watermarks: Mapping[str, Instant],
+    fresh: Callable[[Checked], Engine],
+) -> Rebuilt:
+    """Rebuild the conditions that a whole history decides."""
+    names = plan.to_rebuild(before, after)
     if not names:
-        return NOTHING
-    fresh = alike(with_ground(after, names))
-    events = _heard(fresh, history, before, reached)
-    again = []
-    for one in resumed([one.operator.kept for one in fresh._works.running], only(after, names)):
-        assert one.before is not None
-        old = fresh._works.running[one.before]
-        machine, raw = one.operator.machine, old.operator.machine.to_bytes(old.state)
-        again.append(Running(one.operator, corrected.begun(machine, machine.from_bytes(raw, one.was))))
-    return Rerun(again, events, names)
+        return Rebuilt()
+    engine = fresh(with_upstreams(after, names))
+    causes = _process(engine, history, before, watermarks)
+    records, load = engine._running.stored_records()
+    running = []
+    for resumed in resume(records, only(after, names)):
+        assert resumed.before is not None
+        running.append((resumed.operator, start_corrections(resumed.operator.machine, load(resumed))))
+    return Rebuilt(running, causes, names)
 
 
-def decided(
-    alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
-) -> dict[str, Mapping[str, Settled]]:
-    """For each state that changes, those of levels among them, what a part of the history says of its
-    scopes, whatever was before."""
-    some = [one for name in changed(before, after) for one in states(name, before, after)]
-    pairs = {one.name: from_both(one) for one in some}
-    if not pairs:
-        return {}
-    both = tuple(one for pair in pairs.values() for one in pair)
-    fresh = alike(replace(only(after, ()), guarded=both))
-    told = _heard(fresh, history, before, reached)
-    ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
-    found: dict[str, Mapping[str, Settled]] = {}
-    for name, pair in pairs.items():
-        on, off = ((ran[one.name].operator, ran[one.name].state, one.name) for one in pair)
-        found[name] = heard_as(on, off, told)
-    return found
-
-
-def _heard(
-    engine: Engine, history: History, before: Checked, reached: Mapping[str, Instant]
+def _process(
+    engine: Engine, history: History, before: Checked, watermarks: Mapping[str, Instant]
 ) -> dict[Scoped, Event]:
-    """Let an engine hear a history, and time come as far as it has: the last event that was told of each
-    scope.  Topics and attributes that have gone since are left out."""
+    """Process a history up to the watermarks; return the last event of each scope.
+
+    Topics and attributes that the new definition does not have are left out.
+    """
     found: dict[Scoped, Event] = {}
-    gone = {topic.name for topic in before.topics} - engine._works.topics.keys()
+    topics = engine._running.topics
+    gone = {topic.name for topic in before.topics} - topics.keys()
     lost = {
-        topic.name: topic.by_name.keys() - engine._works.topics[topic.name].by_name.keys()
+        topic.name: topic.by_name.keys() - topics[topic.name].by_name.keys()
         for topic in before.topics
         if topic.name not in gone
     }
-    for one in history:
-        match one:
+    for item in history:
+        match item:
             case Event():
-                said = [] if one.topic in gone else engine.push(_left(one, lost))
+                emitted = [] if item.topic in gone else engine.push(_without(item, lost))
             case (str() as topic, batch):
-                said = [] if topic in gone else engine.push_batch(topic, batch)
+                emitted = [] if topic in gone else engine.push_batch(topic, batch)
             case int():
-                said = engine.advance(one)
+                emitted = engine.advance(item)
             case Mapping():
-                said = engine.reach(one)
+                emitted = engine.advance_topics(item)
             case _:
-                raise UsageError(
-                    "a history has events, batches with the names of their topics, and instants to which "
-                    f"time has come, not {one!r:.60}"
-                )
-        found |= _events(said)
-    return found | _events(engine.reach(reached))
+                raise _not_history(item)
+        found |= _causes(emitted)
+    return found | _causes(engine.advance_topics(watermarks))
 
 
-def _events(said: Iterable[Notification]) -> dict[Scoped, Event]:
-    return {(n.subscription, n.scope): n.event for n in said}
+def latest_of(history: History, checked: Checked) -> list[Event]:
+    """The latest event of each source in the latest part of a history."""
+    topics = {topic.name: topic for topic in checked.topics}
+    found: dict[tuple[str, str], Event] = {}
+    for item in history:
+        match item:
+            case Event():
+                events = [item]
+            case (str() as name, batch) if name in topics:
+                whole = conform(topics[name], batch)
+                events = list(to_events(topics[name], whole.take(pa.array(last_rows(whole)))))
+            case int() | Mapping() | (str(), _):
+                events = []
+            case _:
+                raise _not_history(item)
+        for event in events:
+            before = found.get((event.topic, event.source))
+            if before is None or before.time <= event.time:
+                found[event.topic, event.source] = event
+    return list(found.values())
 
 
-def _left(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
-    """An event without attributes that its topic has no more."""
+def _not_history(event: object) -> UsageError:
+    return UsageError(
+        "a history has events, batches with the names of their topics, and instants to which "
+        f"time has come, not {event!r:.60}"
+    )
+
+
+def _causes(notifications: Iterable[Notification]) -> dict[Scoped, Event]:
+    return {(n.subscription, n.scope): n.event for n in notifications}
+
+
+def _without(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
+    """An event without the attributes that its topic no longer has."""
     names = lost.get(event.topic)
     if not names or not isinstance(event.attributes, Mapping):
         return event

@@ -1,128 +1,256 @@
-"""Operators at work in this process: those of an earlier stage first, and what they say goes on to those
-that hear them."""
+"""A running definition in this process: operators, states, watermarks, and the latest events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from ...compilers.operator import Operator, until, with_time
-from ...machines.machine import Batches, Told
-from ...model.batch import concatenate
-from ...model.event import Event, Notification, Transition
-from ...model.instant import BEGINNING, NEVER, Instant
+from ...engine.carry_over import CarryingOver, CarryOver
+from ...engine.corrected import start_corrections
+from ...engine.graph import Graph, LocalStates, OperatorId, Step, Watermarks, notifications
+from ...engine.operator import Operator, OperatorRecord, latest_time, sort_derived, without_names
+from ...lang.condition import Checked
+from ...model.batch import concatenate, plain
+from ...model.event import Event, Notification, lacking
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+from ...plan.compile import link
+from ...plan.resume import Resumed, resume
+from ...plan.revise import standing_events
+
+Load = Callable[[Resumed], Any]
+"""Loads the state of an operator that ran before."""
 
 
-@dataclass
-class Running:
-    """An operator at work."""
+class RunningDefinition:
+    """The graph of a definition with its states.
 
-    operator: Operator
-    state: Any
-    awaited: list[Running] = field(default_factory=list)
+    The latest event of each source is stored if `remember` is set or an operator requires it; conditions that
+    start later or replace others get these events.
+    """
 
-    def now(self, reached: Mapping[str, Instant], most: Instant = NEVER) -> Instant:
-        """How far it looks: as far as the latest event of any of the topics that tell it the time, unless one
-        whom it hears has still to speak of an earlier moment."""
-        at = min(most, until(reached, self.operator.clock, BEGINNING))
-        if not self.awaited:
-            return at
-        return self.operator.looks(at, (one.operator.unsaid(one.state) for one in self.awaited))
+    def __init__(self, *, remember: bool) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.graph = Graph({})
+        self.states = LocalStates(self.graph)
+        self.watermarks = Watermarks()
+        self.latest: dict[str, dict[str, Event]] = {}
+        """The latest event of each source, by topic.  [F75]"""
+        self.remembers = self.always_remembers = remember
 
-    def lately(self, reached: Mapping[str, Instant]) -> Instant:
-        """How far it looks; as far as time has come at all, where it knows none of its topics yet."""
-        at = self.now(reached)
-        return at if at > BEGINNING else max(reached.values(), default=BEGINNING)
+    @property
+    def operators(self) -> Iterable[tuple[Operator, Any]]:
+        """The operators with their states, upstreams first."""
+        return ((operator, self.states.values[i]) for i, operator in self.graph.operators.items())
 
-    def take(self, event: Event, now: Callable[[Running], Instant]) -> list[Transition]:
-        """Take one event, and let time come so far as it says with that."""
-        machine = self.operator.machine
-        self.state, said = machine.react(self.state, event)
-        if machine.is_timed:
-            self.state, more = machine.advance(self.state, now(self))
-            said += more
-        return said
+    @property
+    def names(self) -> list[str]:
+        """The names of the running conditions."""
+        return [name for operator in self.graph.operators.values() for name in operator.subscriptions]
 
-    def step(self, batches: Batches, now: Instant) -> Told:
-        """Take a batch of each topic, with which time has come so far."""
-        self.state, told = self.operator.machine.step(self.state, batches, now)
-        return told
+    @property
+    def latest_events(self) -> list[Event]:
+        """The stored latest events of all sources."""
+        return [event for events in self.latest.values() for event in events.values()]
 
-    def advance(self, now: Instant) -> list[Transition]:
-        """Let time come so far."""
-        self.state, said = self.operator.machine.advance(self.state, now)
-        return said
+    def id_of(self, name: str) -> OperatorId:
+        """The id of the operator that runs a condition."""
+        return next(i for i, operator in self.graph.operators.items() if operator.serves((name,)))
 
-    def last(self, name: str) -> Iterator[Notification]:
-        """The last thing said to a subscription, of each scope."""
-        for i, names in enumerate(self.operator.names):
-            if name in names:
-                for said in self.operator.addressed(self.operator.machine.last(self.state, i)):
-                    yield said._replace(subscription=name)
+    # --- replacing the definition ---
+
+    def start(
+        self, checked: Checked, records: Sequence[OperatorRecord] = (), load: Load | None = None
+    ) -> list[Notification]:
+        """Run a definition, given the records of operators that ran before and a function that loads their
+        states.
+
+        A new condition that consumes others starts from their standings; return the notifications of that.
+        """
+        self.declare(checked)
+        resumed = resume(records, checked)
+        self.install([(one.operator, self.resume_state(one, load)) for one in resumed])
+        new = {id(continued.operator.machine) for continued in resumed if continued.before is None}
+        emitted: list[Notification] = []
+        for i, operator in self.graph.operators.items():
+            if operator.starts_from_standings and id(operator.machine) in new:
+                emitted += notifications(self.start_from_standings(i, checked))
+        return emitted
+
+    def stored_records(self, gone: Collection[str] = ()) -> tuple[list[OperatorRecord], Load]:
+        """The records of the running operators without some conditions, and a function that loads their
+        states.
+        """
+        before = list(self.operators)
+        records = [without_names(operator.record, gone) for operator, _ in before]
+
+        def load(resumed: Resumed) -> Any:
+            assert resumed.before is not None
+            operator, state = before[resumed.before]
+            if records[resumed.before] == resumed.operator.record:
+                return state
+            return resumed.operator.machine.load(operator.machine.dump(state), resumed.was)
+
+        return records, load
+
+    def declare(self, checked: Checked) -> None:
+        """Take over the topics of a definition, and drop changed attributes from the stored latest events."""
+        before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
+        self.latest = {
+            name: _without_changed(events, before.get(name), self.topics[name])
+            for name, events in self.latest.items()
+            if name in self.topics
+        }
+
+    def install(self, running: Sequence[tuple[Operator, Any]]) -> None:
+        """Link operators and run them in the place of the current ones."""
+        states = {id(operator.machine): state for operator, state in running}
+        self.graph = Graph(dict(enumerate(link(operator for operator, _ in running))))
+        found = {i: states[id(operator.machine)] for i, operator in self.graph.operators.items()}
+        self.states = LocalStates(self.graph, found)
+        self.remembers = self.always_remembers or any(operator.joins for operator, _ in running)
+        if not self.remembers:  # otherwise old events would later pass for the latest
+            self.latest = {}
+
+    def resume_state(
+        self,
+        resumed: Resumed,
+        load: Load | None,
+        carried_over: Mapping[str, Sequence[CarryOver]] = MappingProxyType({}),
+    ) -> Any:
+        """The state of an operator that continues, or the initial state of one that starts at the watermark;
+        `carried_over` has the active scopes of conditions that restart in an operator with others.
+        """
+        operator, machine = resumed.operator, resumed.operator.machine
+        new = [i for i in range(len(operator.names)) if resumed.before is None or resumed.was[i] is None]
+        now = latest_time(self.watermarks.topics, operator.clock, BEGINNING)
+        if resumed.before is None:
+            state = start_corrections(machine, operator.start(now))
+        else:
+            assert load is not None
+            state = load(resumed)
+        for i in new if operator.joins else ():
+            state = machine.learn_latest(state, i, self.latest_events)
+        if isinstance(machine, CarryingOver):
+            for i in new:
+                known = [bit for name in operator.names[i] for bit in carried_over.get(name, ())]
+                state = machine.start(state, i, known, now)
+        return state
+
+    def start_from_standings(self, id: OperatorId, checked: Checked) -> list[Step]:
+        """Let a new operator consume the standings of its upstreams."""
+        events = self.upstream_standings(id, checked)
+        watermarks = replace(self.watermarks, paused=frozenset())
+        return self.graph.run(self.states, events, watermarks, among={id}).steps
+
+    def upstream_standings(self, id: OperatorId, checked: Checked) -> dict[str, pa.RecordBatch]:
+        """Derived events of the scopes of an operator's upstreams that are active or unknown, by topic."""
+        found: dict[str, list[pa.RecordBatch]] = {}
+        topics = self.graph.operators[id].upstream_topics
+        for i, upstream in self.graph.operators.items():
+            if topics & {topic.name for topic in upstream.derived_topics.values()}:
+                batches = standing_events(upstream, self.states.take(i), checked, self.watermark(i))
+                for topic, batch in batches.items():
+                    if topic in topics:
+                        found.setdefault(topic, []).append(batch)
+        return {topic: sort_derived(concatenate(batches)) for topic, batches in found.items()}
+
+    def share(self, name: str, meaning: str) -> None:
+        """Share the state of an equal condition with a new one, if that does not change results."""
+        for id, operator in self.graph.operators.items():
+            for i, its_meaning in enumerate(operator.meanings):
+                if its_meaning == meaning and operator.machine.is_initial(self.states.take(id), i):
+                    names = [(*some, name) if i == k else some for k, some in enumerate(operator.names)]
+                    self.graph = Graph({**self.graph.operators, id: operator.with_names(names)})
+                    self.states = LocalStates(self.graph, self.states.values)
+                    return
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Restore definition and states if the block raises an error."""
+        before = {name: getattr(self, name) for name in ("topics", "graph", "remembers", "latest")}
+        states = {i: self._state_backup(i) for i in self.graph.operators}
+        try:
+            yield
+        except BaseException:
+            for name, value in before.items():
+                setattr(self, name, value)
+            self.states = LocalStates(self.graph, {i: load() for i, load in states.items()})
+            raise
+
+    def _state_backup(self, id: OperatorId) -> Callable[[], Any]:
+        """A function that restores a state: for operators with upstreams from bytes, because a revision
+        changes these in place.
+        """
+        operator, state = self.graph.operators[id], self.states.take(id)
+        if not operator.upstream_topics:
+            return lambda: state
+        return partial(operator.machine.load, operator.machine.dump(state))
+
+    # --- time ---
+
+    def watermark(self, id: OperatorId) -> Instant:
+        """The watermark of an operator."""
+        return self.graph.watermark(id, self.states, self.watermarks)
+
+    def pause(self, topics: Iterable[str], until: Mapping[str, Instant]) -> None:
+        """Stop the timers of operators over some topics and continue those of others; the watermarks advance
+        to `until`, without effect on the clocks of scopes.
+        """
+        paused = [i for i, operator in self.graph.operators.items() if self.watermarks.is_paused(operator)]
+        for name in self.topics.keys() & until.keys():
+            self.watermarks.advance(name, until[name])
+        self.watermarks.paused = frozenset(topics)
+        for i in paused:
+            operator = self.graph.operators[i]
+            if not self.watermarks.is_paused(operator):
+                state = operator.machine.resume(self.states.take(i), self.watermark(i))
+                self.states.put(i, state)
+
+    def due(self) -> Instant | None:
+        """The earliest time that the watermark must pass before an operator emits without an event."""
+        due = (
+            operator.due(state)
+            for operator, state in self.operators
+            if not self.watermarks.is_paused(operator)
+        )
+        return min((at for at in due if at is not None), default=None)
+
+    # --- events ---
+
+    def remember(self, topic: str, events: Iterable[Event]) -> None:
+        """Store the latest event of each source."""
+        known = self.latest.setdefault(topic, {})
+        for event in events:
+            before = known.get(event.source)
+            if before is None or before.time <= event.time:
+                known[event.source] = event
+
+    def last_notifications(self, name: str) -> Iterator[Notification]:
+        """The last notification of a condition in each scope, if its machine stores it."""
+        for operator, state in self.operators:
+            for i, names in enumerate(operator.names):
+                if name in names:
+                    for notification in operator.address(operator.machine.latest_transitions(state, i)):
+                        yield notification._replace(subscription=name)
 
 
-def acquainted(running: list[Running]) -> list[Running]:
-    """The same, each with those for whose words it waits."""
-    for one in running:
-        one.awaited = [other for other in running if other.operator.is_awaited(one.operator)]
-    return running
+def _without_changed(events: dict[str, Event], was: Topic | None, now: Topic) -> dict[str, Event]:
+    """The latest events of a topic without attributes whose type or unit has changed."""
+    changed = was.differing(now) if was is not None else ()
+    return {source: lacking(event, changed) for source, event in events.items()} if changed else events
 
 
-Heard = dict[str, pa.RecordBatch]
-"""What can be heard: readings, and what conditions have said of them, by topic."""
-
-
-def gathered(heard: Heard, more: Mapping[str, pa.RecordBatch]) -> None:
-    """Add what an operator has said to what can be heard."""
-    for topic, batch in more.items():
-        heard[topic] = concatenate([heard[topic], batch]) if topic in heard else batch
-
-
-Spoken = tuple[Operator, Told]
-"""Who has said what."""
-
-
-def passed_on(
-    running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]
-) -> Iterator[Notification]:
-    """Let operators, those of an earlier stage first, take what can be heard, and hear one another; of these
-    whoever waits for time is told how far it has come, though it hears nothing."""
-    return notifications(spoken(running, heard, now))
-
-
-def spoken(running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]) -> Iterator[Spoken]:
-    """The same, as they say it."""
-    for one in running:
-        operator = one.operator
-        mine = {topic: batch for topic, batch in heard.items() if topic in operator.topics}
-        if mine or (operator.heard and operator.due(one.state) is not None):
-            yield _stepped(one, mine, now(one), heard)
-
-
-def finished(running: Iterable[Running], reached: Mapping[str, Instant]) -> Iterator[Notification]:
-    """Let time end for all of them with the last reading, whether it mattered or not."""
-    return notifications(last_words(running, reached))
-
-
-def last_words(running: Iterable[Running], reached: Mapping[str, Instant]) -> Iterator[Spoken]:
-    """The same, as they say it."""
-    heard: Heard = {}
-    for one in running:
-        mine = {topic: batch for topic, batch in heard.items() if topic in one.operator.topics}
-        if last := with_time(one.operator, mine, until(reached, one.operator.clock, BEGINNING)):
-            yield _stepped(one, last, NEVER, heard)
-
-
-def _stepped(one: Running, batches: Batches, now: Instant, heard: Heard) -> Spoken:
-    told = one.step(batches, now)
-    gathered(heard, one.operator.retold(told))
-    return one.operator, told
-
-
-def notifications(said: Iterable[Spoken]) -> Iterator[Notification]:
-    """What operators have said, for whom it concerns."""
-    for operator, told in said:
-        yield from operator.notifications(told)
+def last_rows(batch: pa.RecordBatch) -> list[int]:
+    """The last row of each source."""
+    codes = plain(batch.column("source")).dictionary_encode().indices
+    last = np.full(len(batch), -1)
+    last[np.asarray(codes)] = np.arange(len(batch))
+    return [int(row) for row in last if row >= 0]

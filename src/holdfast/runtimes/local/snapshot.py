@@ -1,51 +1,51 @@
-"""What an engine remembers, as bytes that can be told from others and from damaged ones."""
+"""Snapshots of an engine as bytes, with a header that identifies them and detects damage."""
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 
 import msgspec
 
-from ...compilers.operator import Kept
+from ...engine.operator import OperatorRecord
 from ...errors import UsageError
 from ...model.event import Event, Notification
 from ...model.instant import Instant
 
 _SNAPSHOT = b"holdfast snapshot "
-_FORM, _EARLIER = b"3\n", (b"1\n", b"2\n")
+_FORM = b"4"
+_HEAD = re.compile(re.escape(_SNAPSHOT) + rb"([1-9])\n")
 
 
 class Snapshot(msgspec.Struct):
-    kept: list[Kept]
+    kept: list[OperatorRecord]
     states: list[bytes]
-    reached: dict[str, Instant]
+    watermarks: dict[str, Instant]
     sequence: int
     late_counts: dict[str, int]
     late: list[Notification]
     latest: dict[str, dict[str, Event]]
-    begun: list[Notification] = []
+    startup_notifications: list[Notification] = []
     remembers: bool = False
-    """Whether the latest readings are kept whoever runs; once that was not said."""
-    quotes: bool = False
-    """Whether scopes of several values have names that no two share."""
+    """Whether the latest readings are stored even if no operator requires them."""
     paused: list[str] = []
-    """The topics over which timers wait."""
+    """The topics whose timers are stopped."""
 
 
 def seal(raw: bytes) -> bytes:
-    """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
-    return _SNAPSHOT + _FORM + blake2b(raw, digest_size=16).digest()
+    """The header of a snapshot: its format version and a digest of its content."""
+    return _SNAPSHOT + _FORM + b"\n" + blake2b(raw, digest_size=16).digest()
 
 
 _SEALED = len(seal(b""))
 
 
-def opened(snapshot: bytes) -> Snapshot:
+def unseal(snapshot: bytes) -> Snapshot:
     if not isinstance(snapshot, bytes):
         raise UsageError(f"a snapshot is the bytes that Engine.snapshot gave, not {snapshot!r:.60}")
-    if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
+    if (found := _HEAD.match(snapshot)) and found[1] != _FORM:
         raise UsageError(
-            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "
+            "this snapshot was taken by another version of Holdfast: restore it with that version, or "
             "start without it and push the history again"
         )
     head, raw = snapshot[:_SEALED], snapshot[_SEALED:]

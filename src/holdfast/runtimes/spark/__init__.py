@@ -1,6 +1,7 @@
-"""On Spark: files of history (``history``), files as they arrive (``live``), DataFrames (``frames``).
+"""Spark as a runtime: files of a history (`batch`), files as they arrive (`streaming`), DataFrames
+(`frames`).
 
-The publisher's broker is the data source's reader, a scope is a shuffle key.  What all three share: which
-operators run (``plan``), what of a batch they want (``reading``), how it travels to shards (``pack``), and
-notifications as rows (``table``).
+All three share the operators that run (`job`), the selection of relevant rows (`reading`), the packets that
+travel to shards (`pack`) and notifications as rows (`runtimes.table`). In the terms of the thesis the reader
+of a data source is the publisher's broker, and a scope is a shuffle key.
 """

@@ -18,12 +18,13 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-KEPT = 4
-"""How many archives stay; each has about 150 MB."""
+ARCHIVES = 4
+"""How many archives are stored; each has about 150 MB."""
 ABANDONED = 3600.0
-"""After so many seconds an unfinished one is nobody's."""
+"""The age in seconds after which an unfinished archive is removed."""
 CLAIMED = 600.0
-"""For so many seconds nobody else begins to write one: it costs a session some seconds at its end."""
+"""For how many seconds a claim keeps other sessions from writing an archive, which costs a session some
+seconds at its end."""
 
 _OLDEST = 17
 """The first Java that can do it well, and the first on which Spark 4 runs."""
@@ -45,19 +46,19 @@ def options(spark_home: Path, use: str) -> Sequence[str]:
 def _options(folder: Path, key: str) -> Sequence[str]:
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / f"{key}.jsa"
-    _adopt(archive)
+    _adopt_finished(archive)
     if archive.exists():
         os.utime(archive)  # it is in use
-        _forget(folder)
+        _remove_old(folder)
         return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
-    if not _is_ours(folder / f"{key}.claim"):
+    if not _claim(folder / f"{key}.claim"):
         return ()
     part = folder / f"{key}-{os.getpid()}-{time.time_ns()}.part"  # who else starts now has another
     return (f"-XX:ArchiveClassesAtExit={part}", *_QUIET)
 
 
-def _is_ours(claim: Path) -> bool:
-    """Whether nobody else has begun to write an archive lately."""
+def _claim(claim: Path) -> bool:
+    """Claim the right to write an archive; return false if another session has claimed it recently."""
     try:
         claim.touch(exist_ok=False)
     except FileExistsError:
@@ -68,8 +69,8 @@ def _is_ours(claim: Path) -> bool:
     return True
 
 
-def _adopt(archive: Path) -> None:
-    """Take what an earlier session has written, if it has ended; of several the one with most in it."""
+def _adopt_finished(archive: Path) -> None:
+    """Adopt the archives of earlier sessions that have ended; of several, keep the largest."""
     for part in archive.parent.glob(f"{archive.stem}-*.part"):
         with suppress(FileNotFoundError):  # somebody else was faster
             if _is_finished(part) and not _is_larger(archive, part):
@@ -88,16 +89,15 @@ def _is_larger(archive: Path, part: Path) -> bool:
     return archive.exists() and archive.stat().st_size > part.stat().st_size
 
 
-def _forget(folder: Path) -> None:
-    """Remove the archives that were not used for longest, and what others have begun and never come back for:
-    of a Spark that is gone."""
+def _remove_old(folder: Path) -> None:
+    """Remove the archives that were not used for longest, and unfinished ones whose Spark has died."""
     by_use = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
-    for old in by_use[:-KEPT]:
+    for old in by_use[:-ARCHIVES]:
         old.unlink(missing_ok=True)
-    for begun in [*folder.glob("*.part"), *folder.glob("*.claim")]:
+    for unfinished in [*folder.glob("*.part"), *folder.glob("*.claim")]:
         with suppress(FileNotFoundError):  # somebody else was faster
-            if time.time() - begun.stat().st_mtime > ABANDONED:
-                begun.unlink()
+            if time.time() - unfinished.stat().st_mtime > ABANDONED:
+                unfinished.unlink()
 
 
 def _folder() -> Path:
@@ -115,10 +115,10 @@ def _key(spark_home: Path) -> str | None:
     version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
     if version is None or int(version[1]) < _OLDEST:
         return None
-    said = [str(java), release, str(spark_home)]
+    parts = [str(java), release, str(spark_home)]
     with os.scandir(spark_home / "jars") as jars:
-        said += sorted(f"{jar.name} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars)
-    return blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
+        parts += sorted(f"{jar.name} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars)
+    return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
 
 def _java_home() -> Path | None:

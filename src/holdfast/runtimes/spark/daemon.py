@@ -1,8 +1,8 @@
-"""The process from which Spark forks its Python workers, with what they need imported once.
+"""The process from which Spark forks its Python workers, with the modules that they need already imported.
 
-Spark's own imports nothing before it forks, lest a library has started threads; then every worker does.  Of
-what is imported here only Arrow's second allocator starts a thread, and it knows how to be forked; BLAS is
-told not to.
+Spark's own daemon imports nothing before it forks, because a library may have started threads; each worker
+then imports everything. Of the modules imported here only Arrow's second allocator starts a thread, and it
+supports forking; BLAS is told to start none.
 """
 
 import os

@@ -15,15 +15,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ...errors import UsageError
-from .plan import Work
+from .job import Job
 
 _FORM = 1
-"""The form of states; one that is changed raises it."""
+"""The format of states; raise it with each change."""
 _FOLDER = "holdfast"
 
 
 class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What must stay as it is as long as a checkpoint is used."""
+    """The properties of a stream that must not change while a checkpoint is used."""
 
     form: int
     shards: int
@@ -53,15 +53,15 @@ class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def fingerprint(work: Work, shards: int) -> Fingerprint:
-    conditions = [(number, one.kept.names, one.kept.meanings) for number, one in work.operators.items()]
+def fingerprint(job: Job, shards: int) -> Fingerprint:
+    conditions = [(number, one.record.names, one.record.meanings) for number, one in job.operators.items()]
     digest = blake2b(msgspec.json.encode(conditions), digest_size=16).hexdigest()
     return Fingerprint(_FORM, shards, digest)
 
 
 def claim(spark: SparkSession, checkpoint: str, own: Fingerprint) -> None:
-    """Refuse a checkpoint of another stream; sign one that no query has used. Spark reads and writes, so that
-    the checkpoint may lie wherever Spark can reach."""
+    """Refuse the checkpoint of another stream; write the fingerprint into an unused one. Spark reads and
+    writes it, so the checkpoint may be on any file system that Spark can reach."""
     place = f"{checkpoint.rstrip('/')}/{_FOLDER}"
     found = _rows(spark, "text", place)
     is_used = bool(_rows(spark, "binaryFile", f"{checkpoint.rstrip('/')}/offsets"))
@@ -73,7 +73,7 @@ def claim(spark: SparkSession, checkpoint: str, own: Fingerprint) -> None:
 
 
 def _rows(spark: SparkSession, format: str, place: str) -> list[str]:
-    """The first column of what is there, at most one row; nothing if there is nothing."""
+    """Return the first column of a file's first row; an empty list if there is no file."""
     try:
         return [str(row[0]) for row in spark.read.format(format).load(place).limit(1).collect()]
     except AnalysisException as error:

@@ -1,6 +1,7 @@
-"""Rows that have no number: they are numbered by a hash of what they say.
+"""Sequence numbers for rows without one: a hash of their content.
 
-The same number in the JVM (``frames.rows.numbered``) and here, for rows that are read without Spark.
+`frames.rows.add_sequence` computes the same numbers in the JVM; this module is for rows that are read without
+Spark.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ Hashes = NDArray[np.uint64]
 LARGEST = 2**63 - 1
 
 
-def numbered(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with a hash of what they say as their sequence; missing values do not change it."""
-    said = [
+def number_rows(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Replace the sequence of each row by a hash of its content; missing values do not change the hash."""
+    names = [
         name for name in ("place", *AXES, *(a.name for a in topic.attributes)) if name in batch.schema.names
     ]
     total = np.zeros(len(batch), np.uint64)
-    for name in said:
-        total ^= _hashed(name, plain(batch.column(name)))
+    for name in names:
+        total ^= _hash_column(name, plain(batch.column(name)))
     sequence = pa.array((total & np.uint64(LARGEST)).astype(np.int64))
     at = batch.schema.get_field_index("sequence")
     return batch.set_column(at, "sequence", sequence)
 
 
-def _hashed(name: str, column: pa.Array) -> Hashes:
-    """The hash of a column's name and of each value, nothing where it is missing."""
-    seed = _of_bytes(np.frombuffer(name.encode(), np.uint8), [0, len(name.encode())], SEED)[0]
+def _hash_column(name: str, column: pa.Array) -> Hashes:
+    """Return the hash of a column's name and each of its values; zero for missing values."""
+    seed = _hash_bytes(np.frombuffer(name.encode(), np.uint8), [0, len(name.encode())], SEED)[0]
     if pa.types.is_string(column.type):
         _, offsets, data = column.buffers()
         bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-        found = _of_bytes(np.frombuffer(data, np.uint8) if data else np.zeros(1, np.uint8), bounds, seed)
+        found = _hash_bytes(np.frombuffer(data, np.uint8) if data else np.zeros(1, np.uint8), bounds, seed)
     else:
         values = _values(column)
         ends = np.arange(len(column) + 1) * values.itemsize
-        found = _of_bytes(values.view(np.uint8), ends, seed)
+        found = _hash_bytes(values.view(np.uint8), ends, seed)
     found[column.is_null().to_numpy(zero_copy_only=False)] = 0
     return found
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
-    """Numbers as Spark hashes them: one zero, one NaN."""
+    """Return numbers as Spark hashes them: with one zero and one NaN."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.fill_null(False).cast(pa.int32()))
     if pa.types.is_floating(column.type):
@@ -60,7 +61,7 @@ def _values(column: pa.Array) -> NDArray[Any]:
     return np.asarray(column.fill_null(0))
 
 
-def _of_bytes(data: NDArray[np.uint8], bounds: Sequence[int] | NDArray[Any], seed: Any) -> Hashes:
+def _hash_bytes(data: NDArray[np.uint8], bounds: Sequence[int] | NDArray[Any], seed: Any) -> Hashes:
     ends = np.asarray(bounds, np.int64)
     hashes = np.empty(len(ends) - 1, np.uint64)
     with np.errstate(over="ignore"):

@@ -1,12 +1,15 @@
-"""Events that can matter, packed: one row for each operator and shard instead of one for each event.
+"""Packets: the rows that travel between Spark's readers and shards, and how their payload is encoded.
 
-A shard is a stable hash of the key by which events meet, so that all events of a scope are in one place.
-What is packed says of which topic it is, and where history is cut into slices of time, of which slice.
+Events are packed into one row per operator and shard, instead of one row per event. A shard is a stable hash
+of the key by which an operator groups its events, so all events of a scope are in one shard. The column
+``kind`` tells events from control packets: reports of readers, watermarks, states that move to a new
+generation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -14,35 +17,60 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...compilers.operator import Keys, Operator
-from ...compilers.slices import sliced
-from ...machines.keys import checksums
-from ...model.batch import from_ipc, reached, to_ipc, trimmed, with_progress
+from ...engine.key_codes import checksums
+from ...engine.operator import Keys, Operator
+from ...engine.slices import slices_of
+from ...model.batch import from_ipc, latest_time, to_ipc, trim_dictionaries, with_totals
 from ...model.instant import BEGINNING, Instant
+
+
+class PacketKind(IntEnum):
+    """What the payload of a packet is. Packets of the kinds `EVENTS` and `HISTORY` belong to one operator."""
+
+    EVENTS = 0
+    """Events for an operator, or only a watermark for it (`unpack`)."""
+    REPORT = 1
+    """The report of a reader (`reading.Report`)."""
+    WATERMARKS = 2
+    """The watermark of each topic as a reader knows it."""
+    NOTIFICATIONS = 3
+    """Notifications as a table, on their way to the driver."""
+    REVISION = 4
+    """States of revised operators, rebuilt from the files that were read before (`streaming.revision`)."""
+    SHARD_STATE = 5
+    """The stored state of a shard, moved from an earlier generation; `part` is its stage."""
+    HISTORY = 6
+    """Derived events of the past for a revised operator, which it processes before all others."""
+
+
+class Packet(msgspec.Struct, frozen=True):
+    """A packet that has arrived in a shard."""
+
+    kind: PacketKind
+    operator: int | None
+    part: int
+    payload: bytes
+
 
 SCHEMA = pa.schema(
     [
-        pa.field("machine", pa.int32()),
+        pa.field("kind", pa.int32()),
+        pa.field("operator", pa.int32()),
         pa.field("shard", pa.int32()),
         pa.field("part", pa.int32()),
-        pa.field("events", pa.binary()),
+        pa.field("payload", pa.binary()),
     ]
 )
-SPARK_SCHEMA = "machine int, shard int, part int, events binary"
-"""``machine`` is the number of an operator; live, ``part`` tells in which order the readers' parts of a batch
-arrived."""
-REPORT, PROGRESS, TOLD, PAST, KEPT, HEARD_BEFORE = -1, -2, -3, -4, -5, -6
-"""What stands for an operator in rows that report what was read, or how far time has come, that hold
-notifications, or what the history says of scopes of which it does not follow what is so now, or what a shard
-has kept at the stage that ``part`` says; from the last one downwards, that have what operators would have
-heard of others in the history, by their numbers."""
+SPARK_SCHEMA = "kind int, operator int, shard int, part int, payload binary"
+"""The columns of packets: ``kind`` is a `PacketKind`, ``operator`` the number of the operator that the packet
+belongs to, if any. In a stream ``part`` gives the order in which the parts of a batch arrived."""
 
 _TOPIC, _SLICE = b"holdfast.topic", b"holdfast.slice"
-_NOTHING = pa.RecordBatch.from_pylist([], pa.schema([]))
+_NO_EVENTS = pa.RecordBatch.from_pylist([], pa.schema([]))
 
 
-class Mine(NamedTuple):
-    """Events of a topic that can matter to an operator."""
+class OperatorEvents(NamedTuple):
+    """Relevant events of one topic for one operator."""
 
     number: int
     operator: Operator
@@ -50,113 +78,128 @@ class Mine(NamedTuple):
     events: pa.RecordBatch
 
 
-def packed(mine: Mine, shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
-    """The events by shard, as bytes; those without a key go to the first."""
-    number, operator, topic, batch = mine
-    keys = operator.keys(topic, batch)
-    found = np.append(_shards(keys, shards), np.int32(0))[keys.codes]
-    for shard in np.unique(found):
-        events = trimmed(batch.filter(pa.array(found == shard)))
-        yield row(number, int(shard), to_ipc(events.replace_schema_metadata({_TOPIC: topic})), part)
+def pack(
+    batch: OperatorEvents, shards: int, part: int = 0, kind: PacketKind = PacketKind.EVENTS
+) -> Iterator[pa.RecordBatch]:
+    """Pack events by the shard of their key; events without a key go to the first shard."""
+    number, operator, topic, events = batch
+    keys = operator.keys(topic, events)
+    shard_of_row = np.append(_shards(keys, shards), np.int32(0))[keys.codes]
+    for shard in np.unique(shard_of_row):
+        rows = trim_dictionaries(events.filter(pa.array(shard_of_row == shard)))
+        payload = to_ipc(rows.replace_schema_metadata({_TOPIC: topic}))
+        yield packet_row(kind, int(shard), payload, operator=number, part=part)
 
 
 def _shards(keys: Keys, shards: int) -> NDArray[np.int32]:
-    """The shard of each key."""
     return (checksums(keys.array) % np.uint32(shards)).astype(np.int32)
 
 
 def shards_of(keys: Sequence[str], shards: int) -> list[int]:
-    """The shards in which events of some keys meet."""
-    found: list[int] = _shards(Keys(np.arange(len(keys)), keys), shards).tolist()
-    return found
+    """Return the shard of each key."""
+    numbers: list[int] = _shards(Keys(np.arange(len(keys)), keys), shards).tolist()
+    return numbers
 
 
-def spread(mine: Mine, shards: int) -> Iterator[pa.RecordBatch]:
-    """The same of history: by slices of time, where the machine need look only so far around an event."""
-    number, operator, topic, batch = mine
-    if operator.machine.margin is None:
-        yield from packed(mine, shards)
+def pack_history(batch: OperatorEvents, shards: int) -> Iterator[pa.RecordBatch]:
+    """Pack events of a complete history: by slices of time if the machine declares a lookaround, else by key.
+
+    An operator with a lookaround has no state that outlives a slice, so its slices can be processed in
+    different shards even where it has no key.
+    """
+    number, operator, topic, events = batch
+    if operator.machine.traits.lookaround is None:
+        yield from pack(batch, shards)
         return
-    for slice, events in sliced(operator.machine.margin, batch):
-        noted = trimmed(events).replace_schema_metadata({_TOPIC: topic, _SLICE: str(slice)})
-        yield row(number, slice % shards, to_ipc(noted))
+    for slice, rows in slices_of(operator.machine.traits.lookaround, events):
+        labeled = trim_dictionaries(rows).replace_schema_metadata({_TOPIC: topic, _SLICE: str(slice)})
+        yield packet_row(PacketKind.EVENTS, slice % shards, to_ipc(labeled), operator=number)
 
 
-def passed_on(
-    operators: Mapping[int, Operator], heard: Mapping[str, pa.RecordBatch], shards: int
+def pack_derived(
+    operators: Mapping[int, Operator], derived: Mapping[str, pa.RecordBatch], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """What conditions have said, packed for the operators of later stages that hear it."""
+    """Pack derived events for the operators of later stages that consume them."""
     for number, operator in operators.items():
-        for topic in operator.heard & heard.keys():
-            yield from packed(Mine(number, operator, topic, heard[topic]), shards)
+        for topic in operator.upstream_topics & derived.keys():
+            yield from pack(OperatorEvents(number, operator, topic, derived[topic]), shards)
 
 
-def told_before(
-    begun: Mapping[int, Operator],
-    edited: Container[int],
-    holding: Mapping[str, pa.RecordBatch],
+def pack_standings(
+    started: Mapping[int, Operator],
+    revised: Container[int],
+    active: Mapping[str, pa.RecordBatch],
     shards: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Who holds, packed for the operators that begin; those that take the place of others hear it before
-    anything else."""
-    for number, operator in begun.items():
-        to = HEARD_BEFORE - number if number in edited else number
-        for topic in operator.heard & holding.keys():
-            yield from packed(Mine(to, operator, topic, holding[topic]), shards)
+    """Pack the active scopes of upstreams for the operators that start in this batch.
+
+    An operator that replaces a former one (`revised`) receives them as history, before all other events.
+    """
+    for number, operator in started.items():
+        kind = PacketKind.HISTORY if number in revised else PacketKind.EVENTS
+        for topic in operator.upstream_topics & active.keys():
+            yield from pack(OperatorEvents(number, operator, topic, active[topic]), shards, kind=kind)
 
 
-def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
-    """For each shard of an operator, that time has come so far."""
-    return (row(number, shard, _moment(at)) for shard in range(shards if operator.key else 1))
+def pack_watermark(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
+    """Pack a watermark for an operator, once for each of its shards."""
+    places = range(shards if operator.key else 1)
+    return (_watermark_row(number, shard, at) for shard in places)
 
 
-def unsaid(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
-    """Wherever an operator hears others, that one of them has still to speak of a moment."""
-    places = range(shards) if operator.keyed else _shards(operator.keys("", _NOTHING), shards)
-    return (row(number, int(shard), _moment(at)) for shard in places)
+def pack_pending(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
+    """Pack the earliest time of which an upstream may still emit, for the shards that wait for it."""
+    places = range(shards) if operator.keyed else _shards(operator.keys("", _NO_EVENTS), shards)
+    return (_watermark_row(number, int(shard), at) for shard in places)
 
 
-def _moment(at: Instant) -> bytes:
-    return to_ipc(with_progress(_NOTHING, 0, at))
+def _watermark_row(number: int, shard: int, at: Instant) -> pa.RecordBatch:
+    payload = to_ipc(with_totals(_NO_EVENTS, 0, at))
+    return packet_row(PacketKind.EVENTS, shard, payload, operator=number)
 
 
-def progress(reached: Mapping[str, Instant], shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
-    """For each shard how far the time of some topics has come."""
-    raw = msgspec.msgpack.encode(reached)
-    return (row(PROGRESS, shard, raw, part) for shard in range(shards if reached else 0))
+def pack_watermarks(
+    watermarks: Mapping[str, Instant], shards: int, part: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Pack the watermarks of topics, once for each shard; without watermarks there are no packets."""
+    payload = msgspec.msgpack.encode(watermarks)
+    places = range(shards if watermarks else 0)
+    return (packet_row(PacketKind.WATERMARKS, shard, payload, part=part) for shard in places)
 
 
-class Piece(NamedTuple):
-    """What was packed; without a topic it only says how far time has come."""
+class OperatorInput(NamedTuple):
+    """The payload of an `EVENTS` or `HISTORY` packet; without a topic it is only a watermark."""
 
     topic: str | None
     slice: int | None
     events: pa.RecordBatch
 
     @property
-    def reached(self) -> Instant:
-        """How far time has come with it."""
-        at = reached(self.events)
+    def watermark(self) -> Instant:
+        """The event time up to which the packet is complete."""
+        at = latest_time(self.events)
         return BEGINNING if at is None else at
 
 
-def unpacked(raw: bytes) -> Piece:
-    """What was packed for an operator."""
-    batch = from_ipc(raw)
-    said = batch.schema.metadata or {}
-    if _TOPIC not in said:
-        return Piece(None, None, batch)
-    slice = int(said[_SLICE]) if _SLICE in said else None
-    return Piece(said[_TOPIC].decode(), slice, batch.replace_schema_metadata(None))
+def unpack(payload: bytes) -> OperatorInput:
+    """Decode the payload of a packet that belongs to an operator."""
+    batch = from_ipc(payload)
+    labels = batch.schema.metadata or {}
+    if _TOPIC not in labels:
+        return OperatorInput(None, None, batch)
+    slice = int(labels[_SLICE]) if _SLICE in labels else None
+    return OperatorInput(labels[_TOPIC].decode(), slice, batch.replace_schema_metadata(None))
 
 
-def as_bytes(table: pa.Table) -> bytes:
-    """A table that has rows, as bytes."""
+def encode_table(table: pa.Table) -> bytes:
+    """Encode a table that has at least one row."""
     return to_ipc(table.combine_chunks().to_batches()[0])
 
 
-def row(number: int, shard: int, raw: bytes, part: int = 0) -> pa.RecordBatch:
-    """One row as the data source gives it to Spark."""
-    cells = [[number], [shard], [part], [raw]]
+def packet_row(
+    kind: PacketKind, shard: int, payload: bytes, *, operator: int | None = None, part: int = 0
+) -> pa.RecordBatch:
+    """Return a packet as a batch of one row, as the data source passes it to Spark."""
+    cells = [[int(kind)], [operator], [shard], [part], [payload]]
     arrays = [pa.array(cell, field.type) for cell, field in zip(cells, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""What a reader keeps of the batches that it reads, whatever they come from, and what it says of them."""
+"""Readers: they select the relevant rows of the batches that they read, and report what they have read."""
 
 from __future__ import annotations
 
@@ -11,70 +11,74 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.operator import Coverage, until
+from ...engine.key_codes import KeyCodes
+from ...engine.machine import Mask, Relevance, may_be_late
+from ...engine.operator import latest_time
 from ...errors import InputError, UsageError
 from ...files.find import InputFile
 from ...files.read import read
 from ...files.reading import Reading
-from ...files.rest import completed
-from ...files.tally import Rejects, Tally, shortened
-from ...machines.keys import Keys
-from ...machines.machine import Mask, may_be_late
+from ...files.rest import read_missing_columns
+from ...files.tally import Rejects, Tally, shorten
 from ...model.batch import times
 from ...model.instant import BEGINNING, NEVER, Instant
-from .pack import Mine, reaching, spread
-from .plan import Work
+from ...plan.pushdown import Coverage
+from .job import Job
+from .pack import OperatorEvents, pack_history, pack_watermark
 
 Rejected = tuple[str, int, str, str]
-"""A file, a row, why it cannot be used, and what it says, as JSON."""
+"""A rejected row: its file, its number there, the reason, and its content as JSON."""
 
 
 class Report(msgspec.Struct):
-    """What a reader says of its reading."""
+    """The report of a reader to the driver."""
 
     rows: int = 0
-    kept: int = 0
-    """How many events mattered to somebody."""
+    relevant: int = 0
+    """How many events were relevant to at least one operator."""
     events: dict[str, int] = {}
     """How many events each topic had."""
     outside: dict[str, int] = {}
-    reached: dict[str, Instant] = {}
-    """The latest time of each topic."""
+    """For each subscription, how many events were in none of its scopes."""
+    watermarks: dict[str, Instant] = {}
+    """The latest event time of each topic."""
     rejected: dict[str, int] = {}
+    """How many rows were rejected, by reason."""
     other_topics: dict[str, int] = {}
+    """How many rows had a topic that is not declared, by topic."""
     twice: int = 0
     never: int = 0
     rejects: list[Rejected] = []
     first: str | None = None
+    """The message about the first rejected row."""
     packed: int = 0
-    """How many bytes of events were sent on."""
+    """The size of the packed events in bytes."""
     passed: dict[int, int] = {}
     """How many events each operator was sent."""
     files: int = 0
     bytes: int = 0
-    """Of files that were read to their end."""
+    """The size of the files that were read to their end."""
     bad_files: list[tuple[str, str]] = []
     """Files that could not be read, with the reason."""
     end: bool = False
     """Whether this is the end of the stream."""
     failed: tuple[int, str] | None = None
-    """Exit status and message of an error."""
+    """The exit status and the message of an error."""
 
     def require_success(self) -> None:
-        """Raise what went wrong, if something did."""
+        """Raise the error of the reader, if there was one."""
         if self.failed is not None:
             status, message = self.failed
             raise (UsageError if status == UsageError.exit_status else InputError)(message)
 
 
-def reported(raw: bytes) -> Report:
-    """What a row says that reports."""
-    return msgspec.msgpack.decode(raw, type=Report)
+def decode_report(payload: bytes) -> Report:
+    """Decode the payload of a `REPORT` packet."""
+    return msgspec.msgpack.decode(payload, type=Report)
 
 
-class KeptRejects(Rejects):
-    """Rejected rows, kept to be reported: the first of them, as long as they say no more than ``most`` bytes
-    together."""
+class ReportedRejects(Rejects):
+    """Collects rejected rows for the report, the first ones up to `most` bytes; `None` means all."""
 
     def __init__(self, strict: bool, most: int | None) -> None:
         super().__init__(strict=strict)
@@ -84,97 +88,105 @@ class KeptRejects(Rejects):
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         super().write(file, row, reason, data)
         if self._left > 0:
-            said = msgspec.json.encode(shortened(data), enc_hook=str).decode()
-            self._left -= len(said) + len(reason) + len(file.path)
+            content = msgspec.json.encode(shorten(data), enc_hook=str).decode()
+            self._left -= len(content) + len(reason) + len(file.path)
             if self._left >= 0:
-                self.rows.append((file.path, row, reason, said))
+                self.rows.append((file.path, row, reason, content))
 
     def drain(self) -> list[Rejected]:
-        """The rows that were kept; forgets them."""
+        """Remove and return the collected rows."""
         found, self.rows = self.rows, []
         return found
 
 
 @dataclass
 class Reader:
-    """Takes batches of readings for operators, and counts them."""
+    """Selects the relevant rows of batches for each operator, and counts rows.
 
-    work: Work
-    closed: bool = False
-    """Whether what it reads is a closed part, of which more may be dropped than what does not matter."""
+    Call `read` for each file, `select` or `evaluate` for each batch of it, and `report` at the end.
+    """
+
+    job: Job
+    is_closed: bool = False
+    """Whether its input is a closed part; then rows that do not decide are dropped, too."""
     latest: Instant = NEVER
-    """No event that was read before was later."""
+    """No event that was read before was later; rows that may be late are never dropped."""
     strict: bool = False
-    rejects_kept: int | None = None
-    """How many bytes rejected rows may have that are reported, and not only counted."""
+    """Whether to raise an error at the first rejected row."""
+    rejects_limit: int | None = None
+    """The size in bytes up to which rejected rows are reported and not only counted."""
 
     def __post_init__(self) -> None:
-        self._sources = Keys()
-        self.forget()
+        self._sources = KeyCodes()
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew."""
-        self.tally, self.coverage, self.kept = Tally(), Coverage(), 0
-        self.rejects = KeptRejects(self.strict, self.rejects_kept)
-        self.reached: dict[str, Instant] = {}
+    def reset(self) -> None:
+        """Forget all counts, to read the same input again."""
+        self.tally, self.coverage, self.relevant = Tally(), Coverage(), 0
+        self.rejects = ReportedRejects(self.strict, self.rejects_limit)
+        self.watermarks: dict[str, Instant] = {}
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The events of a file to which somebody listens, at first with the columns that decide."""
-        how = {"decisive": self.work.looks_at, "encode": self._sources.coded, **how}
+        """Read the events of a file that some operator consumes, at first only with the deciding columns."""
+        how = {"decisive": self.job.pushdown.decisive_columns, "encode": self._sources.encode, **how}
         for topic, batch in read(file, reading, self.tally, self.rejects, **how):
-            if topic.name in self.work.listening and len(batch):
+            if topic.name in self.job.pushdown.consumers and len(batch):
                 yield topic.name, batch
 
-    def look(self, topic: str, batch: pa.RecordBatch) -> list[Mask]:
-        """Count a batch; for each operator that listens, which events can matter to it."""
-        listening = [operator for _, operator in self.work.listening[topic]]
-        masks = self.coverage.survey(topic, batch, listening, closed=self.closed)
-        self.kept += int(np.count_nonzero(np.logical_or.reduce(masks)))
-        self.reached[topic] = max(self.reached.get(topic, BEGINNING), int(times(batch).max()))
-        return masks
+    def evaluate(self, topic: str, batch: pa.RecordBatch) -> list[Relevance]:
+        """Count a batch; return its relevance for each operator that consumes the topic."""
+        relevances = self.job.pushdown.relevance(topic, batch, self.coverage)
+        masks = [relevance.decides if self.is_closed else relevance.satisfies for relevance in relevances]
+        self.relevant += int(np.count_nonzero(np.logical_or.reduce(masks)))
+        self.watermarks[topic] = max(self.watermarks.get(topic, BEGINNING), int(times(batch).max()))
+        return relevances
 
-    def take(self, topic: str, batch: pa.RecordBatch) -> Iterator[Mine]:
-        """What of a batch of events can matter, for each operator that listens."""
-        listening = self.work.listening[topic]
-        for (number, operator), matters in zip(listening, self.look(topic, batch), strict=True):
-            stays = matters | may_be_late(operator.machine, batch, self.latest)
-            if len(mine := _only(operator.needed(topic, batch), stays)):
-                yield Mine(number, operator, topic, mine)
+    def select(self, topic: str, batch: pa.RecordBatch) -> Iterator[OperatorEvents]:
+        """Count a batch and return its relevant rows for each operator that consumes its topic."""
+        consumers = self.job.pushdown.consumers[topic]
+        for (number, operator), relevance in zip(consumers, self.evaluate(topic, batch), strict=True):
+            rows = relevance.decides if self.is_closed else relevance.satisfies
+            mask = rows | may_be_late(operator.machine, batch, self.latest)
+            if len(events := _filter(operator.project(topic, batch), mask)):
+                yield OperatorEvents(number, operator, topic, events)
 
-    def complete(self, mine: Mine, files: Iterable[InputFile], reading: Reading) -> Mine:
-        """Events of some files with the columns that were not read at first, where they are needed."""
-        _, operator, topic, events = mine
-        if operator.needs is not None:
-            return mine
-        known = operator.topics[topic]
-        return mine._replace(events=completed(events, known, files, reading, self.work.looks_at))
+    def complete(
+        self, selected: OperatorEvents, files: Iterable[InputFile], reading: Reading
+    ) -> OperatorEvents:
+        """Read the columns that were not read at first, if the operator needs them."""
+        _, operator, topic, events = selected
+        if operator.needed_columns is not None:
+            return selected
+        decisive = self.job.pushdown.decisive_columns
+        whole = read_missing_columns(events, operator.topics[topic], files, reading, decisive)
+        return selected._replace(events=whole)
 
-    def spread(self, found: Iterable[Mine], shards: int) -> Iterator[pa.RecordBatch]:
-        """What was found in history, packed, and then for those who mind how far time has come."""
-        for mine in found:
-            yield from spread(mine, shards)
-        for number, operator in self.work.timed.items():
-            if operator.machine.margin is None:
-                at = until(self.reached, operator.clock, BEGINNING)
-                yield from reaching(number, operator, at, shards)
+    def pack_history(self, found: Iterable[OperatorEvents], shards: int) -> Iterator[pa.RecordBatch]:
+        """Pack selected events of a complete history, then the watermarks of operators that use them."""
+        for selected in found:
+            yield from pack_history(selected, shards)
+        for number, operator in self.job.watermark_operators.items():
+            if operator.machine.traits.lookaround is None:
+                at = latest_time(self.watermarks, operator.clock, BEGINNING)
+                yield from pack_watermark(number, operator, at, shards)
 
     def add(self, other: Reader) -> None:
-        """Count what another has counted."""
+        """Add the counts of another reader."""
         self.tally.add(other.tally)
         self.coverage.add(other.coverage)
-        self.kept += other.kept
+        self.relevant += other.relevant
         self.rejects.rows += other.rejects.rows
-        for topic, at in other.reached.items():
-            self.reached[topic] = max(at, self.reached.get(topic, BEGINNING))
+        for topic, at in other.watermarks.items():
+            self.watermarks[topic] = max(at, self.watermarks.get(topic, BEGINNING))
 
     def report(self, **more: Any) -> Report:
-        """What is to be said of it, and what else is known."""
+        """Return the report; `more` are further fields of it."""
         return Report(
             self.tally.rows,
-            self.kept,
+            self.relevant,
             dict(self.coverage.events),
             dict(self.coverage.outside),
-            self.reached,
+            self.watermarks,
             dict(self.tally.rejected),
             dict(self.tally.other_topics),
             self.tally.twice,
@@ -185,10 +197,9 @@ class Reader:
         )
 
 
-def _only(batch: pa.RecordBatch, stays: Mask) -> pa.RecordBatch:
-    """Some of the events."""
-    rows = np.flatnonzero(stays)
+def _filter(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    rows = np.flatnonzero(mask)
     if len(rows) == len(batch):
         return batch
-    few = len(rows) < len(batch) // 16  # and then indices are cheaper than a mask
-    return batch.take(pa.array(rows)) if few else batch.filter(pa.array(stays))
+    is_sparse = len(rows) < len(batch) // 16  # then indices are cheaper than a mask
+    return batch.take(pa.array(rows)) if is_sparse else batch.filter(pa.array(mask))

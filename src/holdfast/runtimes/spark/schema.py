@@ -12,5 +12,5 @@ from ..table import schema_of
 
 
 def spark_schema(topics: Sequence[Topic]) -> StructType:
-    """The columns of notifications of these topics."""
+    """Return the columns of the notifications of some topics, as Spark types."""
     return from_arrow_schema(schema_of(topics))

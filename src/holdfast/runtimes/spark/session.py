@@ -13,13 +13,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyspark
-from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
 from . import archive, start
+from .classic import SPARK_ERRORS, core_count
 
 _DAEMON = "spark.python.daemon.module"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
@@ -30,16 +30,15 @@ PATIENCE = {
     "spark.sql.broadcastTimeout": "1800",
     "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "600000",
 }
-"""How long Spark waits for its own processes, which are slow where a machine has much else to do."""
+"""How long Spark waits for its own processes, which are slow on a busy machine."""
 
 
 def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool = False) -> SparkSession:
-    """The running session, whatever its master, or a new one on ``master``: by default what
-    ``spark-submit`` says, else every core of this machine.
+    """Return the active session, or start one on `master`, by default that of `spark-submit` or all local
+    cores.
 
-    Workers use this Python: on a cluster it must be at the same path there, or
-    ``PYSPARK_PYTHON`` must say where it is.  Where the Java process has little to compute itself
-    (``is_brief``) it compiles quickly instead of well.
+    Workers use this Python: on a cluster it must have the same path there, or `PYSPARK_PYTHON` must name it.
+    With `is_brief` Java compiles quickly rather than well, for jobs that compute little in Java.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -53,25 +52,26 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.log.level", "ERROR")
     )
-    ours = dict(PATIENCE)
+    settings = dict(PATIENCE)
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # its own processes need no network
-            ours |= _swift(is_brief)
-    for key in sorted(ours.keys() - _chosen()):
-        builder = builder.config(key, ours[key])
-    with _first_on_path(Path(start.__path__[0])) if _DAEMON in ours else nullcontext():
+            settings |= _fast_start_settings(is_brief)
+    for key in sorted(settings.keys() - _user_settings()):
+        builder = builder.config(key, settings[key])
+    with _on_python_path(Path(start.__path__[0])) if _DAEMON in settings else nullcontext():
         spark = builder.getOrCreate()
-    spark.conf.set("spark.sql.shuffle.partitions", 2 * spark.sparkContext.defaultParallelism)
+    spark.conf.set("spark.sql.shuffle.partitions", 2 * core_count(spark))
     atexit.register(_end, spark)  # executors that lose their driver complain at length
     return spark
 
 
-def _chosen() -> set[str]:
-    """The settings that somebody has made: in ``spark-defaults.conf``, or through ``spark-submit``."""
+def _user_settings() -> set[str]:
+    """Return the names of settings that the user has made, in `spark-defaults.conf` or through
+    `spark-submit`."""
     if _SUBMITTED in os.environ:
         return {name for name, _ in SparkConf().getAll()}
     home = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
@@ -81,8 +81,8 @@ def _chosen() -> set[str]:
     return set()
 
 
-def _swift(is_brief: bool) -> dict[str, str]:
-    """What makes processes of this machine start faster."""
+def _fast_start_settings(is_brief: bool) -> dict[str, str]:
+    """Return settings with which processes on this machine start faster."""
     home = Path(_find_spark_home())
     java = [
         *archive.options(home, "brief" if is_brief else "full"),
@@ -96,8 +96,9 @@ def _swift(is_brief: bool) -> dict[str, str]:
 
 
 @contextmanager
-def _first_on_path(folder: Path) -> Iterator[None]:
-    """Processes that are started here, and those that these start, look there first."""
+def _on_python_path(folder: Path) -> Iterator[None]:
+    """Put a folder first on the module path of processes that are started in this context, and of their
+    children."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
     try:
@@ -109,27 +110,28 @@ def _first_on_path(folder: Path) -> Iterator[None]:
 
 
 def _end(spark: SparkSession) -> None:
-    with suppress(Py4JError, OSError):  # it may have gone before us
+    with suppress(*SPARK_ERRORS, OSError):  # it may have gone before us
         spark.stop()
 
 
 @contextmanager
-def said_to(path: Path) -> Iterator[None]:
-    """What a Spark that is started here says goes to a file: its Java process inherits our stderr."""
+def redirect_stderr(path: Path) -> Iterator[None]:
+    """Append everything that this process writes to stderr, and the Java process that it starts, to a
+    file."""
     sys.stderr.flush()
-    ours = os.dup(2)
+    settings = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 2)
     os.close(file)
     try:
         yield
     finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+        os.dup2(settings, 2)
+        os.close(settings)
 
 
 def _require_java() -> None:
-    """Java on the path or where ``JAVA_HOME`` says; else where Debian puts it."""
+    """Set `JAVA_HOME` if Java is neither there nor on the path; raise an error if there is no Java."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     found = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))

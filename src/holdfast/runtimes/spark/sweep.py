@@ -1,9 +1,12 @@
-"""Many independent runs as Spark tasks: simulations, repetitions of an experiment."""
+"""Independent runs as Spark tasks: simulations, repetitions of an experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import pyarrow as pa
 
 from ...errors import HoldfastError, InputError, UsageError
 from .session import session
@@ -13,37 +16,40 @@ R = TypeVar("R")
 
 
 def sweep(function: Callable[[P], R], points: Sequence[P], master: str | None = None) -> list[R]:
-    """``[function(point) for point in points]``, each a task of its own.
+    """Call a function on each point as a Spark task of its own; return the results in order of the points.
 
-    The function, the points and what it returns travel between processes, so they must be picklable,
-    and the function must depend on its point only.  What Holdfast raises on purpose in a task is raised
-    here again, the first in the order of the points.
+    The function, the points and the results travel between processes, so they must be picklable, and the
+    function must depend on its point only. If tasks raise errors of Holdfast, the error of the first such
+    point is raised here again.
     """
     if not points:
         return []
-    context = session(master).sparkContext
-    outcomes = context.parallelize(list(points), len(points)).map(_Safely(function)).collect()
-    for outcome in outcomes:
-        if isinstance(outcome, _Failed):
-            raise (UsageError if outcome.exit_status == 2 else InputError)(outcome.message)
-    return outcomes
+    spark = session(master)
+    count = len(points)
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                raw = pickle.dumps(_outcome(function, points[number]))
+                yield pa.RecordBatch.from_pydict({"number": [number], "outcome": [raw]})
+
+    rows = spark.range(0, count, 1, count).mapInArrow(run, "number long, outcome binary").collect()
+    outcomes = {row.number: pickle.loads(row.outcome) for row in rows}
+    for number in range(count):
+        if isinstance(failure := outcomes[number], _Failure):
+            raise (UsageError if failure.exit_status == 2 else InputError)(failure.message)
+    return [outcomes[number] for number in range(count)]
 
 
-class _Failed:
-    """What a task raised on purpose, in a form that travels."""
+class _Failure(NamedTuple):
+    """An error that a task raised on purpose: its exit status and its message."""
 
-    def __init__(self, error: HoldfastError) -> None:
-        self.exit_status, self.message = error.exit_status, str(error)
+    exit_status: int
+    message: str
 
 
-class _Safely:
-    """The function, with its errors as results."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
-
-    def __call__(self, point: Any) -> Any:
-        try:
-            return self._function(point)
-        except HoldfastError as error:
-            return _Failed(error)
+def _outcome(function: Callable[[P], R], point: P) -> R | _Failure:
+    try:
+        return function(point)
+    except HoldfastError as error:
+        return _Failure(error.exit_status, str(error))

@@ -1,1 +1,1 @@
-"""The service over HTTP: who may ask what, and the answers."""
+"""The service over HTTP: access control, routes, and answers."""

@@ -1,4 +1,4 @@
-"""Who may do what.  A token is random and long, so a fast digest of it is safe to store."""
+"""Users, roles and tokens. A token is random and long, so a fast digest of it is safe to store."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ ROLES: Mapping[str, frozenset[str]] = {
     "acknowledge": frozenset({"see", "acknowledge"}),
     "edit": frozenset({"send", "see", "acknowledge", "edit"}),
 }
-"""What each role may do."""
+"""The actions that each role may do."""
 
 _PREFIX = "sha256:"
 
 
 class User(NamedTuple):
-    """Somebody with a token; only the token's digest is known here."""
+    """A user with the digest of a token; the token itself is not stored."""
 
     name: str
     role: str
     digest: str
 
 
-EVERYBODY = User("local", "edit", "")
-"""Who asks where no tokens are configured, which is on this machine only."""
+LOCAL_USER = User("local", "edit", "")
+"""The user of all requests if no users are configured; the service then listens on this machine only."""
 
 
 def new_token() -> str:
-    """A token that nobody can guess."""
+    """Create a random token."""
     return f"hf_{secrets.token_urlsafe(32)}"
 
 
 def digest(token: str) -> str:
-    """What is stored of a token."""
+    """The digest of a token, as stored."""
     return _PREFIX + sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -46,10 +46,10 @@ def is_digest(text: str) -> bool:
     return tail != text and len(tail) == 64 and set(tail) <= set("0123456789abcdef")
 
 
-def known(users: Sequence[User], token: str) -> User | None:
-    """Whose token it is; every digest is compared, so that time tells nothing."""
-    mine = digest(token)
-    matches = [user for user in users if hmac.compare_digest(user.digest, mine)]
+def user_with_token(users: Sequence[User], token: str) -> User | None:
+    """The user of a token. Every digest is compared, so that the time reveals nothing."""
+    digest_of_token = digest(token)
+    matches = [user for user in users if hmac.compare_digest(user.digest, digest_of_token)]
     return matches[0] if matches else None
 
 

@@ -9,19 +9,19 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from ...errors import HoldfastError
-from . import definition, past, present, readings, shown
-from .guard import Guard, Refused
+from . import answers, definition, past, present, readings
+from .guard import Guard, RefusedRequest
 from .site import Site
 
 PAGE = Path(__file__).parent.parent / "page"
 
 
 def application(site: Site) -> Guard:
-    """Everything that a service answers."""
+    """Create the application of a site."""
     app = FastAPI(title="Holdfast", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     app.state.site = site
     app.add_exception_handler(HoldfastError, _failed)
-    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RefusedRequest, _refused)
     for routes in (present, readings, definition, past):
         app.include_router(routes.router)
     app.add_api_route("/", _page, include_in_schema=False)
@@ -35,10 +35,14 @@ async def _page() -> Response:
 
 async def _failed(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)
-    return JSONResponse({"error": str(error), **shown.fault(error)}, 422)
+    return JSONResponse({"error": str(error), **answers.fault(error)}, 422)
 
 
-async def _refused(_request: Request, refused: Exception) -> Response:
-    """A body that turned out too long or too slow; what is left of it is not waited for."""
-    assert isinstance(refused, Refused)
-    return JSONResponse({"error": refused.reason}, refused.status, {**refused.headers, "connection": "close"})
+async def _refused(_request: Request, definition_error: Exception) -> Response:
+    """Answer a request whose body was too long or too slow, without waiting for the rest of it."""
+    assert isinstance(definition_error, RefusedRequest)
+    return JSONResponse(
+        {"error": definition_error.reason},
+        definition_error.status,
+        {**definition_error.headers, "connection": "close"},
+    )

@@ -1,4 +1,4 @@
-"""Definitions: look, check, try over the past, change."""
+"""Routes for definitions: read, check, dry run, change."""
 
 from __future__ import annotations
 
@@ -7,131 +7,133 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from ...compilers.explain import explain
 from ...errors import HoldfastError, UsageError
-from ...lang.parse import keywords
+from ...lang.grammar import keywords
 from ...model.instant import DAY
 from ...model.unit import UNITS
+from ...plan.explain import explain
 from ..core import statements
-from ..log.frame import Definition
+from ..log.frame import DefinitionEntry
 from ..trial import bars, differences, summary, trial
-from . import shown
+from . import answers
 from .access import User
-from .past import really
-from .site import Asked, Site, checked_by, object_of, stretch_of, text_of, user_of
+from .past import sent_intervals
+from .site import CurrentSite, Site, check_for_user, object_of, period_of, text_of, user_of
 
 router = APIRouter()
 
 
 @router.get("/api/definition")
-async def look(site: Asked) -> dict[str, Any]:
-    """The definition that runs."""
+async def look(site: CurrentSite) -> dict[str, Any]:
+    """The running definition."""
     core = site.service.core
-    return {"text": core.definition, **shown.checked(core.checked)}
+    return {"text": core.definition, **answers.definition(core.checked)}
 
 
 @router.get("/api/subscriptions")
-async def subscriptions(site: Asked) -> list[dict[str, Any]]:
-    """The subscriptions that run, each with its text."""
+async def subscriptions(site: CurrentSite) -> list[dict[str, Any]]:
+    """The running subscriptions with their text."""
     core = site.service.core
     lines = core.definition.splitlines()
     texts = {name: "\n".join(lines[first:end]) for name, first, end in statements(core.definition)}
-    return [one | {"text": texts.get(one["name"])} for one in shown.checked(core.checked)["subscriptions"]]
+    return [
+        one | {"text": texts.get(one["name"])} for one in answers.definition(core.checked)["subscriptions"]
+    ]
 
 
 @router.get("/api/words")
 async def known_words() -> dict[str, list[str]]:
-    """The words and units of the language, for an editor."""
+    """The keywords and units of the language, for an editor."""
     return {"keywords": keywords(), "units": sorted(UNITS, key=lambda unit: (len(unit), unit))}
 
 
 @router.post("/api/check")
-async def check(site: Asked, request: Request) -> dict[str, Any]:
-    """Whether a definition is right, and what it would change; errors have their place.  With ``count`` also
-    how many scopes would start, end or become unknown."""
-    said = await object_of(request)
-    text = text_of(said)
+async def check(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Check a definition and list what it would change; errors have their place. With ``count``, also how
+    many scopes would start, end or become unknown."""
+    body = await object_of(request)
+    text = text_of(body)
     try:
-        found = await asyncio.to_thread(checked_by, site, text, user_of(request))
+        found = await asyncio.to_thread(check_for_user, site, text, user_of(request))
     except HoldfastError as error:
-        return {"ok": False, "errors": [shown.fault(error)]}
+        return {"ok": False, "errors": [answers.fault(error)]}
     service = site.service
-    change = shown.change(await service.on_engine(service.core.change, Definition(text)))
-    if said.get("count"):
-        change["scopes"] = await service.forecast(Definition(text, tuple(change["afresh"])))
-    return {"ok": True, "errors": [], **shown.checked(found), "change": change}
+    change = answers.change(await service.on_engine(service.core.change, DefinitionEntry(text)))
+    if body.get("count"):
+        change["scopes"] = await service.forecast(DefinitionEntry(text, tuple(change["afresh"])))
+    return {"ok": True, "errors": [], **answers.definition(found), "change": change}
 
 
 @router.post("/api/explain")
-async def plan(site: Asked, request: Request) -> dict[str, Any]:
-    """The plan of a definition."""
-    found = await asyncio.to_thread(checked_by, site, text_of(await object_of(request)), user_of(request))
+async def plan(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Explain the plan of a definition."""
+    found = await asyncio.to_thread(check_for_user, site, text_of(await object_of(request)), user_of(request))
     return {"plan": explain(found)}
 
 
 @router.post("/api/dry-run")
-async def dry_run(site: Asked, request: Request) -> dict[str, Any]:
-    """When would this have fired?  Over the stored readings, beside what was really told."""
-    said = await object_of(request)
-    found = await asyncio.to_thread(checked_by, site, text_of(said), user_of(request))
-    stretch = stretch_of(site, said.get("start"), said.get("end"), 7 * DAY)
-    then = await asyncio.to_thread(trial, found, site.service.folder, stretch)
-    told = await really(site, stretch)
+async def dry_run(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Run a definition over the stored readings and compare it with the notifications that were sent."""
+    body = await object_of(request)
+    found = await asyncio.to_thread(check_for_user, site, text_of(body), user_of(request))
+    period = period_of(site, body.get("start"), body.get("end"), 7 * DAY)
+    then = await asyncio.to_thread(trial, found, site.service.folder, period)
+    rows = await sent_intervals(site, period)
     return {
         "then": summary(then),
-        "really": summary(told),
-        **differences(then, told),
+        "really": summary(rows),
+        **differences(then, rows),
         "timeline": {
-            "start": stretch[0],
-            "end": stretch[1],
-            "rows": bars(then, stretch, 1_000),
-            "really": bars(told, stretch, 1_000),
+            "start": period[0],
+            "end": period[1],
+            "rows": bars(then, period, 1_000),
+            "really": bars(rows, period, 1_000),
         },
     }
 
 
 @router.put("/api/definition")
-async def put(site: Asked, request: Request) -> dict[str, Any]:
-    """Run another definition; ``restart`` names subscriptions that begin afresh."""
-    said = await object_of(request)
-    return await _run(site, user_of(request), text_of(said), said)
+async def put(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Run another definition; ``restart`` names subscriptions that lose their state."""
+    body = await object_of(request)
+    return await _run(site, user_of(request), text_of(body), body)
 
 
 @router.post("/api/subscriptions")
-async def add(site: Asked, request: Request) -> dict[str, Any]:
-    """Run one more statement, or several."""
-    said = await object_of(request)
+async def add(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Add one or more statements."""
+    body = await object_of(request)
     return await _run(
-        site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(said).strip()}\n", said
+        site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(body).strip()}\n", body
     )
 
 
 @router.put("/api/subscriptions/{name}")
-async def edit(site: Asked, name: str, request: Request) -> dict[str, Any]:
-    """Put another text in the place of a subscription."""
-    said = await object_of(request)
-    text = _replaced(site.service.core.definition, name, text_of(said).strip())
-    return await _run(site, user_of(request), text, said)
+async def edit(site: CurrentSite, name: str, request: Request) -> dict[str, Any]:
+    """Replace the text of a subscription."""
+    body = await object_of(request)
+    text = _replace(site.service.core.definition, name, text_of(body).strip())
+    return await _run(site, user_of(request), text, body)
 
 
 @router.delete("/api/subscriptions/{name}")
-async def remove(site: Asked, name: str, request: Request) -> dict[str, Any]:
-    """End a subscription; what holds of it is withdrawn."""
-    return await _run(site, user_of(request), _replaced(site.service.core.definition, name, None), {})
+async def remove(site: CurrentSite, name: str, request: Request) -> dict[str, Any]:
+    """Remove a subscription; its active scopes are withdrawn."""
+    return await _run(site, user_of(request), _replace(site.service.core.definition, name, None), {})
 
 
-async def _run(site: Site, user: User, text: str, said: dict[str, Any]) -> dict[str, Any]:
+async def _run(site: Site, user: User, text: str, body: dict[str, Any]) -> dict[str, Any]:
     if site.save is None:
         raise UsageError("the definition of this service cannot be changed over HTTP")
-    restart = said.get("restart", [])
+    restart = body.get("restart", [])
     if not isinstance(restart, list) or not all(isinstance(name, str) for name in restart):
         raise UsageError("'restart' must be a list of names")
-    await asyncio.to_thread(checked_by, site, text, user)
-    return shown.change(await site.service.define(text, restart, site.save))
+    await asyncio.to_thread(check_for_user, site, text, user)
+    return answers.change(await site.service.define(text, restart, site.save))
 
 
-def _replaced(text: str, name: str, other: str | None) -> str:
-    """The definition with another text in the place of a subscription, or with none."""
+def _replace(text: str, name: str, other: str | None) -> str:
+    """Replace the text of a subscription in a definition, or remove it."""
     for found, first, end in statements(text):
         if found == name:
             lines = text.splitlines()

@@ -1,4 +1,4 @@
-"""What every request passes before anything looks at it: address, origin, rate, token, size, time."""
+"""Checks of every request before any route runs: address, origin, rate, token, size, time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .access import EVERYBODY, User, bearer, known, may
+from .access import LOCAL_USER, User, bearer, may, user_with_token
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -35,22 +35,23 @@ _READ_ONLY = ("/api/check", "/api/explain", "/api/dry-run")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How much one request, and one address, may have."""
+class RequestLimits:
+    """Limits for one request and one address."""
 
     body: int = 8 << 20
     decoded: int = 64 << 20
     """Bytes that an Arrow stream may take once it is decoded."""
     seconds: float = 30.0
-    """How long a request's body may take to come."""
+    """How long a request's body may take to arrive."""
     requests: int = 200
-    """Requests of one address in a second."""
+    """Requests of one address per second."""
     failures: int = 10
-    """Wrong tokens of one address in a minute."""
+    """Wrong tokens of one address per minute."""
 
 
 class Rate:
-    """How often something happened lately, by address; it forgets addresses that it has not seen for long."""
+    """A limit on recent events by address (a leaky bucket). Addresses that were not seen for long are
+    removed."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._seconds, self._clock = most, seconds, clock
@@ -70,8 +71,8 @@ class Rate:
             self._seen.popitem(last=False)
 
 
-class Refused(Exception):
-    """A request that goes no further."""
+class RefusedRequest(Exception):
+    """A request that is refused with a status."""
 
     def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -79,7 +80,7 @@ class Refused(Exception):
 
 
 def action(method: str, path: str) -> str | None:
-    """What a request does, in the words of the roles; nothing if everybody may."""
+    """The action of a request, as named in the roles; nothing if everybody may do it."""
     if path in _OPEN or path.startswith("/static/"):
         return None
     if path == _SENDING and method == "POST":
@@ -103,9 +104,9 @@ def host_of(header: str) -> str:
 
 
 class Guard:
-    """Lets through what may pass, with the user in ``scope["state"]``."""
+    """ASGI middleware that passes on allowed requests, with the user in ``scope["state"]``."""
 
-    def __init__(self, app: App, users: Sequence[User], hosts: Sequence[str], limits: Limits) -> None:
+    def __init__(self, app: App, users: Sequence[User], hosts: Sequence[str], limits: RequestLimits) -> None:
         self._app, self._users, self._limits = app, users, limits
         self._hosts = LOOPBACK | {host.lower() for host in hosts}
         self._requests, self._failures = Rate(limits.requests, 1.0), Rate(limits.failures, 60.0)
@@ -124,10 +125,10 @@ class Guard:
 
         try:
             self._admit(scope)
-        except Refused as refused:
-            await _refuse(answer, refused)
+        except RefusedRequest as definition_error:
+            await _refuse(answer, definition_error)
         else:
-            await self._app(scope, _limited(receive, self._limits), answer)
+            await self._app(scope, _limit_body(receive, self._limits), answer)
 
     def _admit(self, scope: Scope) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -135,68 +136,72 @@ class Guard:
         self._require_rate(address)
         self._require_host(headers)
         if int(headers.get("content-length", "0") or 0) > self._limits.body:
-            raise Refused(413, f"a body has {self._limits.body:,} bytes at most; send it in parts")
+            raise RefusedRequest(413, f"a body has {self._limits.body:,} bytes at most; send it in parts")
         wanted = action(scope["method"], scope["path"])
-        user = EVERYBODY if not self._users else None
+        user = LOCAL_USER if not self._users else None
         if user is None and wanted is not None:
             user = self._user(address, headers, wanted)
-        scope.setdefault("state", {})["user"] = user or EVERYBODY
+        scope.setdefault("state", {})["user"] = user or LOCAL_USER
 
     def _require_rate(self, address: str) -> None:
         if self._requests.is_full(address):
-            raise Refused(429, "too many requests; wait a second", {"retry-after": "1"})
+            raise RefusedRequest(429, "too many requests; wait a second", {"retry-after": "1"})
         self._requests.count(address)
 
     def _require_host(self, headers: dict[str, str]) -> None:
-        """A page of another site must not speak for us, also not under a name that leads here."""
+        """Refuse requests of pages from other sites, also under a host name that leads here."""
         host = headers.get("host", "")
         if host_of(host) not in self._hosts:
-            raise Refused(421, "this service does not go by that name; see 'hosts' in serve.toml")
+            raise RefusedRequest(421, "this service does not go by that name; see 'hosts' in serve.toml")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refused(403, "requests of other origins are not answered")
+            raise RefusedRequest(403, "requests of other origins are not answered")
 
     def _user(self, address: str, headers: dict[str, str], wanted: str) -> User:
         if self._failures.is_full(address):
-            raise Refused(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
+            raise RefusedRequest(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
         token = bearer(headers.get("authorization"))
-        user = None if token is None else known(self._users, token)
+        user = None if token is None else user_with_token(self._users, token)
         if user is None:
             if token is not None:
                 self._failures.count(address)
             what = "a token is needed" if token is None else "this token is not known"
-            raise Refused(401, what, {"www-authenticate": "Bearer"})
+            raise RefusedRequest(401, what, {"www-authenticate": "Bearer"})
         if not may(user, wanted):
-            raise Refused(403, f"the role '{user.role}' may not {wanted}")
+            raise RefusedRequest(403, f"the role '{user.role}' may not {wanted}")
         return user
 
 
-def _limited(receive: Receive, limits: Limits) -> Receive:
-    """A body that is neither too long nor too slow."""
+def _limit_body(receive: Receive, limits: RequestLimits) -> Receive:
+    """Refuse a body that is too long or too slow."""
     size, end = 0, time.monotonic() + limits.seconds
     done = False
 
     async def next_part() -> dict[str, Any]:
         nonlocal size, done
-        if done:  # the body is there: what comes now is that the client goes away
+        if done:  # the body is complete: the next message is the disconnection
             return await receive()
         try:
             async with asyncio.timeout(max(0.0, end - time.monotonic())):
                 message = await receive()
         except TimeoutError:
-            raise Refused(408, f"a body must come within {limits.seconds:g} seconds") from None
+            raise RefusedRequest(408, f"a body must come within {limits.seconds:g} seconds") from None
         size += len(message.get("body", b""))
         if size > limits.body:
-            raise Refused(413, f"a body has {limits.body:,} bytes at most; send it in parts")
+            raise RefusedRequest(413, f"a body has {limits.body:,} bytes at most; send it in parts")
         done = not message.get("more_body", False)
         return message
 
     return next_part
 
 
-async def _refuse(send: Send, refused: Refused) -> None:
-    body = json.dumps({"error": refused.reason}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **refused.headers}
+async def _refuse(send: Send, definition_error: RefusedRequest) -> None:
+    body = json.dumps({"error": definition_error.reason}).encode()
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **definition_error.headers,
+    }
     start = [(k.encode(), v.encode()) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": refused.status, "headers": start})
+    await send({"type": "http.response.start", "status": definition_error.status, "headers": start})
     await send({"type": "http.response.body", "body": body})

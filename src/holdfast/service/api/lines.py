@@ -1,4 +1,4 @@
-"""At which values a condition starts and ends, to be drawn into a picture of readings."""
+"""The thresholds at which a condition starts and ends, for charts of readings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ...lang.ops import Compare, Name, Number
 
-_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
-class Line(NamedTuple):
-    """``attribute sign value`` is part of what starts (``enter``) or ends (``exit``) a condition."""
+class ThresholdLine(NamedTuple):
+    """A threshold ``attribute sign value`` of the predicate that starts (``enter``) or ends (``exit``) a
+    condition."""
 
     part: str
     attribute: str
@@ -20,13 +21,14 @@ class Line(NamedTuple):
     value: float
 
 
-def lines_of(condition: Any) -> list[Line]:
-    """The comparisons of an attribute with a number in a condition's entrance and exit, whatever its kind."""
+def threshold_lines(condition: Any) -> list[ThresholdLine]:
+    """The comparisons of an attribute with a number in a condition's enter and exit predicates, for any
+    kind."""
     found = [
-        Line(part, *compared)
+        ThresholdLine(part, *compared)
         for part in ("enter", "exit")
         for one in _nodes(getattr(condition, part, None))
-        if (compared := _compared(one)) is not None
+        if (compared := _threshold(one)) is not None
     ]
     return list(dict.fromkeys(found))
 
@@ -41,10 +43,10 @@ def _nodes(value: Any) -> Iterator[Any]:
             yield from _nodes(part)
 
 
-def _compared(node: Any) -> tuple[str, str, float] | None:
+def _threshold(node: Any) -> tuple[str, str, float] | None:
     match node:
         case Compare(sign, Name(name), Number(value)):
             return name, sign, float(value)
         case Compare(sign, Number(value), Name(name)):
-            return name, _TURNED.get(sign, sign), float(value)
+            return name, _MIRRORED.get(sign, sign), float(value)
     return None

@@ -1,4 +1,4 @@
-"""What was: notifications of a scope, bars of a stretch of time, stored readings, and the map."""
+"""Routes for the past: notifications of a scope, bars of a period, stored readings, and the map."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from ...definition.parse import parse
 from ...errors import UsageError
 from ...files.interval import Interval
-from ...lang.parse import parse
 from ...lang.scopes import gazetteer
 from ...model.instant import DAY, Instant
-from ..chart import Grid, chart, of_scope
+from ..chart import PixelGrid, chart, scope_mask
 from ..history import readings_of
-from ..timeline import Row, View
+from ..timeline import Row, TimelineView
 from ..trial import intervals
-from . import shown
-from .site import MOST, Asked, Site, stretch_of
+from . import answers
+from .site import MOST, CurrentSite, Site, period_of
 
 router = APIRouter()
 
 
-class Wanted(BaseModel):
+class ReadingsQuery(BaseModel):
     """Which readings, and how many at most."""
 
     topic: str
@@ -34,8 +34,8 @@ class Wanted(BaseModel):
     most: int = 5_000
 
 
-class Picture(BaseModel):
-    """Which rows of the timeline, and how many pixels wide."""
+class TimelineQuery(BaseModel):
+    """Which rows of the timeline, and the width in pixels."""
 
     start: str | None = None
     end: str | None = None
@@ -46,8 +46,8 @@ class Picture(BaseModel):
     most: int = 200
 
 
-class Drawn(BaseModel):
-    """Whose readings of what."""
+class ChartQuery(BaseModel):
+    """Which readings of which condition to draw."""
 
     subscription: str
     topic: str
@@ -60,66 +60,72 @@ class Drawn(BaseModel):
 
 @router.get("/api/history")
 async def history(
-    site: Asked, subscription: str, scope: str | None = None, start: str | None = None, end: str | None = None
+    site: CurrentSite,
+    subscription: str,
+    scope: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
 ) -> list[dict[str, Any]]:
-    """What was told of one scope."""
-    stretch = stretch_of(site, start, end, 30 * DAY)
-    told = await asyncio.to_thread(site.service.store.history, subscription, scope, stretch, MOST)
-    return [shown.notification(one) for one in told]
+    """The notifications of one scope."""
+    period = period_of(site, start, end, 30 * DAY)
+    rows = await asyncio.to_thread(site.service.store.history, subscription, scope, period, MOST)
+    return [answers.notification(one) for one in rows]
 
 
 @router.get("/api/timeline")
-async def timeline(site: Asked, wanted: Annotated[Picture, Query()]) -> dict[str, Any]:
-    """Bars of conditions for a picture so many pixels wide."""
-    start, end = stretch_of(site, wanted.start, wanted.end, DAY)
+async def timeline(site: CurrentSite, wanted: Annotated[TimelineQuery, Query()]) -> dict[str, Any]:
+    """Bars of conditions for a chart of a given width."""
+    start, end = period_of(site, wanted.start, wanted.end, DAY)
     width, most = min(max(10, wanted.width), 4_000), min(max(1, wanted.most), 1_000)
-    view = View(start, end, width, wanted.subscription, wanted.find, max(0, wanted.skip), most)
+    view = TimelineView(start, end, width, wanted.subscription, wanted.find, max(0, wanted.skip), most)
     service = site.service
-    told = service.hub.last
-    held = [(Row(*one[:2]), one.since) for one in await service.holding()]
-    await service.timeline.has(told)
-    rows, total = await asyncio.to_thread(service.timeline.rows, view, service.clock(), held)
+    position = service.hub.last
+    active = [(Row(*one[:2]), one.since) for one in await service.holding()]
+    await service.timeline.has(position)
+    rows, total = await asyncio.to_thread(service.timeline.rows, view, service.clock(), active)
     return {"start": start, "end": end, "total": total, "rows": rows}
 
 
 @router.get("/api/chart")
-async def lines(site: Asked, wanted: Annotated[Drawn, Query()]) -> dict[str, Any]:
-    """Readings that a condition hears in a scope, as lines for a picture."""
+async def lines(site: CurrentSite, wanted: Annotated[ChartQuery, Query()]) -> dict[str, Any]:
+    """The readings that a condition consumes in a scope, as lines of a chart."""
     core = site.service.core
     topic = core.topics.get(wanted.topic)
     if topic is None:
         raise UsageError(f"topic '{wanted.topic}' is not declared")
     width = min(max(10, wanted.width), 4_000)
-    grid = Grid(*stretch_of(site, wanted.start, wanted.end, DAY), width)
-    mask = of_scope(core.checked, wanted.subscription, wanted.topic, wanted.scope)
+    grid = PixelGrid(*period_of(site, wanted.start, wanted.end, DAY), width)
+    mask = scope_mask(core.checked, wanted.subscription, wanted.topic, wanted.scope)
     return await asyncio.to_thread(chart, site.service.folder, topic, wanted.attribute, grid, mask)
 
 
 @router.get("/api/readings")
-async def readings(site: Asked, wanted: Annotated[Wanted, Query()]) -> dict[str, Any]:
-    """Stored readings of a topic, thinned to so many."""
-    stretch = stretch_of(site, wanted.start, wanted.end, DAY)
+async def readings(site: CurrentSite, wanted: Annotated[ReadingsQuery, Query()]) -> dict[str, Any]:
+    """Stored readings of a topic, thinned to at most ``most``."""
+    period = period_of(site, wanted.start, wanted.end, DAY)
     where = {"source": wanted.source, "place": wanted.place}
-    known = {name: value for name, value in where.items() if value is not None}
+    filters = {name: value for name, value in where.items() if value is not None}
     most = min(max(1, wanted.most), 50_000)
-    return await asyncio.to_thread(readings_of, site.service.folder, wanted.topic, known, stretch, most)
+    return await asyncio.to_thread(readings_of, site.service.folder, wanted.topic, filters, period, most)
 
 
 @router.get("/api/regions")
-async def regions(site: Asked) -> list[dict[str, Any]]:
+async def regions(site: CurrentSite) -> list[dict[str, Any]]:
     """The regions of the definition, for a map."""
     return await asyncio.to_thread(_regions, site)
 
 
 def _regions(site: Site) -> list[dict[str, Any]]:
     known = gazetteer(parse(site.service.core.definition).statements, site.base)
-    return [shown.region(region) for region in known.regions]
+    return [answers.region(region) for region in known.regions]
 
 
-async def really(site: Site, stretch: tuple[Instant, Instant]) -> list[Interval]:
-    """The intervals that were told, with those that hold now."""
-    told = await asyncio.to_thread(site.service.store.between, *stretch, 1_000_000)
-    found = await asyncio.to_thread(intervals, told, site.service.core.corrected)
-    known = {(one.subscription, one.scope) for one in found if one.open}
-    held = [one for one in await site.service.holding() if (one.subscription, one.scope) not in known]
-    return found + [shown.interval(one) for one in held if one.since < stretch[1]]
+async def sent_intervals(site: Site, period: tuple[Instant, Instant]) -> list[Interval]:
+    """The intervals that were notified, including those that are active now."""
+    rows = await asyncio.to_thread(site.service.store.notifications_between, *period, 1_000_000)
+    found = await asyncio.to_thread(intervals, rows, site.service.core.corrected)
+    open_intervals = {(one.subscription, one.scope) for one in found if one.open}
+    active = [
+        one for one in await site.service.holding() if (one.subscription, one.scope) not in open_intervals
+    ]
+    return found + [answers.interval(one) for one in active if one.since < period[1]]

@@ -1,4 +1,4 @@
-"""What is: conditions, notifications as they come, how the service stands."""
+"""Routes for the present: conditions, live notifications, and the state of the service."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from ...errors import UsageError, did_you_mean
 from ...model.instant import NEVER, SECOND
 from ...runtimes.local.engine import Holding
 from ..service import Service
-from ..store import Mark, Told
-from . import shown
-from .site import MOST, Asked, Site, object_of, user_of
+from ..store import Mark, NotificationRow
+from . import answers
+from .site import MOST, CurrentSite, Site, object_of, user_of
 
 router = APIRouter()
 
 _HOUR = 3600.0
 _POSITIONS = 1 << 63
-"""Positions are below that: the database counts no further."""
+"""The limit of positions in the database."""
 Position = Annotated[int, Query(ge=0, lt=_POSITIONS)]
 _LONGEST = 10**8
 
 
 @router.get("/health")
-async def health(site: Asked) -> Response:
-    """Whether the service takes and passes on readings; 503 when it does not, with the reason: also where a
-    feed is not connected, and where a feed or sink ended and is started again.  What else is in trouble, or
-    damaged in the log, is said in any case, as are sinks that cannot deliver or have refused something."""
+async def health(site: CurrentSite) -> Response:
+    """Whether the service works: 503 with the reason if it cannot take readings, a feed is not connected, or
+    a feed or sink was restarted.
+
+    Other troubles, damage of the log, and sinks that cannot deliver or have dead letters are reported with
+    any status.
+    """
     service = site.service
-    parts = shown.part_troubles(site.feed_status(), site.sink_status())
+    parts = answers.part_troubles(site.feed_status(), site.sink_status())
     is_well = not (service.troubles or parts or service.integrity.damage)
     body = {
         "status": "ok" if is_well else "trouble",
@@ -49,24 +52,26 @@ async def health(site: Asked) -> Response:
 
 
 @router.get("/api/conditions")
-async def conditions(site: Asked) -> list[dict[str, Any]]:
-    """What holds now, and what nobody knows now."""
+async def conditions(site: CurrentSite) -> list[dict[str, Any]]:
+    """The active scopes, and the unknown ones."""
     service = site.service
-    held = await service.holding()
-    marks, unsure, storms = await asyncio.to_thread(_said, service, held)
-    return shown.conditions(held, unsure, marks, storms)
+    active = await service.holding()
+    marks, unknown_scopes, storms = await asyncio.to_thread(_marks_and_unknowns, service, active)
+    return answers.conditions(active, unknown_scopes, marks, storms)
 
 
-def _said(service: Service, held: list[Holding]) -> tuple[list[Mark], list[Told], list[Told]]:
-    folds = {one.name for one in service.core.checked.folded}
+def _marks_and_unknowns(
+    service: Service, active: list[Holding]
+) -> tuple[list[Mark], list[NotificationRow], list[NotificationRow]]:
+    storms = {one.name for one in service.core.checked.conditions if one.spans_scopes}
     store = service.store
-    last = (store.last_of(one.subscription, one.scope) for one in held if one.subscription in folds)
-    return store.marks(service.clock()), store.unsure(), [one for one in last if one is not None]
+    last = (store.last_of(one.subscription, one.scope) for one in active if one.subscription in storms)
+    return store.marks(service.clock()), store.unknown_scopes(), [one for one in last if one is not None]
 
 
 @router.get("/api/sources")
-async def sources(site: Asked, find: str = "", most: int = 200) -> dict[str, Any]:
-    """Who has spoken since the service started: those that have been silent for long first."""
+async def sources(site: CurrentSite, find: str = "", most: int = 200) -> dict[str, Any]:
+    """The sources that have published since the service started, silent ones first."""
     return await site.service.on_engine(
         site.service.core.sources.quiet, site.service.clock(), find, min(max(1, most), MOST)
     )
@@ -74,21 +79,21 @@ async def sources(site: Asked, find: str = "", most: int = 200) -> dict[str, Any
 
 @router.get("/api/notifications")
 async def notifications(
-    site: Asked, after: Position = 0, most: int = 1_000, subscription: str | None = None
+    site: CurrentSite, after: Position = 0, most: int = 1_000, subscription: str | None = None
 ) -> dict[str, Any]:
-    """What was told after a position, in that order; ``next`` is what to ask for then."""
+    """The notifications after a position, in order; ``next`` is the position for the next request."""
     wanted = min(max(1, most), MOST)
     store = site.service.store
     some = await asyncio.to_thread(store.notifications, after, wanted, subscription=subscription)
     return {
-        "notifications": [shown.notification(one) for one in some],
+        "notifications": [answers.notification(one) for one in some],
         "next": some[-1].position if some else after,
     }
 
 
 @router.get("/api/events")
-async def events(site: Asked, request: Request, after: Position | None = None) -> Response:
-    """Server-Sent Events: each notification as it comes, after ``Last-Event-ID`` if that is given."""
+async def events(site: CurrentSite, request: Request, after: Position | None = None) -> Response:
+    """Server-Sent Events: each notification as it is published, after ``Last-Event-ID`` if that is given."""
     last = request.headers.get("last-event-id", "")
     start = site.service.hub.last if after is None else after
     position = int(last) if last.isdecimal() and len(last) < 19 else start
@@ -98,11 +103,11 @@ async def events(site: Asked, request: Request, after: Position | None = None) -
 async def _sse(service: Service, position: int) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     async for some in service.hub.stream(position):
-        yield b"".join(map(_said_to_pages, some)) or b": \n\n"
+        yield b"".join(map(_to_sse, some)) or b": \n\n"
 
 
-@lru_cache(1_000)  # a thousand pages are told the same
-def _said_to_pages(one: Told) -> bytes:
+@lru_cache(1_000)  # a thousand pages receive the same bytes
+def _to_sse(one: NotificationRow) -> bytes:
     return f"id: {one.position}\ndata: {one.line}\n\n".encode()
 
 
@@ -110,62 +115,62 @@ def _said_to_pages(one: Told) -> bytes:
 
 
 @router.post("/api/acknowledge")
-async def acknowledge(site: Asked, request: Request) -> dict[str, Any]:
-    """Say that somebody has seen what holds."""
+async def acknowledge(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Acknowledge an active condition."""
     return await _mark(site, request, "acknowledge", None)
 
 
 @router.delete("/api/acknowledge")
-async def forget(site: Asked, request: Request) -> dict[str, Any]:
-    """Take an acknowledgement back."""
+async def forget(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Remove an acknowledgement."""
     return await _unmark(site, request, "acknowledge")
 
 
 @router.post("/api/mute")
-async def mute(site: Asked, request: Request) -> dict[str, Any]:
-    """Tell sinks no start of a condition for so many seconds; the page shows it all the same."""
+async def mute(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Withhold starts of a condition from sinks for a number of seconds; the page still shows it."""
     return await _mark(site, request, "mute", _HOUR)
 
 
 @router.delete("/api/mute")
-async def unmute(site: Asked, request: Request) -> dict[str, Any]:
-    """Let sinks hear of a condition again."""
+async def unmute(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """End a mute."""
     return await _unmark(site, request, "mute")
 
 
 async def _mark(site: Site, request: Request, kind: str, seconds: float | None) -> dict[str, Any]:
-    said = await object_of(request)
-    name, scope = _key(said)
+    body = await object_of(request)
+    name, scope = _key(body)
     _require_known(site, name)
     now = site.service.clock()
-    wanted = said.get("seconds", seconds)
+    wanted = body.get("seconds", seconds)
     if wanted is not None and (type(wanted) not in (int, float) or not 0 < wanted <= _LONGEST):
         raise UsageError(f"'seconds' must be a number between 0 and {_LONGEST:,}")
     until = NEVER if wanted is None else now + int(wanted * SECOND)
-    told = Mark(kind, name, scope, until, user_of(request).name, str(said.get("note", ""))[:1_000], now)
-    await asyncio.to_thread(site.service.store.mark, told)
+    rows = Mark(kind, name, scope, until, user_of(request).name, str(body.get("note", ""))[:1_000], now)
+    await asyncio.to_thread(site.service.store.mark, rows)
     site.service.hub.wake()
     return {"done": True}
 
 
 def _require_known(site: Site, name: str) -> None:
-    """Refuse a name that no condition has: a mark on it would do nothing."""
-    known = site.service.core.names
-    if name not in known:
+    """Refuse the name of a condition that does not exist."""
+    names = site.service.core.names
+    if name not in names:
         raise UsageError(
-            f"there is no condition '{name}'. {did_you_mean(name, known) or 'There is ' + ', '.join(known)}"
+            f"there is no condition '{name}'. {did_you_mean(name, names) or 'There is ' + ', '.join(names)}"
         )
 
 
 async def _unmark(site: Site, request: Request, kind: str) -> dict[str, Any]:
     name, scope = _key(await object_of(request))
     await asyncio.to_thread(site.service.store.unmark, kind, name, scope)
-    site.service.hub.wake()  # sinks are sent what was withheld
+    site.service.hub.wake()  # sinks receive what was withheld
     return {"done": True}
 
 
-def _key(said: dict[str, Any]) -> tuple[str, str | None]:
-    name, scope = said.get("subscription"), said.get("scope")
+def _key(body: dict[str, Any]) -> tuple[str, str | None]:
+    name, scope = body.get("subscription"), body.get("scope")
     if not isinstance(name, str) or not (scope is None or isinstance(scope, str)):
         raise UsageError('say which: {"subscription": NAME, "scope": SCOPE or null}')
     return name, scope
@@ -175,29 +180,29 @@ def _key(said: dict[str, Any]) -> tuple[str, str | None]:
 
 
 @router.get("/api/status")
-async def status(site: Asked, request: Request) -> dict[str, Any]:
-    """Rates, lag, what was rejected and why, how far each sink is, and who asks."""
+async def status(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Rates, lags, rejections with reasons, the positions of sinks, and the user."""
     user = user_of(request)
     return _status(site) | {"user": {"name": user.name, "role": user.role}}
 
 
 @router.get("/api/rejects")
-async def rejects(site: Asked, most: int = 100) -> list[dict[str, Any]]:
-    """What came and is no reading, the latest first."""
+async def rejects(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
+    """The rejected messages, the latest first."""
     return await asyncio.to_thread(site.service.store.rejects, min(max(1, most), MOST))
 
 
 @router.get("/api/dead-letters")
-async def dead_letters(site: Asked, most: int = 100) -> list[dict[str, Any]]:
-    """What sinks refused, the latest first, with the receiver's answer."""
+async def dead_letters(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
+    """The notifications that sinks refused, the latest first, with the answer of the target."""
     return await asyncio.to_thread(site.service.store.dead_letters, min(max(1, most), MOST))
 
 
 @router.post("/api/dead-letters/resend")
-async def resend(site: Asked, request: Request) -> dict[str, Any]:
-    """Send again what a sink refused: one notification by its position, or all of them."""
-    said = await object_of(request)
-    name, position = said.get("sink"), said.get("position")
+async def resend(site: CurrentSite, request: Request) -> dict[str, Any]:
+    """Send dead letters of a sink again: one by its position, or all of them."""
+    body = await object_of(request)
+    name, position = body.get("sink"), body.get("position")
     if name not in [sink.sink.name for sink in site.sinks]:
         raise UsageError(f"there is no sink '{name}'; there is {', '.join(s.sink.name for s in site.sinks)}")
     if position is not None and not (type(position) is int and 0 <= position < _POSITIONS):
@@ -208,9 +213,9 @@ async def resend(site: Asked, request: Request) -> dict[str, Any]:
 
 
 @router.get("/metrics")
-async def metrics(site: Asked) -> Response:
-    """Numbers for Prometheus."""
-    return PlainTextResponse(shown.metrics(_metrics(site)), media_type="text/plain; version=0.0.4")
+async def metrics(site: CurrentSite) -> Response:
+    """Metrics for Prometheus."""
+    return PlainTextResponse(answers.metrics(_metrics(site)), media_type="text/plain; version=0.0.4")
 
 
 def _status(site: Site) -> dict[str, Any]:
@@ -234,7 +239,7 @@ def _status(site: Site) -> dict[str, Any]:
         "topics": dict(service.core.readings),
         "sinks": (sinks := site.sink_status()),
         "feeds": (feeds := site.feed_status()),
-        "part_troubles": shown.part_troubles(feeds, sinks),
+        "part_troubles": answers.part_troubles(feeds, sinks),
         "editable": site.save is not None,
     }
 
@@ -244,7 +249,7 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
     feeds, sinks = status["feeds"], status["sinks"]
 
     def by(name: str, numbers: dict[str, float]) -> dict[str, float]:
-        return {shown.label(name, key): value for key, value in numbers.items()}
+        return {answers.label(name, key): value for key, value in numbers.items()}
 
     return {
         "holdfast_readings_total": ("counter", {"": status["readings"]}),
@@ -253,7 +258,10 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_rejected_total": ("counter", by("reason", status["rejected"])),
         "holdfast_without_key_total": ("counter", by("reason", status["without_key"])),
         "holdfast_late_total": ("counter", by("subscription", status["late"])),
-        "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
+        "holdfast_notifications_total": (
+            "counter",
+            by("subscription", dict(site.service.counts.notifications)),
+        ),
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
         "holdfast_up": ("gauge", {"": float(status["takes_readings"])}),

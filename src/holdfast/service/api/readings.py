@@ -1,4 +1,4 @@
-"""Readings over HTTP."""
+"""Routes for sending readings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fastapi.responses import JSONResponse, Response
 
 from ...errors import UsageError
 from ..feeds.arrow import read_stream
-from ..feeds.lines import taken
+from ..feeds.lines import parse_lines
 from ..feeds.submission import Rejected, table
-from ..origins import Repeated, Request
-from ..service import Submission
-from .site import Asked, Site, user_of
+from ..intake import Submission
+from ..origins import RepeatedRequest, Request
+from .site import CurrentSite, Site, user_of
 
 router = APIRouter()
 
@@ -24,10 +24,10 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 @router.post("/api/readings")
-async def post(site: Asked, request: HttpRequest, topic: str | None = None) -> Response:
-    """Readings: JSON lines as ``holdfast publish`` takes them, or an Arrow stream (with ``?topic=``).
+async def post(site: CurrentSite, request: HttpRequest, topic: str | None = None) -> Response:
+    """Submit readings: JSON lines as ``holdfast publish`` sends them, or an Arrow stream (with ``?topic=``).
 
-    The answer comes when they are on disk.  With an ``Idempotency-Key`` a repetition changes nothing for a
+    The answer comes when they are on disk. With an ``Idempotency-Key`` a repetition changes nothing for a
     day; another body with the key of the same user is refused.
     """
     service, body = site.service, await request.body()
@@ -36,11 +36,11 @@ async def post(site: Asked, request: HttpRequest, topic: str | None = None) -> R
     is_arrow = request.headers.get("content-type", "").startswith(ARROW)
     found = await asyncio.to_thread(_tables if is_arrow else _lines, site, body, topic)
     bad = [{"where": one.channel, "reason": one.reason} for one in found.rejected[:100]]
-    is_empty = not (found.submission.given or found.submission.entries)
-    keyed = found.submission._replace(request=_keyed(request, topic, body))
+    is_empty = not (found.submission.incoming or found.submission.entries)
+    submission = found.submission._replace(request=_request_of(request, topic, body))
     try:
-        count = 0 if is_empty and keyed.request is None else await service.submit(keyed)
-    except Repeated as repeated:
+        count = 0 if is_empty and submission.request is None else await service.submit(submission)
+    except RepeatedRequest as repeated:
         if not repeated.is_same:
             raise
         count = 0
@@ -50,16 +50,16 @@ async def post(site: Asked, request: HttpRequest, topic: str | None = None) -> R
     return JSONResponse({"taken": count, "rejected": bad}, 422 if bad and is_empty else 200)
 
 
-class _Found(NamedTuple):
-    """What a body brings."""
+class _ParsedBody(NamedTuple):
+    """The content of a body."""
 
     submission: Submission
     rejected: Sequence[Rejected] = ()
     corrected: int = 0
 
 
-def _keyed(request: HttpRequest, topic: str | None, body: bytes) -> Request | None:
-    """The identity of a request with a key."""
+def _request_of(request: HttpRequest, topic: str | None, body: bytes) -> Request | None:
+    """The identity of a request with an idempotency key."""
     key = request.headers.get("idempotency-key")
     if key is None:
         return None
@@ -68,12 +68,12 @@ def _keyed(request: HttpRequest, topic: str | None, body: bytes) -> Request | No
     return Request.of((who, key.encode("latin-1")), (kind.encode("latin-1"), (topic or "").encode(), body))
 
 
-def _lines(site: Site, body: bytes, _topic: str | None) -> _Found:
-    found = taken(site.service.topics, body, site.service.clock())
-    return _Found(Submission(found.given), found.rejected, found.corrected)
+def _lines(site: Site, body: bytes, _topic: str | None) -> _ParsedBody:
+    found = parse_lines(site.service.topics, body, site.service.clock())
+    return _ParsedBody(Submission(found.incoming), found.rejected, found.corrected)
 
 
-def _tables(site: Site, body: bytes, topic: str | None) -> _Found:
+def _tables(site: Site, body: bytes, topic: str | None) -> _ParsedBody:
     service = site.service
     known = service.topics.get(topic or "")
     if known is None:
@@ -81,4 +81,4 @@ def _tables(site: Site, body: bytes, topic: str | None) -> _Found:
         raise UsageError(f"say which topic an Arrow stream is of: ?topic=NAME. There is {names}.")
     stream = read_stream(known, body, service.clock(), site.limits.decoded)
     entries = [table(known, batch) for batch in stream.batches if len(batch)]
-    return _Found(Submission(entries=entries), corrected=stream.corrected)
+    return _ParsedBody(Submission(entries=entries), corrected=stream.corrected)

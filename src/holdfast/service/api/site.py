@@ -1,4 +1,4 @@
-"""What every route knows, and how it reads what it was sent."""
+"""What all routes share: the service, the user, and parsing of requests."""
 
 from __future__ import annotations
 
@@ -10,47 +10,48 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from ...definition.check import check
+from ...definition.parse import parse
 from ...errors import DefinitionError, HoldfastError, UsageError
-from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.parse import parse
 from ...model.folder import Within
 from ...model.instant import MINUTE, Duration, Instant, instant
+from ..feeds.feed import Feed
 from ..service import Service
-from ..sinks.delivery import Delivery
+from ..sinks.delivery import SinkDelivery
 from ..supervision import Supervised
 from .access import User, may
-from .guard import Limits
+from .guard import RequestLimits
 
 MOST = 10_000
-"""Things that one answer lists at most."""
+"""How many elements an answer lists at most."""
 
 
 @dataclass
 class Site:
-    """A service that is asked over HTTP."""
+    """A service with its configuration for HTTP."""
 
     service: Service
     base: Path
     """The folder of the definition."""
     save: Callable[[str], None] | None = None
-    """Writes a changed definition where it came from; without it the definition cannot be changed."""
+    """Writes a changed definition to its file; without it the definition cannot be changed."""
     files: Path | None = None
-    """The folder whose files a definition may name that is sent over HTTP."""
+    """The folder of files that definitions sent over HTTP may name."""
     users: tuple[User, ...] = ()
     hosts: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-    sinks: list[Delivery] = field(default_factory=list)
-    feeds: list[Any] = field(default_factory=list)
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    sinks: list[SinkDelivery] = field(default_factory=list)
+    feeds: list[Feed] = field(default_factory=list)
     tasks: dict[int, Supervised] = field(default_factory=dict)
-    """The tasks of feeds and sinks, by the identity of these."""
+    """The tasks of feeds and sinks, by their ``id()``."""
 
     def feed_status(self) -> list[dict[str, Any]]:
-        """How the feeds stand."""
+        """The status of each feed."""
         return [feed.status() | self._task_status(feed) for feed in self.feeds]
 
     def sink_status(self) -> list[dict[str, Any]]:
-        """How the sinks stand."""
+        """The status of each sink."""
         last = self.service.hub.last
         return [sink.status(last) | self._task_status(sink) for sink in self.sinks]
 
@@ -64,7 +65,7 @@ async def site_of(request: Request) -> Site:
     return site
 
 
-Asked = Annotated[Site, Depends(site_of)]
+CurrentSite = Annotated[Site, Depends(site_of)]
 
 
 def user_of(request: Request) -> User:
@@ -73,26 +74,29 @@ def user_of(request: Request) -> User:
 
 
 async def object_of(request: Request) -> dict[str, Any]:
-    """The JSON object that a body is."""
+    """Parse a body as a JSON object."""
     try:
-        said = json.loads(await request.body())
+        body = json.loads(await request.body())
     except (ValueError, RecursionError):
         raise UsageError("the body must be a JSON object") from None
-    if not isinstance(said, dict):
+    if not isinstance(body, dict):
         raise UsageError("the body must be a JSON object")
-    return said
+    return body
 
 
-def text_of(said: dict[str, Any]) -> str:
-    text = said.get("text")
+def text_of(body: dict[str, Any]) -> str:
+    text = body.get("text")
     if not isinstance(text, str):
         raise UsageError('the body must be {"text": DEFINITION}')
     return text
 
 
-def checked_by(site: Site, text: str, user: User) -> Checked:
-    """A definition that a user sent.  It reads the files that the running definition names and those of the
-    declared folder, and no others.  Only who may change definitions sees what is wrong in them."""
+def check_for_user(site: Site, text: str, user: User) -> Checked:
+    """Check a definition that a user sent.
+
+    It can read the files that the running definition names and those of the configured folder, and no others.
+    Only users that may change definitions see errors about their content.
+    """
     folder = Within(site.base, site.files, site.service.core.files)
     try:
         return check(parse(text), folder)
@@ -106,8 +110,8 @@ def checked_by(site: Site, text: str, user: User) -> Checked:
         raise DefinitionError(message, error.place if isinstance(error, DefinitionError) else None) from None
 
 
-def stretch_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:
-    """A stretch of time; without an end up to now, without a start so long."""
+def period_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:
+    """Parse a period. The default end is now, the default start is ``length`` before the end."""
     last = site.service.clock() + MINUTE if end is None else instant(end)
     first = last - length if start is None else instant(start)
     if first >= last:

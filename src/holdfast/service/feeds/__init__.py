@@ -1,1 +1,1 @@
-"""Where readings come from.  A feed makes submissions; it acknowledges what the log has."""
+"""Sources of readings. A feed submits readings and acknowledges them to its source once the log has them."""

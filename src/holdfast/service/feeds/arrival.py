@@ -1,4 +1,4 @@
-"""A reading as it arrives: what it must have before it may enter the log."""
+"""Checks of a reading on its arrival, before it enters the log."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ AHEAD = MINUTE
 """How far a device's clock may be ahead of ours."""
 
 
-def arrived(event: Event, now: Instant) -> tuple[Event, bool]:
-    """The event, and whether its clock was wrong: one from the future happened when it arrived."""
+def check_arrival(event: Event, now: Instant) -> tuple[Event, bool]:
+    """Check an event, and replace a time in the future by ``now``. Returns the event, and whether its time
+    was replaced."""
     for text in (event.source, event.place, *event.attributes.values()):
         if isinstance(text, str) and not text.isascii():
             _require_text(text)

@@ -1,7 +1,7 @@
-"""Arrow streams that somebody sends, checked as a whole before anything of them enters the log.
+"""Check Arrow streams from clients as a whole before any of it enters the log.
 
-A stream is bounded by its decoded size before a buffer is decompressed, and each batch is validated down to
-the last offset and byte of text: what passes here can be computed with.
+The decoded size of a stream is bounded before a buffer is decompressed, and each batch is validated to the
+last offset and byte of text, so that later stages can rely on it.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ from ...model.topic import Topic
 from .arrival import AHEAD
 
 _LEAST = 16
-"""Bytes that a reading takes at least, however little of it is in the stream: its time and its number."""
+"""Bytes that a reading takes at least in the log: its time and its number."""
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 """Kinds of messages in a stream."""
 
 
-class Stream(NamedTuple):
-    """The batches of a stream, in the types of their topic, and how many times lay in the future."""
+class ArrowStream(NamedTuple):
+    """The batches of a stream in the types of their topic, and how many times were in the future."""
 
     batches: list[pa.RecordBatch]
     corrected: int
 
 
-def read_stream(topic: Topic, body: bytes, now: Instant, most: int) -> Stream:
-    """The readings of an Arrow stream that takes ``most`` bytes when it is decoded; any other is refused.
+def read_stream(topic: Topic, body: bytes, now: Instant, most: int) -> ArrowStream:
+    """Read an Arrow stream whose decoded size is at most ``most`` bytes. Times too far in the future become
+    ``now``.
 
-    Times too far in the future become ``now``, as they do for readings that come as text.
+    Raises ``UsageError`` for anything else.
     """
     try:
         _require_size(sum(map(_decoded_size, _messages(body))), most)
         found, corrected = [], 0
         for batch in _batches(topic, body, most):
             _require_zone(batch.schema)
-            fitting, wrong = _arrived(conform(topic, batch), now)
-            found.append(fitting)
+            conformed, wrong = _correct_times(conform(topic, batch), now)
+            found.append(conformed)
             corrected += wrong
     except UsageError:
         raise
-    except Exception as error:  # whatever a library makes of bytes from anybody
+    except Exception as error:  # the bytes are from clients: a library can raise anything
         raise UsageError(f"the body is not an Arrow stream that can be read: {error}") from None
-    return Stream(found, corrected)
+    return ArrowStream(found, corrected)
 
 
 def _require_size(size: int, most: int) -> None:
@@ -61,7 +62,7 @@ def _require_size(size: int, most: int) -> None:
 
 
 def _batches(topic: Topic, body: bytes, most: int) -> Iterator[pa.RecordBatch]:
-    """The batches, validated, with the columns that the topic has; others are not even read."""
+    """Yield the validated batches with the columns that the topic has; other columns are not read."""
     known = {"time", "source", "sequence", "place", *AXES, *topic.by_name}
     names = pa.ipc.open_stream(body).schema.names
     wanted = [i for i, name in enumerate(names) if name in known]
@@ -70,13 +71,13 @@ def _batches(topic: Topic, body: bytes, most: int) -> Iterator[pa.RecordBatch]:
     options = pa.ipc.IpcReadOptions(
         included_fields=wanted, ensure_alignment=pa.ipc.Alignment.DataTypeSpecific
     )
-    taken = 0
+    total = 0
     for batch in pa.ipc.open_stream(body, options=options):
-        taken += len(batch) * _LEAST
-        _require_size(taken, most)
+        total += len(batch) * _LEAST
+        _require_size(total, most)
         batch.validate(full=True)
-        taken += sum(map(_text_size, batch.columns))
-        _require_size(taken, most)
+        total += sum(map(_text_size, batch.columns))
+        _require_size(total, most)
         yield pa.RecordBatch.from_arrays(list(map(_own_text, batch.columns)), names=batch.schema.names)
 
 
@@ -89,8 +90,8 @@ def _require_zone(schema: pa.Schema) -> None:
         raise UsageError("the column 'time' has no zone: give its type one, such as timestamp('us', 'UTC')")
 
 
-def _arrived(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch, int]:
-    """The batch with its arrival in place of times too far in the future, and how many these were."""
+def _correct_times(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch, int]:
+    """Replace times too far in the future by ``now``, and count them."""
     at = times(batch)
     ahead = at > now + AHEAD
     if not ahead.any():
@@ -101,7 +102,8 @@ def _arrived(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch, int]:
 
 
 def _text_size(column: pa.Array) -> int:
-    """Bytes of a column's text once each row has its own: a dictionary or a view may show one many times."""
+    """Bytes of a column's text when each row has its own copy; a dictionary or a view can show one text
+    many times."""
     if pa.types.is_dictionary(column.type):
         words = column.dictionary
         lengths = _view_lengths(words) if pa.types.is_string_view(words.type) else _lengths(words)
@@ -110,13 +112,13 @@ def _text_size(column: pa.Array) -> int:
 
 
 def _lengths(column: pa.Array) -> pa.Array | None:
-    """How many bytes each text has; nothing for what is no text."""
+    """The length of each text in bytes; nothing for other types."""
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     return pc.binary_length(column).cast(pa.int64()) if is_text else None
 
 
 def _view_lengths(column: pa.Array) -> pa.Array:
-    """How many bytes each view shows; Arrow has no function for it."""
+    """The length of each view in bytes, for which Arrow has no function."""
     raw = column.buffers()[1]
     views = np.frombuffer(b"" if raw is None else raw, np.int32)[::4]
     lengths = views[column.offset : column.offset + len(column)].astype(np.int64)
@@ -128,8 +130,11 @@ def _total(lengths: pa.Array) -> int:
 
 
 def _own_text(column: pa.Array) -> pa.Array:
-    """The column with each row's own text.  What stands where a value is missing is never validated, and
-    Arrow's cast of views follows it wherever it leads: views are read one by one."""
+    """Copy the text of each row into the column.
+
+    Arrow does not validate text behind missing values, and its cast of views follows invalid offsets there,
+    so views are read one by one.
+    """
     if pa.types.is_string_view(column.type):
         return pa.array(column.to_pylist(), pa.string())
     if not pa.types.is_dictionary(column.type):
@@ -150,13 +155,13 @@ def _messages(body: bytes) -> Iterator[pa.Message]:
 
 
 def _decoded_size(message: pa.Message) -> int:
-    """Bytes of a message's buffers once they are decompressed, as the message itself says.
+    """Bytes of a message's buffers after decompression, as stated by the message.
 
-    Arrow offers no such question, so the message's head, a flatbuffer, is read here: the layout is part of
+    Arrow has no function for it, so the message's head, a flatbuffer, is parsed here. The layout is part of
     Arrow's columnar format (Message.fbs) and cannot change.
     """
     raw = memoryview(message.metadata)
-    root = _Table(raw, _uint(raw, 0))
+    root = _FlatTable(raw, _uint(raw, 0))
     kind, head = root.byte(1), root.table(2)
     if head is not None and kind == _DICTIONARY:
         head = head.table(1)
@@ -166,11 +171,12 @@ def _decoded_size(message: pa.Message) -> int:
     size = 0 if body is None else body.size
     if head.table(3) is None:  # nothing is compressed
         return size
-    return size + sum(_expanded(memoryview(body), start, length) for start, length in head.pairs(2))
+    return size + sum(_expanded_size(memoryview(body), start, length) for start, length in head.pairs(2))
 
 
-def _expanded(body: memoryview, start: int, length: int) -> int:
-    """The size that a compressed buffer begins with; -1 stands for one that is as it was."""
+def _expanded_size(body: memoryview, start: int, length: int) -> int:
+    """The decoded size with which a compressed buffer starts; -1 stands for a buffer that is not
+    compressed."""
     if length < 8 or start < 0 or start + 8 > len(body):
         return 0
     (size,) = struct.unpack_from("<q", body, start)
@@ -181,7 +187,7 @@ def _uint(raw: memoryview, at: int) -> int:
     return int(struct.unpack_from("<I", raw, at)[0])
 
 
-class _Table:
+class _FlatTable:
     """A table of a flatbuffer."""
 
     def __init__(self, raw: memoryview, at: int) -> None:
@@ -189,7 +195,7 @@ class _Table:
         self._fields = at - struct.unpack_from("<i", raw, at)[0]
 
     def _field(self, number: int) -> int | None:
-        """Where a field is; nothing if it has its default."""
+        """The offset of a field; nothing if it has its default."""
         place = 4 + 2 * number
         if place >= struct.unpack_from("<H", self._raw, self._fields)[0]:
             return None
@@ -200,12 +206,12 @@ class _Table:
         at = self._field(number)
         return 0 if at is None else self._raw[at]
 
-    def table(self, number: int) -> _Table | None:
+    def table(self, number: int) -> _FlatTable | None:
         at = self._field(number)
-        return None if at is None else _Table(self._raw, at + _uint(self._raw, at))
+        return None if at is None else _FlatTable(self._raw, at + _uint(self._raw, at))
 
     def pairs(self, number: int) -> list[tuple[int, int]]:
-        """A vector of pairs of 64 bits."""
+        """A vector of pairs of 64-bit integers."""
         at = self._field(number)
         if at is None:
             return []

@@ -1,7 +1,7 @@
-"""Readings from a domain of DDS: the samples of every topic that is declared.
+"""Readings from a DDS domain: the samples of every declared topic.
 
-A sample is acknowledged by DDS when it is here, not when it is on disk: what must not be lost comes over
-MQTT.  Nothing waits there for who is away.
+DDS acknowledges a sample when it has arrived, not when it is on disk, and stores nothing for a service that
+is not running. Use MQTT for readings that must not be lost.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from cyclonedds.util import duration
 from ...errors import InputError
 from ...model.instant import Duration, Instant
 from ...model.topic import Topic
-from ...runtimes.local.admission import admitted
+from ...runtimes.local.admission import conform_attributes
 from ..dds import ALL, Membership, event_of, sample_of
-from ..service import Service, Submission
-from .arrival import arrived
-from .submission import Given, Rejected, lag_of, rejection
+from ..intake import Submission
+from ..service import Service
+from .arrival import check_arrival
+from .feed import FeedStatus
+from .submission import IncomingEvent, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
 _AT_ONCE = 2_000
 
 
-class _Heard(NamedTuple):
-    """A topic that is read; ``kind`` is the type of its samples."""
+class _TopicReader(NamedTuple):
+    """A topic with its reader; ``kind`` is the type of its samples."""
 
     topic: Topic
     kind: Any
@@ -41,7 +43,7 @@ class _Heard(NamedTuple):
 
 @dataclass
 class DdsFeed:
-    """A domain's samples as readings."""
+    """Submits the samples of a domain as readings."""
 
     service: Service
     membership: Membership
@@ -49,10 +51,10 @@ class DdsFeed:
     connected: bool = False
     trouble: str | None = None
     lag: Duration | None = None
-    _heard: dict[str, _Heard] = field(default_factory=dict)
+    _readers: dict[str, _TopicReader] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Take samples until cancelled."""
+        """Read samples until cancelled."""
         participant = self.membership.participant()
         while True:
             try:
@@ -60,55 +62,55 @@ class DdsFeed:
                 self.connected, self.trouble = True, None
                 if not await asyncio.to_thread(self._wait, participant):
                     continue
-                for one in self._heard.values():
-                    await self._take(one)
+                for topic_reader in self._readers.values():
+                    await self._take(topic_reader)
             except DDSException as error:
                 log.warning("%s: %s", self.membership.name, error)
                 self.connected, self.trouble = False, str(error)
                 await asyncio.sleep(2)
 
     def _read(self, participant: DomainParticipant) -> None:
-        """Readers for the topics that are declared now; a topic that has become another is read anew."""
+        """Create readers for the declared topics, and replace those of changed topics."""
         for name, topic in self.service.topics.items():
-            known = self._heard.get(name)
+            known = self._readers.get(name)
             if known is None or known.topic != topic:
                 kind = sample_of(topic)
                 reader = DataReader(participant, DdsTopic(participant, name, kind), qos=ALL)
-                self._heard[name] = _Heard(topic, kind, reader)
+                self._readers[name] = _TopicReader(topic, kind, reader)
 
     def _wait(self, participant: DomainParticipant) -> int:
-        """Until something has come, a second at most: a definition may have brought topics."""
+        """Wait for samples, a second at most, because a new definition may declare topics."""
         waiting = WaitSet(participant)
-        anything = SampleState.NotRead | ViewState.Any | InstanceState.Any
-        conditions = [ReadCondition(one.reader, anything) for one in self._heard.values()]
+        unread = SampleState.NotRead | ViewState.Any | InstanceState.Any
+        conditions = [ReadCondition(topic_reader.reader, unread) for topic_reader in self._readers.values()]
         for condition in conditions:
             waiting.attach(condition)
-        come: int = waiting.wait(duration(seconds=1))
+        count: int = waiting.wait(duration(seconds=1))
         for condition in conditions:
             waiting.detach(condition)
-        return come
+        return count
 
-    async def _take(self, heard: _Heard) -> None:
-        now, given, rejected = self.service.clock(), list[Given](), list[Rejected]()
-        for sample in heard.reader.take(_AT_ONCE):
-            if not isinstance(sample, heard.kind):  # a writer has gone
+    async def _take(self, topic_reader: _TopicReader) -> None:
+        now, incoming, rejected = self.service.clock(), list[IncomingEvent](), list[Rejected]()
+        for sample in topic_reader.reader.take(_AT_ONCE):
+            if not isinstance(sample, topic_reader.kind):  # a writer has left
                 continue
             self.messages += 1
             try:
-                event = event_of(heard.topic, sample, now)
+                event = event_of(topic_reader.topic, sample, now)
                 if not event.source.strip():
                     raise InputError("it has no source")
-                admitted(heard.topic, event.attributes)
-                event, wrong = arrived(event, now)
-            except Exception as error:  # whatever it is, the feed goes on
-                said = repr(sample).encode(errors="replace")
-                rejected.append(rejection("dds", heard.topic.name, error, said, now))
+                conform_attributes(topic_reader.topic, event.attributes)
+                event, wrong = check_arrival(event, now)
+            except Exception as error:  # a bad message must not end the feed
+                content = repr(sample).encode(errors="replace")
+                rejected.append(rejection("dds", topic_reader.topic.name, error, content, now))
                 continue
             self.service.counts.corrected += wrong
-            given.append(Given(event))
-        if given:
-            await self.service.submit(Submission(given))
-            self.lag = now - max(one.event.time for one in given)
+            incoming.append(IncomingEvent(event))
+        if incoming:
+            await self.service.submit(Submission(incoming))
+            self.lag = now - max(topic_reader.event.time for topic_reader in incoming)
         await self.service.reject(rejected)
 
     def serves(self, _topic: str) -> bool:
@@ -117,8 +119,7 @@ class DdsFeed:
     def read_until(self) -> Instant | None:
         return self.service.clock() if self.connected else None
 
-    def status(self) -> dict[str, Any]:
-        """How it stands."""
+    def status(self) -> FeedStatus:
         return {
             "name": self.membership.name, "kind": "dds", "connected": self.connected,
             "trouble": self.trouble, "caught_up": self.connected, "lag": lag_of(self.lag),

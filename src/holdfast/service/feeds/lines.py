@@ -1,4 +1,4 @@
-"""JSON lines, as ``holdfast publish`` takes them."""
+"""Parse bodies of JSON lines in the format of ``holdfast publish``."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import NamedTuple
 from ...model.event import UNNUMBERED
 from ...model.instant import Instant
 from ...model.topic import Topic
-from ...runtimes.overlay.commands.lines import Lines
-from .arrival import arrived
-from .submission import Given, Rejected, rejection
+from ...network.overlay.commands.lines import LineReader
+from .arrival import check_arrival
+from .submission import IncomingEvent, Rejected, rejection
 
 
-class Taken(NamedTuple):
-    """What a message brought: readings, what is none, and how many clocks were wrong."""
+class ParsedLines(NamedTuple):
+    """The content of a body: readings, rejected lines, and how many times were corrected."""
 
-    given: list[Given]
+    incoming: list[IncomingEvent]
     rejected: list[Rejected]
     corrected: int = 0
 
 
-def taken(topics: Mapping[str, Topic], body: bytes, now: Instant) -> Taken:
-    """The readings of a body of JSON lines; lines that are none are put aside."""
-    found = Taken([], [])
+def parse_lines(topics: Mapping[str, Topic], body: bytes, now: Instant) -> ParsedLines:
+    """Parse a body of JSON lines; invalid lines are rejected."""
+    found = ParsedLines([], [])
     corrected = 0
-    lines = Lines(dict(topics))
+    lines = LineReader(dict(topics))
     for number, line in enumerate(body.splitlines()):
         if not line.strip():
             continue
         lines.sequence = UNNUMBERED
         try:
-            event, wrong = arrived(lines.event(line, now), now)
-        except Exception as error:  # one line never costs the others
+            event, wrong = check_arrival(lines.event(line, now), now)
+        except Exception as error:  # a bad line must not affect the others
             found.rejected.append(rejection("http", f"line {number + 1}", error, line, now))
             continue
         corrected += wrong
-        found.given.append(Given(event))
+        found.incoming.append(IncomingEvent(event))
     return found._replace(corrected=corrected)

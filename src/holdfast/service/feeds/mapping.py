@@ -1,6 +1,6 @@
-"""What a message of a device says: its channel by a pattern, its payload by paths.  Pure.
+"""Convert messages of devices to events: the channel by a pattern, the payload by paths. Pure.
 
-A channel is what MQTT calls a topic: ``building/lab/s4/climate``.
+A channel is what MQTT calls a topic, such as ``building/lab/s4/climate``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ...files.reading import TimeUnit
 from ...model.event import UNNUMBERED, Event, Value
 from ...model.instant import Instant, from_datetime, parse_datetime
 from ...model.topic import Attribute, Topic
-from ...runtimes.local.admission import admitted
-from .arrival import arrived
+from ...runtimes.local.admission import conform_attributes
+from .arrival import check_arrival
 
 Payload = Literal["json", "number", "csv", "sparkplug"]
 Metrics = Sequence[Mapping[str, Any]]
-"""A payload of Sparkplug B, which only who knows its node can read: what each row says, by name."""
+"""A decoded Sparkplug B payload: rows of values by name."""
 UNITS: Mapping[TimeUnit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 FIXED = ("time", "source", "place", "sequence", "x", "y", "z")
 
@@ -36,7 +36,8 @@ _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of channels: ``building/{place}/{source}/climate``; ``+`` and a final ``#`` as in MQTT."""
+    """A pattern of channels such as ``building/{place}/{source}/climate``, with ``+`` and a final ``#`` as
+    in MQTT."""
 
     text: str
 
@@ -55,12 +56,12 @@ class Pattern:
 
     @property
     def names(self) -> list[str]:
-        """What channels of this pattern say."""
+        """The names in braces."""
         return _NAMED.findall(self.text)
 
     @property
     def filter(self) -> str:
-        """The pattern as brokers know it.
+        """The pattern as an MQTT topic filter.
 
         >>> Pattern("building/{place}/{source}/climate").filter
         'building/+/+/climate'
@@ -68,7 +69,8 @@ class Pattern:
         return _NAMED.sub("+", self.text)
 
     def matcher(self) -> Callable[[str], dict[str, str] | None]:
-        """A function from a channel to what it says; nothing if it does not fit."""
+        """A function from a channel to the values of the names in braces, or nothing if the channel does
+        not match."""
         parts = [_level(level) for level in self._levels]
         whole = re.compile("/".join(parts).replace("/.*", "(?:/.*)?"), re.DOTALL)
         return lambda channel: None if (found := whole.fullmatch(channel)) is None else found.groupdict()
@@ -84,9 +86,9 @@ def _level(level: str) -> str:
 class Route:
     """How messages of a pattern become readings of a topic.
 
-    ``fields`` says where in a JSON payload something is (``"data.temp.0"``), or which metric of Sparkplug
-    says it; an attribute that it does not name is looked for under its own name.  ``columns`` names those
-    of CSV lines.  ``items`` is where a JSON payload has a list of readings.
+    ``fields`` maps attributes to paths in a JSON payload (``"data.temp.0"``) or to metrics of Sparkplug; the
+    default is the attribute's own name. ``columns`` names the columns of CSV lines. ``items`` is the path of
+    a list of readings in a JSON payload.
     """
 
     pattern: Pattern
@@ -98,11 +100,11 @@ class Route:
     time_unit: TimeUnit | None = None
     qos: int = 1
     time_zone: tzinfo | None = None
-    """The zone of times that do not say theirs; without it they are refused."""
+    """The zone of times without a zone; if it is not set, they are refused."""
 
 
 def require_sense(route: Route, topics: Mapping[str, Topic]) -> None:
-    """Refuse a route that names what is not declared."""
+    """Refuse a route that names undeclared topics or attributes."""
     if route.topic is None:
         if "topic" not in route.pattern.names:
             raise UsageError(f"'{route.pattern.text}': say of which topic its readings are: topic = \"…\"")
@@ -130,18 +132,18 @@ def _numbers(topic: Topic, route: Route) -> list[Attribute]:
 
 
 Found = tuple[Route, dict[str, str]]
-"""The route of a channel, and what the channel says."""
+"""A route and the values that its pattern captures from the channel."""
 
 
 def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
-    """A function from a channel to the routes that take it: the first whose pattern fits, and all others that
-    ask the broker for the same.  Channels that come often are remembered."""
+    """A function from a channel to its routes: the first that matches, and all others with the same
+    filter. Results are cached."""
     matchers = [(route, route.pattern.matcher()) for route in routes]
 
     @lru_cache(100_000)
     def find(channel: str) -> tuple[Found, ...]:
-        found = [(route, said) for route, match in matchers if (said := match(channel)) is not None]
-        return tuple(one for one in found if one[0].pattern.filter == found[0][0].pattern.filter)
+        found = [(route, captured) for route, match in matchers if (captured := match(channel)) is not None]
+        return tuple(item for item in found if item[0].pattern.filter == found[0][0].pattern.filter)
 
     return find
 
@@ -149,15 +151,15 @@ def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
 def read(
     found: Found, topics: Mapping[str, Topic], payload: bytes | Metrics, now: Instant
 ) -> list[tuple[Event, bool]]:
-    """The events of a payload that arrived now, each with whether its clock was wrong."""
-    route, said = found
-    name = route.topic or said.get("topic", "")
+    """Convert a payload that arrived now to events, each with whether its time was corrected."""
+    route, captured = found
+    name = route.topic or captured.get("topic", "")
     topic = topics.get(name)
     if topic is None:
         near = did_you_mean(name, topics) or f"Declared: {', '.join(topics) or 'none'}."
         raise InputError(f"topic '{name}' is not declared. {near}")
     rows = _ROWS[route.payload](route, topic, payload)
-    return [arrived(_event(route, topic, {**row, **said}, now), now) for row in rows]
+    return [check_arrival(_event(route, topic, {**row, **captured}, now), now) for row in rows]
 
 
 def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> Event:
@@ -168,7 +170,7 @@ def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> 
     axes = [_coordinate(axis, row.get(axis)) for axis in ("x", "y", "z")]
     place = row.get("place")
     try:
-        known = admitted(topic, attributes)
+        known = conform_attributes(topic, attributes)
     except HoldfastError as error:
         raise InputError(str(error)) from None
     return Event(
@@ -182,45 +184,45 @@ def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> 
     )
 
 
-def _coordinate(axis: str, said: Any) -> float | None:
-    value = of_kind(Attribute(axis, "float"), said)
+def _coordinate(axis: str, text: Any) -> float | None:
+    value = of_kind(Attribute(axis, "float"), text)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
-        raise InputError(f"{axis} {str(said)[:60]!r} is no coordinate")
+        raise InputError(f"{axis} {str(text)[:60]!r} is no coordinate")
     return float(value)
 
 
-def time_of(route: Route, said: Any, now: Instant) -> Instant:
-    """The instant that a payload says, or now."""
-    if said is None or said == "":
+def time_of(route: Route, value: Any, now: Instant) -> Instant:
+    """The time in a payload, or now if it has none."""
+    if value is None or value == "":
         return now
     if route.time_unit is not None:
         try:
-            return int(float(said) * UNITS[route.time_unit])
+            return int(float(value) * UNITS[route.time_unit])
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"time {said!r} is not a number of {route.time_unit}") from None
+            raise InputError(f"time {value!r} is not a number of {route.time_unit}") from None
     try:
-        moment = parse_datetime(said)
-        if moment.tzinfo is None and route.time_zone is None:
+        parsed = parse_datetime(value)
+        if parsed.tzinfo is None and route.time_zone is None:
             raise InputError(
-                f"time {said!r} has no zone: set time_zone in the mapping of '{route.pattern.text}', such as "
-                'time_zone = "Europe/Berlin", or "UTC"'
+                f"time {value!r} has no zone: set time_zone in the mapping of '{route.pattern.text}', "
+                'such as time_zone = "Europe/Berlin", or "UTC"'
             )
-        return from_datetime(moment, route.time_zone or UTC)
+        return from_datetime(parsed, route.time_zone or UTC)
     except (AttributeError, OverflowError, TypeError, ValueError):
-        raise InputError(f"time {said!r} is not ISO 8601; for numbers give time_unit") from None
+        raise InputError(f"time {value!r} is not ISO 8601; for numbers give time_unit") from None
 
 
-def _sequence(said: Any) -> int:
-    if said is None or said == "":
+def _sequence(value: Any) -> int:
+    if value is None or value == "":
         return UNNUMBERED
     try:
-        number = int(said)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"sequence {said!r} is not a whole number") from None
+        raise InputError(f"sequence {value!r} is not a whole number") from None
     if not 0 <= number < 2**63:
-        raise InputError(f"sequence {said!r} is not a whole number of 63 bits")
+        raise InputError(f"sequence {value!r} is not a whole number of 63 bits")
     return number
 
 
@@ -228,7 +230,8 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def of_kind(attribute: Attribute, value: Any) -> Value:
-    """A value as the attribute's kind; text of a channel or a CSV line is read as one."""
+    """Convert text from a channel or a CSV line to the attribute's kind; other values are returned as they
+    are."""
     if not isinstance(value, str) or attribute.kind == "text":
         known: Value = value
         return known
@@ -252,22 +255,22 @@ def of_kind(attribute: Attribute, value: Any) -> Value:
 
 def _json_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
     try:
-        said = _decode(payload)
+        decoded = _decode(payload)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}") from None
     if route.items is not None:
-        said = at(said, route.items)
-        if not isinstance(said, list):
+        decoded = at(decoded, route.items)
+        if not isinstance(decoded, list):
             raise InputError(f"'{route.items}' is no list")
     paths = _paths(route, topic)
-    for one in said if isinstance(said, list) else [said]:
-        if not isinstance(one, dict):
+    for item in decoded if isinstance(decoded, list) else [decoded]:
+        if not isinstance(item, dict):
             raise InputError("a reading must be a JSON object")
-        yield {name: at(one, path) for name, path in paths.items()}
+        yield {name: at(item, path) for name, path in paths.items()}
 
 
 def path_of(route: Route, name: str) -> str:
-    """Where a payload says something."""
+    """The path of an attribute in the payload."""
     return route.fields.get(name, name)
 
 
@@ -276,8 +279,8 @@ def _paths(route: Route, topic: Topic) -> dict[str, str]:
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path of names and numbers; nothing if it leads nowhere.  A name may have dots itself:
-    the longest that is there counts.
+    """Look up a path of names and indices; nothing if it does not exist. A name can contain dots: the
+    longest that exists is taken.
 
     >>> at({"a": [{"b": 7}]}, "a.0.b"), at({"a": 1}, "a.b"), at({"a": {"1.8.0": 7}}, "a.1.8.0")
     (7, None, 7)
@@ -323,7 +326,7 @@ def _metric_rows(route: Route, topic: Topic, metrics: Metrics) -> Iterator[dict[
     paths = _paths(route, topic)
     for row in metrics:
         known = {name: row[path] for name, path in paths.items() if path in row}
-        if known.keys() - {"time"}:  # others are of no interest here
+        if known.keys() - {"time"}:  # no metric of this topic has changed
             yield known
 
 

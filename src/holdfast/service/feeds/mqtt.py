@@ -1,12 +1,11 @@
 """Readings from an MQTT broker, acknowledged when the log has them.
 
-Paho's network thread only puts messages into a list; everything else happens in the event loop.  A
-message of quality 1 stays with the broker until it is acknowledged; one that the broker sends
-again, because we died in between, is known by its number and content.
+A message of quality 1 stays with the broker until it is acknowledged. A message that the broker sends again,
+because the service was killed in between, is recognized by its number and content.
 
-A broker does not say where its backlog ends.  So the feed publishes a heartbeat every second to a channel of
-its own, which queues behind all messages that were published before: what comes back was sent when the log
-had not yet all of these, and has it now.
+A broker does not tell where its backlog ends. So the feed publishes a heartbeat every second to a channel of
+its own, which queues behind all messages published before. When a heartbeat returns, the log has everything
+that was published before it was sent.
 """
 
 from __future__ import annotations
@@ -16,82 +15,65 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby
-from typing import Any, NamedTuple
 from uuid import uuid4
 
-import paho.mqtt.client as paho
-from paho.mqtt.subscribeoptions import SubscribeOptions
+from paho.mqtt.reasoncodes import ReasonCode
 
 from ...errors import InputError
 from ...model.event import Event
 from ...model.instant import SECOND, Duration, Instant
-from ..broker import Broker, client_of, connect
-from ..service import Service, Submission
-from .hearing import Hearing, Plain
+from ..intake import Submission
+from ..mqtt.broker import MqttBroker
+from ..mqtt.packets import Message, MqttSubscription
+from ..mqtt.subscriber import MqttSubscriber
+from ..service import Service
+from .feed import FeedStatus
 from .mapping import Found, Metrics, Route, finder, read
-from .quick import Quick
+from .quick import QuickReader
 from .sparkplug import Nodes
-from .submission import NOWHERE, Given, Rejected, lag_of, origin, rejection
+from .submission import NOWHERE, IncomingEvent, Rejected, lag_of, origin, rejection
 
 log = logging.getLogger("holdfast.service")
 
 BEAT = 1.0
 """Seconds between heartbeats."""
 QUIET = 2.0
-"""Seconds without a message after which a feed without heartbeats seems to have read its backlog."""
+"""Seconds without a message after which a feed without heartbeats is assumed to have read its backlog."""
 OVERDUE = 10.0
-"""Seconds after which a heartbeat that the broker has acknowledged and not delivered will not come: it has no
-right to."""
+"""Seconds after which a heartbeat that the broker has acknowledged but not delivered will not come,
+because the client may not read the channel."""
 UNACKNOWLEDGED = 100_000
-"""Messages of quality 0 beyond so many that wait are dropped, and counted."""
+"""How many messages may wait before messages of quality 0 are dropped, and counted."""
 _AT_ONCE = 5_000
 _PAUSE, _LONGEST = 0.002, 0.008
 """Seconds that more messages are waited for, and altogether: a group costs, however little is in it."""
 
 
-class Message(NamedTuple):
-    """What came, over which connection, and what is needed to acknowledge it."""
-
-    connection: int
-    number: int
-    qos: int
-    again: bool
-    channel: str
-    payload: bytes
-
-    @property
-    def origin(self) -> int:
-        if not self.qos:
-            return NOWHERE
-        return origin(str(self.number).encode(), self.channel.encode(), self.payload)
-
-
 @dataclass
 class Beats:
-    """What heartbeats say of one connection."""
+    """The heartbeats of one connection."""
 
     connection: int = 0
     sent: dict[bytes, Instant] = field(default_factory=dict)
-    """Those that have not come back, each with when it was sent; others are not ours."""
+    """Heartbeats that have not returned, each with when it was sent. Others on the channel are ignored."""
     returned: Instant | None = None
-    """When the last that has come back was sent, by the service's clock: the log has all that was published
-    before."""
+    """When the last heartbeat that has returned was sent, by the service's clock. The log has everything
+    published before."""
     acknowledged: float | None = None
-    """When the broker first acknowledged one, if none has come back."""
-    begun: float = field(default_factory=time.monotonic)
-    heard: float = 0.0
-    """When a message came last."""
+    """When the broker first acknowledged a heartbeat."""
+    started: float = field(default_factory=time.monotonic)
+    last_message: float = 0.0
+    """When the last message arrived."""
     behind: float = 0.0
-    """When a reading came last that was not new: there may be a backlog."""
+    """When the last reading arrived that was not new: there may be a backlog."""
     is_current: bool = False
-    """Whether it has caught up as far as its messages say, where the broker delivers no heartbeats."""
+    """Whether the messages suggest that there is no backlog, where the broker delivers no heartbeats."""
 
     def will_return(self, now: float) -> bool:
-        """Whether the broker can be expected to deliver them."""
+        """Whether heartbeats can be expected to return."""
         if self.returned is not None or self.acknowledged is None:
             return True
         return now - max(self.acknowledged, self.behind) < OVERDUE
@@ -99,185 +81,145 @@ class Beats:
 
 @dataclass
 class MqttFeed:
-    """A broker's messages as readings."""
+    """Submits the messages of a broker as readings. It is the listener of its subscriber."""
 
     service: Service
-    broker: Broker
+    broker: MqttBroker
     routes: Sequence[Route]
     messages: int = 0
     dropped: int = 0
     connected: bool = False
-    """What is published from now on comes here."""
+    """Whether messages that are published from now on arrive."""
     trouble: str | None = None
     lag: Duration | None = None
     """How long the latest reading took from its time to its arrival."""
     _beats: Beats = field(default_factory=Beats)
     _inbox: deque[Message] = field(default_factory=deque)
-    _connection: int = 0
-    _admitted: bool = False
 
     def __post_init__(self) -> None:
         self._find = finder(self.routes)
-        self._quick = Quick(self._find)
-        self._loop = asyncio.get_running_loop()
+        self._quick = QuickReader(self._find)
         self._wake = asyncio.Event()
-        self._client = client_of(Hearing, self.broker, "", manual_ack=True)
-        self._nodes = Nodes(self._client.publish)
-        self._client.on_connect = self._on_connect
-        self._client.on_connect_fail = self._on_connect_fail
-        self._client.on_disconnect = self._on_disconnect
-        self._client.on_message = self._on_message
-        self._client.hear = self._hear
-        self._client.on_subscribe = self._on_subscribe
-        self._client.on_publish = self._on_publish
-        self._run = uuid4().hex[:8]
         self._beat_channel = self.broker.heartbeat.replace("{client}", self.broker.client)
-        if (will := self.broker.will) is not None:
-            self._client.will_set(will.channel, will.gone, qos=1, retain=True)
+        self._mapped = self._subscriptions()
+        beats = [MqttSubscription(self._beat_channel, 1)] if self._beat_channel else []
+        self._subscriber = MqttSubscriber(self.broker, [*self._mapped, *beats], self)
+        self._nodes = Nodes(self._subscriber.publish)
+        self._run = uuid4().hex[:8]
 
-    # --- in paho's thread ---
+    def _subscriptions(self) -> list[MqttSubscription]:
+        """One subscription for each filter of the mappings, with the highest quality that they ask for.
 
-    def _on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
-        self._connection += 1
-        self._beats = Beats(self._connection)
-        self._admitted = not reason.is_failure
-        if not self._admitted:
-            self._say(f"refused: {reason}")
-            return
-        wanted = list(map(self._wanted, self._asked))
-        if self._beat_channel:
-            wanted.append((self._beat_channel, SubscribeOptions(1) if self.broker.version == 5 else 1))
-        client.subscribe(wanted)
-        if (will := self.broker.will) is not None:
-            client.publish(will.channel, will.here, qos=1, retain=True)
-
-    @property
-    def _asked(self) -> list[Route]:
-        """The mappings by what they ask the broker for, each with the highest quality."""
+        It is 1 at most: with quality 2 a broker forgets a message before it is on disk, and a service that is
+        killed then has lost it. With 1 it stays with the broker, and the log recognizes repetitions.
+        """
         by_quality = sorted(self.routes, key=lambda route: route.qos)
-        return list({route.pattern.filter: route for route in by_quality}.values())
-
-    def _wanted(self, route: Route) -> tuple[str, Any]:
-        """What to ask for.  Quality 2 hands a message over before it is on disk, and a client that dies then
-        has lost it; with 1 it stays with the broker, and the log knows what comes again."""
-        qos = min(route.qos, 1)
+        highest = {route.pattern.filter: min(route.qos, 1) for route in by_quality}
         share = "" if self.broker.share is None else f"$share/{self.broker.share}/"
-        if self.broker.version == 5:  # what is retained comes once, not at every connection
-            retained = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
-            return share + route.pattern.filter, SubscribeOptions(qos, retainHandling=retained)
-        return share + route.pattern.filter, qos
+        return [MqttSubscription(share + filter, qos, only_new=True) for filter, qos in highest.items()]
 
-    def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        mine = reasons[: len(self._asked)]
-        refused = [str(reason) for reason in mine if reason.is_failure]
-        self.connected = len(refused) < len(mine)
-        self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
+    # --- called by the subscriber ---
 
-    def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
-        self._connection += 1
-        if self._admitted:  # who was refused is told why, not that the connection is gone
-            self._say(f"not connected: {reason}")
-        self.connected = self._admitted = False
+    def on_connect(self, connection: int, result: ReasonCode) -> None:
+        self._beats = Beats(connection)
+        if result.is_failure:
+            self._report(f"refused: {result}")
+        elif (will := self.broker.will) is not None:
+            self._subscriber.publish(will.channel, will.here.encode(), qos=1, retain=True)
 
-    def _on_publish(self, _client: Any, _data: Any, _mid: Any, reason: Any, _properties: Any) -> None:
-        if reason.is_failure and self._beat_channel:  # some brokers end a connection for each
-            log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, reason)
+    def on_subscribe(self, results: Sequence[ReasonCode]) -> None:
+        granted = results[: len(self._mapped)]
+        refused = [str(result) for result in granted if result.is_failure]
+        self.connected = len(refused) < len(granted)
+        self._report(f"the broker refuses a subscription: {refused[0]}" if refused else None)
+
+    def on_disconnect(self, reason: str) -> None:
+        self.connected = False
+        self._report(reason)
+
+    def on_publish(self, result: ReasonCode) -> None:
+        if result.is_failure and self._beat_channel:  # some brokers close the connection for each of them
+            log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, result)
             self._beat_channel = ""
         if self._beats.acknowledged is None:
             self._beats.acknowledged = time.monotonic()
 
-    def _on_connect_fail(self, _client: Any, _data: Any) -> None:
-        self._say("the broker cannot be reached")
-
-    def _on_message(self, _client: Any, _data: Any, it: paho.MQTTMessage) -> None:
-        self._hear(Plain(it.mid, it.qos, it.dup, it.topic, bytes(it.payload)))
-
-    def _hear(self, message: Plain) -> None:
+    def on_message(self, message: Message) -> None:
         if not message.qos and len(self._inbox) > UNACKNOWLEDGED:
             self.dropped += 1
             return
-        was_empty = not self._inbox
-        self._inbox.append(Message(self._connection, *message))
-        if was_empty:
-            self._loop.call_soon_threadsafe(self._wake.set)
+        self._inbox.append(message)
+        self._wake.set()
 
-    def _say(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         if trouble != self.trouble:
             log.warning("%s: %s", self.broker.name, trouble or "connected")
             self.trouble = trouble
 
-    # --- in the event loop ---
-
     async def run(self) -> None:
-        """Take messages until cancelled."""
-        connect(self._client, self.broker)
-        beating = asyncio.create_task(self._beat())
+        """Submit messages until cancelled."""
+        tasks = [asyncio.create_task(self._subscriber.run()), asyncio.create_task(self._beat())]
         try:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
                 while self._inbox:
-                    await self._gathered()
+                    await self._wait_for_more()
                     await self._take([self._inbox.popleft() for _ in range(min(len(self._inbox), _AT_ONCE))])
         finally:
-            beating.cancel()
-            await asyncio.to_thread(self._leave)
+            await self._leave()
+            for task in tasks:
+                task.cancel()
 
     async def _beat(self) -> None:
-        """Publish a heartbeat every second while the broker is there."""
+        """Publish a heartbeat every second while connected."""
         while True:
             beats = self._beats
             if self.connected and self._beat_channel and beats.will_return(time.monotonic()):
                 at = self.service.clock()
-                said = f"{self._run} {beats.connection} {at}".encode()
-                beats.sent[said] = at
-                self._client.publish(self._beat_channel, said, qos=1)
+                content = f"{self._run} {beats.connection} {at}".encode()
+                beats.sent[content] = at
+                self._subscriber.publish(self._beat_channel, content, qos=1)
             await asyncio.sleep(BEAT)
 
-    async def _gathered(self) -> None:
-        """Comes back when no more messages come, or enough have."""
+    async def _wait_for_more(self) -> None:
+        """Wait until no more messages arrive, or enough have. A group has a cost, however small it is."""
         known, last = 0, time.monotonic() + _LONGEST
         while known < len(self._inbox) < _AT_ONCE and time.monotonic() < last:
             known = len(self._inbox)
             await asyncio.sleep(_PAUSE)
 
-    def _leave(self) -> None:
-        """Go in order; the broker says what the will would have said."""
+    async def _leave(self) -> None:
+        """Disconnect, and publish what the broker publishes of itself only when a connection is lost."""
         if (will := self.broker.will) is not None and self.connected:
-            with suppress(RuntimeError, ValueError):  # the connection was lost meanwhile
-                self._client.publish(will.channel, will.gone, qos=1, retain=True).wait_for_publish(2)
-        self._client.disconnect()
-        self._client.loop_stop()
+            self._subscriber.publish(will.channel, will.gone.encode(), qos=1, retain=True)
+        await self._subscriber.disconnect()
 
     async def _take(self, messages: list[Message]) -> None:
-        """Messages into the log; then, and only then, the broker may forget them."""
+        """Submit messages, and acknowledge them only after the log has them."""
         now = self.service.clock()
         rejected: list[Rejected] = []
         beats = [one.payload for one in messages if one.channel == self._beat_channel]
         readings = [one for one in messages if one.channel != self._beat_channel]
-        for again, some in groupby(readings, key=lambda message: message.again):
-            given = [one for message in some for one in self._given(message, now, rejected)]
-            if given:
-                await self.service.submit(Submission(given, again=again))
-                self.lag = now - max(one.event.time for one in given)
+        for is_repetition, parts in groupby(readings, key=lambda message: message.again):
+            incoming = [one for message in parts for one in self._to_events(message, now, rejected)]
+            if incoming:
+                await self.service.submit(Submission(incoming, again=is_repetition))
+                self.lag = now - max(one.event.time for one in incoming)
                 if not self._is_new:
                     self._beats.behind = time.monotonic()
         await self.service.reject(rejected)
         self.messages += len(readings)
-        self._heard_beats(beats, len(readings))
-        mine = [message for message in messages if message.qos and message.connection == self._connection]
-        self._client.acknowledge([message.number for message in mine if message.qos == 1])
-        for message in mine:
-            if message.qos > 1:  # nobody asks for it, but a broker may send it
-                self._client.ack(message.number, message.qos)
+        self._note_beats(beats, len(readings))
+        self._subscriber.acknowledge(messages)
 
-    def _heard_beats(self, beats: Sequence[bytes], readings: int) -> None:
-        """All messages before these heartbeats are in the log."""
+    def _note_beats(self, beats: Sequence[bytes], readings: int) -> None:
+        """Note returned heartbeats: all messages before them are in the log."""
         known = self._beats
         if readings:
-            known.heard = time.monotonic()
+            known.last_message = time.monotonic()
         for beat in beats:
-            if (sent := known.sent.get(beat)) is not None:  # anybody may publish there
+            if (sent := known.sent.get(beat)) is not None:  # others may publish to this channel
                 known.returned = max(sent, known.returned or sent)
                 known.sent = {one: at for one, at in known.sent.items() if at > sent}
 
@@ -285,7 +227,8 @@ class MqttFeed:
         return any(route.topic in (topic, None) for route in self.routes)
 
     def read_until(self) -> Instant | None:
-        """As far as the last heartbeat says; if the broker delivers none, up to now once messages are new."""
+        """When the last returned heartbeat was sent. Without heartbeats, now if the messages suggest that
+        there is no backlog."""
         if not self.connected:
             return None
         now, beats = self.service.clock(), self._beats
@@ -296,48 +239,47 @@ class MqttFeed:
         return beats.returned
 
     def _seems_current(self) -> bool:
-        """Whether nothing came for a while since the connection began, or what comes is new."""
+        """Whether no message has arrived for a while since the connection started, or messages are new."""
         beats = self._beats
-        is_quiet = time.monotonic() - max(beats.begun, beats.heard) >= QUIET
-        beats.is_current |= is_quiet or (beats.heard > 0 and self._is_new)
+        is_quiet = time.monotonic() - max(beats.started, beats.last_message) >= QUIET
+        beats.is_current |= is_quiet or (beats.last_message > 0 and self._is_new)
         return beats.is_current and not self._inbox
 
     @property
     def _is_new(self) -> bool:
-        """Whether the latest reading is one of now."""
+        """Whether the latest reading was new when it arrived."""
         return self.lag is not None and self.lag <= self.service.settings.idle
 
     @property
     def _overdue(self) -> Duration:
-        """How old a heartbeat may be of a feed that has caught up."""
+        """The largest age of a heartbeat of a feed without a backlog."""
         return int(max(3 * BEAT * SECOND, self.service.settings.idle))
 
-    def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:
+    def _to_events(self, message: Message, now: int, rejected: list[Rejected]) -> list[IncomingEvent]:
         events: list[tuple[Event, bool]] = []
         metrics = cache(partial(self._nodes.rows, message.channel, message.payload))
         for found in self._find(message.channel) or (None,):
             try:
                 events += self._events(found, message, metrics, now)
-            except Exception as error:  # whatever a message does to its mapping, the feed goes on
+            except Exception as error:  # a bad message must not end the feed
                 rejected.append(rejection("mqtt", message.channel, error, message.payload, now))
         self.service.counts.corrected += sum(wrong for _, wrong in events)
-        first = message.origin
-        return [Given(event, first + i if first else NOWHERE) for i, (event, _) in enumerate(events)]
+        first = _origin(message)
+        return [IncomingEvent(event, first + i if first else NOWHERE) for i, (event, _) in enumerate(events)]
 
     def _events(
         self, found: Found | None, message: Message, metrics: Callable[[], Metrics], now: int
     ) -> list[tuple[Event, bool]]:
-        """What a mapping makes of a message, each event with whether its clock was wrong."""
+        """Convert a message by one mapping to events, each with whether its time was corrected."""
         if found is None:
             raise InputError("no mapping takes this channel")
         quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
         if quick is not None:
             return [quick]
-        said = metrics() if found[0].payload == "sparkplug" else message.payload
-        return read(found, self.service.topics, said, now)
+        content = metrics() if found[0].payload == "sparkplug" else message.payload
+        return read(found, self.service.topics, content, now)
 
-    def status(self) -> dict[str, Any]:
-        """How it stands."""
+    def status(self) -> FeedStatus:
         return {
             "name": self.broker.name,
             "kind": "mqtt",
@@ -349,3 +291,10 @@ class MqttFeed:
             "waiting": len(self._inbox),
             "dropped": self.dropped,
         }
+
+
+def _origin(message: Message) -> int:
+    """A digest of a message's number and content: both are the same when a broker sends it again."""
+    if not message.qos:
+        return NOWHERE
+    return origin(str(message.number).encode(), message.channel.encode(), message.payload)

@@ -1,6 +1,6 @@
-"""Readings from an overlay of brokers (``holdfast broker``): every event of the topics that are declared.
+"""Readings from an overlay of brokers (``holdfast broker``): every event of the declared topics.
 
-The overlay keeps nothing for who is away: what is published while we are not connected does not come.
+The overlay stores nothing for absent clients: events published while the service is not connected are lost.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Any
 from ...errors import HoldfastError, InputError
 from ...model.event import Event
 from ...model.instant import Duration, Instant
-from ...protocols.cbps.client import Heard, Refused, subscribe
-from ...protocols.cbps.content import Constraint, Filter
-from ...protocols.cbps.event import to_event
-from ...runtimes.overlay.client import connected, free_name
-from ...runtimes.overlay.connection.address import Address
-from ...runtimes.overlay.connection.identity import Identity
-from ...runtimes.overlay.tcp import TcpHost
-from ..service import Service, Submission
-from .arrival import arrived
-from .submission import Given, Rejected, lag_of, rejection
+from ...network.overlay.client import connect_client, free_name
+from ...network.overlay.connection.address import Address
+from ...network.overlay.connection.identity import Identity
+from ...network.overlay.tcp import TcpHost
+from ...network.protocols.cbps.client import ReceivedNotification, SubmissionRefused, subscribe
+from ...network.protocols.cbps.content import Constraint, Filter
+from ...network.protocols.cbps.event import to_event
+from ..intake import Submission
+from ..service import Service
+from .arrival import check_arrival
+from .feed import FeedStatus
+from .submission import IncomingEvent, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -31,7 +33,7 @@ _AT_ONCE = 2_000
 
 @dataclass
 class OverlayFeed:
-    """A broker's events as readings."""
+    """Submits the events of a broker as readings."""
 
     service: Service
     address: Address
@@ -40,34 +42,36 @@ class OverlayFeed:
     connected: bool = False
     trouble: str | None = None
     lag: Duration | None = None
-    _heard: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
+    _queue: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
 
     @property
     def name(self) -> str:
         return f"overlay://{self.address.host}:{self.address.port}"
 
     async def run(self) -> None:
-        """Take events until cancelled; a broker that is not there, or refuses us, is tried again."""
+        """Submit events until cancelled; connects again whenever the broker is not reachable or refuses."""
         while True:
             try:
                 await self._listen()
             except HoldfastError as error:
-                self._say(str(error))
+                self._report(str(error))
             finally:
                 self.connected = False
             await asyncio.sleep(2)
 
     async def _listen(self) -> None:
         identity = Identity(free_name("service"), token=self.token)
-        async with connected(self.address, identity, deliver=self._heard.put_nowait, patient=True) as node:
+        async with connect_client(
+            self.address, identity, deliver=self._queue.put_nowait, patient=True
+        ) as node:
             self.connected = True
-            self._say(None)
+            self._report(None)
             asked: set[str] = set()
             while True:
                 self._ask(node, asked)
                 try:
-                    async with asyncio.timeout(1):  # a definition may have brought topics
-                        first = await node.unless_failed(self._heard.get())
+                    async with asyncio.timeout(1):  # a new definition may declare topics
+                        first = await node.unless_failed(self._queue.get())
                 except TimeoutError:
                     continue
                 await self._take([first, *self._rest()])
@@ -78,36 +82,36 @@ class OverlayFeed:
             asked.add(name)
 
     def _rest(self) -> list[Any]:
-        return [self._heard.get_nowait() for _ in range(min(self._heard.qsize(), _AT_ONCE))]
+        return [self._queue.get_nowait() for _ in range(min(self._queue.qsize(), _AT_ONCE))]
 
-    async def _take(self, heard: list[Any]) -> None:
-        now, given, rejected = self.service.clock(), list[Given](), list[Rejected]()
-        for what in heard:
-            if isinstance(what, Refused):
-                self._say(f"the broker refuses '{what.name}': {what.why}")
-            elif isinstance(what, Heard):
+    async def _take(self, received: list[Any]) -> None:
+        now, incoming, rejected = self.service.clock(), list[IncomingEvent](), list[Rejected]()
+        for item in received:
+            if isinstance(item, SubmissionRefused):
+                self._report(f"the broker refuses '{item.name}': {item.why}")
+            elif isinstance(item, ReceivedNotification):
                 self.messages += 1
                 try:
-                    event, wrong = arrived(self._event(what), now)
-                except Exception as error:  # whatever it is, the feed goes on
-                    said = repr(dict(what.content)).encode(errors="replace")
-                    rejected.append(rejection("overlay", what.subscription, error, said, now))
+                    event, wrong = check_arrival(self._event(item), now)
+                except Exception as error:  # a bad message must not end the feed
+                    content = repr(dict(item.content)).encode(errors="replace")
+                    rejected.append(rejection("overlay", item.subscription, error, content, now))
                     continue
                 self.service.counts.corrected += wrong
-                given.append(Given(event))
-        if given:
-            await self.service.submit(Submission(given))
-            self.lag = now - max(one.event.time for one in given)
+                incoming.append(IncomingEvent(event))
+        if incoming:
+            await self.service.submit(Submission(incoming))
+            self.lag = now - max(incoming_event.event.time for incoming_event in incoming)
         await self.service.reject(rejected)
 
-    def _event(self, heard: Heard) -> Event:
-        topic = self.service.topics.get(heard.subscription)
-        event = None if topic is None else to_event(topic, heard.content)
+    def _event(self, received: ReceivedNotification) -> Event:
+        topic = self.service.topics.get(received.subscription)
+        event = None if topic is None else to_event(topic, received.content)
         if event is None:
-            raise InputError(f"it is no event of topic '{heard.subscription}'")
+            raise InputError(f"it is no event of topic '{received.subscription}'")
         return event
 
-    def _say(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         if trouble != self.trouble:
             log.warning("%s: %s", self.name, trouble or "connected")
             self.trouble = trouble
@@ -116,13 +120,12 @@ class OverlayFeed:
         return True
 
     def read_until(self) -> Instant | None:
-        """Up to now while nothing waits: the overlay keeps nothing for who is away."""
-        return self.service.clock() if self.connected and self._heard.empty() else None
+        """Now, unless messages wait: the overlay has no backlog."""
+        return self.service.clock() if self.connected and self._queue.empty() else None
 
-    def status(self) -> dict[str, Any]:
-        """How it stands."""
+    def status(self) -> FeedStatus:
         return {
             "name": self.name, "kind": "overlay", "connected": self.connected, "trouble": self.trouble,
             "caught_up": self.read_until() is not None, "lag": lag_of(self.lag),
-            "messages": self.messages, "waiting": self._heard.qsize(), "dropped": 0,
+            "messages": self.messages, "waiting": self._queue.qsize(), "dropped": 0,
         }  # fmt: skip

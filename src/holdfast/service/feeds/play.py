@@ -1,37 +1,38 @@
-"""A day that is played again and again: readings for a demonstration."""
+"""A recorded day that is played again and again, for demonstrations."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ...model.batch import TIME, times
 from ...model.instant import DAY, MINUTE, Instant
-from ..service import Service, Submission
+from ..intake import Submission
+from ..service import Service
+from .feed import FeedStatus
 from .submission import table
 
 
 class Play:
-    """Plays batches of one day, each by time, as the service's clock goes on."""
+    """Plays batches of one day by the service's clock."""
 
     def __init__(
         self, service: Service, day: Mapping[str, pa.RecordBatch], dawn: Instant, begin: Instant
     ) -> None:
         self._service, self._day, self._dawn = service, day, dawn
-        self._reached = begin - begin % DAY
+        self._position = begin - begin % DAY
         self.played = 0
 
     async def run(self) -> None:
-        """Submit what has happened since the last look, until cancelled."""
+        """Submit the readings up to now, until cancelled."""
         while True:
             now = self._service.clock()
-            while self._reached < now:
-                await self._play(self._reached, min(now, self._reached + 30 * MINUTE))
-                self._reached = min(now, self._reached + 30 * MINUTE)
+            while self._position < now:
+                await self._play(self._position, min(now, self._position + 30 * MINUTE))
+                self._position = min(now, self._position + 30 * MINUTE)
             await asyncio.sleep(0.25)
 
     async def _play(self, start: Instant, end: Instant) -> None:
@@ -39,7 +40,7 @@ class Play:
         for name in sorted(self._day.keys() & self._service.topics.keys()):
             batch = self._day[name]
             for midnight in range(start - start % DAY, end, DAY):
-                part = _between(batch, self._dawn - midnight, start, end)
+                part = _rows_between(batch, self._dawn - midnight, start, end)
                 if len(part):
                     entries.append(table(self._service.topics[name], part))
                     self.played += len(part)
@@ -50,17 +51,17 @@ class Play:
         return topic in self._day
 
     def read_until(self) -> Instant:
-        return self._reached
+        return self._position
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> FeedStatus:
         return {
             "name": "demonstration", "kind": "play", "connected": True, "trouble": None,
             "caught_up": True, "lag": 0.0, "messages": self.played, "waiting": 0, "dropped": 0,
         }  # fmt: skip
 
 
-def _between(batch: pa.RecordBatch, shift: int, start: Instant, end: Instant) -> pa.RecordBatch:
-    """The rows of a stretch of time, once the batch's times are moved back by ``shift``."""
+def _rows_between(batch: pa.RecordBatch, shift: int, start: Instant, end: Instant) -> pa.RecordBatch:
+    """The rows of a period after the batch's times are shifted back by ``shift``."""
     moved = times(batch) - shift
     first, last = np.searchsorted(moved, [start, end])
     part = batch.slice(first, last - first)

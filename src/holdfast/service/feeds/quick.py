@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...model.event import UNNUMBERED, Event, Value
 from ...model.instant import Instant
 from ...model.topic import Topic
-from .arrival import arrived
+from .arrival import check_arrival
 from .mapping import Found, Route, at, of_kind, path_of, time_of
 
 _TYPES: Mapping[str, type] = {"float": float, "int": int, "text": str, "bool": bool}
@@ -24,68 +24,73 @@ _WHOLE = range(-(2**63), 2**63)
 _decode = msgspec.json.Decoder().decode
 
 
-class Quick:
-    """Readers of channels, each made when its first message comes."""
+class QuickReader:
+    """Fast readers of JSON messages, one for each channel, created at its first message."""
 
     def __init__(self, find: Callable[[str], Sequence[Found]]) -> None:
         self._find = find
-        self._known: dict[str, _Reader] = {}
+        self._known: dict[str, _ChannelReader] = {}
 
     def read(
         self, channel: str, topics: Mapping[str, Topic], payload: bytes, now: Instant
     ) -> tuple[Event, bool] | None:
-        """The event of a message; nothing if it must be read with care."""
+        """The event of a message, and whether its time was corrected; nothing if the message needs the
+        general reader."""
         reader = self._known.get(channel)
         if reader is None or topics.get(reader.topic.name) is not reader.topic:
-            if (reader := self._made(channel, topics)) is None:
+            if (reader := self._make_reader(channel, topics)) is None:
                 return None
             if len(self._known) > 100_000:
                 self._known.clear()
             self._known[channel] = reader
         return reader.read(payload, now)
 
-    def _made(self, channel: str, topics: Mapping[str, Topic]) -> _Reader | None:
-        if len(some := self._find(channel)) != 1:
+    def _make_reader(self, channel: str, topics: Mapping[str, Topic]) -> _ChannelReader | None:
+        if len(parts := self._find(channel)) != 1:
             return None
-        route, said = found = some[0]
-        topic = topics.get(route.topic or said.get("topic", ""))
+        route, captured = found = parts[0]
+        topic = topics.get(route.topic or captured.get("topic", ""))
         if topic is None or route.payload != "json" or route.items is not None:
             return None
-        if not {"time", "sequence", *_AXES}.isdisjoint(said) or not all(map(str.strip, said.values())):
+        if not {"time", "sequence", *_AXES}.isdisjoint(captured) or not all(
+            map(str.strip, captured.values())
+        ):
             return None
         try:
             return _reader(found, topic)
-        except InputError:  # the channel says something that cannot be
+        except InputError:  # the channel contains an invalid value
             return None
 
 
-def _reader(found: Found, topic: Topic) -> _Reader:
-    route, said = found
-    fixed = {one.name: of_kind(one, said.get(one.name)) for one in topic.attributes}
+def _reader(found: Found, topic: Topic) -> _ChannelReader:
+    route, captured = found
+    fixed = {
+        attribute.name: of_kind(attribute, captured.get(attribute.name)) for attribute in topic.attributes
+    }
     wanted = tuple(
-        (one.name, path_of(route, one.name), _TYPES[one.kind])
-        for one in topic.attributes
-        if one.name not in said
+        (attribute.name, path_of(route, attribute.name), _TYPES[attribute.kind])
+        for attribute in topic.attributes
+        if attribute.name not in captured
     )
     paths = [path_of(route, axis).split(".") for axis in _AXES]
     axes = frozenset(".".join(steps[: i + 1]) for steps in paths for i in range(len(steps)))
-    return _Reader(topic, route, said.get("source"), said.get("place"), fixed, wanted, axes)
+    return _ChannelReader(topic, route, captured.get("source"), captured.get("place"), fixed, wanted, axes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """What is known of a channel's messages before they come: its topic, what the channel itself says, and
-    where each attribute stands, with which type."""
+class _ChannelReader:
+    """What is known of a channel's messages in advance: its topic, the values from the channel, and the
+    path and type of each attribute."""
 
     topic: Topic
     route: Route
     source: str | None
     place: str | None
     fixed: Mapping[str, Value]
-    """All attributes in their order, with those that the channel says."""
+    """All attributes in their order, with the values from the channel."""
     wanted: tuple[tuple[str, str, type], ...]
     axes: frozenset[str]
-    """Where a location would begin."""
+    """Keys of the payload that could contain a location."""
 
     def read(self, payload: bytes, now: Instant) -> tuple[Event, bool] | None:
         try:
@@ -103,10 +108,10 @@ class _Reader:
         if not _are_right(source, place, sequence) or not self.axes.isdisjoint(row):
             return None
         time = time_of(route, _get(row, path_of(route, "time")), now)
-        return arrived(Event(self.topic.name, time, source, values, sequence, None, place), now)
+        return check_arrival(Event(self.topic.name, time, source, values, sequence, None, place), now)
 
     def _values(self, row: dict[str, Any]) -> dict[str, Value] | None:
-        """The attributes; nothing if one is of another kind."""
+        """The attributes; nothing if one has another type."""
         values = dict(self.fixed)
         for name, path, kind in self.wanted:
             value = _get(row, path)

@@ -1,8 +1,8 @@
-"""Sparkplug B: metrics of edge nodes and their devices, by the names that their births told.
+"""Sparkplug B: metrics of edge nodes and their devices, by the names from their birth messages.
 
-No kept library reads it beside Paho 2, and little of Protocol Buffers is needed: four ways to write a
-field, and a dozen fields.  What a host application must know of nodes is here as well: a metric may come
-with a number in place of its name, which only the birth explains; who missed that asks for it again.
+No maintained library reads it with paho 2, and little of Protocol Buffers is needed: four wire types and a
+dozen fields. The state of a host application is here as well: a metric can have a number in place of its
+name, which only the birth message explains. A host that missed it requests it again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _TIMESTAMP, _METRICS = 1, 2  # fields of a payload
 _NAME, _ALIAS, _AT, _KIND, _IS_NULL = 1, 2, 3, 4, 7  # fields of a metric
 _INT, _LONG, _FLOAT, _DOUBLE, _BOOLEAN, _STRING = 10, 11, 12, 13, 14, 15  # the fields that hold its value
 _SIGNED = {1: 8, 2: 16, 3: 32, 4: 64}
-"""The bits of the kinds of numbers that may be below zero."""
+"""The bits of the integer types with a sign."""
 _REBIRTH = b"\x12\x1a\x0a\x14Node Control/Rebirth\x20\x0b\x70\x01"
-"""A command with one metric, which is true."""
+"""A command with the metric ``Node Control/Rebirth`` set to true."""
 
 Field = tuple[int, Any]
 
 
 class Metric(NamedTuple):
-    """One value; ``kind`` is the number of its type, where the message says it."""
+    """One value; ``kind`` is the number of its type, if the message contains it."""
 
     name: str | None
     alias: int | None
@@ -42,7 +42,7 @@ class Metric(NamedTuple):
 
 
 def metrics(payload: bytes) -> list[Metric]:
-    """The metrics of a payload, each with the payload's time if it has none of its own."""
+    """Decode the metrics of a payload; a metric without a time has that of the payload."""
     try:
         found = list(_fields(payload))
         at = next((value for number, value in found if number == _TIMESTAMP), None)
@@ -52,40 +52,40 @@ def metrics(payload: bytes) -> list[Metric]:
 
 
 def _metric(raw: bytes, at: int | None) -> Metric:
-    said = dict(_fields(raw))
-    name = said.get(_NAME)
+    fields = dict(_fields(raw))
+    name = fields.get(_NAME)
     return Metric(
         None if name is None else name.decode(),
-        said.get(_ALIAS),
-        said.get(_AT, at),
-        said.get(_KIND),
-        _value(said),
+        fields.get(_ALIAS),
+        fields.get(_AT, at),
+        fields.get(_KIND),
+        _value(fields),
     )
 
 
-def _value(said: Mapping[int, Any]) -> Value:
-    """What the metric says; tables, templates and bytes say nothing here."""
-    if said.get(_IS_NULL):
+def _value(fields: Mapping[int, Any]) -> Value:
+    """The value of a metric; tables, templates and bytes have none here."""
+    if fields.get(_IS_NULL):
         return None
     number = next(
-        (number for number in (_INT, _LONG, _FLOAT, _DOUBLE, _BOOLEAN, _STRING) if number in said), 0
+        (number for number in (_INT, _LONG, _FLOAT, _DOUBLE, _BOOLEAN, _STRING) if number in fields), 0
     )
     match number:
         case 10 | 11:
-            return int(said[number])
+            return int(fields[number])
         case 12:
-            return float(struct.unpack("<f", said[number])[0])
+            return float(struct.unpack("<f", fields[number])[0])
         case 13:
-            return float(struct.unpack("<d", said[number])[0])
+            return float(struct.unpack("<d", fields[number])[0])
         case 14:
-            return bool(said[number])
+            return bool(fields[number])
         case 15:
-            return str(said[number].decode())
+            return str(fields[number].decode())
     return None
 
 
 def _fields(raw: bytes) -> Iterator[Field]:
-    """The fields of a message: whole numbers, or bytes."""
+    """Yield the fields of a message: integers or bytes."""
     at = 0
     while at < len(raw):
         key, at = _whole(raw, at)
@@ -124,48 +124,48 @@ def _whole(raw: bytes, at: int) -> tuple[int, int]:
 # --- nodes ---
 
 
-class _Node(NamedTuple):
-    """What the births of a node and of its devices said: names by alias, kinds by device and name."""
+class _EdgeNode(NamedTuple):
+    """Names by alias, and kinds by device and name, from the birth messages of a node and its devices."""
 
     aliases: dict[int, str]
     kinds: dict[tuple[str, str], int]
 
 
 class Nodes:
-    """What is known of edge nodes; ``ask`` publishes a command to one whose birth was not heard."""
+    """The known edge nodes; ``ask`` publishes a command to a node whose birth message was missed."""
 
     def __init__(self, ask: Callable[[str, bytes], Any]) -> None:
         self._ask = ask
-        self._nodes: dict[tuple[str, str], _Node] = {}
+        self._nodes: dict[tuple[str, str], _EdgeNode] = {}
         self._asked: set[tuple[str, str]] = set()
 
     def rows(self, channel: str, payload: bytes) -> list[dict[str, Value]]:
-        """What a message says: metrics by name for each time, in milliseconds, under ``time``."""
+        """Convert a message to rows of metrics by name, one for each time, in milliseconds under ``time``."""
         match channel.split("/"):
             case [_, group, kind, edge, *rest] if kind in (*_BIRTHS, *_DATA):
                 return self._rows((group, edge), kind, "/".join(rest), metrics(payload))
-        return []  # deaths, commands and states bring no readings
+        return []  # death, command and state messages contain no readings
 
     def _rows(
         self, key: tuple[str, str], kind: str, device: str, found: list[Metric]
     ) -> list[dict[str, Value]]:
         if kind == "NBIRTH" or key not in self._nodes:
-            self._nodes[key] = _Node({}, {})
+            self._nodes[key] = _EdgeNode({}, {})
         node = self._nodes[key]
         if kind in _BIRTHS:
             self._asked.discard(key)
-            _born(node, device, found)
+            _note_birth(node, device, found)
         rows: dict[int | None, dict[str, Value]] = {}
-        for one in found:
-            name = one.name or node.aliases.get(-1 if one.alias is None else one.alias)
+        for metric in found:
+            name = metric.name or node.aliases.get(-1 if metric.alias is None else metric.alias)
             if name is None:
                 self._ask_for_birth(key)
                 raise InputError(
-                    f"the metric with the number {one.alias} has no name: its birth was missed, and asked for"
+                    f"metric number {metric.alias} has no name: its birth message was missed and is requested"
                 )
-            bits = _SIGNED.get(one.kind or node.kinds.get((device, name), 0))
-            row = rows.setdefault(one.at, {} if one.at is None else {"time": one.at})
-            row[name] = _signed(one.value, bits)
+            bits = _SIGNED.get(metric.kind or node.kinds.get((device, name), 0))
+            row = rows.setdefault(metric.at, {} if metric.at is None else {"time": metric.at})
+            row[name] = _to_signed(metric.value, bits)
         return list(rows.values())
 
     def _ask_for_birth(self, key: tuple[str, str]) -> None:
@@ -174,18 +174,18 @@ class Nodes:
             self._ask(f"spBv1.0/{key[0]}/NCMD/{key[1]}", _REBIRTH)
 
 
-def _born(node: _Node, device: str, found: list[Metric]) -> None:
-    for one in found:
-        if one.name is not None and one.alias is not None:
-            node.aliases[one.alias] = one.name
-        if one.name is not None and one.kind is not None:
-            node.kinds[device, one.name] = one.kind
+def _note_birth(node: _EdgeNode, device: str, found: list[Metric]) -> None:
+    for metric in found:
+        if metric.name is not None and metric.alias is not None:
+            node.aliases[metric.alias] = metric.name
+        if metric.name is not None and metric.kind is not None:
+            node.kinds[device, metric.name] = metric.kind
 
 
-def _signed(value: Value, bits: int | None) -> Value:
-    """A number that was written as if it were positive.
+def _to_signed(value: Value, bits: int | None) -> Value:
+    """Convert an integer that was encoded without its sign.
 
-    >>> _signed(253, 8), _signed(253, None)
+    >>> _to_signed(253, 8), _to_signed(253, None)
     (-3, 253)
     """
     if bits is None or type(value) is not int:

@@ -1,4 +1,4 @@
-"""Readings on their way to the log."""
+"""Readings on their way from a feed to the log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOWHERE = 0
 
 
 class Rejected(NamedTuple):
-    """What came and is no reading, and why."""
+    """A message that is no reading, and why."""
 
     feed: str
     channel: str
@@ -34,15 +34,15 @@ class Rejected(NamedTuple):
     at: Instant
 
 
-class Given(NamedTuple):
-    """A reading and the digest of the message that brought it."""
+class IncomingEvent(NamedTuple):
+    """An event and the digest of the message that contained it."""
 
     event: Event
     origin: int = NOWHERE
 
 
 def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Instant) -> Rejected:
-    """Why something is no reading; what nobody has foreseen is logged, too."""
+    """Create a rejection; an unexpected error is logged too."""
     if isinstance(error, HoldfastError):
         return Rejected(feed, channel, str(error), payload, at)
     log.error("%s: a message on %r cannot be read", feed, channel[:200], exc_info=error)
@@ -50,26 +50,30 @@ def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Ins
 
 
 def lag_of(lag: Duration | None) -> float | None:
-    """How long the latest reading of a feed took from its time to its arrival, in seconds."""
+    """Convert a lag to seconds."""
     return None if lag is None else lag / SECOND
 
 
 def readings(topic: Topic, events: Sequence[Event], origins: Sequence[int] | None = None) -> Readings:
-    """Events of one topic as an entry of the log."""
+    """Convert events of one topic to a log entry."""
     batch = from_events(topic, events)
-    told = pa.array(np.zeros(len(events), np.int64) if origins is None else origins, pa.int64())
-    return Readings(topic.name, batch.append_column(ORIGIN, told))
+    column = pa.array(np.zeros(len(events), np.int64) if origins is None else origins, pa.int64())
+    return Readings(topic.name, batch.append_column(ORIGIN, column))
 
 
-def runs(topics: Mapping[str, Topic], given: Iterable[Given]) -> Iterator[Readings]:
-    """Readings of several topics as entries, in the order in which they came."""
-    for name, some in groupby(given, key=lambda one: one.event.topic):
-        mine = list(some)
-        yield readings(topics[name], [one.event for one in mine], [one.origin for one in mine])
+def runs(topics: Mapping[str, Topic], incoming: Iterable[IncomingEvent]) -> Iterator[Readings]:
+    """Convert events of several topics to log entries, in their order."""
+    for name, group in groupby(incoming, key=lambda incoming_event: incoming_event.event.topic):
+        run = list(group)
+        yield readings(
+            topics[name],
+            [incoming_event.event for incoming_event in run],
+            [incoming_event.origin for incoming_event in run],
+        )
 
 
 def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
-    """A batch that somebody sent, as an entry of the log."""
+    """Convert a batch from a client to a log entry."""
     conformed = conform(topic, batch)
     if "sequence" not in conformed.schema.names:
         numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
@@ -79,6 +83,6 @@ def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
 
 
 def origin(*parts: bytes) -> int:
-    """A digest of what identifies a message; never that of none."""
+    """A digest of what identifies a message; never ``NOWHERE``."""
     whole = blake2b(b"\0".join(parts), digest_size=7).digest()  # room to count rows from it
     return int.from_bytes(whole, "little") + 1

@@ -1,5 +1,5 @@
-"""Readings on disk, before they are acknowledged.
+"""The log: readings on disk, before they are acknowledged.
 
-``wal/`` holds segments to which entries are appended; a segment that is full and that a snapshot stands
-after becomes Parquet files in ``readings/``, which ``holdfast replay`` and ``holdfast run`` read.
+``wal/`` contains segments to which entries are appended. A segment that is full and older than a snapshot
+becomes Parquet files in ``readings/``, which ``holdfast replay`` and ``holdfast run`` can read.
 """

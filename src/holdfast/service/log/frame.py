@@ -1,8 +1,8 @@
-"""Entries as bytes, each between two copies of a head: a damaged byte costs at most the entry that it is in.
+"""Entries as bytes, each between two copies of a head, so that a damaged byte costs at most its own entry.
 
-A segment begins with the log's own number, which marks every head.  Nobody outside knows it, so that no text
-within an entry can be taken for a head where a reader looks for the next one.  The head is repeated after the
-entry: a damaged copy costs nothing, and where an entry ends is known from either side.
+A segment starts with the log's random number, which marks every head. Nobody outside knows it, so no text in
+an entry can be taken for a head when a reader searches for the next one. The head is repeated after the
+entry: a damaged copy costs nothing, and the end of an entry is known from either side.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _COMPRESSED_FROM = 64
 """Rows from which compressing a batch pays."""
 
 ORIGIN = "origin"
-"""A digest of the message that brought a reading, so that one that is sent again is known; 0 is none."""
+"""The column with a digest of the message of each reading, by which repetitions are recognized; 0 is none."""
 
 
 class Readings(NamedTuple):
-    """Readings of one topic, in the order of their arrival; ``request`` is the digest of the keyed request
-    that brought them, if one did."""
+    """Readings of one topic, in order of arrival. ``request`` is the digest of the keyed request that
+    delivered them, if there was one."""
 
     topic: str
     batch: pa.RecordBatch
@@ -48,22 +48,24 @@ class Readings(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The wall clock lets the event time of topics come so far."""
+    """The wall clock advances the event time of topics."""
 
     until: dict[str, Instant]
 
 
 class Pause(NamedTuple):
-    """Readings of these topics may wait in a feed that is not connected or has a backlog; timers over others
-    go on.  ``until`` is how far the wall clock lets the event time of those come that waited before."""
+    """Pauses timers over ``topics``, whose feeds are not connected or have a backlog, and resumes the others.
+
+    ``until`` is how far the wall clock advances the event time of topics that resume.
+    """
 
     topics: tuple[str, ...] = ()
     until: Mapping[str, Instant] = MappingProxyType({})
 
 
-class Definition(msgspec.Struct, frozen=True):
-    """From here on another definition runs; what is named in ``restart`` forgets what it knew.  ``files`` are
-    those that it names, as they are kept; others are read where they are."""
+class DefinitionEntry(msgspec.Struct, frozen=True):
+    """From here on another definition runs. Conditions in ``restart`` lose their state. ``files`` are the
+    digests of the copies of the files that it names; other files are read in place."""
 
     text: str
     restart: tuple[str, ...] = ()
@@ -72,15 +74,15 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Unreadable(NamedTuple):
-    """An entry that cannot be read: so many positions are passed over.  Its bytes are damaged or missing
-    (``is_damage``), or were never a right entry."""
+    """An entry that cannot be read and takes ``span`` positions. Its bytes are damaged or missing
+    (``is_damage``), or were never a valid entry."""
 
     span: int
     reason: str
     is_damage: bool = True
 
 
-Entry = Readings | Advance | Pause | Definition | Unreadable
+Entry = Readings | Advance | Pause | DefinitionEntry | Unreadable
 
 
 def span(entry: Entry) -> int:
@@ -94,7 +96,7 @@ def span(entry: Entry) -> int:
 
 
 def require_valid(entry: Entry) -> None:
-    """Raise where a column is not what it seems: text that is none, offsets that lead elsewhere."""
+    """Raise if a column is malformed, such as text that is not UTF-8 or offsets out of range."""
     if isinstance(entry, Readings):
         entry.batch.validate(full=True)
 
@@ -103,23 +105,27 @@ def require_valid(entry: Entry) -> None:
 
 
 def header(number: bytes, first: int, follows: int) -> bytes:
-    """The beginning of a segment."""
-    return _checked(_SEGMENT.pack(_FORMAT, number, first, follows))
+    """The first bytes of a segment."""
+    return _with_checksum(_SEGMENT.pack(_FORMAT, number, first, follows))
 
 
 def to_bytes(number: bytes, position: int, entry: Entry, *, is_last: bool = True) -> bytes:
-    """The entry as it is appended; ``is_last`` says that it ends a group."""
-    kind, body = _encoded(entry)
+    """Encode an entry; ``is_last`` says that it ends a group."""
+    kind, body = _encode(entry)
     flags = _LAST if is_last else 0
     known = number, len(body), crc32(body), position, span(entry), kind
-    return _checked(_HEAD.pack(*known, flags)) + body + _checked(_HEAD.pack(*known, flags | _CLOSING))
+    return (
+        _with_checksum(_HEAD.pack(*known, flags))
+        + body
+        + _with_checksum(_HEAD.pack(*known, flags | _CLOSING))
+    )
 
 
-def _checked(raw: bytes) -> bytes:
+def _with_checksum(raw: bytes) -> bytes:
     return raw + _CHECKSUM.pack(crc32(raw))
 
 
-def _encoded(entry: Entry) -> tuple[int, bytes]:
+def _encode(entry: Entry) -> tuple[int, bytes]:
     match entry:
         case Readings(topic, batch, request):
             known = {_TOPIC: topic.encode(), **({_REQUEST: request} if request else {})}
@@ -128,7 +134,7 @@ def _encoded(entry: Entry) -> tuple[int, bytes]:
             return _ADVANCE, msgspec.json.encode(until)
         case Pause(topics, until):
             return _PAUSE, msgspec.json.encode((topics, dict(until)))
-        case Definition():
+        case DefinitionEntry():
             return _DEFINITION, msgspec.json.encode(entry)
         case Unreadable():
             raise AssertionError("what cannot be read is not written")
@@ -147,14 +153,14 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
 
 
 class Header(NamedTuple):
-    """What a segment says of itself."""
+    """The header of a segment."""
 
     number: bytes
     first: int
     follows: int
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """The bytes of an entry in a segment; without a ``body`` they are damaged."""
 
     position: int
@@ -170,20 +176,20 @@ class Record(NamedTuple):
         return self.position + self.span
 
 
-class Scan(NamedTuple):
-    """What the bytes of a segment hold."""
+class SegmentScan(NamedTuple):
+    """The content of a segment."""
 
     header: Header | None
-    """Nothing if that is damaged, or not yet there."""
+    """Missing if it is damaged, or not written yet."""
     number: bytes
-    """The log's number, also where the header is damaged; empty where nothing says it."""
-    records: list[Record]
+    """The log's number, also if the header is damaged; empty where it is not known."""
+    records: list[LogRecord]
     after: int
     """The position after the last record."""
     begin: int
-    """Where records begin; 0 where not even the header was written to its end."""
+    """The offset of the first record; 0 if the header is incomplete."""
     end: int
-    """Where the last record ends; what comes after it was not written to its end, or is damaged."""
+    """The offset after the last record; what follows is incomplete or damaged."""
     size: int
 
 
@@ -196,10 +202,10 @@ class _Head(NamedTuple):
     flags: int
 
 
-def scan(raw: bytes, first: int) -> Scan:
-    """The records of a segment; behind damaged bytes it goes on with the next head."""
+def scan(raw: bytes, first: int) -> SegmentScan:
+    """Find the records of a segment; after damaged bytes continue with the next head."""
     if len(raw) < _SEGMENT_SIZE:
-        return Scan(None, b"", [], first, 0, 0, len(raw))
+        return SegmentScan(None, b"", [], first, 0, 0, len(raw))
     head = _header(raw)
     mark = head.number if head is not None else raw[_SEGMENT_SIZE : _SEGMENT_SIZE + NUMBER_SIZE]
     is_marked = head is not None or _head_at(raw, _SEGMENT_SIZE, mark) is not None
@@ -209,10 +215,12 @@ def scan(raw: bytes, first: int) -> Scan:
             "empty folder with --data, or start the version that wrote it"
         )
     if not is_marked:
-        mark = _marked(raw)
+        mark = _find_mark(raw)
     records = list(_records(memoryview(raw), mark, first)) if mark else []
     end = records[-1].end if records else _SEGMENT_SIZE
-    return Scan(head, mark, records, records[-1].after if records else first, _SEGMENT_SIZE, end, len(raw))
+    return SegmentScan(
+        head, mark, records, records[-1].after if records else first, _SEGMENT_SIZE, end, len(raw)
+    )
 
 
 def _header(raw: bytes) -> Header | None:
@@ -221,14 +229,14 @@ def _header(raw: bytes) -> Header | None:
     return Header(*known) if form == _FORMAT and crc32(found) == checksum else None
 
 
-def _marked(raw: bytes) -> bytes:
-    """The number of a log whose header and first head are damaged, by the head that ends the bytes."""
+def _find_mark(raw: bytes) -> bytes:
+    """The number of a log whose header and first head are damaged, from the last head."""
     mark = raw[-_SIZE:][:NUMBER_SIZE]
     return mark if _head_at(raw, len(raw) - _SIZE, mark) is not None else b""
 
 
 def _head_at(raw: bytes | memoryview, at: int, mark: bytes) -> _Head | None:
-    """The head that stands there, if one does."""
+    """The valid head at an offset, or nothing."""
     if at < 0 or at + _SIZE > len(raw) or raw[at : at + NUMBER_SIZE] != mark:
         return None
     (checksum,) = _CHECKSUM.unpack_from(raw, at + _HEAD.size)
@@ -237,23 +245,23 @@ def _head_at(raw: bytes | memoryview, at: int, mark: bytes) -> _Head | None:
     return _Head(*_HEAD.unpack_from(raw, at)[1:])
 
 
-def _records(raw: memoryview, mark: bytes, position: int) -> Iterator[Record]:
+def _records(raw: memoryview, mark: bytes, position: int) -> Iterator[LogRecord]:
     at = _SEGMENT_SIZE
     while at < len(raw):
         head = _head_at(raw, at, mark)
-        found = None if head is None or head.flags & _CLOSING else _opened(raw, at, head, mark)
+        found = None if head is None or head.flags & _CLOSING else _read_record(raw, at, head, mark)
         if found is None or found.position < position:
-            found = _beyond(raw, at, mark, position)
-        if found is None:  # nothing comes that is whole
+            found = _find_record(raw, at, mark, position)
+        if found is None:  # no complete record follows
             return
-        if found.position > position:  # what was between is gone
-            yield Record(position, found.position - position, 0, True, None, at, found.start)
+        if found.position > position:  # the records between are lost
+            yield LogRecord(position, found.position - position, 0, True, None, at, found.start)
         yield found
         position, at = found.after, found.end
 
 
-def _opened(raw: memoryview, at: int, head: _Head, mark: bytes) -> Record | None:
-    """The record that begins with a head that is right; nothing if it is not there to its end."""
+def _read_record(raw: memoryview, at: int, head: _Head, mark: bytes) -> LogRecord | None:
+    """The record with a valid head; nothing if it is incomplete."""
     start, end = at + _SIZE, at + _SIZE + head.length + _SIZE
     if end > len(raw):
         return None
@@ -261,21 +269,23 @@ def _opened(raw: memoryview, at: int, head: _Head, mark: bytes) -> Record | None
     if crc32(body) == head.checksum:
         return _record(head, body, at, end)
     is_whole = any(_head_at(raw, place, mark) is not None for place in (end - _SIZE, end)) or end == len(raw)
-    return _record(head, None, at, end) if is_whole else None  # else bytes were lost: its end is elsewhere
+    return (
+        _record(head, None, at, end) if is_whole else None
+    )  # otherwise bytes are missing, and its end is elsewhere
 
 
-def _beyond(raw: memoryview, at: int, mark: bytes, position: int) -> Record | None:
-    """The next record that can be placed behind damaged bytes: the damaged one itself by the head that stands
-    after it, or the one that follows."""
+def _find_record(raw: memoryview, at: int, mark: bytes, position: int) -> LogRecord | None:
+    """The next record after damaged bytes: the damaged one itself if its closing head is valid, or the one
+    that follows."""
     place = at
     while (place := raw.obj.find(mark, place + 1)) >= 0:  # type: ignore[attr-defined]
         head = _head_at(raw, place, mark)
         if head is None or head.position < position:
             continue
         if not head.flags & _CLOSING:
-            found = _opened(raw, place, head, mark)
-            if found is None and head.position > position:  # of this one too only the beginning is right
-                return Record(position, head.position - position, 0, True, None, at, place)
+            found = _read_record(raw, place, head, mark)
+            if found is None and head.position > position:  # the next record is damaged too
+                return LogRecord(position, head.position - position, 0, True, None, at, place)
             if found is None:
                 continue
             return found
@@ -286,26 +296,24 @@ def _beyond(raw: memoryview, at: int, mark: bytes, position: int) -> Record | No
     return None
 
 
-def _record(head: _Head, body: memoryview | None, start: int, end: int) -> Record:
-    return Record(head.position, head.span, head.kind, bool(head.flags & _LAST), body, start, end)
+def _record(head: _Head, body: memoryview | None, start: int, end: int) -> LogRecord:
+    return LogRecord(head.position, head.span, head.kind, bool(head.flags & _LAST), body, start, end)
 
 
-def decoded(record: Record) -> Entry:
-    """The entry of a record; whatever is wrong with it, it can be passed over."""
+def decode_record(record: LogRecord) -> Entry:
+    """Decode the entry of a record; one that cannot be decoded is ``Unreadable``."""
     if record.body is None:
         return Unreadable(record.span, "its bytes are damaged")
     try:
-        entry = _decoded(record.kind, bytes(record.body))
-    except (
-        Exception
-    ) as error:  # a right checksum of wrong bytes: whatever that raises, the next entry is right
+        entry = _decode(record.kind, bytes(record.body))
+    except Exception as error:  # the checksum is valid, so the next entry is not affected
         return Unreadable(record.span, f"it cannot be decoded: {error}", is_damage=False)
     if span(entry) != record.span:
         return Unreadable(record.span, f"it has {span(entry)} readings, not {record.span}", is_damage=False)
     return entry
 
 
-def _decoded(kind: int, body: bytes) -> Entry:
+def _decode(kind: int, body: bytes) -> Entry:
     match kind:
         case 1:
             batch = from_ipc(body)
@@ -317,14 +325,14 @@ def _decoded(kind: int, body: bytes) -> Entry:
         case 2:
             return Advance(msgspec.json.decode(body, type=dict[str, int]))
         case 3:
-            return msgspec.json.decode(body, type=Definition)
+            return msgspec.json.decode(body, type=DefinitionEntry)
         case 4:
             return Pause(*msgspec.json.decode(body, type=tuple[tuple[str, ...], dict[str, int]]))
     raise ValueError(f"there is no entry of kind {kind}")
 
 
 class Framed(NamedTuple):
-    """An entry, where it stands, and where its bytes end."""
+    """An entry with its position and the offset after its bytes."""
 
     position: int
     entry: Entry
@@ -332,6 +340,6 @@ class Framed(NamedTuple):
 
 
 def entries(raw: bytes, first: int = 0) -> Iterator[Framed]:
-    """The entries of a segment whose first position is known, with what cannot be read among them."""
+    """Yield the entries of a segment whose first position is known, unreadable ones included."""
     for record in scan(raw, first).records:
-        yield Framed(record.position, decoded(record), record.end)
+        yield Framed(record.position, decode_record(record), record.end)

@@ -1,4 +1,4 @@
-"""The log: entries are appended in groups, and a group that was appended stays."""
+"""The log: entries are appended in groups, and an appended group is durable."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .frame import (
     NUMBER_SIZE,
     Entry,
     Framed,
+    LogRecord,
     Readings,
-    Record,
-    Scan,
+    SegmentScan,
     Unreadable,
     entries,
     header,
@@ -42,7 +42,7 @@ class NoRoom(HoldfastError):
 
 
 class Appended(NamedTuple):
-    """An entry as the log has it: numbered, at its position."""
+    """An entry of the log with its position."""
 
     position: int
     entry: Entry
@@ -52,65 +52,73 @@ class Appended(NamedTuple):
         return self.position + span(self.entry)
 
 
-def joined(group: Iterable[Appended]) -> Iterator[Appended]:
-    """The same entries, with readings of one topic that follow one another as one: where a history is cut
-    makes no difference, and each piece costs."""
-    for topic, some in groupby(group, key=lambda one: getattr(one.entry, "topic", None)):
-        mine = list(some)
-        if topic is None or len(mine) == 1:
-            yield from mine
+def join_readings(group: Iterable[Appended]) -> Iterator[Appended]:
+    """Join consecutive readings of one topic to one entry. Where a history is cut makes no difference, and
+    each entry has a cost."""
+    for topic, entries_of_topic in groupby(
+        group, key=lambda appended: getattr(appended.entry, "topic", None)
+    ):
+        consecutive = list(entries_of_topic)
+        if topic is None or len(consecutive) == 1:
+            yield from consecutive
         else:
-            batches = [one.entry.batch for one in mine if isinstance(one.entry, Readings)]
-            yield Appended(mine[0].position, Readings(topic, concatenate(batches)))
+            batches = [
+                appended.entry.batch for appended in consecutive if isinstance(appended.entry, Readings)
+            ]
+            yield Appended(consecutive[0].position, Readings(topic, concatenate(batches)))
 
 
-class Segment(NamedTuple):
-    """A file of entries; the first has this position."""
+class LogSegment(NamedTuple):
+    """A file of entries; ``first`` is the position of its first entry."""
 
     first: int
     path: Path
 
 
 class Log:
-    """Appends to the log in a folder, for one process at a time."""
+    """Appends to the log in a folder, for one process at a time.
+
+    ``append``, ``rotate`` and ``pass_over`` must be called from one thread; ``after`` can be called from any.
+    """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, number: bytes = b"") -> None:
-        """``number`` is the log's own, for a folder whose segments do not say it."""
+        """``number`` is the log's own, for a folder whose segments do not contain it."""
         self.folder = folder
         self._limit = segment_bytes
         wal = folder / "wal"
         wal.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._lock = _locked(folder)
-        segments = segments_of(folder) or [Segment(0, wal / _name(0))]
+        self._lock = _lock_folder(folder)
+        segments = segments_of(folder) or [LogSegment(0, wal / _name(0))]
         scans = [scan_segment(segment) for segment in segments]
-        known = [one.number for one in scans if one.number]
+        known = [appended.number for appended in scans if appended.number]
         self.number = known[0] if known else number or os.urandom(NUMBER_SIZE)
-        """By which this log is known from others."""
+        """The random number that distinguishes this log from others."""
         self.torn = 0
-        """How many bytes of a group that was never acknowledged the last crash left."""
+        """Bytes of an unacknowledged group that the last crash left incomplete."""
         self._current = segments[-1]
         self._file = os.open(self._current.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o640)
-        self.next, self._size = self._recovered(self._current, scans[-1])
-        self._begun = time.monotonic()
+        self.next, self._size = self._recover(self._current, scans[-1])
+        self._started_at = time.monotonic()
         sync_folder(wal)
 
-    def _recovered(self, segment: Segment, found: Scan) -> tuple[int, int]:
-        """The next position and the size, once what a crash tore is put aside: a group that was not written
-        to its end."""
+    def _recover(self, segment: LogSegment, found: SegmentScan) -> tuple[int, int]:
+        """Remove an incomplete group at the end, and return the next position and the size."""
         whole = _whole_groups(found.records)
         after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
+        """Yield the entries from a position on, as they were appended; missing or damaged ones are
+        ``Unreadable``."""
         if end < found.size:
             self.torn = found.size - end
-            self._put_aside(segment, after, end)
-        if not found.number:  # there is no header yet, or nothing but a damaged one
+            self._move_torn_end(segment, after, end)
+        if not found.number:  # the header is missing or damaged
             os.ftruncate(self._file, 0)
             end = os.write(self._file, header(self.number, segment.first, segment.first))
             os.fsync(self._file)
-        self._begins = found.begin or end
+        self._header_size = found.begin or end
         return after, end
 
-    def _put_aside(self, segment: Segment, after: int, end: int) -> None:
-        """Cut off what was not written to its end, and keep a copy."""
+    def _move_torn_end(self, segment: LogSegment, after: int, end: int) -> None:
+        """Move the incomplete end of a segment to a file of its own."""
         torn = self.folder / f"torn-{after:020}.bin"
         log.warning(
             "%s: its last %d bytes are not whole records; they are now in %s",
@@ -124,16 +132,17 @@ class Log:
         os.fsync(self._file)
 
     def append(self, group: Sequence[Entry]) -> list[Appended]:
-        """Append entries and wait until the disk has them; readings without a number get their position's.
+        """Append entries and wait until the disk has them; readings without a sequence get their position.
 
         A group is appended as a whole or, when there is no room, not at all.
         """
         placed, position = [], self.next
         for entry in group:
-            placed.append(Appended(position, _numbered(entry, position)))
+            placed.append(Appended(position, _number(entry, position)))
             position += span(entry)
         raw = b"".join(
-            to_bytes(self.number, one.position, one.entry, is_last=one is placed[-1]) for one in placed
+            to_bytes(self.number, appended.position, appended.entry, is_last=appended is placed[-1])
+            for appended in placed
         )
         try:
             _write(self._file, raw)
@@ -145,29 +154,29 @@ class Log:
         return placed
 
     def rotate(self, older_than: float = float("inf")) -> bool:
-        """Begin a new segment if this one is full, or has something and is so many seconds old."""
-        is_young = self._size < self._limit and time.monotonic() - self._begun < older_than
-        if self._size <= self._begins or is_young:
+        """Start a new segment if this one is full, or not empty and older than ``older_than`` seconds."""
+        is_young = self._size < self._limit and time.monotonic() - self._started_at < older_than
+        if self._size <= self._header_size or is_young:
             return False
-        self._begin(self.next)
+        self._start_segment(self.next)
         return True
 
     def pass_over(self, position: int) -> None:
-        """Go on at a later position: what was between is lost."""
-        self._begin(position)
+        """Continue at a later position; what was between is lost."""
+        self._start_segment(position)
         self.next = position
 
-    def _begin(self, first: int) -> None:
-        """Begin a segment; what was before it ended at the next position."""
-        following = Segment(first, self.folder / "wal" / _name(first))
+    def _start_segment(self, first: int) -> None:
+        """Start a segment; the one before it ended at the next position."""
+        following = LogSegment(first, self.folder / "wal" / _name(first))
         raw = header(self.number, first, self.next)
         try:
-            file = _created(following.path, raw)
+            file = _create(following.path, raw)
         except OSError as error:
             raise NoRoom(f"the log in {self.folder} cannot be written: {error.strerror}") from error
         os.close(self._file)
-        self._file, self._current, self._begun = file, following, time.monotonic()
-        self._size = self._begins = len(raw)
+        self._file, self._current, self._started_at = file, following, time.monotonic()
+        self._size = self._header_size = len(raw)
 
     @property
     def current(self) -> int:
@@ -180,8 +189,8 @@ class Log:
         end = self.next if before is None else before
         segments = segments_of(self.folder)
         following = [segment.first for segment in segments[1:]] + [end]
-        for segment, ends in zip(segments, following, strict=True):
-            if ends <= position:
+        for segment, ends_condition in zip(segments, following, strict=True):
+            if ends_condition <= position:
                 continue
             for framed in read_segment(segment):
                 after = framed.position + span(framed.entry)
@@ -196,26 +205,26 @@ class Log:
         os.close(self._lock)
 
 
-def segments_of(folder: Path) -> list[Segment]:
-    """The segments that are not yet sealed, in order."""
+def segments_of(folder: Path) -> list[LogSegment]:
+    """The segments that are not sealed yet, in order."""
     paths = (folder / "wal").glob("*.wal")
-    return sorted(Segment(int(path.stem), path) for path in paths)
+    return sorted(LogSegment(int(path.stem), path) for path in paths)
 
 
-def read_segment(segment: Segment) -> Iterator[Framed]:
-    """The entries of a segment; what is damaged among them is ``Unreadable``."""
+def read_segment(segment: LogSegment) -> Iterator[Framed]:
+    """The entries of a segment; damaged ones are ``Unreadable``."""
     return entries(segment.path.read_bytes(), segment.first)
 
 
-def scan_segment(segment: Segment) -> Scan:
-    """What the bytes of a segment hold; nothing if there is no such file."""
+def scan_segment(segment: LogSegment) -> SegmentScan:
+    """Scan a segment; a missing file counts as empty."""
     return scan(segment.path.read_bytes() if segment.path.exists() else b"", segment.first)
 
 
-def _whole_groups(records: list[Record]) -> list[Record]:
-    """The records up to the end of the last group that was written to its end."""
-    ends = [i for i, record in enumerate(records) if record.is_last]
-    return records[: ends[-1] + 1] if ends else []
+def _whole_groups(records: list[LogRecord]) -> list[LogRecord]:
+    """The records up to the last complete group."""
+    ends_condition = [i for i, record in enumerate(records) if record.is_last]
+    return records[: ends_condition[-1] + 1] if ends_condition else []
 
 
 def _missing(position: int, end: int) -> Iterator[Appended]:
@@ -224,7 +233,7 @@ def _missing(position: int, end: int) -> Iterator[Appended]:
 
 
 def is_log(folder: Path) -> bool:
-    """Whether a service keeps its log there."""
+    """Whether a folder contains the log of a service."""
     return (folder / "wal").is_dir()
 
 
@@ -232,7 +241,7 @@ def _name(first: int) -> str:
     return f"{first:020}.wal"
 
 
-def _numbered(entry: Entry, position: int) -> Entry:
+def _number(entry: Entry, position: int) -> Entry:
     if not isinstance(entry, Readings):
         return entry
     batch = entry.batch
@@ -244,8 +253,8 @@ def _numbered(entry: Entry, position: int) -> Entry:
     return Readings(entry.topic, batch.set_column(index, batch.schema.field(index), pa.array(numbers)))
 
 
-def _created(path: Path, raw: bytes) -> int:
-    """A new file, durable with its first bytes, or none."""
+def _create(path: Path, raw: bytes) -> int:
+    """Create a durable file with its first bytes, or none."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
     try:
         _write(file, raw)
@@ -265,15 +274,14 @@ def _write(file: int, raw: bytes) -> None:
 
 
 def hide(path: Path) -> None:
-    """Let nobody but the owner and the group read a file, or look into a folder; a file that is not there
-    begins empty."""
+    """Remove all permissions of others from a file or folder; a missing file is created empty."""
     if not path.exists():
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o640))
     path.chmod(path.stat().st_mode & ~0o007)
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlast a loss of power."""
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -281,7 +289,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

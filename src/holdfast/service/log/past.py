@@ -1,4 +1,4 @@
-"""What a log still has of the time before a position, for conditions that are to hear it again."""
+"""The history that a log still has before a position, for conditions that are rebuilt from it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from ...model.batch import concatenate, times
 from .damage import damage_of_sealed
 from .frame import Advance, Entry, Readings, span
-from .log import Segment, read_segment, segments_of
-from .seal import is_trimmed, sealed, seals
+from .log import LogSegment, read_segment, segments_of
+from .seal import has_removed_files, reading_files, seals
 
 log = logging.getLogger("holdfast.service")
 
@@ -23,45 +23,52 @@ log = logging.getLogger("holdfast.service")
 def is_whole(folder: Path) -> bool:
     """Whether nothing was removed from a log, and nothing of its sealed segments is lost."""
     firsts = {segment.first for segment in segments_of(folder)} | {one.first for one in seals(folder)}
-    return 0 in firsts and not is_trimmed(folder) and not damage_of_sealed(folder)
+    return 0 in firsts and not has_removed_files(folder) and not damage_of_sealed(folder)
 
 
-def before(folder: Path, position: int, together: Collection[Collection[str]]) -> Iterator[Entry]:
-    """Readings, and what the clock said, as they came; of segments that are sealed the readings alone,
-    those of each topic as they came.  Topics that somebody hears together come by how far time had come, the
-    others one after the other: each piece costs."""
+def entries_before(folder: Path, position: int, together: Collection[Collection[str]]) -> Iterator[Entry]:
+    """Yield readings and clock entries before a position in their order.
+
+    Of sealed segments only the readings are left, each topic in its order. Topics of one group in
+    ``together`` are merged by watermark; others come one after the other, because each piece has a cost.
+    """
     for first in _firsts(folder):
         if first < position:
             try:
-                yield from _unsealed(folder, first, position)
-            except FileNotFoundError:  # it is sealed by now
-                yield from _sealed(folder, first, together)
+                yield from _read_segment(folder, first, position)
+            except FileNotFoundError:  # it was sealed meanwhile
+                yield from _read_sealed(folder, first, together)
 
 
 def _firsts(folder: Path) -> list[int]:
-    found = {segment.first for segment in segments_of(folder)}
-    return sorted(found | {int(path.name.partition("-")[0]) for path in sealed(folder)})
+    batches = {segment.first for segment in segments_of(folder)}
+    return sorted(batches | {int(path.name.partition("-")[0]) for path in reading_files(folder)})
 
 
-def _unsealed(folder: Path, first: int, position: int) -> list[Entry]:
+def _read_segment(folder: Path, first: int, position: int) -> list[Entry]:
     (path,) = [one.path for one in segments_of(folder) if one.first == first] or [folder / "gone"]
-    found = [one for one in read_segment(Segment(first, path)) if isinstance(one.entry, Readings | Advance)]
-    return [one.entry for one in found if one.position + span(one.entry) <= position]
+    batches = [
+        one for one in read_segment(LogSegment(first, path)) if isinstance(one.entry, Readings | Advance)
+    ]
+    return [one.entry for one in batches if one.position + span(one.entry) <= position]
 
 
-def _sealed(folder: Path, first: int, together: Collection[Collection[str]]) -> Iterator[Readings]:
+def _read_sealed(folder: Path, first: int, together: Collection[Collection[str]]) -> Iterator[Readings]:
     paths = {}
-    for path in sealed(folder):
+    for path in reading_files(folder):
         number, _, topic = path.name.removesuffix(".parquet").partition("-")
         if int(number) == first:
             paths[unquote(topic)] = path
-    for some in [*together, *([topic] for topic in paths if not any(topic in some for some in together))]:
-        found = {topic: _readings(paths[topic]) for topic in paths if topic in some}
-        yield from _by_time({topic: batch for topic, batch in found.items() if batch is not None})
+    for topics_of_group in [
+        *together,
+        *([topic] for topic in paths if not any(topic in topics_of_group for topics_of_group in together)),
+    ]:
+        batches = {topic: _readings(paths[topic]) for topic in paths if topic in topics_of_group}
+        yield from _by_time({topic: batch for topic, batch in batches.items() if batch is not None})
 
 
 def _readings(path: Path) -> pa.RecordBatch | None:
-    """The readings of a file; nothing if it is damaged."""
+    """Read a file of readings; nothing if it is damaged."""
     try:
         table = pq.ParquetFile(path, page_checksum_verification=True).read().drop_columns(["topic"])
     except (OSError, pa.ArrowException) as error:
@@ -70,17 +77,17 @@ def _readings(path: Path) -> pa.RecordBatch | None:
     return concatenate((table if len(table) else table.schema.empty_table()).to_batches())
 
 
-def _by_time(found: Mapping[str, pa.RecordBatch]) -> Iterator[Readings]:
-    """Readings of topics, each as they came, by how far time had come with them."""
-    found = {topic: batch for topic, batch in found.items() if len(batch)}
-    if not found:
+def _by_time(batches: Mapping[str, pa.RecordBatch]) -> Iterator[Readings]:
+    """Merge readings of topics, each in its order, by the watermark."""
+    batches = {topic: batch for topic, batch in batches.items() if len(batch)}
+    if not batches:
         return
-    names, marks = list(found), [np.maximum.accumulate(times(batch)) for batch in found.values()]
-    numbers = [np.maximum.accumulate(np.asarray(batch.column("sequence"))) for batch in found.values()]
+    names, marks = list(batches), [np.maximum.accumulate(times(batch)) for batch in batches.values()]
+    numbers = [np.maximum.accumulate(np.asarray(batch.column("sequence"))) for batch in batches.values()]
     order = np.lexsort((np.concatenate(numbers), np.concatenate(marks)))
     topics = np.repeat(np.arange(len(names)), [len(mark) for mark in marks])[order]
-    begins = dict.fromkeys(names, 0)
+    starts_condition = dict.fromkeys(names, 0)
     for run in np.split(topics, np.flatnonzero(np.diff(topics)) + 1):
         name = names[run[0]]
-        yield Readings(name, found[name].slice(begins[name], len(run)))
-        begins[name] += len(run)
+        yield Readings(name, batches[name].slice(starts_condition[name], len(run)))
+        starts_condition[name] += len(run)

@@ -1,7 +1,7 @@
-"""Segments become Parquet files: one for each topic, with the columns that every reader of files knows.
+"""Convert segments to Parquet files: one for each topic, with the columns that all readers of files know.
 
-Each segment leaves a seal: its positions, the files with their sizes and digests, and what of it
-could not be read.  By the seals a missing or damaged file is noticed.
+Each segment leaves a seal: its positions, the files with sizes and digests, and what could not be read. The
+seals reveal missing and damaged files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from ...model.batch import concatenate
 from .frame import ORIGIN, Framed, Readings, Unreadable, span
-from .log import Segment, hide, read_segment, scan_segment, segments_of, sync_folder
+from .log import LogSegment, hide, read_segment, scan_segment, segments_of, sync_folder
 
 log = logging.getLogger("holdfast.service")
 
@@ -33,19 +33,19 @@ _PIECES = 1_000
 SEALS = "seals"
 _SUFFIX = ".json"
 _TRIMMED = "trimmed"
-"""Beside the files when some were removed: the name of the last of them."""
+"""A file beside the others when some were removed, with the name of the last of them."""
 
 
 class SealedFile(msgspec.Struct, frozen=True):
-    """What is known of a file of readings."""
+    """The size and digest of a file of readings."""
 
     size: int
     digest: str
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What is known of a sealed segment: from its ``first`` position to the one ``after`` it, behind a log
-    that ended where it ``follows``.  What was ``lost`` are positions that could not be read."""
+    """A sealed segment from its ``first`` position to the one ``after`` it; the log before it ended at
+    ``follows``. ``lost`` are ranges that could not be read."""
 
     first: int
     after: int
@@ -54,93 +54,93 @@ class Seal(msgspec.Struct, frozen=True):
     lost: tuple[tuple[int, int], ...] = ()
 
 
-class Unsealed(NamedTuple):
+class DamagedSeal(NamedTuple):
     """A seal that is damaged itself."""
 
     first: int
 
 
 def seal(folder: Path, position: int) -> list[Path]:
-    """Turn the segments before a position into Parquet files, which appear when they are complete."""
+    """Convert the segments before a position to Parquet files, which appear when they are complete."""
     segments = segments_of(folder)
     done: list[Path] = []
     for segment, following in pairwise(segments):
         if following.first > position:
             break
-        done += _sealed(segment, following, folder)
+        done += _seal_segment(segment, following, folder)
     return done
 
 
-def _sealed(segment: Segment, following: Segment, folder: Path) -> list[Path]:
+def _seal_segment(segment: LogSegment, following: LogSegment, folder: Path) -> list[Path]:
     found = list(read_segment(segment))
-    files = _written(found, segment, folder / FOLDER)
-    mine, next_one = scan_segment(segment).header, scan_segment(following).header
-    first, after = segment.first, following.first if next_one is None else next_one.follows
-    lost = _lost(found, first, after)
+    files = _write_tables(found, segment, folder / FOLDER)
+    header, next_header = scan_segment(segment).header, scan_segment(following).header
+    first, after = segment.first, following.first if next_header is None else next_header.follows
+    lost = _lost_ranges(found, first, after)
     known = {path.name: SealedFile(path.stat().st_size, digest(path)) for path in files}
     sync_folder(folder / FOLDER)
-    _put(folder / SEALS, Seal(first, after, first if mine is None else mine.follows, known, lost))
-    if lost:  # its bytes stay for who wants to look at them
+    _put(folder / SEALS, Seal(first, after, first if header is None else header.follows, known, lost))
+    if lost:  # the damaged bytes may be of use to an administrator
         segment.path.rename(folder / f"damaged-{segment.path.name}")
     else:
         segment.path.unlink()
     return files
 
 
-def _lost(found: Sequence[Framed], first: int, after: int) -> tuple[tuple[int, int], ...]:
-    """Positions of a segment that could not be read, from and to."""
+def _lost_ranges(found: Sequence[Framed], first: int, after: int) -> tuple[tuple[int, int], ...]:
+    """Ranges of positions of a segment that could not be read."""
     damaged = [
-        (one.position, one.position + span(one.entry))
-        for one in found
-        if isinstance(one.entry, Unreadable) and one.entry.is_damage
+        (framed.position, framed.position + span(framed.entry))
+        for framed in found
+        if isinstance(framed.entry, Unreadable) and framed.entry.is_damage
     ]
-    reached = found[-1].position + span(found[-1].entry) if found else first
-    return (*damaged, *([(reached, after)] if reached < after else []))
+    end = found[-1].position + span(found[-1].entry) if found else first
+    return (*damaged, *([(end, after)] if end < after else []))
 
 
 def digest(path: Path) -> str:
-    """What tells the bytes of a file from others."""
+    """A digest of a file's bytes."""
     with open(path, "rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
-def _put(folder: Path, one: Seal) -> None:
+def _put(folder: Path, seal_: Seal) -> None:
     folder.mkdir(mode=0o750, exist_ok=True)
-    raw = msgspec.json.encode(one)
-    part = folder / f".{one.first:020}{_SUFFIX}.part"
+    raw = msgspec.json.encode(seal_)
+    part = folder / f".{seal_.first:020}{_SUFFIX}.part"
     with open(part, "wb") as file:
         file.write(raw + b"\n" + blake2b(raw, digest_size=16).hexdigest().encode())
         file.flush()
         os.fsync(file.fileno())
     hide(part)
-    part.replace(folder / f"{one.first:020}{_SUFFIX}")
+    part.replace(folder / f"{seal_.first:020}{_SUFFIX}")
     sync_folder(folder)
 
 
-def seals(folder: Path) -> list[Seal | Unsealed]:
+def seals(folder: Path) -> list[Seal | DamagedSeal]:
     """The seals of a log, in order."""
     return [_seal_at(path) for path in sorted((folder / SEALS).glob(f"*{_SUFFIX}"))]
 
 
-def _seal_at(path: Path) -> Seal | Unsealed:
+def _seal_at(path: Path) -> Seal | DamagedSeal:
     try:
         raw, _, known = path.read_bytes().rpartition(b"\n")
         if blake2b(raw, digest_size=16).hexdigest().encode() == known:
             return msgspec.json.decode(raw, type=Seal)
     except (OSError, msgspec.MsgspecError):
         pass
-    return Unsealed(int(path.name.removesuffix(_SUFFIX)))
+    return DamagedSeal(int(path.name.removesuffix(_SUFFIX)))
 
 
-def _written(found: Sequence[Framed], segment: Segment, folder: Path) -> list[Path]:
+def _write_tables(found: Sequence[Framed], segment: LogSegment, folder: Path) -> list[Path]:
     folder.mkdir(exist_ok=True, mode=0o750)
     topics: dict[str, list[pa.RecordBatch]] = {}
     for framed in found:
         if isinstance(framed.entry, Readings):
-            mine = topics.setdefault(framed.entry.topic, [])
-            mine.append(framed.entry.batch)
-            if len(mine) == _PIECES:  # a piece of few rows takes a hundred times their room
-                mine[:] = [concatenate(mine)]
+            batches = topics.setdefault(framed.entry.topic, [])
+            batches.append(framed.entry.batch)
+            if len(batches) == _PIECES:  # a small batch takes a hundred times the memory of its rows
+                batches[:] = [concatenate(batches)]
     return [
         _table(folder / f"{segment.first:020}-{quote(topic, safe='')}.parquet", topic, batches)
         for topic, batches in topics.items()
@@ -149,8 +149,8 @@ def _written(found: Sequence[Framed], segment: Segment, folder: Path) -> list[Pa
 
 def _table(path: Path, topic: str, batches: Sequence[pa.RecordBatch]) -> Path:
     batch = concatenate(batches).drop_columns([ORIGIN])
-    named = pa.DictionaryArray.from_arrays(pa.array([0] * len(batch), pa.int8()), [topic])
-    table = pa.Table.from_batches([batch.append_column("topic", named)])
+    topics_column = pa.DictionaryArray.from_arrays(pa.array([0] * len(batch), pa.int8()), [topic])
+    table = pa.Table.from_batches([batch.append_column("topic", topics_column)])
     part = path.with_name(f".{path.name}.part")
     pq.write_table(table, part, compression="zstd", write_page_checksum=True)
     with open(part, "rb") as file:
@@ -160,25 +160,25 @@ def _table(path: Path, topic: str, batches: Sequence[pa.RecordBatch]) -> Path:
     return path
 
 
-def sealed(folder: Path) -> list[Path]:
+def reading_files(folder: Path) -> list[Path]:
     """The Parquet files of a log, oldest first."""
     return sorted((folder / FOLDER).glob("*.parquet"))
 
 
-def is_trimmed(folder: Path) -> bool:
+def has_removed_files(folder: Path) -> bool:
     """Whether files were removed."""
     return (folder / FOLDER / _TRIMMED).exists()
 
 
-def trimmed(folder: Path) -> str:
-    """The name of the last file that was removed: those up to it are not missed."""
+def last_removed_file(folder: Path) -> str:
+    """The name of the last file that was removed; files up to it are not missing."""
     path = folder / FOLDER / _TRIMMED
     return path.read_text() if path.exists() else ""
 
 
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:
-    """Remove the oldest files that are too old, or too many for a size in bytes; they are returned."""
-    files = [(path, path.stat()) for path in sealed(folder)]
+    """Remove the oldest files that are too old or exceed a total size in bytes, and return them."""
+    files = [(path, path.stat()) for path in reading_files(folder)]
     total = sum(found.st_size for _, found in files)
     removed = []
     for path, found in files:
@@ -196,32 +196,34 @@ def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Pat
 
 
 def _forget_seals(folder: Path, last: str) -> None:
-    """Remove the seals of segments of which every file was removed."""
-    for one in seals(folder):
-        names = one.files if isinstance(one, Seal) else ()
-        if f"{one.first:020}" <= last and all(name <= last for name in names):
-            (folder / SEALS / f"{one.first:020}{_SUFFIX}").unlink()
+    """Remove the seals of segments all of whose files were removed."""
+    for known in seals(folder):
+        names = known.files if isinstance(known, Seal) else ()
+        if f"{known.first:020}" <= last and all(name <= last for name in names):
+            (folder / SEALS / f"{known.first:020}{_SUFFIX}").unlink()
 
 
 @contextmanager
 def history(folder: Path) -> Iterator[list[str]]:
-    """The files that hold all readings of a log, also those that are not yet sealed.
+    """Yield the files with all readings of a log, including those that are not sealed yet.
 
     The service may be running: a segment that it seals meanwhile is read once.
     """
     with TemporaryDirectory(prefix="holdfast-log-") as scratch:
-        pending = segments_of(folder)  # first: what is sealed after this is in both, under one name
+        pending = segments_of(
+            folder
+        )  # listed first: a segment sealed after this is in both lists, under one name
         tail: list[Path] = []
         for segment in pending:
             try:
-                tail += _written(_readable(segment), segment, Path(scratch))
+                tail += _write_tables(_readable(segment), segment, Path(scratch))
             except FileNotFoundError:
                 continue
         names = {path.name for path in tail}
-        yield [str(path) for path in [*(p for p in sealed(folder) if p.name not in names), *tail]]
+        yield [str(path) for path in [*(p for p in reading_files(folder) if p.name not in names), *tail]]
 
 
-def _readable(segment: Segment) -> list[Framed]:
+def _readable(segment: LogSegment) -> list[Framed]:
     found = list(read_segment(segment))
     for framed in found:
         if isinstance(framed.entry, Unreadable):

@@ -1,1 +1,1 @@
-"""Where notifications go.  Each sink has its own position, and one that is down delays nobody."""
+"""Targets of notifications. Each sink has its own position, so one that is down delays no other."""

@@ -1,4 +1,4 @@
-"""Notifications into a domain of DDS: one topic, an instance for each subscription and scope."""
+"""Notifications to a DDS domain: one topic, an instance for each subscription and scope."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cyclonedds.pub import DataWriter
 from cyclonedds.topic import Topic
 
 from ...runtimes.local.engine import Holding
-from ..dds import LAST_WORDS, PATIENCE, TOLD, Membership, told_sample, told_type
-from ..store import Told
-from .delivery import Unavailable
+from ..dds import LAST_SAMPLES, NOTIFICATIONS, PATIENCE, Membership, notification_sample, notification_type
+from ..store import NotificationRow
+from .sink import Unavailable
 
 
 class DdsSink:
-    """Writes samples, and waits until all readers that are there have them."""
+    """Writes samples, and waits until all present readers have acknowledged them."""
 
     kind = "dds"
     heeds_mutes = True
@@ -25,16 +25,18 @@ class DdsSink:
     def __init__(self, membership: Membership) -> None:
         self.name = membership.name
         participant = membership.participant()
-        self._type = told_type()
-        self._writer = DataWriter(participant, Topic(participant, TOLD, self._type), qos=LAST_WORDS)
+        self._type = notification_type()
+        self._writer = DataWriter(
+            participant, Topic(participant, NOTIFICATIONS, self._type), qos=LAST_SAMPLES
+        )
 
-    async def deliver(self, told: Sequence[Told]) -> None:
-        await asyncio.to_thread(self._deliver, told)
+    async def deliver(self, rows: Sequence[NotificationRow]) -> None:
+        await asyncio.to_thread(self._deliver, rows)
 
-    def _deliver(self, told: Sequence[Told]) -> None:
+    def _deliver(self, rows: Sequence[NotificationRow]) -> None:
         try:
-            for one in told:
-                self._writer.write(told_sample(self._type, one))
+            for row in rows:
+                self._writer.write(notification_sample(self._type, row))
             if not self._writer.wait_for_acks(PATIENCE):
                 raise Unavailable("a reader does not acknowledge")
         except DDSException as error:

@@ -1,4 +1,4 @@
-"""How a sink is fed: from its position on, again and again until it has taken what it is given."""
+"""Deliver notifications to a sink, from its stored position on, with retries."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ...errors import HoldfastError
 from ...model.instant import NEVER, SECOND, Instant
 from ...runtimes.local.engine import Holding
 from ..service import Service
-from ..store import Key, Mark, StoreFull, Told, Withheld, begins, ends
+from ..store import Key, Mark, NotificationRow, StoreFull, Withheld, ends_condition, starts_condition
+from .sink import NotificationSink, Refusal, Unavailable
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.service")
@@ -22,86 +22,63 @@ BATCH = 200
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
 
 
-class Unavailable(HoldfastError):
-    """The other side cannot take anything now; it may later."""
-
-
-class Refusal(HoldfastError):
-    """The other side will not take this."""
-
-
-class Sink(Protocol):
-    """Something that takes notifications; it may be given some of them again after a crash."""
-
-    name: str
-    kind: str
-    heeds_mutes: bool
-
-    @property
-    def refresh_every(self) -> float | None:
-        """Seconds after which it is to be sent all that is active, if it is."""
-
-    async def deliver(self, told: Sequence[Told]) -> None: ...
-    async def refresh(self, active: Sequence[Holding]) -> None: ...
-    async def close(self) -> None: ...
-
-
 # --- mutes --------------------------------------------------------------------------------------------------
 
 
 def is_muted(key: Key, muted: Collection[Key]) -> bool:
-    """Whether a condition is muted in a scope; a mute without a scope is of all scopes."""
+    """Whether a condition is muted in a scope; a mute without a scope covers all scopes."""
     return key in muted or (key[0], None) in muted
 
 
-class Choice(NamedTuple):
-    """What a sink is sent of some notifications, and what is withheld from it afterwards."""
+class DeliveryChoice(NamedTuple):
+    """Which of some notifications to send, and what is withheld afterwards."""
 
-    sent: list[Told]
+    sent: list[NotificationRow]
     withheld: dict[Key, Withheld]
 
 
 def choose(
-    told: Iterable[Told],
+    rows: Iterable[NotificationRow],
     muted: Collection[Key],
     withheld: Mapping[Key, Withheld],
     corrected: Collection[str] = (),
-) -> Choice:
-    """Withhold what is muted.  The sink still receives the end of what it knows to be active; a condition
-    that starts and ends while it is muted reaches it in no form.  What follows something withheld is
-    withheld, too.
+) -> DeliveryChoice:
+    """Withhold muted notifications.
 
-    ``corrected`` are the conditions that correct what they emitted: of these, the status ``known`` starts or
-    ends the condition, and what ends may be another episode than the one that is withheld.
+    The sink still receives the end of what it knows to be active. A condition that starts and ends while it
+    is muted is not sent at all. Later notifications of a withheld scope are withheld too.
+
+    ``corrected`` are the conditions that correct what they emitted. For these, the status ``known`` starts or
+    ends the condition, and an end may belong to another episode than the withheld one.
     """
-    sent, left = list[Told](), dict(withheld)
-    for one in told:
-        before = left.get(one.key)
-        is_known = one.status == "known" and one.subscription in corrected
-        if ends(one) or one.status == "retracted" or (is_known and one.since is None):
-            left.pop(one.key, None)
-            began = one.time if one.status == "retracted" else one.since
-            is_other = one.subscription in corrected and before is not None and before.began != began
+    sent, withheld_after = list[NotificationRow](), dict(withheld)
+    for row in rows:
+        before = withheld_after.get(row.key)
+        is_known = row.status == "known" and row.subscription in corrected
+        if ends_condition(row) or row.status == "retracted" or (is_known and row.since is None):
+            withheld_after.pop(row.key, None)
+            began = row.time if row.status == "retracted" else row.since
+            is_other = row.subscription in corrected and before is not None and before.began != began
             if before is None or not before.starts or is_other:
-                sent.append(as_known(one, before))
-        elif before is None and not is_muted(one.key, muted):
-            sent.append(one)
-        elif one.status not in ("atomic", "summary"):
-            starts = one.was is None and (begins(one) or one.status == "reopened" or is_known)
-            if before is None or (starts and not (is_known and before.began == one.since)):
-                began = one.time if starts and begins(one) else None
-                level = one.level if starts else one.was
-                left[one.key] = Withheld(one.position, one.position, starts, level, began)
+                sent.append(as_known(row, before))
+        elif before is None and not is_muted(row.key, muted):
+            sent.append(row)
+        elif row.status not in ("atomic", "summary"):
+            starts = row.was is None and (starts_condition(row) or row.status == "reopened" or is_known)
+            if before is None or (starts and not (is_known and before.began == row.since)):
+                began = row.time if starts and starts_condition(row) else None
+                level = row.level if starts else row.was
+                withheld_after[row.key] = Withheld(row.position, row.position, starts, level, began)
             else:
-                level = one.was if before.level is None else before.level
-                left[one.key] = before._replace(latest=one.position, level=level)
-    return Choice(sent, left)
+                level = row.was if before.level is None else before.level
+                withheld_after[row.key] = before._replace(latest=row.position, level=level)
+    return DeliveryChoice(sent, withheld_after)
 
 
-def as_known(one: Told, withheld: Withheld | None) -> Told:
-    """A notification as it follows the level that the sink knows."""
-    is_change = withheld is not None and withheld.level is not None and one.was is not None
-    return one._replace(was=withheld.level) if withheld is not None and is_change else one
+def as_known(row: NotificationRow, withheld: Withheld | None) -> NotificationRow:
+    """Adapt a notification of levels to the level that the sink knows."""
+    is_change = withheld is not None and withheld.level is not None and row.was is not None
+    return row._replace(was=withheld.level) if withheld is not None and is_change else row
 
 
 def _changes(before: Mapping[Key, T], after: Mapping[Key, T]) -> dict[Key, T | None]:
@@ -117,7 +94,7 @@ async def isolate(
     post: Callable[[Sequence[T]], Awaitable[None]],
     refused: Callable[[T, Refusal], Awaitable[None]],
 ) -> None:
-    """Post items together; where they are refused, by halves, until each that is refused is alone."""
+    """Post items together; if they are refused, by halves, until each refused item is alone."""
     try:
         await post(items)
     except Refusal as refusal:
@@ -132,39 +109,39 @@ async def isolate(
 # --- delivery -----------------------------------------------------------------------------------------------
 
 
-class Delivery:
-    """A sink at work."""
+class SinkDelivery:
+    """Sends notifications to one sink, and stores its position."""
 
-    def __init__(self, service: Service, sink: Sink) -> None:
+    def __init__(self, service: Service, sink: NotificationSink) -> None:
         self._service, self.sink = service, sink
         store = service.store
-        known = store.reached(sink.name)
+        known = store.sink_position(sink.name)
         self.position = service.hub.last if known is None else known
-        store.reach(sink.name, self.position)
+        store.set_sink_position(sink.name, self.position)
         self._withheld: Mapping[Key, Withheld] = store.withheld(sink.name)
         self._expires: Instant = NEVER
-        """When the next mute of something that is withheld ends."""
+        """When the next mute of something withheld ends."""
         self._accepted = 0
-        """The position up to which the sink has taken or refused what it was sent of a batch."""
+        """The position up to which the sink has accepted or refused the current batch."""
         self._refreshed: float | None = None
         self.trouble: str | None = None
         self.delivered = 0
-        self.buried = store.buried(sink.name)
+        self.dead_letter_count = store.dead_letter_count(sink.name)
 
     async def run(self) -> None:
-        """Deliver what comes, until cancelled; ``close`` comes after that."""
+        """Deliver notifications until cancelled; then call ``close``."""
         async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
-            await self._take(batch)
+            await self._deliver(batch)
             await self._release()
             await self._resend()
             await self._refresh()
 
     async def close(self) -> None:
-        """Let go of the other side."""
+        """Close the connection to the target."""
         await self.sink.close()
 
     def _longest_wait(self) -> float:
-        """Seconds until there is something to do without a notification."""
+        """Seconds until there is work without a new notification."""
         waits = [15.0]
         if self._expires != NEVER:
             waits.append((self._expires - self._service.clock()) / SECOND)
@@ -172,57 +149,61 @@ class Delivery:
             waits.append(self._refreshed + self.sink.refresh_every - time.monotonic())
         return max(0.05, min(waits))
 
-    async def _take(self, batch: Sequence[Told]) -> None:
-        """Deliver a batch, however long that takes.  What the sink has taken of it is not sent again, also
-        where a mute comes in between."""
+    async def _deliver(self, batch: Sequence[NotificationRow]) -> None:
+        """Deliver a batch; retry until the sink has accepted it. Accepted notifications are not repeated,
+        even if a mute changes meanwhile."""
         wait = FIRST_WAIT
         while batch:
             muted, corrected = await self._muted(), self._service.core.corrected
             chosen = choose(batch, muted, self._withheld, corrected)
-            self._accepted, taken = 0, batch
+            self._accepted, accepted = 0, batch
             try:
                 await self._send(chosen.sent)
             except Unavailable as down:
-                self._say(str(down))
-                taken = [one for one in batch if one.position <= self._accepted]
-                if not taken:
+                self._report(str(down))
+                accepted = [row for row in batch if row.position <= self._accepted]
+                if not accepted:
                     await asyncio.sleep(wait)
                     wait = min(2 * wait, LONGEST_WAIT)
                     continue
                 wait = FIRST_WAIT
-            await self._reach(taken[-1].position, choose(taken, muted, self._withheld, corrected).withheld)
-            batch = batch[len(taken) :]
+            await self._set_position(
+                accepted[-1].position, choose(accepted, muted, self._withheld, corrected).withheld
+            )
+            batch = batch[len(accepted) :]
 
-    async def _send(self, told: Sequence[Told]) -> None:
-        """Send notifications in their order; those that the sink refuses are put aside."""
-        if told:
-            await isolate(told, self._post, self._bury)
+    async def _send(self, rows: Sequence[NotificationRow]) -> None:
+        """Send notifications in order; those that the sink refuses become dead letters."""
+        if rows:
+            await isolate(rows, self._post, self._add_dead_letter)
 
-    async def _post(self, told: Sequence[Told]) -> None:
-        await self.sink.deliver(told)
-        self._accepted = told[-1].position
-        self.delivered += len(told)
-        self._say(None)
+    async def _post(self, rows: Sequence[NotificationRow]) -> None:
+        await self.sink.deliver(rows)
+        self._accepted = rows[-1].position
+        self.delivered += len(rows)
+        self._report(None)
 
-    async def _bury(self, one: Told, refusal: Refusal) -> None:
+    async def _add_dead_letter(self, row: NotificationRow, refusal: Refusal) -> None:
         service, name = self._service, self.sink.name
-        await self._written(lambda: service.store.bury(name, one.position, str(refusal), service.clock()))
-        self._accepted = one.position
-        self._say(f"refused: {refusal}")
-        self.buried = await asyncio.to_thread(service.store.buried, name)
+        await self._write(
+            lambda: service.store.add_dead_letter(name, row.position, str(refusal), service.clock())
+        )
+        self._accepted = row.position
+        self._report(f"refused: {refusal}")
+        self.dead_letter_count = await asyncio.to_thread(service.store.dead_letter_count, name)
 
-    async def _reach(self, position: int, withheld: Mapping[Key, Withheld]) -> None:
+    async def _set_position(self, position: int, withheld: Mapping[Key, Withheld]) -> None:
         changes = _changes(self._withheld, withheld)
         name, self.position, self._withheld = self.sink.name, position, withheld
-        await self._written(lambda: self._service.store.reach(name, position, changes))
+        await self._write(lambda: self._service.store.set_sink_position(name, position, changes))
 
-    async def _written(self, write: Callable[[], None]) -> None:
-        """Write to the database, however long that takes."""
+    async def _write(self, write: Callable[[], None]) -> None:
+        """Write to the database; retry while it is full."""
         while True:
             try:
                 return await asyncio.to_thread(write)
             except StoreFull as full:
-                self._say(str(full))
+                self._report(str(full))
                 await asyncio.sleep(1)
 
     # --- what is due without a notification ---
@@ -237,49 +218,49 @@ class Delivery:
         return {(mark.subscription, mark.scope) for mark in await self._marks()}
 
     async def _release(self) -> None:
-        """Send what was withheld of conditions that are active and no longer muted."""
+        """Send what was withheld of active conditions whose mute has ended."""
         self._expires = NEVER
         if not self._withheld:
             return
         marks = await self._marks()
         muted = {(mark.subscription, mark.scope) for mark in marks}
-        free = {key: one for key, one in self._withheld.items() if not is_muted(key, muted)}
+        free = {key: row for key, row in self._withheld.items() if not is_muted(key, muted)}
         if len(free) < len(self._withheld):
             self._expires = min(mark.until for mark in marks)
         if not free:
             return
         for first in range(0, len(free), BATCH):
-            some = dict(islice(free.items(), first, first + BATCH))
-            positions = {at for one in some.values() for at in one.positions}
+            released = dict(islice(free.items(), first, first + BATCH))
+            positions = {at for row in released.values() for at in row.positions}
             try:
-                rows = await asyncio.to_thread(self._service.store.at, positions)
-                await self._send([as_known(one, some[one.key]) for one in rows])
+                rows = await asyncio.to_thread(self._service.store.notifications_at, positions)
+                await self._send([as_known(row, released[row.key]) for row in rows])
             except Unavailable as down:
-                self._say(str(down))
-                self._expires = self._service.clock() + SECOND  # again soon
+                self._report(str(down))
+                self._expires = self._service.clock() + SECOND  # try again soon
                 return
-            kept = {key: one for key, one in self._withheld.items() if key not in some}
-            await self._reach(self.position, kept)
+            remaining = {key: row for key, row in self._withheld.items() if key not in released}
+            await self._set_position(self.position, remaining)
 
     async def _resend(self) -> None:
-        """Send again what was refused, where somebody has asked for that."""
-        if not self.buried:
+        """Send dead letters again that a user has requested."""
+        if not self.dead_letter_count:
             return
         store, name = self._service.store, self.sink.name
-        for one in await asyncio.to_thread(store.to_resend, name, BATCH):
-            position = one.position
-            last = await asyncio.to_thread(store.last_of, *one.key)
+        for row in await asyncio.to_thread(store.to_resend, name, BATCH):
+            position = row.position
+            last = await asyncio.to_thread(store.last_of, *row.key)
             later = [last] if last is not None and position < last.position <= self.position else []
             try:
-                await self.sink.deliver([one, *later])  # so that it is left with what is so now
+                await self.sink.deliver([row, *later])  # so that the target ends with the current state
             except Unavailable as down:
-                return self._say(str(down))
+                return self._report(str(down))
             except Refusal as refusal:
-                await self._bury(one, refusal)
+                await self._add_dead_letter(row, refusal)
             else:
                 self.delivered += 1
-                await self._written(lambda position=position: store.unbury(name, position))  # type: ignore[misc]
-        self.buried = await asyncio.to_thread(store.buried, name)
+                await self._write(lambda position=position: store.remove_dead_letter(name, position))  # type: ignore[misc]
+        self.dead_letter_count = await asyncio.to_thread(store.dead_letter_count, name)
 
     async def _refresh(self) -> None:
         every, now = self.sink.refresh_every, time.monotonic()
@@ -287,25 +268,25 @@ class Delivery:
             return
         self._refreshed = now
         try:
-            await self.sink.refresh(await self.announced())
+            await self.sink.refresh(await self.active_for_sink())
         except (Unavailable, Refusal) as error:
-            self._say(str(error))
+            self._report(str(error))
 
-    async def announced(self) -> list[Holding]:
-        """What is active, as far as the sink may know: without what is withheld from it, and at the level
-        that it was sent last."""
-        active = await self._service.announced()
-        known = {key: one.level for key, one in self._withheld.items() if one.level is not None}
-        unknown = {key for key, one in self._withheld.items() if one.starts}
-        return [one._replace(level=known.get(one[:2], one.level)) for one in active if one[:2] not in unknown]
+    async def active_for_sink(self) -> list[Holding]:
+        """The active conditions as the sink may know them: without withheld ones, at the level that it
+        received last."""
+        active = await self._service.active_for_sinks()
+        known = {key: row.level for key, row in self._withheld.items() if row.level is not None}
+        unknown = {key for key, row in self._withheld.items() if row.starts}
+        return [row._replace(level=known.get(row[:2], row.level)) for row in active if row[:2] not in unknown]
 
-    def _say(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         if trouble != self.trouble:
             log.warning("sink %s: %s", self.sink.name, trouble or "takes notifications again")
             self.trouble = trouble
 
     def status(self, last: int) -> dict[str, Any]:
-        """How far it is."""
+        """The state of the sink, for the status page."""
         return {
             "name": self.sink.name,
             "kind": self.sink.kind,
@@ -313,6 +294,6 @@ class Delivery:
             "behind": last - self.position,
             "delivered": self.delivered,
             "withheld": len(self._withheld),
-            "dead_letters": self.buried,
+            "dead_letters": self.dead_letter_count,
             "trouble": self.trouble,
         }

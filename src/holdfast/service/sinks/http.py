@@ -1,4 +1,4 @@
-"""Notifications to other systems over HTTP: webhooks, and Prometheus' Alertmanager."""
+"""Notifications over HTTP: webhooks, and Prometheus' Alertmanager."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ import httpx
 from ...errors import UsageError
 from ...model.instant import MINUTE, SECOND, Instant
 from ...runtimes.local.engine import Holding
-from ..store import Told
-from .delivery import Refusal, Unavailable, isolate
+from ..store import NotificationRow
+from .delivery import isolate
 from .message import Alert, alerts, body, signature, standing_alert
+from .sink import Refusal, Unavailable
 
 _TIMEOUT = 10.0
-"""Seconds in which the receiver must go on."""
+"""Seconds without progress before a request fails."""
 _DEADLINE = 30.0
-"""Seconds for a whole request, with its answer."""
+"""Seconds for a whole request with its response."""
 _ANSWER = 500
-"""Bytes of a refusing answer that are kept; the rest is not read."""
+"""Bytes of an error response that are read."""
 _ALERTS = 500
 """Alerts in one request when all are sent again."""
 _LATER = frozenset({408, 425, 429})
 _FORBIDDEN = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 _METADATA = ip_address("fd00:ec2::254")
-"""Where a machine in a cloud learns its secrets; over IPv4 that is link-local."""
+"""The address of cloud metadata services, which contain secrets; over IPv4 it is link-local."""
 LASTS = 5 * MINUTE
-"""How long Alertmanager believes us that something holds."""
+"""How long Alertmanager keeps an alert active without an update."""
 
 
 def require_allowed(url: str, hosts: Sequence[str]) -> None:
-    """Refuse an address whose host is not on the list: a service must not be made to call others."""
+    """Refuse a URL whose host is not allowed, so that the service cannot be made to call other hosts."""
     try:
-        parts = httpx.URL(url)  # as it will be called: two readers of addresses may differ
+        parts = httpx.URL(url)  # the parser that is used for the request: two parsers may differ
         host, written = parts.host, parts.raw_host.decode()
     except (httpx.InvalidURL, UnicodeError) as error:
         raise UsageError(f"'{url}' is no address: {error}") from None
@@ -46,22 +47,22 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
 
 
 def require_outside(host: str, address: str) -> None:
-    """Refuse a name that leads to this machine, or to addresses under which clouds tell secrets; who wants
-    that writes ``localhost``, or the address itself.
+    """Refuse a host name that resolves to this machine or to metadata services of clouds. ``localhost``
+    and literal addresses are allowed.
 
     >>> require_outside("localhost", "127.0.0.1")
     """
     found = ip_address(address.partition("%")[0])
     meant = getattr(found, "ipv4_mapped", None) or found  # ::ffff:127.0.0.1 is this machine, too
     inside = meant.is_loopback or meant.is_link_local or meant == _METADATA
-    if inside and host != "localhost" and not _is(host, found):
+    if inside and host != "localhost" and not _is_literal(host, found):
         raise Unavailable(
             f"{host} leads to {address}, which is not called by a name; write the address itself"
         )
 
 
-def _is(host: str, address: IPv4Address | IPv6Address) -> bool:
-    """Whether a host is that address, however it is written."""
+def _is_literal(host: str, address: IPv4Address | IPv6Address) -> bool:
+    """Whether a host is written as that address."""
     try:
         return ip_address(host.partition("%")[0]) == address
     except ValueError:
@@ -69,7 +70,7 @@ def _is(host: str, address: IPv4Address | IPv6Address) -> bool:
 
 
 def require_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that would be more than headers."""
+    """Refuse headers that could change the structure of the request."""
     for name, value in headers.items():
         if not name.replace("-", "").isalnum() or not name.isascii() or name.lower() in _FORBIDDEN:
             raise UsageError(f"'{name}' cannot be a header here")
@@ -78,20 +79,20 @@ def require_headers(headers: Mapping[str, str]) -> None:
 
 
 async def _post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
-    """Post once, within the deadline.  Redirects are not followed, and of the answer only the status is read,
-    unless it refuses: then also the first bytes, which say why."""
+    """Post once, within the deadline. Redirects are not followed. Of the response, only the status is
+    read, and the first bytes of an error."""
     host = httpx.URL(url).host
 
-    async def look(event: str, said: Mapping[str, Any]) -> None:
+    async def check_address(event: str, info: Mapping[str, Any]) -> None:
         if event == "connection.connect_tcp.complete":  # nothing is sent yet
-            connection = said["return_value"]
+            connection = info["return_value"]
             try:
                 require_outside(host, connection.get_extra_info("server_addr")[0])
             except Unavailable:
                 await connection.aclose()
                 raise
 
-    request = {"content": content, "headers": dict(headers), "extensions": {"trace": look}}
+    request = {"content": content, "headers": dict(headers), "extensions": {"trace": check_address}}
     try:
         async with asyncio.timeout(_DEADLINE), client.stream("POST", url, **request) as answer:  # type: ignore[arg-type]
             status = answer.status_code
@@ -109,7 +110,8 @@ async def _post(client: httpx.AsyncClient, url: str, content: bytes, headers: Ma
 
 
 async def _beginning(answer: httpx.Response) -> str:
-    """How an answer begins, as one line of text; whatever its length and compression say, no more is read."""
+    """The first bytes of a response as one line of text. No more is read, whatever its length or
+    compression."""
     found = b""
     async for part in answer.aiter_raw(_ANSWER):
         found += part
@@ -137,8 +139,8 @@ class Webhook:
         self.name, self._url, self._headers, self._secret, self._clock = name, url, headers, secret, clock
         self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
 
-    async def deliver(self, told: Sequence[Told]) -> None:
-        content = body(told)
+    async def deliver(self, notifications: Sequence[NotificationRow]) -> None:
+        content = body(notifications)
         headers = {**self._headers, "content-type": "application/json"}
         if self._secret is not None:
             stamp = str(self._clock() // SECOND)
@@ -153,7 +155,7 @@ class Webhook:
 
 
 class Alertmanager:
-    """Keeps Alertmanager informed of what is active: at every change, and again before it would forget."""
+    """Reports active conditions to Alertmanager: at every change, and again before its alerts expire."""
 
     kind = "alertmanager"
     heeds_mutes = True
@@ -164,13 +166,13 @@ class Alertmanager:
         self._url = url.rstrip("/") + "/api/v2/alerts"
         self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
 
-    async def deliver(self, told: Sequence[Told]) -> None:
-        await self._send(alerts(told, self._clock() + LASTS, self._labels))
+    async def deliver(self, notifications: Sequence[NotificationRow]) -> None:
+        await self._send(alerts(notifications, self._clock() + LASTS, self._labels))
 
     async def refresh(self, active: Sequence[Holding]) -> None:
-        """Send all that is active; what is refused keeps nothing else from being sent."""
+        """Send all active conditions; a refused one does not prevent the others."""
         until = self._clock() + LASTS
-        found = [standing_alert(one, until, self._labels) for one in active]
+        found = [standing_alert(row, until, self._labels) for row in active]
         refusals: list[Refusal] = []
 
         async def note(_alert: Alert, refusal: Refusal) -> None:

@@ -1,4 +1,4 @@
-"""Notifications as other systems want them.  Pure."""
+"""Notifications in the formats of other systems. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from ...model.instant import Instant, show_instant
 from ...runtimes.local.engine import Holding
-from ..store import Key, Told, begins, ends
+from ..store import Key, NotificationRow, ends_condition, starts_condition
 
 EVERYTHING = "all"
-"""What stands for the scope of a condition that has none."""
+"""The scope in channels and labels of a condition without a scope."""
 _UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
 
 _HOLDS = {
     "ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None, "revised": None,
     "retracted": False, "reopened": True, "raised": True, "lowered": True,
 }  # fmt: skip
-"""The statuses that say what holds from then on."""
+"""Statuses that tell whether the condition is active from then on; ``None`` is unknown."""
 
 
-class Publication(NamedTuple):
+class MqttPublication(NamedTuple):
     """A message for an MQTT broker."""
 
     channel: str
@@ -31,7 +31,7 @@ class Publication(NamedTuple):
 
 
 def channel(pattern: str, subscription: str, scope: str | None) -> str:
-    """A channel of a pattern; what would change its levels is escaped.
+    """Fill in a channel pattern; characters that would change its levels are escaped.
 
     >>> channel("state/{subscription}/{scope}", "Warm", "a/b#")
     'state/Warm/a%2Fb%23'
@@ -42,44 +42,48 @@ def channel(pattern: str, subscription: str, scope: str | None) -> str:
     )
 
 
-def publications(told: Iterable[Told], events: str | None, state: str | None) -> list[Publication]:
-    """Each notification on the channel of events; what holds now, retained, on that of states."""
+def publications(
+    rows: Iterable[NotificationRow], events: str | None, state: str | None
+) -> list[MqttPublication]:
+    """The MQTT messages of notifications: each on the channel of events, and the current state, retained,
+    on the channel of states."""
     found = []
-    for one in told:
+    for row in rows:
         if events:
-            found.append(Publication(channel(events, one.subscription, one.scope), one.line, False))
-        if state and one.status in _HOLDS:
-            at = channel(state, one.subscription, one.scope)
-            found.append(Publication(at, json.dumps(_state(one)), True))
+            found.append(MqttPublication(channel(events, row.subscription, row.scope), row.line, False))
+        if state and row.status in _HOLDS:
+            at = channel(state, row.subscription, row.scope)
+            found.append(MqttPublication(at, json.dumps(_state(row)), True))
     return found
 
 
-def _state(one: Told) -> dict[str, Any]:
-    """What holds: true, false, or null when nobody knows any more; ``known`` says since when, if it does."""
-    holds = one.since is not None if one.status == "known" else _HOLDS[one.status]
-    if one.status == "revised":
-        holds = begins(one)
-    began = one.since if one.status in ("known", "reopened") and one.since is not None else one.time
-    level = {"level": one.level} if holds and one.level is not None else {}
-    return {"holds": holds, **level, "since": show_instant(began), "id": one.id}
+def _state(row: NotificationRow) -> dict[str, Any]:
+    """The state of a condition: active, not active, or null when it is unknown."""
+    holds = row.since is not None if row.status == "known" else _HOLDS[row.status]
+    if row.status == "revised":
+        holds = starts_condition(row)
+    began = row.since if row.status in ("known", "reopened") and row.since is not None else row.time
+    level = {"level": row.level} if holds and row.level is not None else {}
+    return {"holds": holds, **level, "since": show_instant(began), "id": row.id}
 
 
-def body(told: Sequence[Told]) -> bytes:
-    """What a webhook is sent."""
-    return f'{{"notifications": [{", ".join(one.line for one in told)}]}}'.encode()
+def body(rows: Sequence[NotificationRow]) -> bytes:
+    """The JSON body for webhooks."""
+    return f'{{"notifications": [{", ".join(row.line for row in rows)}]}}'.encode()
 
 
 def signature(secret: bytes, timestamp: str, content: bytes) -> str:
-    """By which a receiver knows that it is we who sent it, and when: HMAC-SHA256 of ``TIMESTAMP.BODY``."""
+    """An HMAC-SHA256 of ``TIMESTAMP.BODY``, by which a receiver can verify sender and time."""
     return "sha256=" + hmac.digest(secret, timestamp.encode() + b"." + content, "sha256").hex()
 
 
 Alert = dict[str, Any]
-"""A condition as Alertmanager's API (v2) takes it."""
+"""An alert in the format of Alertmanager's API (v2)."""
 
 
 def alert(key: Key, level: str | None, start: Instant, end: Instant, labels: Mapping[str, str]) -> Alert:
-    """An alert, which never ends before it starts: Alertmanager would refuse all that is posted with it."""
+    """Create an alert. It never ends before it starts, because Alertmanager would refuse the whole
+    request."""
     name, scope = key
     own = {"alertname": name, "scope": EVERYTHING if scope is None else scope}
     return {
@@ -90,24 +94,24 @@ def alert(key: Key, level: str | None, start: Instant, end: Instant, labels: Map
     }
 
 
-def standing_alert(one: Holding, until: Instant, labels: Mapping[str, str]) -> Alert:
-    """What is active, for as long as until."""
-    return alert(one[:2], one.level, one.since, until, labels)
+def standing_alert(row: Holding, until: Instant, labels: Mapping[str, str]) -> Alert:
+    """The alert of an active condition, valid until ``until``."""
+    return alert(row[:2], row.level, row.since, until, labels)
 
 
-def alerts(told: Iterable[Told], until: Instant, labels: Mapping[str, str]) -> list[Alert]:
-    """What starts, for as long as until, and what ends.  Each level is an alert of its own: one that becomes
-    another ends where that starts."""
+def alerts(rows: Iterable[NotificationRow], until: Instant, labels: Mapping[str, str]) -> list[Alert]:
+    """Convert notifications to alerts: starts are valid until ``until``, ends end them. Each level is an
+    alert of its own."""
     found = []
-    for one in told:
-        since = one.time if one.since is None else one.since
-        if ends(one) or one.status == "retracted" or (one.status == "known" and one.since is None):
-            found.append(alert(one.key, one.was, since, one.time, labels))
-        elif one.was is not None and one.was != one.level:
-            found.append(alert(one.key, one.was, since, one.time, labels))
-            found.append(alert(one.key, one.level, one.time, until, labels))
-        elif begins(one) or one.status in ("reopened", "known"):
-            found.append(alert(one.key, one.level, since, until, labels))
-        elif one.status == "atomic":
-            found.append(alert(one.key, None, one.time, until, labels))
+    for row in rows:
+        since = row.time if row.since is None else row.since
+        if ends_condition(row) or row.status == "retracted" or (row.status == "known" and row.since is None):
+            found.append(alert(row.key, row.was, since, row.time, labels))
+        elif row.was is not None and row.was != row.level:
+            found.append(alert(row.key, row.was, since, row.time, labels))
+            found.append(alert(row.key, row.level, row.time, until, labels))
+        elif starts_condition(row) or row.status in ("reopened", "known"):
+            found.append(alert(row.key, row.level, since, until, labels))
+        elif row.status == "atomic":
+            found.append(alert(row.key, None, row.time, until, labels))
     return found

@@ -1,4 +1,4 @@
-"""Notifications to an MQTT broker: an event each, and what holds now, retained."""
+"""Notifications to an MQTT broker: an event each, and the current state, retained."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import paho.mqtt.client as paho
-
 from ...runtimes.local.engine import Holding
-from ..broker import Broker, client_of, connect
-from ..store import Told
-from .delivery import Unavailable
+from ..mqtt.broker import MqttBroker, publisher
+from ..store import NotificationRow
 from .message import publications
+from .sink import Unavailable
 
 _PATIENCE = 30.0
-"""Seconds in which the broker must have acknowledged all that it is sent at once."""
+"""Seconds in which the broker must acknowledge all messages of a batch."""
 
 
 class MqttSink:
-    """Publishes with quality 1, and waits until the broker has it."""
+    """Publishes with quality 1, and waits until the broker has acknowledged."""
 
     kind = "mqtt"
     heeds_mutes = True
     refresh_every = None
 
-    def __init__(self, broker: Broker, events: str | None, state: str | None) -> None:
+    def __init__(self, broker: MqttBroker, events: str | None, state: str | None) -> None:
         self.name = f"{broker.name} ({broker.client})"
         self._broker, self._events, self._state = broker, events, state
-        self._client = client_of(paho.Client, broker, "-out", manual_ack=False)
+        self._client = publisher(broker, "-out")
         self._started = False
 
-    async def deliver(self, told: Sequence[Told]) -> None:
+    async def deliver(self, rows: Sequence[NotificationRow]) -> None:
         if not self._started:
-            connect(self._client, self._broker)
+            self._client.loop_start()
             self._started = True
         for _ in range(200):
             if self._client.is_connected():
@@ -43,8 +41,8 @@ class MqttSink:
         else:
             raise Unavailable(f"not connected to {self._broker.name}")
         sent = [
-            self._client.publish(one.channel, one.payload, qos=1, retain=one.retain)
-            for one in publications(told, self._events, self._state)
+            self._client.publish(row.channel, row.payload, qos=1, retain=row.retain)
+            for row in publications(rows, self._events, self._state)
         ]
         await asyncio.to_thread(_wait, sent)
 
@@ -59,9 +57,9 @@ class MqttSink:
 def _wait(sent: Sequence[Any]) -> None:
     deadline = time.monotonic() + _PATIENCE
     try:
-        for one in sent:
-            one.wait_for_publish(max(0.0, deadline - time.monotonic()))
-            if not one.is_published():
+        for row in sent:
+            row.wait_for_publish(max(0.0, deadline - time.monotonic()))
+            if not row.is_published():
                 raise Unavailable("the broker does not acknowledge")
     except (ValueError, RuntimeError) as error:
         raise Unavailable(str(error)) from None

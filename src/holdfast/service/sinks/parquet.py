@@ -1,4 +1,4 @@
-"""Notifications as Parquet files in a folder, each complete when it appears."""
+"""Notifications as Parquet files in a folder; each file is complete when it appears."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from ...model.batch import TIME
 from ...runtimes.local.engine import Holding
-from ..store import Told
-from .delivery import Unavailable
+from ..store import NotificationRow
+from .sink import Unavailable
 
 _FORM = pa.schema(
     [
@@ -24,7 +24,7 @@ _FORM = pa.schema(
 
 
 class ParquetSink:
-    """Writes a file of each batch, named by its first position: what is written again takes its place."""
+    """Writes a file for each batch, named by its first position; a repeated batch replaces its file."""
 
     kind = "parquet"
     heeds_mutes = False
@@ -33,18 +33,18 @@ class ParquetSink:
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self._folder = name, folder
 
-    async def deliver(self, told: Sequence[Told]) -> None:
+    async def deliver(self, rows: Sequence[NotificationRow]) -> None:
         try:
-            await asyncio.to_thread(self._write, told)
+            await asyncio.to_thread(self._write, rows)
         except OSError as error:
             raise Unavailable(f"{self._folder}: {error.strerror}") from None
 
-    def _write(self, told: Sequence[Told]) -> None:
+    def _write(self, rows: Sequence[NotificationRow]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         columns = [
-            pa.array(column, field.type) for column, field in zip(zip(*told, strict=True), _FORM, strict=True)
+            pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _FORM, strict=True)
         ]
-        path = self._folder / f"{told[0].position:020}.parquet"
+        path = self._folder / f"{rows[0].position:020}.parquet"
         part = path.with_name(f".{path.name}.part")
         pq.write_table(pa.Table.from_arrays(columns, schema=_FORM), part, compression="zstd")
         part.replace(path)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast import Engine, instant, parse, replay, show
+from holdfast.engine.machine import transitions
 from holdfast.errors import UsageError
-from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from support.fused import SECOND, batches, definitions, heard, histories, machine, reading
@@ -47,7 +47,7 @@ def test_filters_and_components_run_side_by_side():
     ]
 
 
-def test_batches_say_what_single_events_say():
+def test_batches_give_the_same_as_single_events():
     events = [reading(t, "T", 7 + t % 2, v) for t, v in enumerate([9.0, 9.0, 1.0, 9.0, 1.0, 1.0])]
     singly, batchwise = Engine(HOT), Engine(HOT)
     one = [n for event in events for n in singly.push(event)] + singly.finish()
@@ -59,7 +59,7 @@ def test_batches_say_what_single_events_say():
 # --- who comes later ---------------------------------------------------------------------------
 
 
-def test_a_subscriber_in_the_middle_of_a_condition_hears_of_its_start():
+def test_a_subscriber_in_the_middle_of_a_condition_receives_its_start():
     engine = Engine(HOT)
     early = engine.subscribe("First")
     for event in (reading(1, "T", 7, 9.0), reading(2, "T", 8, 1.0)):
@@ -108,7 +108,7 @@ def test_a_circle_is_refused_and_changes_nothing():
 # --- keeping -----------------------------------------------------------------------------------
 
 
-def test_a_restart_says_nothing_again_and_loses_nothing():
+def test_a_restart_repeats_and_loses_no_notification():
     events = [reading(t, "T", 7, v) for t, v in enumerate([9.0, 9.0, 1.0, 9.0, 1.0])]
     whole = Engine(HOT)
     expected = say([n for event in events for n in whole.push(event)] + whole.finish())
@@ -167,7 +167,7 @@ def written(folder, events):
 
 @settings(max_examples=15)
 @given(text=definitions(), events=histories)
-def test_a_replay_of_files_says_what_the_machine_says(text, events, tmp_path_factory):
+def test_a_replay_of_files_gives_the_same_as_the_machine(text, events, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     it = machine(text)
     mine = heard(it, events)

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from holdfast import App, DefinitionError, Engine, Event, UsageError, parse, replay, show, standing
 from holdfast.cli import app as cli
+from holdfast.definition.check import require_final
 from holdfast.files.interval import Pairing
-from holdfast.lang.check import require_final
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND
 from holdfast.model.qos import Correct
@@ -34,7 +34,7 @@ def begun(text=WARM):
     return engine, [n for event in (at(20, 30), at(60, 10), at(80, 23)) for n in engine.push(event)]
 
 
-def test_a_late_reading_makes_good_what_was_told():
+def test_a_late_reading_corrects_earlier_notifications():
     engine, told = begun()
     assert said(told) == [("ingress", 20, None), ("egress", 60, 20)]
     told += engine.push(at(40, 10))
@@ -52,7 +52,7 @@ def test_a_late_reading_makes_good_what_was_told():
     assert engine.late_counts == {}
 
 
-def test_what_holds_now_is_corrected_too():
+def test_an_active_condition_is_corrected_too():
     engine, _ = begun()
     assert said(engine.push(at(65, 30))) == [("ingress", 65, None)]
     assert [(h.scope, h.since // SECOND) for h in engine.holding()] == [("s", 65)]
@@ -60,14 +60,14 @@ def test_what_holds_now_is_corrected_too():
     assert engine.holding() == []
 
 
-def test_what_comes_later_still_is_late():
+def test_a_reading_beyond_the_correction_time_is_late():
     engine, _ = begun()
     assert engine.push(at(9, 30)) == []
     assert [n.event.time // SECOND for n in engine.late] == [9]
     assert said(engine.push(at(10, 30)))[0] == ("reopened", 60, 20)
 
 
-def test_what_a_batch_corrects_is_told_at_once():
+def test_corrections_of_a_batch_are_reported_at_once():
     engine, _ = begun()
     late = [at(30 + i, 10 if i % 2 else 30) for i in range(4)]
     told = engine.push_batch("T", from_events(TOPIC, late))
@@ -82,11 +82,12 @@ def test_what_a_batch_corrects_is_told_at_once():
 
 def test_a_late_batch_that_can_change_nothing_is_not_remembered():
     engine, _ = begun()
-    (running,) = engine._works.running
-    size = running.state.size
+    ((_, state),) = engine._running.operators
+    size = state.size
     late = [at(5, 23), *(at(30 + i, 23) for i in range(20))]
     assert engine.push_batch("T", from_events(TOPIC, late)) == []
-    assert running.state.size == size
+    ((_, state),) = engine._running.operators
+    assert state.size == size
     assert [n.event.time // SECOND for n in engine.late] == [5]
 
 
@@ -140,8 +141,8 @@ def test_intervals_are_of_what_stands():
     engine, told = begun()
     told += engine.push(at(40, 10))
     with pytest.raises(UsageError, match=r"take what stands of it, holdfast\.standing"):
-        Pairing().completed(told)
-    (interval,) = Pairing().completed(standing(told))
+        Pairing().pair(told)
+    (interval,) = Pairing().pair(standing(told))
     assert (interval.start // SECOND, interval.end // SECOND) == (20, 40)
 
 

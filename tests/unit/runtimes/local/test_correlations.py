@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast import Engine, Event, UsageError, check, parse, replay
-from holdfast.compilers.explain import explain
 from holdfast.files.plan import closed_parts
 from holdfast.model.batch import from_events
+from holdfast.plan.explain import explain
 from holdfast.runtimes.local.cases import run_cases
 from support.correlated import SECOND, checked, definitions, expected, heard, histories
 

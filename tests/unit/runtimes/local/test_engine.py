@@ -68,7 +68,7 @@ def test_a_batch_says_what_its_events_would_have_said():
         reading(t, v, s, sequence=t) for t, (v, s) in enumerate([(26, "a"), (27, "b"), (20, "a"), (20, "b")])
     ]
     engine = Engine(WARM)
-    batch = from_events(engine._works.topics["Temperature"], events)
+    batch = from_events(engine._running.topics["Temperature"], events)
     one_by_one = [n for e in events for n in Engine.push(engine, e)]
     assert sorted(said(Engine(WARM).push_batch("Temperature", batch))) == sorted(said(one_by_one))
 
@@ -224,8 +224,8 @@ def test_a_subscriber_may_push_subscribe_and_unsubscribe():
 
 def test_equal_filters_share_one_machine():
     engine = Engine(WARM + "state Hot on Temperature [value > 25.0; !(value >= 22)] per source")
-    assert len(engine._works.running) == 1
-    assert engine._works.running[0].operator.names == (("Warm", "Hot"),)
+    ((operator, _),) = engine._running.operators
+    assert operator.names == (("Warm", "Hot"),)
     assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
 
 
@@ -239,7 +239,7 @@ def test_a_newcomer_shares_only_where_that_makes_no_difference():
     engine = Engine(WARM)
     engine.push(reading(0, 10))
     late = engine.subscribe(newcomer)
-    assert len(engine._works.running) == 1
+    assert len(engine._running.graph.operators) == 1
     engine.push(reading(1, 30))
     assert [n.status for n in late] == ["ingress"]
 
@@ -298,7 +298,7 @@ def test_run_lets_time_run_out():
 # --- restart ---
 
 
-def test_a_restart_says_nothing_again_and_loses_nothing():
+def test_a_restart_repeats_and_loses_no_notification():
     engine = Engine(WARM)
     engine.push(reading(3, 30))
     restored = Engine.restore(WARM, engine.snapshot())
@@ -448,7 +448,7 @@ def test_seconds_and_milliseconds_taken_for_microseconds_are_noticed_once(time, 
 
 
 def test_a_batch_and_an_advance_in_another_unit_are_noticed():
-    batch = from_events(Engine(WARM)._works.topics["Temperature"], [reading(NOW // 1000, 30.0, sequence=1)])
+    batch = from_events(Engine(WARM)._running.topics["Temperature"], [reading(NOW // 1000, 30.0, sequence=1)])
     with pytest.warns(UserWarning, match="in milliseconds"):
         Engine(WARM).push_batch("Temperature", batch)
     engine = Engine(WARM)

@@ -22,7 +22,7 @@ def told(notifications):
     return [(n.subscription, n.scope, n.status) for n in notifications]
 
 
-def test_a_count_goes_on_from_a_snapshot():
+def test_a_count_continues_from_a_snapshot():
     engine = Engine(TEXT)
     engine.push(smoke(0, "a", 6.0))
     again = Engine.restore(TEXT, engine.snapshot())
@@ -34,7 +34,7 @@ def test_a_count_goes_on_from_a_snapshot():
     assert note.event.attributes["members"] == 0
 
 
-def test_a_count_that_is_subscribed_to_later_counts_from_then_on_and_holds_its_state_back():
+def test_a_count_that_is_subscribed_to_later_starts_from_the_active_scopes():
     engine = Engine(TEXT.replace("state Fire = at least 2 of Smoky within room until fewer than 1\n", ""))
     said = []
     engine.subscribe("state Fire = any of Smoky within room", said.append)
@@ -44,7 +44,7 @@ def test_a_count_that_is_subscribed_to_later_counts_from_then_on_and_holds_its_s
         engine.unsubscribe("Smoky")
 
 
-def test_a_state_that_is_revised_is_counted_anew():
+def test_a_revised_state_is_counted_again():
     engine = Engine(TEXT, remember=True)
     for i, (source, density) in enumerate([("a", 6.0), ("b", 4.0)]):
         engine.push(smoke(i, source, density))
@@ -54,7 +54,7 @@ def test_a_state_that_is_revised_is_counted_anew():
     assert [h.subscription for h in engine.holding()] == ["Fire", "Smoky", "Smoky"]
 
 
-def test_what_is_muted_is_evaluated_counted_and_told_afterwards():
+def test_a_muted_condition_is_evaluated_counted_and_reported_afterwards():
     engine = Engine(
         TEXT + "topic Drill (on_ bool)\nstate Drilling on Drill [on_; !on_]\nmute Smoky while Drilling\n"
     )
@@ -99,27 +99,27 @@ IN_ORDER = (("U", 0, 2), ("T", 1, 2), ("T", 3, 0))
 """The parent starts, then what it mutes starts and ends; the parent's topic stands still meanwhile."""
 
 
-def test_a_parent_that_waits_for_its_readings_mutes_what_came_after_them():
+def test_a_parent_with_ordered_delivery_mutes_later_events():
     engine = Engine(defined(m="ordered 1 s", of="ordered 1 s"))
     assert pushed(engine, *IN_ORDER) == []
     told = pushed(engine, ("U", 4, 0), ("T", 6, 0), ("U", 7, 0))
     assert told == [("P", "ingress", 0), ("P", "egress", 4), ("M", "summary", 4)]
 
 
-def test_a_clock_tells_what_a_topic_that_is_silent_does_not():
+def test_advancing_the_engine_fires_timers_of_a_topic_without_readings():
     engine = Engine(defined(m="ordered 1 s", of="ordered 1 s"))
     assert pushed(engine, ("U", 0, 0), ("T", 1, 2), ("T", 5, 2), ("T", 9, 2)) == []
     assert engine.due == 1_000_000  # of the parent's reading, which waits
     assert [n.subscription for n in engine.advance(9_000_000)] == ["M"]
 
 
-def test_a_mute_that_says_how_long_it_waits_waits_so_long_for_a_topic_that_is_silent():
+def test_a_mute_with_ordered_delivery_waits_for_a_topic_without_readings():
     engine = Engine(defined(of="ordered 1 s", mute="ordered 2 s"))
     assert pushed(engine, ("U", 0, 0), ("T", 1, 2), ("T", 4, 2)) == []  # 2 s, and the parent's 1 s
     assert pushed(engine, ("T", 4.5, 2)) == [("M", "ingress", 1)]
 
 
-def test_the_guard_of_a_parent_decides_before_what_comes_after_it_is_told():
+def test_the_minimum_duration_of_a_parent_elapses_before_later_events_are_reported():
     engine = Engine(defined(p=" for 2 s"))
     first = (("U", 0, 2), ("T", 1, 2), ("U", 2, 0), ("T", 5, 0), ("T", 6, 0))
     assert pushed(engine, *first) == [("P", "ingress", 0)]  # whether it ended at 4 s is not known yet
@@ -127,7 +127,7 @@ def test_the_guard_of_a_parent_decides_before_what_comes_after_it_is_told():
     assert pushed(engine, ("U", 8, 0)) == told
 
 
-def test_a_mute_changes_no_evaluation_though_one_topic_is_far_behind_the_other():
+def test_a_mute_does_not_change_evaluation_if_one_topic_lags_behind():
     text = defined(of="ordered 1 s")
     plain, muted = Engine(text.partition("mute")[0]), Engine(text)
     behind = (("T", 60, 2), ("U", 1, 2), ("U", 0.5, 0), ("U", 3, 0), ("T", 61, 0), ("U", 5, 0))
@@ -169,7 +169,7 @@ def at_once(engine, events):
 @pytest.mark.parametrize("come", [one_by_one, at_once])
 @pytest.mark.parametrize("kind", HEARD)
 @pytest.mark.parametrize("turns", TURNS)
-def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind, turns, come):
+def test_a_scope_that_starts_and_ends_at_one_time_is_not_active_in_any_order_of_readings(kind, turns, come):
     """They are timely, so they count as they come: the state has ended, and so has what hears it."""
     text, name = HEARD[kind]
     engine, said = Engine(ROOM + text), []
@@ -189,7 +189,7 @@ def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind,
     assert statuses == ([] if kind == "correlation" else ["ingress", "egress"])
 
 
-def test_what_a_state_says_of_one_moment_is_heard_in_the_order_in_which_it_says_it():
+def test_transitions_of_one_timestamp_are_consumed_in_the_order_of_emission():
     """It holds by the reading of ``b`` when that of ``a`` is too long ago: at one moment, as in an engine."""
     [outcome] = cases("""
         topic T (v float)

@@ -32,7 +32,7 @@ def counted(replay):
 
 
 @pytest.mark.parametrize("definition", [WAITING, OPEN], ids=["waiting", "open"])
-def test_every_pass_over_a_replay_begins_at_the_beginning(definition):
+def test_every_pass_over_a_replay_starts_at_the_beginning(definition):
     replay = holdfast.replay(definition, history())
     first = [json.dumps(one.to_json()) for one in replay]
     assert first

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Engine, Event
-from holdfast.compilers.families import operators
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
 from holdfast.model.batch import from_events
+from holdfast.plan.compile import operators
 
 STATES = """topic T (v float, room text)
 state Warm on T [v > 25; v < 22] per source
@@ -34,7 +34,7 @@ def heard(engine, rows=ROWS, start=0):
         ("state Many = at least 1 of Room within room", 2),  # r has ended and begun since
     ],
 )
-def test_it_holds_since_those_who_hold_now_are_enough(count, since):
+def test_a_new_count_is_active_if_enough_scopes_are_active_already(count, since):
     engine = Engine(STATES)
     heard(engine)
     said = engine.revise(STATES + count)
@@ -45,7 +45,7 @@ def test_it_holds_since_those_who_hold_now_are_enough(count, since):
     assert engine.holding() == again.holding()
 
 
-def test_it_ends_with_those_who_held_before_it_began():
+def test_a_new_count_ends_with_scopes_that_were_active_before_it():
     engine = Engine(STATES)
     heard(engine)
     many = engine.subscribe("state Many = at least 3 of Warm")
@@ -53,7 +53,7 @@ def test_it_ends_with_those_who_held_before_it_began():
     assert heard(engine, [("c", "s", 20.0)], 9)[-1] == ("Many", None, "egress", 4 * MINUTE)
 
 
-def test_where_nobody_can_say_to_whom_a_member_belongs_it_is_counted_from_its_next_start_on():
+def test_a_member_whose_group_is_unknown_is_counted_from_its_next_start_on():
     engine = Engine(STATES)
     heard(engine)
     engine.revise(STATES + "state Many = at least 1 of Warm within room")
@@ -61,7 +61,7 @@ def test_where_nobody_can_say_to_whom_a_member_belongs_it_is_counted_from_its_ne
     assert heard(engine, [("e", "s", 30.0)], 9)[-1][:3] == ("Many", "s", "ingress")
 
 
-def test_it_begins_with_an_edit_of_what_it_counts():
+def test_a_new_count_starts_with_a_revision_of_its_condition():
     engine = Engine(STATES)
     heard(engine)
     edit = STATES.replace("v > 25; v < 22] per source", "v > 24; v < 22] per source")
@@ -69,7 +69,7 @@ def test_it_begins_with_an_edit_of_what_it_counts():
     assert [(n.subscription, n.status, n.since) for n in said] == [("Many", "revised", 4 * MINUTE)]
 
 
-def test_of_a_snapshot_that_does_not_know_it_its_start_is_told_with_the_next_reading():
+def test_the_start_of_a_count_that_a_snapshot_lacks_is_reported_with_the_next_reading():
     engine = Engine(STATES)
     heard(engine)
     again = Engine.restore(STATES + "state Many = at least 3 of Warm", engine.snapshot())
@@ -83,7 +83,7 @@ def test_of_a_snapshot_that_does_not_know_it_its_start_is_told_with_the_next_rea
     assert [(n.status, n.event.time) for n in many] == [("ingress", 4 * MINUTE), ("egress", 10 * MINUTE)]
 
 
-def test_a_correlation_of_states_that_begins_knows_what_holds_already():
+def test_a_new_correlation_of_states_starts_with_the_active_scopes():
     """It holds since the last of them began, and ends with the first."""
     engine = Engine(STATES)
     heard(engine)
@@ -103,7 +103,7 @@ def test_a_correlation_of_states_that_begins_knows_what_holds_already():
     ]  # fmt: skip
 
 
-def test_pairs_whose_names_have_commas_are_told_apart():
+def test_pairs_whose_names_have_commas_are_distinguished():
     """An id is made of the scope: two of one would be taken for one."""
     engine = Engine(f"{STATES}correlate Both = Warm, Room overlapping")
     heard(engine, [("a,b", "c", 26.0), ("a", "b,c", 26.0)])
@@ -111,7 +111,7 @@ def test_pairs_whose_names_have_commas_are_told_apart():
     assert len({one.scope for one in engine.holding() if one.subscription == "Both"}) == 4
 
 
-def test_who_holds_already_is_told_by_time_whatever_the_order_of_topics():
+def test_active_scopes_are_consumed_in_order_of_time_whatever_the_order_of_topics():
     """As a shard tells a correlation that begins: all at once, topic by topic."""
     app = """
     topic T (value float)
@@ -121,7 +121,7 @@ def test_who_holds_already_is_told_by_time_whatever_the_order_of_topics():
     """
     machine = next(one for one in operators(check(parse(app))) if "C" in one.subscriptions).machine
     state, _ = machine.step(machine.initial(), {}, 20)
-    attributes = dict(zip(machine.says, ("ingress", "s", None), strict=True))
+    attributes = dict(zip(machine.columns, ("ingress", "s", None), strict=True))
     told = {
         name: from_events(topic, [Event(name, since, "s", attributes, 0)])
         for (name, topic), since in zip(machine.topics.items(), (10, 5), strict=True)

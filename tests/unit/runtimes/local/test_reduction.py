@@ -18,7 +18,6 @@ from holdfast.files.tally import Rejects
 from holdfast.files.write import to_arrow
 from holdfast.model.batch import TIME
 from holdfast.runtimes.local import reduction
-from holdfast.runtimes.local import replay as replay_module
 from holdfast.runtimes.local.replay import Replay
 
 DEFINITION = """
@@ -105,7 +104,7 @@ def replayed(files, *, definition=DEFINITION, reduces=True, memory=64 * reductio
 
 @pytest.mark.parametrize("lay", [by_time, by_room, by_source, shuffled, backwards])
 @pytest.mark.parametrize("scopes", [DEFINITION, WARM, LEVELS], ids=["all", "per source", "levels"])
-def test_the_same_is_said_and_counted(written, lay, scopes):
+def test_compacted_and_whole_files_give_the_same_notifications_and_counts(written, lay, scopes):
     files = written(lay(list(rows(3))))
     told, it = replayed(files, definition=scopes)
     wanted, sorted_ = replayed(files, definition=scopes, reduces=False)
@@ -118,7 +117,7 @@ def test_the_same_is_said_and_counted(written, lay, scopes):
 
 @pytest.mark.parametrize("lay", [by_time, by_room, shuffled])
 @pytest.mark.parametrize("scopes", [DEFINITION, LEVELS], ids=["all", "levels"])
-def test_a_table_has_the_rows_that_are_said_one_by_one(written, lay, scopes):
+def test_a_table_has_the_rows_of_single_notifications(written, lay, scopes):
     """Also of attributes with the names of columns."""
     scopes = scopes.replace("note text", "note text, since float, id int")
     some = [row | {"since": i / 2, "id": i} for i, row in enumerate(rows(4))]
@@ -126,7 +125,7 @@ def test_a_table_has_the_rows_that_are_said_one_by_one(written, lay, scopes):
     checked = check(parse(scopes))
     by_columns, one_by_one = (Replay(checked, files, Reading(checked.topics)) for _ in range(2))
     found = by_columns.to_arrow()
-    assert found.equals(to_arrow(one_by_one, "events", checked.published))
+    assert found.equals(to_arrow(one_by_one, "events", checked.output_topics))
     assert len(found) > 20
     assert by_columns.passed == one_by_one.passed
 
@@ -141,7 +140,7 @@ def test_nothing_is_sorted_where_every_scope_is_in_order(written, lay, stays):
 
 
 @pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
-def test_what_was_stepped_through_is_taken_back_where_a_later_share_must_be_sorted(written, scopes):
+def test_a_part_is_read_again_and_sorted_where_a_later_share_is_not_in_order(written, scopes):
     """Sources that are in order up to the last row group, which goes back in time."""
     some = list(rows(11))
     files = written([[*some[100:], *some[:100]]])
@@ -152,12 +151,11 @@ def test_what_was_stepped_through_is_taken_back_where_a_later_share_must_be_sort
     assert (it.kept, it.tally, it.holding()) == (sorted_.kept, sorted_.tally, sorted_.holding())
 
 
-def test_transitions_that_are_told_one_by_one_are_not_many_at_a_time(written, monkeypatch):
-    monkeypatch.setattr(replay_module, "MOST_WAITING", 5)
+@pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
+def test_rows_that_do_not_fit_into_memory_are_sorted(written, scopes):
     files = written(by_time(list(rows(3))))
-    told, it = replayed(files, definition=LEVELS)
-    assert it._reduction is None
-    assert told == replayed(files, definition=LEVELS, reduces=False)[0]
+    told, _ = replayed(files, definition=scopes, memory=1000)
+    assert told == replayed(files, definition=scopes, reduces=False)[0]
 
 
 def test_names_of_which_files_have_no_dictionary_become_one(tmp_path):
@@ -190,14 +188,16 @@ def test_rows_that_cannot_be_used_are_put_aside_once_in_their_order(written, tmp
         replayed(files, rejects=Rejects(strict=True))
 
 
-def test_only_what_passes_is_read_whole(written, monkeypatch):
+def test_only_relevant_rows_are_read_with_all_columns(written, monkeypatch):
     files = written(by_time(list(rows(9))), group=200)
     read = []
-    monkeypatch.setattr(reduction, "completed", lambda batch, *of: read.append(batch) or real(batch, *of))
+    monkeypatch.setattr(
+        reduction, "read_missing_columns", lambda batch, *of: read.append(batch) or real(batch, *of)
+    )
     told, _ = replayed(files, definition=WARM, memory=1 << 20)
     assert sum(map(len, read)) < 480 / 3
     assert all("note" not in batch.schema.names for batch in read)
     assert all(json.loads(line)["attributes"]["note"] for line in told)
 
 
-real = reduction.completed
+real = reduction.read_missing_columns

@@ -66,7 +66,7 @@ def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
     assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
 
 
-def test_what_begins_by_the_time_that_has_come_is_told_with_its_reading():
+def test_a_condition_that_starts_by_the_current_watermark_is_reported_with_its_reading():
     long = HEAD + "state Long on T [v > {} for 10 s; v < 22] per source\n"
     engine = Engine(long.format(25))
     event = Event("T", 1_000_000, "a", {"v": 24.0})
@@ -76,7 +76,7 @@ def test_what_begins_by_the_time_that_has_come_is_told_with_its_reading():
     assert (said.status, said.since, said.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
 
 
-def test_what_is_muted_is_not_told_of_an_edit_until_it_is_over():
+def test_a_muted_condition_reports_a_revision_when_the_mute_ends():
     text = HEAD + WARM + "state Off on U [v > 0; v < 1]\nmute Warm while Off\n"
     engine = Engine(text.format(25))
     events = [
@@ -91,7 +91,7 @@ def test_what_is_muted_is_not_told_of_an_edit_until_it_is_over():
 
 
 @pytest.mark.parametrize("wrong", [[7.5], ["T"], [("T",)], [None]])
-def test_what_is_no_history_is_refused_and_nothing_changes(wrong):
+def test_an_invalid_history_is_refused_and_changes_nothing(wrong):
     engine = Engine(HEAD + WARM.format(25))
     engine.push(Event("T", 1, "a", {"v": 26.0}))
     with pytest.raises(UsageError, match="a history has events, batches"):

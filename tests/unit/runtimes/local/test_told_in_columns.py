@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast import Engine, Event, replay
-from holdfast.compilers.operator import Operator
+from holdfast.engine.operator import Operator
 
 SECOND = 1_000_000
 
@@ -68,7 +68,7 @@ NEAR = [Event("T", at, "near", {"value": value}, 0, (1.0,)) for at, value in ((0
     ],
     ids=["one rule says nothing", "windows that go back", "a whole number that no float is"],
 )
-def test_what_is_told_in_columns_is_what_is_told_one_by_one(app, attributes, events):
+def test_columnar_output_equals_single_transitions(app, attributes, events):
     engine = Engine(app)
     singly = told([*(n for event in events for n in engine.push(event)), *engine.finish()])
     assert singly
@@ -82,14 +82,14 @@ state Wet on T [value > 1; value < 0] per road
 """
 
 
-def test_a_table_has_the_rows_that_are_told_one_by_one_in_their_order(monkeypatch):
+def test_a_table_has_the_single_notifications_in_their_order(monkeypatch):
     events = [
         Event("T", i // 3 * SECOND, f"s{i % 3}", {"value": float(i * 7 % 5 - 1), "road": "ab"[i % 2]}, i)
         for i in range(300)
     ]
     expected = list(replay(SEVERAL, table(events, ("value", "road"))))
     assert {n.subscription for n in expected} == {"Each", "Mean", "Wet"}
-    monkeypatch.setattr(Operator, "addressed", None)  # nothing is told one by one
+    monkeypatch.setattr(Operator, "address", None)  # nothing is told one by one
     it = replay(SEVERAL, table(events, ("value", "road")))
     rows = it.to_arrow().to_pylist()
     assert [row["id"] for row in rows] == [n.id for n in expected]
@@ -99,13 +99,13 @@ def test_a_table_has_the_rows_that_are_told_one_by_one_in_their_order(monkeypatc
     assert it.passed == Counter(n.subscription for n in expected)
 
 
-def test_a_relationship_takes_whole_numbers_that_no_float_is():
+def test_a_relation_handles_integers_beyond_the_precision_of_floats():
     app = 'topic T (n int)\nrelate Q (a T, b T) pairs ("s", "t") when distance(a, b) <= 10 m accuracy n\n'
     events = [Event("T", i * SECOND, "st"[i % 2], {"n": 2**53 + 1}, i, (0.0,)) for i in range(100)]
     assert told(replay(app, table(events, ("n",)))) == []
 
 
-def test_what_all_readings_of_a_moment_lack_is_missing_however_they_collide():
+def test_an_attribute_that_all_colliding_readings_lack_is_missing():
     """As where one reading lacks it: a count of nothing would be a number that nobody gave."""
     app = """topic T (w float, v float, name text, ok bool)
 collide count

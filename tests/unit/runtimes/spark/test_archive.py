@@ -109,13 +109,13 @@ def test_it_is_of_one_java_and_one_set_of_jars(home: Path) -> None:
 def test_those_that_were_not_used_for_long_go(home: Path) -> None:
     written(home).write_bytes(FINISHED)
     mine = used(home)
-    for i in range(archive.KEPT):
+    for i in range(archive.ARCHIVES):
         other = mine.with_name(f"other-{i}.jsa")
         other.write_bytes(FINISHED)
         os.utime(other, (i, i))
     assert used(home) == mine
     left = {path.name for path in mine.parent.iterdir()}
-    assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.KEPT))}
+    assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.ARCHIVES))}
 
 
 def test_what_was_begun_for_a_spark_that_is_gone_goes_too(home: Path) -> None:

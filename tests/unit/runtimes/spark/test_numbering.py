@@ -1,11 +1,11 @@
-"""Rows are numbered here as Spark numbers them."""
+"""Rows are number_rows here as Spark numbers them."""
 
 import math
 
 import pyarrow as pa
 
 from holdfast.model.topic import Attribute, Topic
-from holdfast.runtimes.spark.numbering import numbered
+from holdfast.runtimes.spark.numbering import number_rows
 
 TOPIC = Topic("T", (Attribute("value", "float"), Attribute("k", "text")))
 
@@ -17,11 +17,11 @@ def numbers(values, keys, **more):
         "k": keys,
         **more,
     }
-    return numbered(TOPIC, pa.RecordBatch.from_pydict(columns)).column("sequence").to_pylist()
+    return number_rows(TOPIC, pa.RecordBatch.from_pydict(columns)).column("sequence").to_pylist()
 
 
 def test_what_spark_says_of_the_same_rows():
-    """Taken from ``frames.rows.numbered``; the random frames of ``equivalence`` compare many more."""
+    """Taken from ``frames.rows.number_rows``; the random frames of ``equivalence`` compare many more."""
     assert numbers([26.0, 27.0, 29.0], ["a", "b", None]) == [
         7036973814103925937,
         4597749332431287698,

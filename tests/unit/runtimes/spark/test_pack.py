@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Event, check, parse
-from holdfast.compilers import slices
+from holdfast.engine import slices
 from holdfast.model.batch import from_events, to_events
 
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
-plan = pytest.importorskip("holdfast.runtimes.spark.plan")
+plan = pytest.importorskip("holdfast.runtimes.spark.job")
 
 TOPIC = "topic T (value float, room text)\n"
 WARM = "state Warm on T [value > 25; value < 22] per room\n"
@@ -17,9 +17,9 @@ BOTH = 'correlate Both within 2 s  value of "s1" > 1  value of "s2" > 2\n'
 
 
 def mine(text: str, *events: Event):
-    work = plan.Work(check(parse(TOPIC + text)))
-    ((number, operator),) = work.operators.items()
-    return pack.Mine(number, operator, "T", from_events(operator.topics["T"], events))
+    job = plan.Job(check(parse(TOPIC + text)))
+    ((number, operator),) = job.operators.items()
+    return pack.OperatorEvents(number, operator, "T", from_events(operator.topics["T"], events))
 
 
 def reading(time: int, room: str | None, value: float = 1.0) -> Event:
@@ -30,7 +30,7 @@ def unpacked(rows) -> dict[int, list[tuple]]:
     """The times of the events in each shard, with topic and slice."""
     found: dict[int, list[tuple]] = {}
     for row in rows:
-        topic, slice, events = pack.unpacked(row.column("events")[0].as_py())
+        topic, slice, events = pack.unpack(row.column("payload")[0].as_py())
         assert events.schema.metadata is None
         times = [event.time for event in to_events(check(parse(TOPIC)).topics[0], events)]
         found.setdefault(row.column("shard")[0].as_py(), []).append((topic, slice, times))
@@ -40,13 +40,13 @@ def unpacked(rows) -> dict[int, list[tuple]]:
 def test_events_of_a_key_meet_in_one_shard_and_those_without_one_in_the_first():
     rooms = [f"room {i}" for i in range(8)]
     events = [reading(i, room) for i, room in enumerate([*rooms, None, *rooms])]
-    whole = unpacked(pack.packed(mine(WARM, *events), shards=3))
+    whole = unpacked(pack.pack(mine(WARM, *events), shards=3))
     assert sorted(whole) == [0, 1, 2]
     shard_of = {time: shard for shard, some in whole.items() for _, _, times in some for time in times}
     assert [shard_of[i] for i in range(8)] == [shard_of[i + 9] for i in range(8)]
     assert shard_of[8] == 0
     assert shard_of[0] == 1, "for good: checkpoints rely on it"
-    alone = unpacked(pack.packed(mine(WARM, events[3]), shards=3))
+    alone = unpacked(pack.pack(mine(WARM, events[3]), shards=3))
     assert alone == {shard_of[3]: [("T", None, [3])]}
 
 
@@ -54,16 +54,16 @@ def test_history_is_spread_by_slices_where_the_machine_looks_only_so_far(monkeyp
     monkeypatch.setattr(slices, "HOUR", 0)
     monkeypatch.setattr(slices, "MARGINS", 2)
     seconds = [reading(i * 1_000_000, None) for i in range(8)]
-    rows = list(pack.spread(mine(BOTH, *seconds), shards=2))
+    rows = list(pack.pack_history(mine(BOTH, *seconds), shards=2))
     pieces = [piece for some in unpacked(rows).values() for piece in some]
     assert {slice for _, slice, _ in pieces} >= {0, 1}
     assert {time for _, _, times in pieces for time in times} == {event.time for event in seconds}
-    assert all(row.column("shard")[0].as_py() == pack.unpacked(row.column("events")[0].as_py()).slice % 2
+    assert all(row.column("shard")[0].as_py() == pack.unpack(row.column("payload")[0].as_py()).slice % 2
                for row in rows)  # fmt: skip
 
 
 def test_how_far_time_has_come_is_told_to_every_shard_of_an_operator():
-    ((number, operator),) = plan.Work(check(parse(TOPIC + WARM))).operators.items()
-    rows = list(pack.reaching(number, operator, 7, shards=3))
+    ((number, operator),) = plan.Job(check(parse(TOPIC + WARM))).operators.items()
+    rows = list(pack.pack_watermark(number, operator, 7, shards=3))
     assert [row.column("shard")[0].as_py() for row in rows] == [0, 1, 2]
-    assert {pack.unpacked(row.column("events")[0].as_py()).reached for row in rows} == {7}
+    assert {pack.unpack(row.column("payload")[0].as_py()).watermark for row in rows} == {7}

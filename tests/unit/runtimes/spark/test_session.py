@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from holdfast.runtimes.spark import start
-from holdfast.runtimes.spark.session import PATIENCE, _chosen, said_to
+from holdfast.runtimes.spark.session import PATIENCE, _user_settings, redirect_stderr
 from support.runtimes import session
 
 
@@ -25,7 +25,7 @@ def test_what_a_spark_says_that_is_started_here_goes_to_a_file_which_may_be_empt
 ) -> None:
     log, java = tmp_path / "spark.log", [sys.executable, "-c", "import sys; sys.stderr.write('warned ')"]
     for said in ("warned ", "warned warned ", "warned "):
-        with said_to(log):
+        with redirect_stderr(log):
             subprocess.run(java, check=True)
         assert log.read_text() == said
         if said.count("warned") == 2:
@@ -37,12 +37,12 @@ def test_what_a_spark_says_that_is_started_here_goes_to_a_file_which_may_be_empt
 def test_what_somebody_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spark-defaults.conf").write_text("# ours\nspark.network.timeout   90s\nspark.ui.port=1\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert {"spark.network.timeout", "spark.ui.port"} <= _chosen()
+    assert {"spark.network.timeout", "spark.ui.port"} <= _user_settings()
 
 
 def test_nothing_is_set_where_there_is_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert _chosen() == set()
+    assert _user_settings() == set()
 
 
 LOADED = "import sys, pyspark, sitecustomize as s; print(pyspark.__file__, s.__file__, sys.path, sep='\\n')"

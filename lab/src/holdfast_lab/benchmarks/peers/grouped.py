@@ -18,13 +18,13 @@ def run(spark: SparkSession, folder: Path, output: Path) -> None:
 def transitions(readings: pd.DataFrame) -> pd.DataFrame:
     """The rows at which one sensor becomes warm, or ceases to be."""
     readings = readings.sort_values("time")
-    rows, statuses, _ = walked(readings["value"].tolist(), False)
+    rows, statuses, _ = walk(readings["value"].tolist(), False)
     turns = readings.iloc[rows][["time", "source"]].assign(status=statuses)
     # Spark takes no text that lies in several pieces, or in none, as pandas' own kind of text may.
     return turns.astype({"source": object, "status": object})
 
 
-def walked(values: list[float], warm: bool) -> tuple[list[int], list[str], bool]:
+def walk(values: list[float], warm: bool) -> tuple[list[int], list[str], bool]:
     """Which values turn the bit, what each of them means, and the bit after the last."""
     rows, statuses = [], []
     for i, value in enumerate(values):

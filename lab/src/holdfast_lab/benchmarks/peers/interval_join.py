@@ -15,9 +15,9 @@ from pyspark.sql.functions import array, broadcast, col, explode, floor, greates
 
 
 def run(spark: SparkSession, folder: Path, output: Path, attributes: list[str], within: int) -> None:
-    stretch = floor(col("micros") / within)
-    standing = matches(spark, folder).withColumn("stretch", explode(array(stretch, stretch - lit(1))))
-    combined = reduce(_joined, [_of(standing, i, name) for i, name in enumerate(attributes)])
+    bucket = floor(col("micros") / within)
+    standing = matches(spark, folder).withColumn("stretch", explode(array(bucket, bucket - lit(1))))
+    combined = reduce(_join, [_of(standing, i, name) for i, name in enumerate(attributes)])
     times = [col(f"micros_{i}") for i in range(len(attributes))]
     agreeing = combined.filter(greatest(*times) - least(*times) < within)
     members = explode(array(*(col(f"sequence_{i}") for i in range(len(attributes))))).alias("sequence")
@@ -39,5 +39,5 @@ def _of(matches: DataFrame, i: int, attribute: str) -> DataFrame:
     )
 
 
-def _joined(left: DataFrame, right: DataFrame) -> DataFrame:
+def _join(left: DataFrame, right: DataFrame) -> DataFrame:
     return left.join(right, ["subscription", "stretch"])

@@ -10,7 +10,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from .grouped import SCHEMA, walked
+from .grouped import SCHEMA, walk
 
 _STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -26,7 +26,7 @@ class Warm(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         readings = pd.concat(list(rows)).sort_values("time")
         before = self._warm.get() if self._warm.exists() else None
-        found, statuses, warm = walked(readings["value"].tolist(), before is not None and before[0])
+        found, statuses, warm = walk(readings["value"].tolist(), before is not None and before[0])
         self._warm.update((warm,))
         if found:
             times = readings["time"].iloc[found].tolist()
@@ -45,6 +45,6 @@ def run(spark: SparkSession, folder: Path, output: Path) -> None:
         .option("maxFilesPerTrigger", 1)
         .parquet(str(folder))
     )
-    said = readings.groupBy("source").transformWithStateInPandas(Warm(), SCHEMA, "append", "none")
-    writer = said.writeStream.option("checkpointLocation", f"{output}.checkpoint")
+    rows = readings.groupBy("source").transformWithStateInPandas(Warm(), SCHEMA, "append", "none")
+    writer = rows.writeStream.option("checkpointLocation", f"{output}.checkpoint")
     writer.trigger(availableNow=True).start(str(output), format="parquet").awaitTermination()

@@ -66,18 +66,18 @@ def packet(kind: int, body: bytes) -> bytes:
             return bytes(header) + body
 
 
-def text(said: bytes) -> bytes:
-    return len(said).to_bytes(2) + said
+def text(payload: bytes) -> bytes:
+    return len(payload).to_bytes(2) + payload
 
 
-def published(payload: bytes) -> bytes:
+def publish_packet(payload: bytes) -> bytes:
     """A message as it is sent, and as it arrives."""
     return packet(PUBLISH, text(TOPIC) + payload)
 
 
-def message(number: int, channel: str, said: str) -> bytes:
+def message(number: int, channel: str, payload: str) -> bytes:
     """A message of quality 1 as it is sent."""
-    return packet(PUBLISH | 2, text(channel.encode()) + (number % 65_535 + 1).to_bytes(2) + said.encode())
+    return packet(PUBLISH | 2, text(channel.encode()) + (number % 65_535 + 1).to_bytes(2) + payload.encode())
 
 
 def publish(address: tuple[str, int], messages: Iterable[tuple[str, str]]) -> None:
@@ -87,8 +87,8 @@ def publish(address: tuple[str, int], messages: Iterable[tuple[str, str]]) -> No
         sender = threading.Thread(target=peer.sendall, args=(b"".join(sent),))
         sender.start()
         owed = 4 * len(sent)  # bytes of its acknowledgements
-        while owed > 0 and (said := peer.recv(1 << 16)):
-            owed -= len(said)
+        while owed > 0 and (payload := peer.recv(1 << 16)):
+            owed -= len(payload)
         sender.join()
 
 
@@ -128,6 +128,6 @@ def subscribe(address: tuple[str, int], name: str) -> socket.socket:
     return peer
 
 
-def _require(said: bytes, expected: bytes) -> None:
-    if said != expected:
-        raise ConnectionError(f"Mosquitto says {said!r}, not {expected!r}")
+def _require(payload: bytes, expected: bytes) -> None:
+    if payload != expected:
+        raise ConnectionError(f"Mosquitto says {payload!r}, not {expected!r}")

@@ -1,6 +1,6 @@
 """The simulations of the thesis on DDS for sensors and actuators, run again.
 
-[Al-Roubaiey 2015, chapters 3, 4, 6, 7 and appendix B; spec sensor-dds.md §4; D62–D69]
+[Al-Roubaiey 2015, chapters 3, 4, 6, 7 and appendix B; D62–D69]
 
     air       the radio of all simulations, with the reasons for it
     setups    Setup: a run on a grid as a value; the set-ups of the thesis as functions that make them

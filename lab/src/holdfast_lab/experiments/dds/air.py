@@ -6,7 +6,7 @@ others (App. A).  That fixes the path loss.  Of the rest there are three airs.  
 what interference destroys and nothing else; in the *noisy* one they lose 5 % more, an assumption.  The
 *fitted* one has what is known of TOSSIM and TinyOS (back-off, processor time) and a quality for each link,
 whose range is the one parameter: it is set so that five publishers need the two retransmissions a message
-that the thesis prints (L905).
+that the thesis prints (§4.2).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import replace
 from math import log1p, log10, sqrt
 from typing import Any
 
-from holdfast.protocols.dds.message import UNIT
-from holdfast.sim.mac import Csma
-from holdfast.sim.mac.station import DATA_OVERHEAD
-from holdfast.sim.network import Network
-from holdfast.sim.propagation import LogDistance, free_space_1m_db
-from holdfast.sim.radio import CC2420
-from holdfast.sim.routing.datagram import HEADER
+from holdfast.network.protocols.dds.message import UNIT
+from holdfast.network.sim.mac import Csma
+from holdfast.network.sim.mac.station import DATA_OVERHEAD
+from holdfast.network.sim.network import Network
+from holdfast.network.sim.propagation import LogDistance, free_space_1m_db
+from holdfast.network.sim.radio import CC2420
+from holdfast.network.sim.routing.datagram import HEADER
 
 SENSITIVITY = -95.0
 """dBm: the CC2420's, at 1 % lost frames of 20 bytes."""
@@ -72,7 +72,7 @@ def radio(step: float, mac: Csma = TINYOS, air: str = CLEAR) -> dict[str, Any]:
     }
 
 
-def printed(step: float, mac: Csma = TINYOS) -> dict[str, str]:
+def show_link(step: float, mac: Csma = TINYOS) -> dict[str, str]:
     """The same in words."""
     backoff = (2**mac.max_exponent - 1) * (CC2420.turnaround + CC2420.sensing) / 1000
     return {

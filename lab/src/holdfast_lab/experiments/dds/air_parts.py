@@ -14,18 +14,18 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.deployment import Reliable
-from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet.dds import Dds
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Radio
-from holdfast.sim.routing.grid import hops
+from holdfast.network.motes.dds import Dds
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.scenario import Radio
+from holdfast.network.protocols.dds.deployment import ReliableSettings
+from holdfast.network.protocols.dds.level import FULL
+from holdfast.network.sim.routing.grid import hops
 
 from ..experiment import Judged
 from . import setups
-from .air import FITTED, QUALITY, TINYOS, path_loss, printed
+from .air import FITTED, QUALITY, TINYOS, path_loss, show_link
 from .measure import Measured, Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 STEP = setups.SPACING
@@ -42,7 +42,7 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
     BETTER: {"propagation": replace(path_loss(STEP), quality=(0.83, 1.0))},
     PATIENT: {"mac": TINYOS},
     IDLE: {"delays": False},
-    COLLECTED: {"reliable": Reliable()},
+    COLLECTED: {"reliable": ReliableSettings()},
 }
 """What is switched, as fields of a set-up."""
 FIVE, CROWD = "5, IFS", "25, no IFS"
@@ -92,7 +92,7 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def way_back(run: Run) -> Measured:
+def way_back(run: SimulationRun) -> Measured:
     """How many hops an acknowledgement makes to its publisher, on average."""
     scenario = run.case.scenario
     assert isinstance(scenario.protocol, Dds)
@@ -113,17 +113,17 @@ def claims(study: Study) -> Sequence[Judged]:
     def fewer(of: Mapping[str, float], part: str) -> float:
         return 1 - of[part] / of[WHOLE]
 
-    def judged(of: Mapping[str, float], part: str, holds: bool, unit: str) -> Judged:
-        said = f"{of[part]:.2f} {unit} in place of {of[WHOLE]:.2f}."
-        return Judged("not described", {each: of[each] for each in (WHOLE, part)}, holds, said)
+    def judge_part(of: Mapping[str, float], part: str, holds: bool, unit: str) -> Judged:
+        text = f"{of[part]:.2f} {unit} in place of {of[WHOLE]:.2f}."
+        return Judged("not described", {each: of[each] for each in (WHOLE, part)}, holds, text)
 
     five_retx = "retransmissions a message of five publishers"
     crowd_retx = "retransmissions a message of 25 publishers"
     alike = {load: fewer(each, TOSSIM) for load, each in retx.items()}
     return [
-        judged(five, PERFECT, five[PERFECT] < five[WHOLE] / 4, five_retx),
-        judged(five, BETTER, 0.1 <= fewer(five, BETTER) <= 0.4, five_retx),
-        judged(crowd, SURVIVE, fewer(crowd, SURVIVE) >= 0.1, crowd_retx),
+        judge_part(five, PERFECT, five[PERFECT] < five[WHOLE] / 4, five_retx),
+        judge_part(five, BETTER, 0.1 <= fewer(five, BETTER) <= 0.4, five_retx),
+        judge_part(crowd, SURVIVE, fewer(crowd, SURVIVE) >= 0.1, crowd_retx),
         Judged(
             "not described",
             {load: {part: each[part] for part in (WHOLE, TOSSIM)} for load, each in retx.items()},
@@ -131,8 +131,8 @@ def claims(study: Study) -> Sequence[Judged]:
             ", ".join(f"{-each:+.0%} with {load}" for load, each in alike.items()) + ".",
         ),
         _processor(study),
-        judged(crowd, PATIENT, fewer(crowd, PATIENT) >= 0.05, crowd_retx),
-        _acknowledged(five, back),
+        judge_part(crowd, PATIENT, fewer(crowd, PATIENT) >= 0.05, crowd_retx),
+        _judge_acknowledgements(five, back),
     ]
 
 
@@ -169,7 +169,7 @@ def _processor(study: Study) -> Judged:
     )
 
 
-def _acknowledged(retx: Mapping[str, float], back: Mapping[str, float]) -> Judged:
+def _judge_acknowledgements(retx: Mapping[str, float], back: Mapping[str, float]) -> Judged:
     """Who acknowledges, and whether the length of the way back decides."""
 
     def beside(one: str, other: str) -> str:
@@ -208,13 +208,13 @@ def parameters(full: bool) -> dict[str, str]:
         "publishers only where no way to the "
         "base station is shorter than the one by the rendezvous node",
         HOPS: "from the base station to a publisher, straight or by the rendezvous node",
-        **printed(STEP),
+        **show_link(STEP),
     }
 
 
 def panels() -> list[Panel]:
-    def bars(load: str) -> list[Line]:
-        return [Line(part, {"switched": part, "publishers": load}) for part in SWITCHED[load]]
+    def bars(load: str) -> list[CurveSpec]:
+        return [CurveSpec(part, {"switched": part, "publishers": load}) for part in SWITCHED[load]]
 
     return [
         Panel(f"retransmissions for a message, {FIVE}", "ReTx/msg", "", bars(FIVE)),

@@ -15,22 +15,22 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND, Duration, Instant
-from holdfast.protocols.dds.arqos import thresholds
-from holdfast.protocols.dds.deployment import Adaptive
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.runtimes.sensornet.dds import Motes
-from holdfast.runtimes.sensornet.run import Run
+from holdfast.network.motes.dds import DdsNodes
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.protocols.dds.arqos import thresholds
+from holdfast.network.protocols.dds.deployment import AdaptiveSettings
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, printed, radio
-from .measure import RESTS, Measured, Moment, Point
-from .report import Design, Line, Panel, experiment
+from .air import CLEAR, FITTED, radio, show_link
+from .measure import RESTS, Measured, NoiseChange, Point
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 AGREED = 90.0
-TERMS = Adaptive()
-ARMS: dict[str, tuple[float, float | None, Adaptive]] = {
+TERMS = AdaptiveSettings()
+ARMS: dict[str, tuple[float, float | None, AdaptiveSettings]] = {
     "BEQoS": (BEST_EFFORT, None, TERMS),
     "ARQoS 90 %": (BEST_EFFORT, AGREED, TERMS),
     "one threshold": (BEST_EFFORT, AGREED, replace(TERMS, margin=0.0)),
@@ -67,8 +67,12 @@ def points(full: bool) -> list[Point]:
     return [
         Point(
             (("air", air), ("arm", arm)),
-            partial(agreed, arm, duration=seconds * SECOND, **_air(base)),
-            (Moment(0, outer), Moment(15 + seconds / 3, middle), Moment(15 + 2 * seconds / 3, outer)),
+            partial(setup_of, arm, duration=seconds * SECOND, **_air(base)),
+            (
+                NoiseChange(0, outer),
+                NoiseChange(15 + seconds / 3, middle),
+                NoiseChange(15 + 2 * seconds / 3, outer),
+            ),
         )
         for air, (base, outer, middle) in AIRS.items()
         for arm in ARMS
@@ -79,22 +83,22 @@ def _air(base: str) -> dict[str, Any]:
     return {**radio(setups.SPACING, air=base), "reliable": setups.acknowledging(base)}
 
 
-def agreed(arm: str, seed: int, **more: Any) -> setups.Setup:
+def setup_of(arm: str, seed: int, **more: Any) -> setups.Setup:
     """The base station subscribes and, in an ARQoS arm, says how much it wants."""
     level, percent, adaptive = ARMS[arm]
     return setups.rtdds_load(5, SECOND, level, seed, percent=percent, adaptive=adaptive, **more)
 
 
-def watched(run: Run) -> Measured:
+def observe(run: SimulationRun) -> Measured:
     """What the receiver measured and ordered, and how it was minute by minute."""
-    assert isinstance(run.family, Motes)
+    assert isinstance(run.family, DdsNodes)
     rounds = [
         (at, pdr, mode)
         for host in run.family.hosts.values()
         for agreement in host.state.agreements.values()
         for at, _, pdr, mode in agreement.measured
     ]
-    start, length = _published(run)
+    start, length = _publishing_time(run)
     storm = start + length // 3
     lower, _ = thresholds(AGREED, run.family.deployment.adaptive.margin)
     alarms = [at - storm for at, pdr, mode in rounds if at >= storm and not mode and pdr < lower]
@@ -114,16 +118,16 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _published(run: Run) -> tuple[Instant, Duration]:
+def _publishing_time(run: SimulationRun) -> tuple[Instant, Duration]:
     """When publishers begin, and for how long they publish."""
     publisher = run.case.scenario.publishers[0]
     assert publisher.stop is not None
     return publisher.start, publisher.stop - publisher.start
 
 
-def _windows(run: Run) -> list[float]:
+def _windows(run: SimulationRun) -> list[float]:
     """PDR of each whole minute, by when samples were published."""
-    start, length = _published(run)
+    start, length = _publishing_time(run)
     minutes = length // (WINDOW * SECOND)
     due, came = [0] * minutes, [0] * minutes
     for expected in run.account.expected.values():
@@ -131,18 +135,18 @@ def _windows(run: Run) -> list[float]:
             minute = (each.event.time - start) // (WINDOW * SECOND)
             if minute < minutes:
                 due[minute] += 1
-                came[minute] += each.came is not None
+                came[minute] += each.arrived is not None
     return [c / d for c, d in zip(came, due, strict=True) if d]
 
 
 def claims(study: Study) -> Sequence[Judged]:
-    return [_kept(study), _cheap(study), _calm(study), _assurance(study), _nack(study)]
+    return [_judge_agreement(study), _cheap(study), _calm(study), _assurance(study), _nack(study)]
 
 
 NEVER = "not evaluated"
 
 
-def _kept(study: Study) -> Judged:
+def _judge_agreement(study: Study) -> Judged:
     found = {air: study.mean("PDR", air=air, arm="ARQoS 90 %") for air in AIRS}
     bare = {air: study.mean("PDR", air=air, arm="BEQoS") for air in AIRS}
     reliable = study.mean("rounds reliable", air="noisy", arm="ARQoS 90 %")
@@ -259,16 +263,16 @@ def parameters(full: bool) -> dict[str, str]:
             for air, (base, outer, middle) in AIRS.items()
             if base == CLEAR
         )
-        + f"; {printed(setups.SPACING)['airs']}",
+        + f"; {show_link(setups.SPACING)['airs']}",
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
-        **{name: text for name, text in printed(setups.SPACING).items() if name != "airs"},
+        **{name: text for name, text in show_link(setups.SPACING).items() if name != "airs"},
     }
 
 
 def panels() -> list[Panel]:
-    def bars(*arms: str) -> list[Line]:
+    def bars(*arms: str) -> list[CurveSpec]:
         return [
-            Line(f"{air}, {arm}", {"air": air, "arm": arm}, colour)
+            CurveSpec(f"{air}, {arm}", {"air": air, "arm": arm}, colour)
             for air in AIRS
             for colour, arm in enumerate(arms)
         ]
@@ -314,6 +318,6 @@ EXPERIMENT = experiment(
             "mJ, sleeping",
             "mJ, listening",
         ),
-        extra=watched,
+        extra=observe,
     )
 )

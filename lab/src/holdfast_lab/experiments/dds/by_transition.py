@@ -13,19 +13,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.model.instant import MINUTE, SECOND, Instant
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, Level
-from holdfast.protocols.dds.level import partial as above
-from holdfast.runtimes.sensornet.conditions import Watch
-from holdfast.runtimes.sensornet.dds import Dds
-from holdfast.runtimes.sensornet.run import Run
+from holdfast.network.motes.conditions import Evaluator
+from holdfast.network.motes.dds import Dds
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, Level
+from holdfast.network.protocols.dds.level import partial as above
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Measured, Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .rooms import BEGIN, BROKER, CONDITION, FILE, STATION, TOPIC, Course, Trace, wrong
-from .state_on_mote import STEP, in_rooms, monitored
+from .state_on_mote import STEP, in_rooms, make_setup
 from .study import Study
 
 AIRS = (FITTED, CLEAR, NOISY)
@@ -70,7 +70,7 @@ RULES = {
 }
 
 
-def watched(arm: str, band: Band, trace: Trace, seed: int, **more: Any) -> setups.Setup:
+def setup_with_band(arm: str, band: Band, trace: Trace, seed: int, **more: Any) -> setups.Setup:
     """The rooms' motes, with the band on them."""
     level = LEVELS[arm]
     given: dict[str, Any] = {
@@ -80,35 +80,35 @@ def watched(arm: str, band: Band, trace: Trace, seed: int, **more: Any) -> setup
             mode="HyTDDS", level=above(band.enter) if level is None else level, rendezvous=(BROKER,)
         ),
     }
-    return monitored("samples, reliable", trace, seed, **given | more)
+    return make_setup("samples, reliable", trace, seed, **given | more)
 
 
 def points(trace: Trace) -> list[Point]:
     cells = [(air, MAIN, arm) for air in AIRS for arm in LEVELS]
     cells += [(FITTED, band, arm) for band in (NARROW, HIGH) for arm in (RELIABLE, TURNS, ONLY)]
     return [
-        point({"air": air, "band": str(band), "arm": arm}, watched, arm, band, trace, step=STEP)
+        point({"air": air, "band": str(band), "arm": arm}, setup_with_band, arm, band, trace, step=STEP)
         for air, band, arm in cells
     ]
 
 
-def known(run: Run) -> Measured:
+def known(run: SimulationRun) -> Measured:
     """What the base station knew of the rooms, beside what the motes measured."""
     publisher = run.case.scenario.publishers[0]
     assert publisher.stop is not None
     operator = run.case.definition.operators()[CONDITION]
-    mote, station = Watch(operator, CONDITION), Watch(operator, CONDITION)
+    mote, station = Evaluator(operator, CONDITION), Evaluator(operator, CONDITION)
     truth: dict[str, list[tuple[Instant, bool]]] = {event.source: [] for event in run.account.published}
     belief: dict[str, list[tuple[Instant, bool]]] = {source: [] for source in truth}
     found, turned = [], []
     for event in run.account.published:
-        for said in mote.react(event):
-            truth[event.source].append((event.time, said.status == "ingress"))
+        for transition in mote.react(event):
+            truth[event.source].append((event.time, transition.status == "ingress"))
             turned.append((event.source, event.time))
-    for came, wish, told in run.account.told:
-        for said in station.react(told.event) if wish.plain else (told,):
-            belief[told.event.source].append((came, said.status == "ingress"))
-            found.append((told.event.source, told.event.time))
+    for arrived, sub, notification in run.account.notifications:
+        for transition in station.react(notification.event) if sub.plain else (notification,):
+            belief[notification.event.source].append((arrived, transition.status == "ingress"))
+            found.append((notification.event.source, notification.event.time))
     hours = len(truth) * (publisher.stop - publisher.start) / (60 * MINUTE)
     return {
         "turns": len(turned),
@@ -194,7 +194,7 @@ def design(trace: Trace, hours: int) -> Design:
             "levels": "partial: readings above the band's entrance are reliable; RTO 400 ms, ring of 20",
             "wrong s/h": "seconds in an hour for which the base station's belief about a room differs from "
             "the motes' readings",
-            **printed(STEP),
+            **show_link(STEP),
         },
         RULES,
         claims,
@@ -207,7 +207,7 @@ def design(trace: Trace, hours: int) -> Design:
 
 def panels() -> list[Panel]:
     bars = [
-        Line(f"{air}: {arm}", {"air": air, "band": str(MAIN), "arm": arm}, colour)
+        CurveSpec(f"{air}: {arm}", {"air": air, "band": str(MAIN), "arm": arm}, colour)
         for air in (FITTED, NOISY)
         for colour, arm in enumerate(LEVELS)
     ]

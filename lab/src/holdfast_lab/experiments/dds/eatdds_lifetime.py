@@ -6,29 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.deployment import ModeName, Rotation
-from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet.dds import Motes
-from holdfast.runtimes.sensornet.run import Run
+from holdfast.network.motes.dds import DdsNodes
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.protocols.dds.deployment import ModeName, RotationSettings
+from holdfast.network.protocols.dds.level import FULL
 
 from ..experiment import Judged
 from . import place, setups
 from .air import CLEAR, FITTED
-from .air import printed as printed_air
+from .air import show_link as printed_air
 from .measure import MEMORY, RESTS, Measured, Point, memory, point
 from .place import BETWEEN, HASHED
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 MODES: tuple[ModeName, ...] = ("DefTDDS", "BLTDDS", "HyTDDS", "EATDDS")
 LITERAL = "EATDDS, most energy"
-ARMS: Mapping[str, tuple[ModeName, Rotation]] = {
-    **{mode: (mode, Rotation(slack=0.3, reporters="cluster")) for mode in MODES},
-    LITERAL: ("EATDDS", Rotation()),
+ARMS: Mapping[str, tuple[ModeName, RotationSettings]] = {
+    **{mode: (mode, RotationSettings(slack=0.3, reporters="cluster")) for mode in MODES},
+    LITERAL: ("EATDDS", RotationSettings()),
 }
 """EATDDS "uses the location of the nodes to minimize the distances", and a node reports to "the cluster RN
-node" (L1270).  So of the nodes of a cluster with nearly as much energy as the best the nearest is taken, and
-the cluster reports.  The letter of L1272 (most energy) and L1279 (all nodes to all RNs) is a variant."""
+node" (§7.1).  So of the nodes of a cluster with nearly as much energy as the best the nearest is taken, and
+the cluster reports.  The letter of §7.1 (most energy, all nodes to all RNs) is a variant."""
 IPIS = (2, 4, 6, 8, 10)
 STEP = 100 / 6
 AWAKE = {"start": 2 * SECOND, "duration": 60 * SECOND}
@@ -62,8 +62,8 @@ def points(full: bool) -> list[Point]:
         for arm in ARMS
         for ipi in (IPIS if full else some[at])
     ]
-    awake = [_point("listening", (HASHED, FITTED), mode, 2, AWAKE) for mode in MODES]
-    return asleep + awake
+    listening = [_point("listening", (HASHED, FITTED), mode, 2, AWAKE) for mode in MODES]
+    return asleep + listening
 
 
 def _point(rest: str, at: tuple[str, str], arm: str, ipi: int, more: dict[str, Any]) -> Point:
@@ -75,12 +75,12 @@ def _point(rest: str, at: tuple[str, str], arm: str, ipi: int, more: dict[str, A
     )
 
 
-def end(run: Run) -> Measured:
+def end(run: SimulationRun) -> Measured:
     """Who died, and how often roles moved."""
-    assert isinstance(run.family, Motes)
+    assert isinstance(run.family, DdsNodes)
     return {
         "dead": [node.id for node in run.network.nodes if node.died is not None],
-        "hand-overs": run.family.counted()["terms"],
+        "hand-overs": run.family.total_counts()["terms"],
         "energy reports": run.account.messages["Energy"],
         **memory(run),
     }
@@ -88,7 +88,8 @@ def end(run: Run) -> Measured:
 
 def claims(study: Study) -> Sequence[Judged]:
     return [
-        _longer(study), _longest(study), _packets(study), _wasted(study), _consumed(study), _lighter(study),
+        _longer(study), _longest(study), _packets(study), _judge_waste(study), _judge_consumption(study),
+        _lighter(study),
     ]  # fmt: skip
 
 
@@ -119,13 +120,13 @@ def _longer(study: Study) -> Judged:
         ipi: study.mean("NLT s", **_at(LITERAL, ipi)) / study.mean("NLT s", **_at("DefTDDS", ipi))
         for ipi in _ipis(study)
     }
-    awake = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
+    listening = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
     moved = {ipi: study.mean("hand-overs", **_at("EATDDS", ipi)) for ipi in _ipis(study)}
     return Judged(
         "significantly longer",
         {f"EA / Def, {where}, IPI {ipi}": ratio for (where, ipi), ratio in ratios.items()},
         all(ratio >= 1.1 for (where, _), ratio in ratios.items() if where == HASHED),
-        f"Listening at rest EATDDS lives {awake:.1f} s, and its first round ends after 350 s: there is "
+        f"Listening at rest EATDDS lives {listening:.1f} s, and its first round ends after 350 s: there is "
         "nothing to compare. Sleeping, roles moved "
         + ", ".join(f"{count:.1f} times at IPI {ipi}" for ipi, count in moved.items())
         + " before the first death. Where the RN stands well from the beginning (between, IPI 10) EATDDS "
@@ -189,7 +190,7 @@ def _sums(study: Study, quantity: str) -> dict[str, dict[str, float]]:
     }
 
 
-def _wasted(study: Study) -> Judged:
+def _judge_waste(study: Study) -> Judged:
     found = _sums(study, "WE mJ")
     return Judged(
         "Def most",
@@ -199,7 +200,7 @@ def _wasted(study: Study) -> Judged:
     )
 
 
-def _consumed(study: Study) -> Judged:
+def _judge_consumption(study: Study) -> Judged:
     return Judged(
         "Def most",
         _sums(study, "TEC mJ"),
@@ -226,7 +227,7 @@ def _lighter(study: Study) -> Judged:
 
 def parameters(_: bool) -> dict[str, str]:
     return {
-        **place.printed(),
+        **place.describe(),
         "run": "until the first node has used its 1 J; reliable (FRQoS, RTO 400 ms)",
         "EATDDS": "rounds of 350 s; the nodes of a cluster report their energy; of those within 30 % of the "
         "most energy the one with the least sum of squared distances is next",
@@ -241,7 +242,7 @@ def parameters(_: bool) -> dict[str, str]:
 
 def panels() -> list[Panel]:
     lines = [
-        Line(f"{arm}, {where}", {"rest": "sleeping", "rendezvous": where, "air": FITTED, "mode": arm})
+        CurveSpec(f"{arm}, {where}", {"rest": "sleeping", "rendezvous": where, "air": FITTED, "mode": arm})
         for where in (HASHED, BETWEEN)
         for arm in ARMS
     ]

@@ -7,16 +7,16 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet.report.style import new_figure
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.sim.energy import TRANSMIT
-from holdfast.sim.metrics import relative
+from holdfast.network.motes.report.style import new_figure
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.protocols.dds.level import FULL
+from holdfast.network.sim.energy import TRANSMIT
+from holdfast.network.sim.metrics import relative
 
 from ..experiment import Drawing, Judged
 from . import place, setups
 from .air import CLEAR, FITTED
-from .air import printed as printed_air
+from .air import show_link as printed_air
 from .measure import RESTS, Measured, Point, by_node, point
 from .report import Design, experiment
 from .study import Study
@@ -56,7 +56,7 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def full_nodes(run: Run) -> Measured:
+def full_nodes(run: SimulationRun) -> Measured:
     """How many batteries are full when the first is empty: in both rest states, if only sending cost, and by
     frames that a node sends or that are for it (its processor works as long for each of them, and for no
     other)."""
@@ -119,7 +119,7 @@ def _by_node(study: Study, rest: str, **point: str) -> list[float]:
 
 def parameters(full: bool) -> dict[str, str]:
     return {
-        **place.printed(),
+        **place.describe(),
         "load": f"reliable, IPI 2 s, {1000 if full else 300} s; what discovery costs is spent once and "
         "weighs less the longer a run lasts",
         "full": "less than 5 % of what the node with the largest consumption has used (equation 6.2)",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
 
 from ..experiment import Judged, Table
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 AIRS = (FITTED, CLEAR, NOISY)
@@ -105,7 +105,7 @@ def parameters(full: bool) -> dict[str, str]:
         "with IFS": "nine slots in a second, a colouring of the grid in which nodes of one slot are three "
         "steps apart",
         "level": "BEQoS and FRQoS, ring of 20, RTO 400 ms",
-        **printed(setups.SPACING),
+        **show_link(setups.SPACING),
         **setups.ACKNOWLEDGED,
     }
 
@@ -124,9 +124,9 @@ def _ratios(study: Study) -> list[Table]:
 
 
 def panels() -> list[Panel]:
-    def bars(level: str) -> list[Line]:
+    def bars(level: str) -> list[CurveSpec]:
         return [
-            Line(
+            CurveSpec(
                 f"{air}, IPI {ipi}, {'IFS' if ifs else 'no IFS'}",
                 {"air": air, "level": level, "IPI s": ipi, "IFS": ifs},
                 int(ifs),

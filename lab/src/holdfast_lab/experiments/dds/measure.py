@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet.dds import Motes
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
-from holdfast.sim.metrics import footprint
-from holdfast.sim.network import Network
-from holdfast.sim.node import Node
-from holdfast.sim.radio import CC2420
+from holdfast.network.motes.dds import DdsNodes
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
+from holdfast.network.sim.metrics import footprint
+from holdfast.network.sim.network import Network
+from holdfast.network.sim.node import Node
+from holdfast.network.sim.radio import CC2420
 
 from .air import CLEAR, FITTED, NOISE, disturb, radio
 from .outcome import finish
@@ -32,7 +32,7 @@ RESTS: Mapping[str, Rest] = {"sleeping": Rest("sleep", "sleep"), "listening": Re
 """Radio and processor asleep between frames, though they hear; or always on, as in Table 9."""
 
 
-class Moment(NamedTuple):
+class NoiseChange(NamedTuple):
     """From a second on, links lose this share of their frames to noise."""
 
     second: float
@@ -45,7 +45,7 @@ class Point:
 
     key: Key
     make: partial[Setup]
-    noise: tuple[Moment, ...] = ()
+    noise: tuple[NoiseChange, ...] = ()
     aside: bool = False
     """Whether it stands beside what is judged: unless everything is run, a few seeds do."""
 
@@ -61,14 +61,14 @@ def point(
     """A set-up on a grid of that step, in the air that the key names; else it is clear."""
     air = key.get("air", CLEAR)
     make = partial(set_up, *given, **radio(step, air=air) | more)
-    return Point(tuple(key.items()), make, (Moment(0, NOISE[air]),), aside=air != FITTED)
+    return Point(tuple(key.items()), make, (NoiseChange(0, NOISE[air]),), aside=air != FITTED)
 
 
-Extra = Callable[[Run], Measured]
+Extra = Callable[[SimulationRun], Measured]
 """What an experiment wants to know besides."""
 
 
-def nothing(_: Run) -> Measured:
+def nothing(_: SimulationRun) -> Measured:
     return {}
 
 
@@ -76,8 +76,8 @@ def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
     """Run a point with a seed."""
     point, seed = cell
     run = point.make(seed=seed).run()
-    for moment in point.noise:
-        run.network.at(round(moment.second * SECOND), partial(disturb, run.network, moment.share))
+    for change in point.noise:
+        run.network.at(round(change.second * SECOND), partial(disturb, run.network, change.share))
     found = finish(run)
     assert not found.unexpected, f"{point.key}, seed {seed}: deliveries that nobody asked for"
     return {
@@ -119,13 +119,13 @@ MEMORY = (
 )
 
 
-def memory(run: Run) -> Measured:
+def memory(run: SimulationRun) -> Measured:
     """RAM of the node that needs most.  [D70]"""
-    kept = run.family.memory() if isinstance(run.family, Motes) else None
-    return {"RAM bytes": footprint(run.network, kept).ram_bytes}
+    memory = run.family.memory() if isinstance(run.family, DdsNodes) else None
+    return {"RAM bytes": footprint(run.network, memory).ram_bytes}
 
 
-def by_node(run: Run) -> Measured:
+def by_node(run: SimulationRun) -> Measured:
     """mJ of each node, under both rest states."""
     network = run.network
     found: Measured = {}

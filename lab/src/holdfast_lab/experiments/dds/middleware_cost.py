@@ -7,14 +7,14 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet.routing import Routing
-from holdfast.sim.mac import Csma
+from holdfast.network.motes.routing import Routing
+from holdfast.network.sim.mac import Csma
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, TINYOS, TINYOS_FOR_DYMO, printed, radio
+from .air import CLEAR, FITTED, NOISY, TINYOS, TINYOS_FOR_DYMO, radio, show_link
 from .measure import MEMORY, RESTS, Point, memory, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 IPIS = (2, 4, 6, 8, 10)
@@ -158,13 +158,13 @@ def parameters(full: bool) -> dict[str, str]:
         "route, one message of others at a time; DYMO: sent again twice, then another route",
         "RAM bytes": MEMORY,
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
-        **printed(STEP, TINYOS_FOR_DYMO),
+        **show_link(STEP, TINYOS_FOR_DYMO),
     }
 
 
 def panels() -> list[Panel]:
     lines = [
-        Line(f"{arm}, {air}, {routes}", {"air": air, "routing": routes, "arm": arm})
+        CurveSpec(f"{arm}, {air}, {routes}", {"air": air, "routing": routes, "arm": arm})
         for air, routes in (WHERE[0], WHERE[1], WHERE[2])
         for arm in ARMS
     ]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from holdfast.model.instant import MILLISECOND, Duration
-from holdfast.runtimes.sensornet.account import IN_FLIGHT
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.sim import metrics
-from holdfast.sim.metrics import Energy
-from holdfast.sim.statistics import ratio
+from holdfast.network.motes.account import IN_FLIGHT
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.sim import metrics
+from holdfast.network.sim.metrics import EnergyMeasures
+from holdfast.network.sim.statistics import ratio
 
 from .setups import Setup
 
@@ -20,7 +20,7 @@ DELIVERED = "delivered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DdsOutcome:
     """Counts and shares of one run; None where nothing was there to be measured."""
 
     issued: int
@@ -54,7 +54,7 @@ class Outcome:
     discovery_messages: int
     """Subscriptions, notifications and, in a flood, each time one is repeated."""
 
-    energy: Energy
+    energy: EnergyMeasures
     """NLT, TEC, WE, PPJ, and the rest state that they depend on."""
     messages: Mapping[str, int]
     """What nodes sent to one another end to end, by kind."""
@@ -69,44 +69,48 @@ class Outcome:
         return sum(self.fates.get(fate, 0) for fate in IN_FLIGHT)
 
 
-def outcome(setup: Setup) -> Outcome:
+def outcome(setup: Setup) -> DdsOutcome:
     """Run a set-up; equal ones give equal outcomes."""
     return finish(setup.run())
 
 
-def finish(run: Run) -> Outcome:
+def finish(run: SimulationRun) -> DdsOutcome:
     """Let a run happen, and judge it."""
     found = run.finish()
-    said = {"overflowed": 0, "retransmitted": 0, "redundant": 0, "undiscovered": 0, "discovery_messages": 0}
-    said |= found.protocol
+    protocol = {
+        "overflowed": 0,
+        "retransmitted": 0,
+        "redundant": 0,
+        "undiscovered": 0,
+        "discovery_messages": 0,
+    }
+    protocol |= found.protocol
     due = [
-        (wish, each)
-        for wish, expected in run.account.expected.items()
-        for each in expected.deliveries.values()
+        (sub, each) for sub, expected in run.account.expected.items() for each in expected.deliveries.values()
     ]
     fates = Counter(
-        run.family.fate(wish, each.event) if each.came is None else DELIVERED for wish, each in due
+        run.family.fate(sub, each.event) if each.arrived is None else DELIVERED for sub, each in due
     )
     first: dict[object, Duration] = {}
-    for time, wish, what in run.account.told:
-        first.setdefault((wish, what.event.source, what.event.time), time - what.event.time)
+    for time, sub, what in run.account.notifications:
+        first.setdefault((sub, what.event.source, what.event.time), time - what.event.time)
     delivered, issued = fates[DELIVERED], len(run.account.published)
-    return Outcome(
+    return DdsOutcome(
         issued=issued,
-        overflowed=said["overflowed"],
+        overflowed=protocol["overflowed"],
         expected=len(due),
         fates=dict(fates),
         unexpected=sum(row["unexpected"] for row in found.subscriptions),
         delivered=delivered,
         pdr=ratio(delivered, len(due)),
         eed_ms=fmean(first.values()) / MILLISECOND if first else None,
-        dmr=ratio(said["overflowed"], issued),
-        retx=ratio(said["retransmitted"], delivered),
-        rd=ratio(said["redundant"], delivered),
-        retransmitted=said["retransmitted"],
-        discovery_ms=said.get("discovery_ms"),
-        undiscovered=said["undiscovered"],
-        discovery_messages=said["discovery_messages"],
+        dmr=ratio(protocol["overflowed"], issued),
+        retx=ratio(protocol["retransmitted"], delivered),
+        rd=ratio(protocol["redundant"], delivered),
+        retransmitted=protocol["retransmitted"],
+        discovery_ms=protocol.get("discovery_ms"),
+        undiscovered=protocol["undiscovered"],
+        discovery_messages=protocol["discovery_messages"],
         energy=metrics.energy(run.network, delivered),
         messages=dict(run.account.messages),
         transmissions=run.network.medium.transmissions,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.sim.chance import stream
-from holdfast.sim.frame import NodeId
+from holdfast.network.sim.chance import stream
+from holdfast.network.sim.frame import NodeId
 
 from . import setups
 
@@ -26,7 +26,7 @@ def rendezvous(where: str, seed: int) -> tuple[NodeId, ...]:
     return tuple(stream(seed, "rendezvous").sample(free, len(setups.PUBLISHERS)))
 
 
-def printed() -> dict[str, str]:
+def describe() -> dict[str, str]:
     """Who stands where, in words."""
     publishers = "; ".join(
         f"{topic} {', '.join(map(str, nodes))}" for topic, nodes in setups.PUBLISHERS.items()

@@ -9,23 +9,24 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
-from ..experiment import Claim, Drawing, Experiment, Judged, Progress, Result, Row, Table, judged
+from ..experiment import Claim, Drawing, Experiment, Judged, Progress, Result, Row, Table, to_claims
 from ..journal import place
-from ..study import Kept, Spread, conduct, on_spark
+from ..study import Spread, StoredRuns, conduct, on_spark
 from .measure import Extra, Point, measure, nothing
 from .study import Study, spread
 
 CODE = (
-    "holdfast/compilers",
+    "holdfast/definition",
+    "holdfast/engine",
+    "holdfast/kinds",
     "holdfast_lab/experiments/dds",
     "holdfast/lang",
-    "holdfast/machines",
     "holdfast/model",
-    "holdfast/protocols/dds",
-    "holdfast/runtimes/sensornet",
-    "holdfast/sim",
+    "holdfast/network/protocols/dds",
+    "holdfast/network/motes",
+    "holdfast/network/sim",
 )
 """The sources on which a run depends."""
 
@@ -45,19 +46,19 @@ class Effort:
     spread: Spread = on_spark
 
     @property
-    def drawn(self) -> range:
+    def span(self) -> range:
         return range(FIRST, FIRST + self.seeds)
 
     def of(self, point: Point, full: bool) -> range:
         """The seeds of a point."""
-        return self.drawn[:ASIDE] if point.aside and not full else self.drawn
+        return self.span[:ASIDE] if point.aside and not full else self.span
 
 
 EFFORT = Effort()
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveSpec:
     """A curve: what its points have in common, and how it is called."""
 
     label: str
@@ -73,7 +74,7 @@ class Panel:
     title: str
     quantity: str
     over: str
-    lines: Sequence[Line]
+    lines: Sequence[CurveSpec]
     unit: str = ""
     log: bool = False
     paper: Sequence[tuple[float, float]] = ()
@@ -103,7 +104,7 @@ class Design:
     """A figure of its own, in place of the panels."""
 
     def claims(self, study: Study) -> tuple[Claim, ...]:
-        return judged(self.rules, self.verdicts(study))
+        return to_claims(self.rules, self.verdicts(study))
 
 
 def experiment(design: Design) -> Experiment:
@@ -119,7 +120,7 @@ def experiment(design: Design) -> Experiment:
 
 def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: Effort = EFFORT) -> Result:
     """All points with all seeds; with ``full`` at the thesis' size."""
-    study, seeds = studied(design, full, progress, effort), effort.drawn
+    study, seeds = run_study(design, full, progress, effort), effort.span
     return Result(
         design.name,
         {
@@ -133,9 +134,9 @@ def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: 
     )
 
 
-def studied(design: Design, full: bool, progress: Progress, effort: Effort) -> Study:
+def run_study(design: Design, full: bool, progress: Progress, effort: Effort) -> Study:
     """All points with all seeds; with ``full`` runs are kept and not made again."""
-    points, seeds = design.points(full), effort.drawn
+    points, seeds = design.points(full), effort.span
     found = conduct(
         partial(measure, design.extra),
         {
@@ -145,7 +146,7 @@ def studied(design: Design, full: bool, progress: Progress, effort: Effort) -> S
             for seed in seeds
         },
         progress,
-        Kept(place(design.name, None, CODE), dict) if full else None,
+        StoredRuns(place(design.name, None, CODE), dict) if full else None,
         effort.spread,
     )
     return Study(
@@ -228,7 +229,7 @@ def _draw(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
         limits(0, 1.05 * bounds()[1])
 
 
-def _where(rows: Sequence[Row], line: Line) -> list[Row]:
+def _where(rows: Sequence[Row], line: CurveSpec) -> list[Row]:
     return [row for row in rows if line.where.items() <= row.items()]
 
 

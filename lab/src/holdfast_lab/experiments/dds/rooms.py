@@ -11,11 +11,11 @@ from pathlib import Path
 from random import Random
 
 from holdfast.model.instant import MINUTE, SECOND, Instant
-from holdfast.runtimes.sensornet.readings import Sense
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.sim.energy import LISTEN, REST, draw
-from holdfast.sim.frame import NodeId
-from holdfast.sim.radio import CC2420
+from holdfast.network.motes.readings import Sense
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.sim.energy import LISTEN, REST, draw
+from holdfast.network.sim.frame import NodeId
+from holdfast.network.sim.radio import CC2420
 
 from .measure import RESTS, Measured
 
@@ -94,18 +94,18 @@ def _at(course: Course, time: Instant) -> bool:
     return bool(place) and course[place - 1][1]
 
 
-def believed(run: Run) -> Measured:
+def belief(run: SimulationRun) -> Measured:
     """What the base station knew of the rooms, beside what the motes measured."""
     publisher = run.case.scenario.publishers[0]
     trace, end = publisher.readings["value"], publisher.stop
     assert isinstance(trace, Trace) and end is not None
-    ((wish, expected),) = run.account.expected.items()
-    states = not wish.plain
+    ((subscription, expected),) = run.account.expected.items()
+    states = not subscription.plain
     phases = {int(event.source): (event.time - trace.start) % MINUTE for event in run.account.published}
     came: dict[NodeId, list[tuple[Instant, Instant]]] = {node: [] for node in trace.readings}
     for each in expected.deliveries.values():
-        if each.came is not None:
-            came[int(each.event.source)].append((each.came, each.event.time))
+        if each.arrived is not None:
+            came[int(each.event.source)].append((each.arrived, each.event.time))
     same, error, transitions = True, 0, 0
     for node, arrivals in came.items():
         began = trace.start + phases[node]
@@ -128,7 +128,7 @@ def believed(run: Run) -> Measured:
     }
 
 
-def _resting(run: Run) -> float:
+def _resting(run: SimulationRun) -> float:
     """What all nodes would use if they slept all the time."""
     drawn = draw(run.case.platform, RESTS["sleeping"], CC2420.power_dbm)
     return len(run.network.nodes) * (drawn.radio[LISTEN] + drawn.mcu[REST]) * run.network.now / SECOND

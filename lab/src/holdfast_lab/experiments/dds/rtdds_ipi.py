@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import FULL
+from holdfast.network.protocols.dds.level import FULL
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import JUDGED, LONG, Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 PUBLISHERS = (1, 5, 10, 15, 20, 25)
@@ -59,7 +59,7 @@ def _point(air: str, publishers: int, ipi: int, run: str, seconds: int) -> Point
 
 
 def claims(study: Study) -> Sequence[Judged]:
-    return [_five(study), _one(study), _retransmitted(study), _delay(study), _redundant(study)]
+    return [_five(study), _one(study), _judge_retransmissions(study), _delay(study), _redundant(study)]
 
 
 CLOSE = 0.25
@@ -109,7 +109,7 @@ def _one(study: Study) -> Judged:
     )
 
 
-def _retransmitted(study: Study) -> Judged:
+def _judge_retransmissions(study: Study) -> Judged:
     found = {air: study.mean("ReTx/msg", **_at(air, 25, 1)) for air in AIRS}
     return Judged(8, found, _near(found[FITTED], 8), f"{found[FITTED]:.1f} in the fitted air.")
 
@@ -137,15 +137,15 @@ def parameters(full: bool) -> dict[str, str]:
         "set-up": "Table 5, FRQoS-IPI: 5 × 10 nodes, publishers drawn by the seed within three hops of the "
         f"rendezvous node, the base station three hops from it; {500 if full else 200} s",
         "level": "FRQoS, ring of 20, RTO 400 ms, IFS",
-        **printed(setups.SPACING),
+        **show_link(setups.SPACING),
         **setups.ACKNOWLEDGED,
     }
 
 
 def panels() -> list[Panel]:
-    lines = [Line(f"IPI {ipi} s", {"air": FITTED, "IPI s": ipi, "run": JUDGED}) for ipi in IPIS]
+    lines = [CurveSpec(f"IPI {ipi} s", {"air": FITTED, "IPI s": ipi, "run": JUDGED}) for ipi in IPIS]
     lines += [
-        Line(f"IPI {ipi} s, {air}", {"air": air, "IPI s": ipi, "run": JUDGED})
+        CurveSpec(f"IPI {ipi} s, {air}", {"air": air, "IPI s": ipi, "run": JUDGED})
         for air in AIRS[1:]
         for ipi in (1, 5)
     ]

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import BEST_EFFORT, Level
-from holdfast.protocols.dds.level import partial as above
+from holdfast.network.protocols.dds.level import BEST_EFFORT, Level
+from holdfast.network.protocols.dds.level import partial as above
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import JUDGED, LONG, Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 SHARES = (0, 20, 40, 60, 80, 100)
@@ -78,7 +78,7 @@ def _level(share: int | str) -> Level:
 
 
 def claims(study: Study) -> Sequence[Judged]:
-    return [_drops(study), _linear(study), _fitted(study), _soon(study), _best_effort(study)]
+    return [_drops(study), _linear(study), _judge_fit(study), _soon(study), _best_effort(study)]
 
 
 def _dmr(study: Study, air: str, share: int, ipi: int = 1, publishers: int = 5) -> float:
@@ -131,7 +131,7 @@ def _linear(study: Study) -> Judged:
         if study.where(**{"air": NOISY, "publishers": CROWD, "FR %": share}) and share != 0
     }
     judged = few if any(few.values()) else many
-    fit = _explained(list(judged.items())) if any(judged.values()) else None
+    fit = _r_squared(list(judged.items())) if any(judged.values()) else None
     return Judged(
         "almost linear",
         {"DMR by share": judged, "variance explained": fit},
@@ -146,14 +146,14 @@ def _linear(study: Study) -> Judged:
     )
 
 
-def _explained(points: Sequence[tuple[float, float]]) -> float:
+def _r_squared(points: Sequence[tuple[float, float]]) -> float:
     """R² of the straight line through some points."""
     from numpy import corrcoef
 
     return float(corrcoef([x for x, _ in points], [y for _, y in points])[0, 1] ** 2)
 
 
-def _fitted(study: Study) -> Judged:
+def _judge_fit(study: Study) -> Judged:
     found = {
         f"{air}, IPI {ipi}": study.mean("ReTx/msg", **_at(air, 5, ipi, 100)) for air in AIRS for ipi in IPIS
     }
@@ -172,14 +172,14 @@ def _at(air: str, publishers: int, ipi: int, share: int | str, run: str = JUDGED
 
 
 def _best_effort(study: Study) -> Judged:
-    def delivered(air: str, ipi: int, share: int | str) -> list[float]:
+    def deliveries(air: str, ipi: int, share: int | str) -> list[float]:
         return study.values("delivered", **_at(air, 5, ipi, share))
 
     def pdr(air: str, ipi: int) -> float:
         return study.mean("PDR", **_at(air, 5, ipi, 0))
 
     apart = {air: abs(pdr(air, 1) - pdr(air, 5)) for air in AIRS}
-    same = all(delivered(air, ipi, 0) == delivered(air, ipi, BEQOS) for air in AIRS for ipi in IPIS)
+    same = all(deliveries(air, ipi, 0) == deliveries(air, ipi, BEQOS) for air in AIRS for ipi in IPIS)
     return Judged(
         "the same",
         {
@@ -199,18 +199,18 @@ def parameters(full: bool) -> dict[str, str]:
         f"hops of the rendezvous node, six hops end to end at most; {500 if full else 100} s",
         "readings": "from 0 to 1 by chance; a share of them exceeds the threshold that the subscriber gives",
         "level": "PRQoS, ring of 20, RTO 400 ms, IFS",
-        **printed(setups.SPACING),
+        **show_link(setups.SPACING),
         **setups.ACKNOWLEDGED,
     }
 
 
 def panels() -> list[Panel]:
     lines = [
-        Line(f"IPI {ipi} s, {air}", {"air": air, "publishers": 5, "IPI s": ipi, "run": JUDGED})
+        CurveSpec(f"IPI {ipi} s, {air}", {"air": air, "publishers": 5, "IPI s": ipi, "run": JUDGED})
         for air in AIRS
         for ipi in IPIS
     ]
-    crowd = Line(f"{CROWD} publishers, IPI 1 s, noisy", {"air": NOISY, "publishers": CROWD})
+    crowd = CurveSpec(f"{CROWD} publishers, IPI 1 s, noisy", {"air": NOISY, "publishers": CROWD})
     return [
         Panel("a: delivered", "PDR", "FR %", [*lines, crowd]),
         Panel("b: retransmissions", "ReTx", "FR %", lines),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import FULL
+from holdfast.network.protocols.dds.level import FULL
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 SCHEDULED, UNSCHEDULED = "fitted", "fitted, no IFS"
@@ -45,11 +45,11 @@ COLUMNS = {
 EXACT = ("issued", "PDR", "DMR")
 
 RULES = {
-    id: f"Table 6, {spoken}, at one message in 5 s and in 60 s. Rule: the means in the fitted air, with IFS, "
+    id: f"Table 6, {title}, at one message in 5 s and in 60 s. Rule: the means in the fitted air, with IFS, "
     "are "
     + ("the printed values." if quantity in EXACT else "within 25 % of the printed values, in both rows.")
     + (" It follows from the set-up, so it cannot be judged." if id == "msgs" else "")
-    for id, (quantity, spoken) in COLUMNS.items()
+    for id, (quantity, title) in COLUMNS.items()
 }
 
 
@@ -92,8 +92,8 @@ def _column(study: Study, quantity: str) -> Judged:
     )
 
 
-def _near(found: Mapping[int, float], printed: Mapping[int, float], close: float) -> bool:
-    return all(abs(found[ipi] - value) <= close * value for ipi, value in printed.items())
+def _near(found: Mapping[int, float], show_link: Mapping[int, float], close: float) -> bool:
+    return all(abs(found[ipi] - value) <= close * value for ipi, value in show_link.items())
 
 
 WHY: Mapping[str, Mapping[bool | None, str]] = {
@@ -111,13 +111,13 @@ def parameters(_: bool) -> dict[str, str]:
         "set-up": "Table 6: 5 × 10 nodes, 25 publishers drawn by the seed within three hops of the "
         "rendezvous node; 500 s at IPI 5, 7200 s at IPI 60 (the default run is the full one)",
         "level": "FRQoS, ring of 20, RTO 400 ms, IFS unless said otherwise",
-        **printed(setups.SPACING),
+        **show_link(setups.SPACING),
         **setups.ACKNOWLEDGED,
     }
 
 
 def panels() -> list[Panel]:
-    lines = [Line(name, {"air": air, "IFS": ifs}) for name, (air, ifs) in AIRS.items()]
+    lines = [CurveSpec(name, {"air": air, "IFS": ifs}) for name, (air, ifs) in AIRS.items()]
     return [
         Panel(title, quantity, "IPI s", lines, unit, paper=tuple(TABLE[quantity].items()))
         for title, quantity, unit in (

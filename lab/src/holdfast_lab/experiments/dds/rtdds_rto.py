@@ -8,9 +8,9 @@ from holdfast.model.instant import MILLISECOND, SECOND
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study
 
 RTOS = (200, 400, 600, 800, 1000)
@@ -125,14 +125,14 @@ def parameters(full: bool) -> dict[str, str]:
         f"{500 if full else 150} s",
         "hops": "end to end; half of them to the rendezvous node, half from there to the base station",
         "level": "FRQoS, ring of 20, IFS as in all of chapter 4",
-        **printed(setups.SPACING),
+        **show_link(setups.SPACING),
         **setups.ACKNOWLEDGED,
     }
 
 
 def panels() -> list[Panel]:
     lines = [
-        Line(f"RTO {rto} ms, {air}", {"air": air, "RTO ms": rto})
+        CurveSpec(f"RTO {rto} ms, {air}", {"air": air, "RTO ms": rto})
         for air in AIRS
         for rto in ((200, 400, 1000) if air == FITTED else (400,))
     ]

@@ -12,25 +12,25 @@ from typing import Any, Literal
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import MILLISECOND, SECOND, Duration, Instant
-from holdfast.protocols.dds.deployment import ModeName, Reliable
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL, Level, partial
-from holdfast.runtimes.sensornet.case import resolved
-from holdfast.runtimes.sensornet.dds import Dds
-from holdfast.runtimes.sensornet.direct import Direct
-from holdfast.runtimes.sensornet.failure import Failure
-from holdfast.runtimes.sensornet.nodes import Grid
-from holdfast.runtimes.sensornet.readings import Measured, Uniform
-from holdfast.runtimes.sensornet.routing import OnDemand, Routing, Static
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Radio, Scenario, Subscriber
-from holdfast.sim.chance import stream
-from holdfast.sim.energy import Rest
-from holdfast.sim.frame import NodeId
-from holdfast.sim.mac import Csma, Mac
-from holdfast.sim.propagation import LogDistance, UnitDisk
-from holdfast.sim.routing import ondemand
-from holdfast.sim.routing.flooding import FLOODING
-from holdfast.sim.routing.grid import hops
+from holdfast.network.motes.case import resolve_files
+from holdfast.network.motes.dds import Dds
+from holdfast.network.motes.direct import Direct
+from holdfast.network.motes.failure import Failure
+from holdfast.network.motes.nodes import Grid
+from holdfast.network.motes.readings import SensorModel, UniformReadings
+from holdfast.network.motes.routing import OnDemand, Routing, Static
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.scenario import Energy, Publisher, Radio, Scenario, Subscriber
+from holdfast.network.protocols.dds.deployment import ModeName, ReliableSettings
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL, Level, partial
+from holdfast.network.sim.chance import stream
+from holdfast.network.sim.energy import Rest
+from holdfast.network.sim.frame import NodeId
+from holdfast.network.sim.mac import Csma, Mac
+from holdfast.network.sim.propagation import LogDistance, UnitDisk
+from holdfast.network.sim.routing import ondemand
+from holdfast.network.sim.routing.flooding import FLOODING
+from holdfast.network.sim.routing.grid import hops
 
 from .air import FITTED
 
@@ -54,12 +54,12 @@ class Setup:
     protocol: Dds | Direct
     definition: str = ""
     """Conditions on the topics."""
-    readings: Measured = field(default_factory=Uniform)
+    readings: SensorModel = field(default_factory=UniformReadings)
     """From 0 to 1: above the threshold 1 - p with the chance p."""
     ipi: Duration = 5 * SECOND
     """Between two samples of a publisher."""
     phase: Literal["together", "random"] = "together"
-    """The thesis' publishers sample at the same time (L846)."""
+    """The thesis' publishers sample at the same time (§4.2.2)."""
     start: Instant = 15 * SECOND
     """When publishers begin; subscriptions are known by then."""
     duration: Duration = 500 * SECOND
@@ -120,9 +120,9 @@ class Setup:
             until_first_death=self.until_first_death,
         )
 
-    def run(self) -> Run:
+    def run(self) -> SimulationRun:
         """Ready to be finished."""
-        return Run(resolved(self.scenario()), self.seed)
+        return SimulationRun(resolve_files(self.scenario()), self.seed)
 
 
 def _set_up(dds: Mapping[str, Any], given: Mapping[str, Any]) -> Setup:
@@ -172,13 +172,13 @@ ROWS, COLUMNS, SPACING = 5, 10, 100 / 6
 MIDDLE = (2, 4)
 """Where the rendezvous node is: within three hops of 34 others, within five of all."""
 STATION_HOPS = 3
-TO_ORIGIN = Reliable(acknowledged="end-to-end")
-"""The acknowledgement is "sent back to the message origin" (L772); chapter 4 has one subscriber.  [D25]"""
+TO_ORIGIN = ReliableSettings(acknowledged="end-to-end")
+"""The acknowledgement is "sent back to the message origin" (§4.1); chapter 4 has one subscriber.  [D25]"""
 
 
-def acknowledging(air: str, rto: Duration = TO_ORIGIN.rto) -> Reliable:
+def acknowledging(air: str, rto: Duration = TO_ORIGIN.rto) -> ReliableSettings:
     """Writers of chapter 4: in the fitted air acknowledged by the reader, in the older ones by the RN."""
-    return replace(TO_ORIGIN if air == FITTED else Reliable(), rto=rto)
+    return replace(TO_ORIGIN if air == FITTED else ReliableSettings(), rto=rto)
 
 
 ACKNOWLEDGED = {
@@ -206,14 +206,14 @@ def _rtdds(publishers: tuple[NodeId, ...], station: NodeId, dds: Mapping[str, An
 def rtdds_rto(rto: Duration, to_rendezvous: int, **more: Any) -> Setup:
     """FRQoS-RTO: two publishers and the base station, each 1 to 5 hops from the RN, one message a second.
 
-    In text the hops are end to end, twice as many [AT8].
+    In text the hops are end to end, twice as many.
     """
     if not 1 <= to_rendezvous <= 5:
         raise UsageError(f"{to_rendezvous} hops to the rendezvous node; from 1 to 5 on this grid")
     row, column = MIDDLE
     aside, there = min(to_rendezvous, 2), column + to_rendezvous
     publishers = (_at(row - aside, there), _at(row, there))
-    dds = {"level": FULL, "reliable": Reliable(rto=rto)}
+    dds = {"level": FULL, "reliable": ReliableSettings(rto=rto)}
     return _rtdds(publishers, _at(row + aside, there), dds, {"ipi": SECOND, **more})
 
 
@@ -246,7 +246,7 @@ def rtdds_load(
         where = "behind it" if behind else "within three hops of the RN"
         raise UsageError(f"{publishers} publishers; from 1 to {len(near)} are {where}")
     chosen = tuple(sorted(stream(seed, "publishers").sample(near, publishers)))
-    dds = {"level": level, "reliable": Reliable()}
+    dds = {"level": level, "reliable": ReliableSettings()}
     return _rtdds(chosen, station, dds, {"ipi": ipi, "seed": seed, **more})
 
 
@@ -272,7 +272,7 @@ PUBLISHERS = {SQUARE: (7, 35), TRIANGLE: (13, 41), CIRCLE: (3,)}
 def modes(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **more: Any) -> Setup:
     """Table 10: 7 × 7 nodes, five publishers, two actuators with a topic each, a base station with all three.
 
-    No interference-free scheduling (L1189).
+    No interference-free scheduling (§6.2.3).
     """
     watchers = [(LEFT_ACTUATOR, SQUARE), (RIGHT_ACTUATOR, TRIANGLE)]
     watchers += [(BASE_STATION, name) for name in PUBLISHERS]

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.model.instant import MINUTE, SECOND
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL, Level
-from holdfast.protocols.dds.level import partial as above
-from holdfast.runtimes.sensornet.dds import Dds
+from holdfast.network.motes.dds import Dds
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL, Level
+from holdfast.network.protocols.dds.level import partial as above
 
 from ..data import locate
 from ..experiment import Judged, Progress, Result
 from . import setups
-from .air import CLEAR, FITTED, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import RESTS, Point, point
-from .report import Design, Line, Panel, experiment, run
+from .report import CurveSpec, Design, Panel, experiment, run
 from .rooms import (
     BEGIN,
     BROKER,
@@ -37,7 +37,7 @@ from .rooms import (
     STATION,
     TOPIC,
     Trace,
-    believed,
+    belief,
     read,
 )
 from .study import Study
@@ -66,7 +66,7 @@ RULES = {
 }
 
 
-def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
+def make_setup(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
     """Rooms publish each minute, each at a moment of its own; the base station wants samples or states."""
     minutes = len(next(iter(trace.readings.values())))
     given: dict[str, Any] = {
@@ -88,7 +88,9 @@ def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
 
 
 def points(trace: Trace) -> list[Point]:
-    return [point({"air": air, "arm": arm}, monitored, arm, trace, step=STEP) for air in AIRS for arm in ARMS]
+    return [
+        point({"air": air, "arm": arm}, make_setup, arm, trace, step=STEP) for air in AIRS for arm in ARMS
+    ]
 
 
 def claims(study: Study) -> Sequence[Judged]:
@@ -183,7 +185,7 @@ def design(trace: Trace, hours: int) -> Design:
             "wrong s/h": "seconds in an hour for which the base station's belief about a room differs from "
             "the motes' readings",
             "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
-            **printed(STEP),
+            **show_link(STEP),
         },
         RULES,
         claims,
@@ -200,13 +202,13 @@ def design(trace: Trace, hours: int) -> Design:
         ),
         panels,
         shown=("messages", "frames", "wrong s/h", "PDR", "EED ms", *(f"mJ, {rest}" for rest in RESTS)),
-        extra=believed,
+        extra=belief,
     )
 
 
 def panels() -> list[Panel]:
     bars = [
-        Line(f"{air}: {arm}", {"air": air, "arm": arm}, colour)
+        CurveSpec(f"{air}: {arm}", {"air": air, "arm": arm}, colour)
         for air in AIRS
         for colour, arm in enumerate(ARMS)
     ]

@@ -8,17 +8,17 @@ from statistics import median
 from typing import Any
 
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.protocols.dds.deployment import Discovery, ModeName
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.sim.chance import stream
+from holdfast.network.protocols.dds.deployment import DiscoverySettings, ModeName
+from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
+from holdfast.network.sim.chance import stream
 
 from ..experiment import Judged
 from . import place, setups
 from .air import CLEAR, FITTED, NOISY
-from .air import printed as printed_air
+from .air import show_link as printed_air
 from .measure import RESTS, Point, point
 from .place import BETWEEN, DRAWN, HASHED
-from .report import Design, Line, Panel, experiment
+from .report import CurveSpec, Design, Panel, experiment
 from .study import Study, spread
 
 MODES: tuple[ModeName, ...] = ("DefTDDS", "BLTDDS", "HyTDDS")
@@ -28,7 +28,7 @@ PLACES = ((HASHED, FITTED), (DRAWN, FITTED), (BETWEEN, FITTED), (HASHED, CLEAR),
 """Which placements are measured in which air; the first is what equation 6.1 says, and judged."""
 SCATTERED = PLACES[1]
 """Ten placements, one for each seed: by these a saving is judged that depends on where brokers stand."""
-OFTEN = Discovery(every=300 * MILLISECOND)
+OFTEN = DiscoverySettings(every=300 * MILLISECOND)
 """How far apart the ten subscriptions are (the thesis does not say; we had a second)."""
 JOINING, SELDOM = "joining", "joining, said every second"
 """The level of short runs in which subscribers come while samples flow; and as far apart as we had it."""
@@ -84,7 +84,7 @@ def _point(at: tuple[str, str], mode: ModeName, level: str, ipi: int, seconds: i
         ipi * SECOND,
         level=FULL if joins else LEVELS[level],
         duration=(60 if joins else seconds) * SECOND,
-        discovery=Discovery() if level == SELDOM else OFTEN,
+        discovery=DiscoverySettings() if level == SELDOM else OFTEN,
         step=STEP,
     )
 
@@ -230,14 +230,14 @@ def _steady(study: Study) -> Judged:
 
 
 def _third(study: Study) -> Judged:
-    def saved(mode: str, rest: str, at: tuple[str, str], ipi: int = 2) -> float:
+    def saving(mode: str, rest: str, at: tuple[str, str], ipi: int = 2) -> float:
         ours, brokered = (
             study.mean(f"mJ, {rest}", **_at(each, ipi, "reliable", at)) for each in (mode, "DefTDDS")
         )
         return 1 - ours / brokered
 
     ours = {
-        f"{', '.join(at)}, {rest}": {mode: saved(mode, rest, at) for mode in MODES[1:]}
+        f"{', '.join(at)}, {rest}": {mode: saving(mode, rest, at) for mode in MODES[1:]}
         for at in PLACES
         for rest in RESTS
     }
@@ -253,10 +253,10 @@ def _third(study: Study) -> Judged:
         "nearly a third saved",
         ours,
         any(all(0.2 <= share <= 0.45 for share in shares.values()) for shares in judged),
-        f"Sleeping at rest HyTDDS saves {saved('HyTDDS', 'sleeping', SCATTERED):.0%} over {len(each)} "
+        f"Sleeping at rest HyTDDS saves {saving('HyTDDS', 'sleeping', SCATTERED):.0%} over {len(each)} "
         f"placements that are drawn (from {min(each):.0%} to {max(each):.0%}), "
-        f"{saved('HyTDDS', 'sleeping', PLACES[0]):.0%} with rendezvous nodes where equation 6.1 puts them, "
-        f"and {saved('HyTDDS', 'sleeping', PLACES[2]):.0%} where they stand on the way.",
+        f"{saving('HyTDDS', 'sleeping', PLACES[0]):.0%} with rendezvous nodes where equation 6.1 puts them, "
+        f"and {saving('HyTDDS', 'sleeping', PLACES[2]):.0%} where they stand on the way.",
         {
             False: "Listening at rest nothing is saved by anybody: energy is time. Sleeping it depends on "
             "where the rendezvous nodes stand: where equation 6.1 puts them every sample makes a detour; on "
@@ -330,7 +330,7 @@ def _quarter(study: Study) -> Judged:
 
 def parameters(full: bool) -> dict[str, str]:
     return {
-        **place.printed(),
+        **place.describe(),
         "durations": f"{1000 if full else 200} s; {JOINING}: 60 s, the three subscribers come 10, 20 and 30 "
         "s after the first samples, at random moments of the interval; a subscription is said ten times, 300 "
         "ms apart",
@@ -341,9 +341,9 @@ def parameters(full: bool) -> dict[str, str]:
 
 
 def panels() -> list[Panel]:
-    def lines(level: str) -> list[Line]:
+    def lines(level: str) -> list[CurveSpec]:
         return [
-            Line(f"{mode}, {where}", {"rendezvous": where, "air": air, "mode": mode, "level": level})
+            CurveSpec(f"{mode}, {where}", {"rendezvous": where, "air": air, "mode": mode, "level": level})
             for where, air in PLACES[:2]
             for mode in MODES
         ]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from ..experiment import Claim, Judged
-from .grid import Exhibit, Grid, Quantity, cost, publication_load, recall, subscription_load
+from .grid import FsfExhibit, Grid, Quantity, cost, publication_load, recall, subscription_load
 from .note import MEASURED, WHY
 from .setting import CENTRALIZED, EXACT, FSF, JOINS, MULTI_JOIN, NAIVE, NAMED, PLACEMENT
 
@@ -21,7 +21,7 @@ FEW = 100
 
 
 @dataclass(frozen=True)
-class Printed:
+class FsfPrinted:
     """What the document's text says of an experiment; its figures are lost."""
 
     subscription: Range | float | None
@@ -33,11 +33,11 @@ class Printed:
     recall_of_few: float
 
 
-PRINTED: Mapping[str, Printed] = {
-    "fsf-small": Printed(0.18, (0.10, 0.30), 0.93, 0.93),
-    "fsf-medium": Printed((0.045, 0.174), (0.48, 0.559), 0.98, 0.98),
-    "fsf-large-network": Printed((0.045, 0.174), (0.56, 0.62), 0.98, 0.93),
-    "fsf-large-sources": Printed(None, (0.54, 0.68), 0.98, 0.93),
+PRINTED: Mapping[str, FsfPrinted] = {
+    "fsf-small": FsfPrinted(0.18, (0.10, 0.30), 0.93, 0.93),
+    "fsf-medium": FsfPrinted((0.045, 0.174), (0.48, 0.559), 0.98, 0.98),
+    "fsf-large-network": FsfPrinted((0.045, 0.174), (0.56, 0.62), 0.98, 0.93),
+    "fsf-large-sources": FsfPrinted(None, (0.54, 0.68), 0.98, 0.93),
 }
 """Of the large network it says that savings are those of the medium one; of the many sources, no number."""
 
@@ -71,7 +71,7 @@ RULES: Mapping[str, str] = {
 """Loads are means over the seeds.  The last three are ours, not the document's."""
 
 
-def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
+def claims(name: str, exhibit: FsfExhibit) -> Iterator[Claim]:
     """The claims of one experiment, judged."""
     printed, grid = PRINTED[name], exhibit.grid
     judged: list[tuple[str, Judged]] = [
@@ -83,7 +83,7 @@ def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
         ("others-recall", _others_recall(grid)),
         ("exact-recall", _exact_recall(grid)),
         ("exact-cost", _exact_cost(grid)),
-        ("undecided", _undecided(grid)),
+        ("undecided", _judge_undecided(grid)),
     ]
     if CENTRALIZED in grid.approaches:
         judged[4:4] = [
@@ -91,8 +91,8 @@ def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
             ("centralized-events", _central_events(grid)),
         ]
     for claim, verdict in judged:
-        said = MEASURED[claim](exhibit) if claim in MEASURED else ""
-        yield Claim(claim, RULES[claim], *verdict._replace(measured=said, why=WHY.get(claim, {})))
+        text = MEASURED[claim](exhibit) if claim in MEASURED else ""
+        yield Claim(claim, RULES[claim], *verdict._replace(measured=text, why=WHY.get(claim, {})))
 
 
 def savings(grid: Grid, quantity: Quantity, other: str) -> dict[int, float]:
@@ -100,7 +100,7 @@ def savings(grid: Grid, quantity: Quantity, other: str) -> dict[int, float]:
     return {n: grid.saving(quantity, other, FSF, n) for n in grid.counts}
 
 
-def _operators(printed: Printed, exhibit: Exhibit, other: str) -> Judged:
+def _operators(printed: FsfPrinted, exhibit: FsfExhibit, other: str) -> Judged:
     found = savings(exhibit.grid, subscription_load, other)
     average = fmean(found.values())
     ours = {**_percent(found), "average": f"{average:.1%}"}
@@ -112,14 +112,14 @@ def _operators(printed: Printed, exhibit: Exhibit, other: str) -> Judged:
         case float(expected):
             return Judged(f"{expected:.0%} on average", ours, abs(average - expected) <= 0.05)
         case expected:
-            return Judged(_between(expected), ours, _inside(found, expected, 0.0))
+            return Judged(_format_range(expected), ours, _inside(found, expected, 0.0))
 
 
-def _publication_load(printed: Printed, grid: Grid) -> Judged:
+def _publication_load(printed: FsfPrinted, grid: Grid) -> Judged:
     every = {other: savings(grid, publication_load, other) for other in JOINS}
     ours = {f"{other}, {n}": f"{part:.1%}" for other, found in every.items() for n, part in found.items()}
     holds = min(every[NAMED].values()) > 0 and _inside(every[NAMED], printed.publication, 0.1)
-    return Judged(_between(printed.publication), ours, holds)
+    return Judged(_format_range(printed.publication), ours, holds)
 
 
 def _ranking(grid: Grid) -> Judged:
@@ -155,7 +155,7 @@ def _of_the_centre(grid: Grid, quantity: Quantity, of: Callable[..., float] = mi
     }
 
 
-def _recall(printed: Printed, grid: Grid) -> Judged:
+def _recall(printed: FsfPrinted, grid: Grid) -> Judged:
     found = {n: grid.mean(recall, FSF, n) for n in grid.counts}
     near = all(
         abs(part - (printed.recall_of_few if n <= FEW else printed.recall)) <= 0.03
@@ -184,7 +184,7 @@ def _exact_cost(grid: Grid) -> Judged:
     return Judged(None, {n: f"{part:+.2%}" for n, part in above.items()}, max(above.values()) <= 0.05)
 
 
-def _undecided(grid: Grid) -> Judged:
+def _judge_undecided(grid: Grid) -> Judged:
     runs = {n: grid.of(EXACT, n) for n in grid.counts}
     parts = {
         n: _share(sum(r.undecided for r in some), sum(r.asked for r in some)) for n, some in runs.items()
@@ -214,7 +214,7 @@ def _inside(found: ByCount, expected: Range, slack: float) -> bool:
     return all(low - slack <= part <= high + slack for part in found.values())
 
 
-def _between(expected: Range) -> str:
+def _format_range(expected: Range) -> str:
     low, high = expected
     return f"{100 * low:g} to {100 * high:g} %"
 

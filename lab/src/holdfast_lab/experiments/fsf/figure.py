@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Result
-from .grid import Exhibit, Grid, Quantity, publication_load, recall, subscription_load
+from .grid import FsfExhibit, Grid, Quantity, publication_load, recall, subscription_load
 from .setting import AGAIN, CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, NAMED, PLACEMENT
 
 STYLES = {
@@ -33,7 +33,7 @@ LEAST = 0.9
 
 def figure(result: Result) -> Drawing:
     """Subscription load, event load and recall; bars are the standard deviation over seeds."""
-    exhibit: Exhibit = result.exhibit
+    exhibit: FsfExhibit = result.exhibit
     grid = exhibit.grid
     drawing = new_figure(14, 4.2)
     operators, events, recalls = drawing.subplots(1, 3)

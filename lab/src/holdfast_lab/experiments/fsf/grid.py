@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 
-class Cell(NamedTuple):
+class FsfCell(NamedTuple):
     """One run: whose draw, by which approach, with how many subscriptions."""
 
     seed: int
@@ -17,7 +17,7 @@ class Cell(NamedTuple):
     subscriptions: int
 
 
-class Measured(NamedTuple):
+class FsfMeasurement(NamedTuple):
     """What one run has cost and brought."""
 
     subscription_load: int
@@ -51,14 +51,14 @@ class Measured(NamedTuple):
         return self.publication_load / self.delivered
 
 
-Quantity = Callable[[Measured], float]
+Quantity = Callable[[FsfMeasurement], float]
 
 
 @dataclass(frozen=True)
 class Grid:
     """All runs of an experiment."""
 
-    runs: Mapping[Cell, Measured]
+    runs: Mapping[FsfCell, FsfMeasurement]
 
     @property
     def counts(self) -> list[int]:
@@ -68,7 +68,7 @@ class Grid:
     def approaches(self) -> list[str]:
         return list(dict.fromkeys(cell.approach for cell in self.runs))
 
-    def of(self, approach: str, count: int) -> list[Measured]:
+    def of(self, approach: str, count: int) -> list[FsfMeasurement]:
         """One approach at one number of subscriptions, by seed."""
         return [
             found
@@ -95,28 +95,28 @@ recall: Quantity = attrgetter("recall")
 cost: Quantity = attrgetter("cost")
 
 
-def in_stations(run: Measured) -> float:
+def in_stations(run: FsfMeasurement) -> float:
     return run.subscription_load - run.between_routers
 
 
-def at_the_receiver(run: Measured) -> float:
+def at_the_receiver(run: FsfMeasurement) -> float:
     """Operators over links if not the sender compares, but who receives: what is covered crosses one link
     more.  [Algorithm 4]"""
     return run.subscription_load + run.covered
 
 
-def missed(run: Measured) -> float:
+def missed_share(run: FsfMeasurement) -> float:
     """Which part of the gaps that others leave in an operator set filtering has not seen."""
     return run.missed / max(1, run.asked - run.covered + run.missed)
 
 
-def covered(run: Measured) -> float:
+def covered_share(run: FsfMeasurement) -> float:
     """Which part of the operators that were compared others cover."""
     return run.covered / max(1, run.asked)
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class FsfExhibit:
     """The runs of an experiment, and those with other choices of what the document leaves open."""
 
     grid: Grid

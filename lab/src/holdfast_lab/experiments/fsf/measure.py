@@ -8,58 +8,58 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.model.correlation import Simple
-from holdfast.protocols.fsf.covering import Box, Boxes, Exact, Probabilistic, Verdict
-from holdfast.protocols.fsf.policy import POLICIES, Policy
-from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
+from holdfast.network.overlay.memory.fsf import FsfNetwork
+from holdfast.network.protocols.fsf.covering import Box, Boxes, ExactCovering, ProbabilisticCovering, Verdict
+from holdfast.network.protocols.fsf.policy import POLICIES, FsfPolicy
 
-from .grid import Cell, Measured
-from .network import Layout, layout
-from .setting import Setting
-from .stream import Stretch
-from .workload import Subscription, workload
+from .grid import FsfCell, FsfMeasurement
+from .network import FsfLayout, layout
+from .setting import FsfSetting
+from .stream import Recording
+from .workload import FsfSubscription, workload
 
-EXACTLY = Exact()
+EXACTLY = ExactCovering()
 
 
 @dataclass(frozen=True)
 class Draw:
     """What chance decides: the network, and who subscribes to what, in which order."""
 
-    layout: Layout
-    subscriptions: tuple[Subscription, ...]
+    layout: FsfLayout
+    subscriptions: tuple[FsfSubscription, ...]
     redrawn: int
 
 
-def draw(setting: Setting, stretch: Stretch, seed: int, count: int) -> Draw:
+def draw(setting: FsfSetting, recording: Recording, seed: int, count: int) -> Draw:
     """The same for all approaches; fewer subscriptions are the first of more."""
     random = np.random.default_rng((seed, setting.nodes, setting.groups))
-    laid = layout(setting, stretch, random)
+    laid = layout(setting, recording, random)
     users = laid.routers if setting.at_routers else (*laid.routers, *laid.sensors.values())
-    return Draw(laid, *workload(setting, stretch, users, count, random))
+    return Draw(laid, *workload(setting, recording, users, count, random))
 
 
-def measure(setting: Setting, stretch: Stretch, cell: Cell) -> Measured:
+def measure(setting: FsfSetting, recording: Recording, cell: FsfCell) -> FsfMeasurement:
     """What a network with so many subscriptions costs and brings."""
-    drawn = draw(setting, stretch, cell.seed, cell.subscriptions)
+    drawn = draw(setting, recording, cell.seed, cell.subscriptions)
     chosen = policy(setting, cell.approach)
-    audit = Audit(chosen.filtering) if isinstance(chosen.filtering, Probabilistic) else None
+    audit = Audit(chosen.filtering) if isinstance(chosen.filtering, ProbabilisticCovering) else None
     network = FsfNetwork(drawn.layout.links, replace(chosen, filtering=audit) if audit else chosen, cell.seed)
-    for name, attribute in stretch.sensors:
+    for name, attribute in recording.sensors:
         network.advertise(drawn.layout.sensors[name], name, attribute)
     for subscription in drawn.subscriptions:
         network.subscribe(subscription.node, subscription.name, subscription.wanted)
-    network.publish_all(events(stretch))
-    delivered, surplus = arrived(drawn.subscriptions, network.delivered)
-    return Measured(
+    network.publish_all(events(recording))
+    delivered, surplus = count_arrivals(drawn.subscriptions, network.delivered)
+    return FsfMeasurement(
         network.subscription_load,
         sum(network.subscriptions[link] for link in drawn.layout.between_routers),
         network.publication_load,
         sum(len(subscription.owed) for subscription in drawn.subscriptions),
         delivered,
         surplus,
-        network.asked,
-        network.covered,
-        network.undecided,
+        network.test_count,
+        network.covered_count,
+        network.undecided_count,
         audit.missed if audit else 0,
     )
 
@@ -68,7 +68,7 @@ def measure(setting: Setting, stretch: Stretch, cell: Cell) -> Measured:
 class Audit:
     """Set filtering by points, and how often the exact one finds a gap that it has not found."""
 
-    filtering: Probabilistic
+    filtering: ProbabilisticCovering
     missed: int = 0
 
     def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
@@ -79,27 +79,29 @@ class Audit:
         return verdict
 
 
-def policy(setting: Setting, approach: str) -> Policy:
+def policy(setting: FsfSetting, approach: str) -> FsfPolicy:
     """The approach, with the setting's number of points."""
     found = POLICIES[approach]
-    if setting.points is None or not isinstance(found.filtering, Probabilistic):
+    if setting.points is None or not isinstance(found.filtering, ProbabilisticCovering):
         return found
     return replace(found, filtering=replace(found.filtering, most=setting.points))
 
 
-def events(stretch: Stretch) -> list[Simple]:
+def events(recording: Recording) -> list[Simple]:
     """All that is published, in the order of time."""
     return sorted(
         (
             Simple(attribute, name, int(time), float(value))
-            for name, attribute in stretch.sensors
-            for time, value in zip(*stretch.series[name], strict=True)
+            for name, attribute in recording.sensors
+            for time, value in zip(*recording.series[name], strict=True)
         ),
         key=lambda event: (event.time, event.sensor),
     )
 
 
-def arrived(subscriptions: Iterable[Subscription], delivered: Mapping[str, set[Simple]]) -> tuple[int, int]:
+def count_arrivals(
+    subscriptions: Iterable[FsfSubscription], delivered: Mapping[str, set[Simple]]
+) -> tuple[int, int]:
     """How many events have come that were owed, and how many that were not."""
     due = beyond = 0
     for subscription in subscriptions:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .setting import Setting
-from .stream import ATTRIBUTES, Stretch, sensor
+from .setting import FsfSetting
+from .stream import ATTRIBUTES, Recording, sensor
 
 Link = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Layout:
+class FsfLayout:
     """Routers and links, and the node of each sensor."""
 
     routers: tuple[str, ...]
@@ -28,7 +28,7 @@ class Layout:
         return [*links, *((b, a) for a, b in links)]
 
 
-def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> Layout:
+def layout(setting: FsfSetting, recording: Recording, random: np.random.Generator) -> FsfLayout:
     """A network by chance: each router is connected to an earlier one, and stations are at different ones.
 
     In a tree five nodes cannot all be neighbours of one another.  In a star all of a station are connected to
@@ -39,7 +39,7 @@ def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> L
     sensors: dict[str, str] = {}
     for at, station in zip(
         random.choice(len(routers), setting.groups, replace=False),
-        stretch.stations[: setting.groups],
+        recording.stations[: setting.groups],
         strict=True,
     ):
         names = [sensor(station, ATTRIBUTES[i]) for i in random.permutation(len(ATTRIBUTES))]
@@ -48,7 +48,7 @@ def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> L
         links.append((routers[at], nodes[0]))
         links += zip([routers[at]] * len(above) if setting.star else above, nodes[1:], strict=True)
         sensors |= dict(zip(names, nodes, strict=True))
-    return Layout(tuple(routers), tuple(links), sensors)
+    return FsfLayout(tuple(routers), tuple(links), sensors)
 
 
 def _earlier(count: int, random: np.random.Generator) -> list[int]:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 
 from .grid import (
-    Exhibit,
+    FsfExhibit,
     between_routers,
-    covered,
+    covered_share,
     in_stations,
-    missed,
+    missed_share,
     subscription_load,
 )
 from .setting import CENTRALIZED, FSF, JOINS, MULTI_JOIN, NAIVE, PLACEMENT
 
 
-def _operators(exhibit: Exhibit) -> str:
+def _operators(exhibit: FsfExhibit) -> str:
     grid = exhibit.grid
     most = grid.counts[-1]
     next_best = min((PLACEMENT, MULTI_JOIN), key=lambda a: grid.mean(subscription_load, a, most))
@@ -26,11 +26,11 @@ def _operators(exhibit: Exhibit) -> str:
     return (
         f"With {most} subscriptions {share:.0%} of its operators cross links between routers; it saves "
         f"{outside:.1%} there, and {inside:.1%} in the stations. Of the gaps that others leave, set "
-        f"filtering has not seen {grid.mean(missed, FSF, most):.1%}."
+        f"filtering has not seen {grid.mean(missed_share, FSF, most):.1%}."
     )
 
 
-def _publication_load(exhibit: Exhibit) -> str:
+def _publication_load(exhibit: FsfExhibit) -> str:
     grid = exhibit.grid
     most = grid.counts[-1]
     more = [fmean(run.surplus / run.delivered for run in grid.of(a, most)) for a in JOINS]
@@ -41,12 +41,12 @@ def _publication_load(exhibit: Exhibit) -> str:
     )
 
 
-def _ranking(exhibit: Exhibit) -> str:
+def _ranking(exhibit: FsfExhibit) -> str:
     grid = exhibit.grid
     apart = max(abs(grid.saving(subscription_load, PLACEMENT, MULTI_JOIN, n)) for n in grid.counts)
     few, most = grid.counts[0], grid.counts[-1]
     naive, single = (grid.mean(subscription_load, a, few) for a in (NAIVE, MULTI_JOIN))
-    often, seldom = (grid.mean(covered, MULTI_JOIN, n) for n in (most, few))
+    often, seldom = (grid.mean(covered_share, MULTI_JOIN, n) for n in (most, few))
     return (
         f"Operator placement and multi-join differ by at most {apart:.1%} in operators. With {few} "
         f"subscriptions others cover {seldom:.0%} of multi-join's filters, and it sends {single:,.0f} where "
@@ -54,7 +54,7 @@ def _ranking(exhibit: Exhibit) -> str:
     )
 
 
-def _central(exhibit: Exhibit) -> str:
+def _central(exhibit: FsfExhibit) -> str:
     grid = exhibit.grid
     most = grid.counts[-1]
     centre, station = (grid.mean(subscription_load, a, most) / most for a in (CENTRALIZED, NAIVE))
@@ -64,14 +64,14 @@ def _central(exhibit: Exhibit) -> str:
     )
 
 
-def _recall(_exhibit: Exhibit) -> str:
+def _recall(_exhibit: FsfExhibit) -> str:
     return (
         "The document does not say with which error probability set filtering ran; ours is among the "
         "parameters."
     )
 
 
-MEASURED: Mapping[str, Callable[[Exhibit], str]] = {
+MEASURED: Mapping[str, Callable[[FsfExhibit], str]] = {
     "operators-placement": _operators,
     "publication-load": _publication_load,
     "ranking": _ranking,

@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.protocols.fsf.policy import POLICIES
+from holdfast.network.protocols.fsf.policy import POLICIES
 
 from ..experiment import Result, Row, Table
 from ..series import MINUTE
 from ..stbernard import FILE
 from .grid import (
-    Exhibit,
+    FsfExhibit,
     Grid,
     Quantity,
     at_the_receiver,
     cost,
-    covered,
-    missed,
+    covered_share,
+    missed_share,
     publication_load,
     recall,
     subscription_load,
 )
 from .measure import Draw
-from .setting import EXACT, FSF, JOINS, MULTI_JOIN, PLACEMENT, SEEDS, STATIONS, WITHIN, Setting
-from .stream import ATTRIBUTES, Stretch, first
+from .setting import EXACT, FSF, JOINS, MULTI_JOIN, PLACEMENT, SEEDS, STATIONS, WITHIN, FsfSetting
+from .stream import ATTRIBUTES, Recording, first
 from .workload import selectivity
 
 QUANTITIES: Sequence[tuple[str, Quantity, int]] = (
@@ -35,23 +35,24 @@ QUANTITIES: Sequence[tuple[str, Quantity, int]] = (
     ("publication load", publication_load, 1),
     ("recall", recall, 6),
     ("events per delivery", cost, 4),
-    ("covered", covered, 4),
-    ("gaps not seen", missed, 4),
+    ("covered", covered_share, 4),
+    ("gaps not seen", missed_share, 4),
 )
 
 
-def parameters(setting: Setting, every: Stretch, draws: Mapping[str, Sequence[Draw]]) -> dict[str, Any]:
+def parameters(setting: FsfSetting, every: Recording, draws: Mapping[str, Sequence[Draw]]) -> dict[str, Any]:
     """What was chosen, also where the document does not say."""
-    stretch = first(every, setting.groups)
+    recording = first(every, setting.groups)
     least, most = setting.attributes
     routers = setting.nodes - len(ATTRIBUTES) * setting.groups
     return {
         "data": FILE,
-        "replay": f"{stretch.hours} h from {stretch.began}: of all stretches from a full hour that in which "
+        "replay": f"{recording.hours} h from {recording.began}: of all stretches from a full hour that in "
+        "which "
         f"the {STATIONS}th most complete station has most reports with all five readings",
-        "events": sum(len(series.times) for series in stretch.series.values()),
-        "stations": list(stretch.stations),
-        "complete reports": f"at least {min(stretch.complete.values()):.0%} of those due",
+        "events": sum(len(series.times) for series in recording.series.values()),
+        "stations": list(recording.stations),
+        "complete reports": f"at least {min(recording.complete.values()):.0%} of those due",
         "left out": "missing readings; the fault code -1 of both temperatures",
         "network": f"{setting.nodes} nodes: {routers} routers, each connected to an earlier one by chance; "
         f"{setting.groups} stations at different routers, whose five nodes are connected to the router",
@@ -71,14 +72,14 @@ def parameters(setting: Setting, every: Stretch, draws: Mapping[str, Sequence[Dr
     }
 
 
-def _selectivity(draws: Sequence[Draw], stretch: Stretch) -> str:
+def _selectivity(draws: Sequence[Draw], recording: Recording) -> str:
     """Which part of its sensors' events a subscription is owed."""
-    parts = [selectivity(one, stretch) for drawn in draws for one in drawn.subscriptions]
+    parts = [selectivity(one, recording) for drawn in draws for one in drawn.subscriptions]
     low, middle, high = np.quantile(parts, (0.05, 0.5, 0.95))
     return f"{middle:.0%} (from {low:.0%} at 5 % to {high:.0%} at 95 %)"
 
 
-def rows(name: str, exhibit: Exhibit) -> list[Row]:
+def rows(name: str, exhibit: FsfExhibit) -> list[Row]:
     """One for each setting, approach and number of subscriptions."""
     return [
         {"setting": setting, "approach": approach, "subscriptions": n, **_measures(grid, approach, n)}
@@ -106,7 +107,7 @@ def _measures(grid: Grid, approach: str, count: int) -> Row:
 
 def tables(result: Result) -> list[Table]:
     """Loads and recall by approach; below, what they depend on."""
-    exhibit: Exhibit = result.exhibit
+    exhibit: FsfExhibit = result.exhibit
     grid = exhibit.grid
     shown = [
         Table(
@@ -129,11 +130,13 @@ def _mean(grid: Grid, quantity: Quantity, approach: str, count: int, digits: int
     return f"{mean:,.{digits}f} ± {spread:,.{digits}f}"
 
 
-def _savings(exhibit: Exhibit) -> Iterator[Table]:
+def _savings(exhibit: FsfExhibit) -> Iterator[Table]:
     """Savings of filter-split-forward, as described and with other choices."""
     settings = {"as described": exhibit.grid, **exhibit.varied}
     for count in sorted({n for grid in settings.values() for n in grid.counts}):
-        rows = [(name, *_saved(grid, count)) for name, grid in settings.items() if count in grid.counts]
+        rows = [
+            (name, *_saving_cells(grid, count)) for name, grid in settings.items() if count in grid.counts
+        ]
         yield Table(
             f"What filter-split-forward saves with {count} subscriptions: operators beside operator "
             "placement and multi-join (compared at the receiver), events beside multi-join by value, named, "
@@ -143,7 +146,7 @@ def _savings(exhibit: Exhibit) -> Iterator[Table]:
         )
 
 
-def _saved(grid: Grid, count: int) -> tuple[str, ...]:
+def _saving_cells(grid: Grid, count: int) -> tuple[str, ...]:
     def by(quantity: Quantity, *others: str) -> str:
         there = [other for other in others if other in grid.approaches]
         return ", ".join(f"{grid.saving(quantity, other, FSF, count):.1%}" for other in there)
@@ -153,5 +156,5 @@ def _saved(grid: Grid, count: int) -> tuple[str, ...]:
         f"{by(subscription_load, *operators)} ({by(at_the_receiver, *operators)})",
         by(publication_load, *JOINS),
         f"{grid.mean(recall, FSF, count):.2%}",
-        f"{grid.mean(missed, FSF, count):.2%}",
+        f"{grid.mean(missed_share, FSF, count):.2%}",
     )

@@ -24,7 +24,7 @@ DISTRIBUTED = (NAIVE, PLACEMENT, *JOINS, FSF, EXACT)
 
 
 @dataclass(frozen=True)
-class Setting:
+class FsfSetting:
     """One experiment: its network, its subscriptions, what is compared."""
 
     name: str
@@ -46,7 +46,7 @@ class Setting:
     """How many points set filtering draws at most; unless given, as many as it does by default."""
 
 
-def variants(setting: Setting, count: int) -> tuple[Setting, ...]:
+def variants(setting: FsfSetting, count: int) -> tuple[FsfSetting, ...]:
     """What the document leaves open, one thing at a time, at one number of subscriptions."""
     base = replace(setting, counts=(count,), approaches=(NAIVE, PLACEMENT, *JOINS, FSF))
     return (

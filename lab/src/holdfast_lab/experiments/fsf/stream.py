@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 
-from ..series import MINUTE, Series
+from ..series import MINUTE, StationSeries
 from ..stbernard import FAULT_CODE, Reports, reports
 
 HOUR = 60 * MINUTE
@@ -35,7 +35,7 @@ class Quartiles(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Recording:
     """What is replayed: a stretch of time and the most complete stations in it, the best first."""
 
     start: int
@@ -43,7 +43,7 @@ class Stretch:
     stations: tuple[int, ...]
     complete: Mapping[int, float]
     """For each station, which part of the reports that are due has all five readings."""
-    series: Mapping[str, Series]
+    series: Mapping[str, StationSeries]
     """The stream of each sensor."""
 
     @property
@@ -63,23 +63,23 @@ def sensor(station: int, attribute: str) -> str:
     return f"{station}/{attribute}"
 
 
-def read(path: Path, hours: int, stations: int) -> Stretch:
+def read(path: Path, hours: int, stations: int) -> Recording:
     """The stretch of so many hours, from a full hour, in which that many stations are most complete.
 
     Complete is a report with all five readings.  A station of which a stream does not vary (a quarter of
     the values above or below the median equals it) does not count.  Of equal stretches the first is taken.
     """
     table = _table(path)
-    begun, due = _hourly(table)
+    start, due = _hourly(table)
     within = np.lib.stride_tricks.sliding_window_view(due, hours, axis=0).sum(axis=2)
     if within.shape[1] < stations:
         raise InputError(f"{path} has {within.shape[1]} stations; {stations} are needed")
     at_best = np.sort(within, axis=1)[:, -stations] * EVERY / (hours * HOUR)
-    best: Stretch | None = None
+    best: Recording | None = None
     for hour in np.argsort(-at_best, kind="stable"):
         if best is not None and at_best[hour] <= min(best.complete.values()):
             break
-        found = _stretch(table, begun + HOUR * int(hour), hours, stations)
+        found = _find_recording(table, start + HOUR * int(hour), hours, stations)
         if found and (best is None or min(found.complete.values()) > min(best.complete.values())):
             best = found
     if best is None:
@@ -89,7 +89,7 @@ def read(path: Path, hours: int, stations: int) -> Stretch:
     return best
 
 
-def _stretch(table: Reports, start: int, hours: int, stations: int) -> Stretch | None:
+def _find_recording(table: Reports, start: int, hours: int, stations: int) -> Recording | None:
     """The most complete stations from ``start`` on, if there are enough whose streams vary."""
     since, until = np.searchsorted(table.times, (start, start + hours * HOUR))
     times, names, readings = (column[since:until] for column in table)
@@ -98,7 +98,7 @@ def _stretch(table: Reports, start: int, hours: int, stations: int) -> Stretch |
     if len(varying) < stations:
         return None
     best = sorted(varying, key=lambda one: (-one[1], one[0]))[:stations]
-    return Stretch(
+    return Recording(
         start,
         hours,
         tuple(station for station, _, _ in best),
@@ -111,25 +111,25 @@ def _stretch(table: Reports, start: int, hours: int, stations: int) -> Stretch |
     )
 
 
-def first(stretch: Stretch, stations: int) -> Stretch:
+def first(recording: Recording, stations: int) -> Recording:
     """The same with the most complete stations only."""
-    kept = stretch.stations[:stations]
-    return Stretch(
-        stretch.start,
-        stretch.hours,
-        kept,
-        {station: stretch.complete[station] for station in kept},
-        {(name := sensor(s, a)): stretch.series[name] for s in kept for a in ATTRIBUTES},
+    selected = recording.stations[:stations]
+    return Recording(
+        recording.start,
+        recording.hours,
+        selected,
+        {station: recording.complete[station] for station in selected},
+        {(name := sensor(s, a)): recording.series[name] for s in selected for a in ATTRIBUTES},
     )
 
 
-def quartiles(series: Series) -> Quartiles:
+def quartiles(series: StationSeries) -> Quartiles:
     """Where the values of a stream lie."""
     low, middle, high = np.quantile(series.values, (0.25, 0.5, 0.75))
     return Quartiles(float(middle), float(middle - low), float(high - middle))
 
 
-def _varies(series: Series) -> bool:
+def _varies(series: StationSeries) -> bool:
     if not len(series.values):
         return False
     found = quartiles(series)
@@ -149,17 +149,19 @@ def _table(path: Path) -> Reports:
 def _hourly(table: Reports) -> tuple[int, NDArray[np.int64]]:
     """When the first hour begins, and ``[hour, station]``: how many reports are complete."""
     times, names, readings = table
-    begun = int(times[0]) // HOUR * HOUR
-    hour = (times - begun) // HOUR
+    start = int(times[0]) // HOUR * HOUR
+    hour = (times - start) // HOUR
     station = np.searchsorted(np.unique(names), names)
     counts = np.zeros((hour[-1] + 1, station.max() + 1), np.int64)
     full = ~np.isnan(readings).any(axis=1)
     np.add.at(counts, (hour[full], station[full]), 1)
-    return begun, counts
+    return start, counts
 
 
-def _station(times: NDArray[np.int64], readings: NDArray[np.float64]) -> tuple[int, list[Series]]:
+def _station(times: NDArray[np.int64], readings: NDArray[np.float64]) -> tuple[int, list[StationSeries]]:
     """How many reports of a station are complete, and its streams without what is missing."""
     there = ~np.isnan(readings)
-    streams = [Series(times[has], values[has]) for has, values in zip(there.T, readings.T, strict=True)]
+    streams = [
+        StationSeries(times[has], values[has]) for has, values in zip(there.T, readings.T, strict=True)
+    ]
     return int(there.all(axis=1).sum()), streams

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.model.correlation import Correlation, Filter
+from holdfast.model.correlation import Correlation, RangeFilter
 
 from .oracle import taking_part
-from .setting import Setting
-from .stream import ATTRIBUTES, Quartiles, Stretch, quartiles, sensor
+from .setting import FsfSetting
+from .stream import ATTRIBUTES, Quartiles, Recording, quartiles, sensor
 
 Event = tuple[str, int]
 """A simple event by its sensor and time."""
@@ -29,7 +29,7 @@ WIDTHS: Mapping[str, Width | None] = {
 
 
 @dataclass(frozen=True)
-class Subscription:
+class FsfSubscription:
     """Somebody at a node who subscribes, and the events that are owed for it."""
 
     name: str
@@ -42,31 +42,31 @@ class Subscription:
 class Workload(NamedTuple):
     """Subscriptions in the order in which they come, and how many draws were empty and drawn again."""
 
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[FsfSubscription, ...]
     redrawn: int
 
 
 def workload(
-    setting: Setting, stretch: Stretch, nodes: Sequence[str], count: int, random: np.random.Generator
+    setting: FsfSetting, recording: Recording, nodes: Sequence[str], count: int, random: np.random.Generator
 ) -> Workload:
     """Evenly over the stations, at nodes by chance; each has at least one complex event in the stretch."""
-    spread = {name: quartiles(series) for name, series in stretch.series.items()}
-    made: list[Subscription] = []
+    spread = {name: quartiles(series) for name, series in recording.series.items()}
+    made: list[FsfSubscription] = []
     redrawn = 0
     while len(made) < count:
-        station = stretch.stations[len(made) % setting.groups]
+        station = recording.stations[len(made) % setting.groups]
         wanted = correlation(setting, station, spread, random)
-        owed = owing(wanted, stretch)
+        owed = owing(wanted, recording)
         if owed:
             node = nodes[int(random.integers(len(nodes)))]
-            made.append(Subscription(f"s{len(made)}", node, station, wanted, owed))
+            made.append(FsfSubscription(f"s{len(made)}", node, station, wanted, owed))
         else:
             redrawn += 1
     return Workload(tuple(made), redrawn)
 
 
 def correlation(
-    setting: Setting, station: int, spread: dict[str, Quartiles], random: np.random.Generator
+    setting: FsfSetting, station: int, spread: dict[str, Quartiles], random: np.random.Generator
 ) -> Correlation:
     """Ranges about the medians of some of a station's streams."""
     least, most = setting.attributes
@@ -76,12 +76,12 @@ def correlation(
     for i in chosen:
         name = sensor(station, ATTRIBUTES[i])
         width, middle = WIDTHS[setting.width], spread[name]
-        low, high = _centred(width, middle, random) if width else _apart(middle, random)
-        filters.append(Filter(ATTRIBUTES[i], low, high, name))
+        low, high = _shift_centre(width, middle, random) if width else _apart(middle, random)
+        filters.append(RangeFilter(ATTRIBUTES[i], low, high, name))
     return Correlation(tuple(filters), setting.within)
 
 
-def _centred(width: Width, middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
+def _shift_centre(width: Width, middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
     """A centre that is off the median by a Pareto variable of skew 1 that begins at 0, below or above it with
     equal chance, in distances of the quartile on that side."""
     off = random.pareto(1.0)
@@ -98,12 +98,12 @@ def _apart(middle: Quartiles, random: np.random.Generator) -> tuple[float, float
     return float(middle.median - below * middle.below), float(middle.median + above * middle.above)
 
 
-def owing(wanted: Correlation, stretch: Stretch) -> frozenset[Event]:
+def owing(wanted: Correlation, recording: Recording) -> frozenset[Event]:
     """The events of the stretch that take part in a complex event of the subscription."""
     names = [str(one.sensor) for one in wanted.filters]
     matching = [
         times[(one.low <= values) & (values <= one.high)]
-        for one, (times, values) in zip(wanted.filters, map(stretch.series.__getitem__, names), strict=True)
+        for one, (times, values) in zip(wanted.filters, map(recording.series.__getitem__, names), strict=True)
     ]
     taking = taking_part(matching, wanted.within)
     return frozenset(
@@ -113,7 +113,7 @@ def owing(wanted: Correlation, stretch: Stretch) -> frozenset[Event]:
     )
 
 
-def selectivity(subscription: Subscription, stretch: Stretch) -> float:
+def selectivity(subscription: FsfSubscription, recording: Recording) -> float:
     """Which part of the events of its sensors a subscription is owed."""
-    there = sum(len(stretch.series[str(one.sensor)].times) for one in subscription.wanted.filters)
+    there = sum(len(recording.series[str(one.sensor)].times) for one in subscription.wanted.filters)
     return len(subscription.owed) / there

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..experiment import Claim, Judged, judged
-from .network import NETWORKS, FanOuts, diameter, expected_hops, leaves, listed_hops, root_share, shown
+from ..experiment import Claim, Judged, to_claims
+from .network import NETWORKS, FanOuts, diameter, leaves, mean_hops, mean_hops_by_listing, name_of, root_share
 
 CLOSE = 0.01
 LARGE = 10
@@ -15,7 +15,7 @@ LARGE = 10
 ABOUT = 0.03
 
 
-class Measured(NamedTuple):
+class HopModelMeasurement(NamedTuple):
     """Averages over all notifications on the overlay."""
 
     hops: float
@@ -32,15 +32,15 @@ RULES = {
 }
 
 
-def claims(measured: Mapping[FanOuts, Measured]) -> tuple[Claim, ...]:
+def claims(measured: Mapping[FanOuts, HopModelMeasurement]) -> tuple[Claim, ...]:
     """Every claim, judged."""
-    return judged(RULES, [_table(measured), _diameter(measured), _root(measured)])
+    return to_claims(RULES, [_table(measured), _diameter(measured), _root(measured)])
 
 
-def _table(measured: Mapping[FanOuts, Measured]) -> Judged:
-    computed = max(abs(float(expected_hops(n)) - printed.hops) for n, printed in NETWORKS.items())
+def _table(measured: Mapping[FanOuts, HopModelMeasurement]) -> Judged:
+    computed = max(abs(float(mean_hops(n)) - printed.hops) for n, printed in NETWORKS.items())
     on_overlay = max(abs(measured[n].hops - printed.hops) for n, printed in NETWORKS.items())
-    listed = max(abs(float(listed_hops(n)) - printed.hops) for n, printed in NETWORKS.items())
+    listed = max(abs(float(mean_hops_by_listing(n)) - printed.hops) for n, printed in NETWORKS.items())
     return Judged(
         "ten averages, from 3.5 to 9.73",
         {"largest difference, computed": computed, "measured": on_overlay},
@@ -51,8 +51,8 @@ def _table(measured: Mapping[FanOuts, Measured]) -> Judged:
     )
 
 
-def _diameter(measured: Mapping[FanOuts, Measured]) -> Judged:
-    shares = {shown(n): measured[n].hops / diameter(n) for n in NETWORKS if n[0] >= LARGE}
+def _diameter(measured: Mapping[FanOuts, HopModelMeasurement]) -> Judged:
+    shares = {name_of(n): measured[n].hops / diameter(n) for n in NETWORKS if n[0] >= LARGE}
     others = [measured[n].hops / diameter(n) for n in NETWORKS if n[0] < LARGE]
     return Judged(
         0.95,
@@ -65,14 +65,14 @@ def _diameter(measured: Mapping[FanOuts, Measured]) -> Judged:
 
 
 def _of_diameter(network: FanOuts) -> float:
-    return float(expected_hops(network)) / diameter(network)
+    return float(mean_hops(network)) / diameter(network)
 
 
-def _root(measured: Mapping[FanOuts, Measured]) -> Judged:
+def _root(measured: Mapping[FanOuts, HopModelMeasurement]) -> Judged:
     apart = max(abs(measured[n].root_share - float(root_share(n))) * leaves(n) for n in NETWORKS)
     return Judged(
         "(B-1)/B",
-        {shown(n): measured[n].root_share for n in NETWORKS},
+        {name_of(n): measured[n].root_share for n in NETWORKS},
         apart < 0.5,
         f"Counted are the notifications that somebody wants; it differs by at most {apart:.2g} of one.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Result
 

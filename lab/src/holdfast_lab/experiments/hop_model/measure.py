@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from holdfast.protocols.cbps.client import Heard, advertise, publish, subscribe
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.network.overlay.memory.brokers import Overlay
+from holdfast.network.protocols.cbps.client import ReceivedNotification, advertise, publish, subscribe
+from holdfast.network.protocols.cbps.content import Constraint, Filter
 
 from .network import FanOuts
 
@@ -34,7 +34,7 @@ def paths(network: FanOuts, depth: int) -> Iterator[tuple[int, ...]]:
     return product(*(range(children) for children in network[:depth]))
 
 
-def grown(network: FanOuts) -> Overlay:
+def build_overlay(network: FanOuts) -> Overlay:
     """The brokers of a network, joined from the leaves on.
 
     Every broker learns who is joined to whom.  What is joined early is told to few: joined from the root on,
@@ -54,7 +54,7 @@ def travel(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Travelled:
 
     The leaves of a network are alike, so the average from one of them is that from all.
     """
-    overlay = grown(network)
+    overlay = build_overlay(network)
     ends = [place(path) for path in paths(network, len(network))]
     names = [f"publisher {number}" for number, _ in enumerate(publishers, start=1)]
     for name, path in zip(names, publishers, strict=True):
@@ -70,8 +70,8 @@ def travel(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Travelled:
             overlay.ask(name, publish({"for": end}))
         overlay.settle()
         for end in ends:
-            (heard,) = overlay.take(f"at {end}")
-            assert isinstance(heard, Heard) and heard.content == {"for": end}
+            (received,) = overlay.take(f"at {end}")
+            assert isinstance(received, ReceivedNotification) and received.content == {"for": end}
     between = {
         (a, b): count
         for (a, b, cause), count in overlay.traffic.items()

@@ -11,31 +11,31 @@ FanOuts = tuple[int, ...]
 """How many children a node has, level by level from the root."""
 
 
-class Printed(NamedTuple):
+class HopModelPrinted(NamedTuple):
     """What the document says of a network."""
 
     hops: float
     percent: int
 
 
-NETWORKS: Mapping[FanOuts, Printed] = {
-    (4, 160): Printed(3.5, 88),
-    (8, 80): Printed(3.75, 94),
-    (4, 10, 16): Printed(5.45, 91),
-    (8, 8, 10): Printed(5.72, 95),
-    (10, 8, 8): Printed(5.77, 96),
-    (4, 4, 4, 10): Printed(7.34, 92),
-    (10, 4, 4, 4): Printed(7.73, 97),
-    (2, 2, 4, 4, 10): Printed(8.34, 85),
-    (4, 4, 2, 2, 10): Printed(9.28, 93),
-    (10, 4, 4, 2, 2): Printed(9.73, 97),
+NETWORKS: Mapping[FanOuts, HopModelPrinted] = {
+    (4, 160): HopModelPrinted(3.5, 88),
+    (8, 80): HopModelPrinted(3.75, 94),
+    (4, 10, 16): HopModelPrinted(5.45, 91),
+    (8, 8, 10): HopModelPrinted(5.72, 95),
+    (10, 8, 8): HopModelPrinted(5.77, 96),
+    (4, 4, 4, 10): HopModelPrinted(7.34, 92),
+    (10, 4, 4, 4): HopModelPrinted(7.73, 97),
+    (2, 2, 4, 4, 10): HopModelPrinted(8.34, 85),
+    (4, 4, 2, 2, 10): HopModelPrinted(9.28, 93),
+    (10, 4, 4, 2, 2): HopModelPrinted(9.73, 97),
 }
 
 
-def shown(network: FanOuts) -> str:
+def name_of(network: FanOuts) -> str:
     """The name of a network.
 
-    >>> shown((4, 160))
+    >>> name_of((4, 160))
     '4-160'
     """
     return "-".join(map(str, network))
@@ -51,10 +51,10 @@ def leaves(network: FanOuts) -> int:
     return prod(network)
 
 
-def expected_hops(network: FanOuts) -> Fraction:
+def mean_hops(network: FanOuts) -> Fraction:
     """The average way between two leaves: they part at the root, or else one level below, and so on.
 
-    >>> float(expected_hops((4, 160)))
+    >>> float(mean_hops((4, 160)))
     3.496875
     """
     total, together = Fraction(0), Fraction(1)
@@ -65,7 +65,7 @@ def expected_hops(network: FanOuts) -> Fraction:
     return total
 
 
-def listed_hops(network: FanOuts) -> Fraction:
+def mean_hops_by_listing(network: FanOuts) -> Fraction:
     """The average by the document's listing, its braces restored.  It takes two leaves that are the same
     one for siblings, and so comes out 2 / leaves higher."""
     total, part = Fraction(0), Fraction(1)

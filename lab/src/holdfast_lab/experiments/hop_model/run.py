@@ -9,10 +9,10 @@ from typing import Any
 
 from ..experiment import Experiment, Progress, Result, Row, Table
 from ..study import conduct, singly
-from .claim import Measured, claims
+from .claim import HopModelMeasurement, claims
 from .figure import figure
 from .measure import travel
-from .network import NETWORKS, FanOuts, diameter, expected_hops, leaves, listed_hops, root_share, shown
+from .network import NETWORKS, FanOuts, diameter, leaves, mean_hops, mean_hops_by_listing, name_of, root_share
 
 NAME = "hop-model"
 SEED = 2005
@@ -23,10 +23,10 @@ PUBLISHERS = 8
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """The ten networks; with ``full`` with several publishers in each."""
 
-    def measured_in(network: FanOuts) -> Measured:
+    def measure_network(network: FanOuts) -> HopModelMeasurement:
         return measure(network, publishers(network) if full else [(0,) * len(network)])
 
-    measured = conduct(measured_in, singly(NETWORKS, shown), progress)
+    measured = conduct(measure_network, singly(NETWORKS, name_of), progress)
     rows = [_row(network, found) for network, found in measured.items()]
     return Result(NAME, _parameters(full), rows, claims(measured))
 
@@ -37,21 +37,21 @@ def publishers(network: FanOuts) -> list[tuple[int, ...]]:
     return [tuple(chance.randrange(children) for children in network) for _ in range(PUBLISHERS)]
 
 
-def measure(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Measured:
+def measure(network: FanOuts, publishers: Sequence[Sequence[int]]) -> HopModelMeasurement:
     """What notifications of some publishers make on average."""
     made = travel(network, publishers)
-    return Measured(made.hops / made.sent, made.over_root / made.sent)
+    return HopModelMeasurement(made.hops / made.sent, made.over_root / made.sent)
 
 
-def _row(network: FanOuts, found: Measured) -> Row:
+def _row(network: FanOuts, found: HopModelMeasurement) -> Row:
     printed = NETWORKS[network]
     return {
-        "network": shown(network),
+        "network": name_of(network),
         "radius": len(network),
         "diameter": diameter(network),
         "paper hops": printed.hops,
-        "computed hops": round(float(expected_hops(network)), 4),
-        "listing": round(float(listed_hops(network)), 4),
+        "computed hops": round(float(mean_hops(network)), 4),
+        "listing": round(float(mean_hops_by_listing(network)), 4),
         "measured hops": round(found.hops, 4),
         "paper percent": printed.percent,
         "measured percent": round(100 * found.hops / diameter(network), 1),

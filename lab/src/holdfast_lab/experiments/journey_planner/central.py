@@ -16,13 +16,13 @@ from holdfast.errors import UsageError
 from holdfast.model.instant import Duration, Instant
 
 from .definition import CONGESTION, HIGH, LOOP_WINDOW, NEAR, REACH, SLOW, SPEED_WINDOW, Limits
-from .scene import Scene, user_name
+from .scene import JourneyScene, user_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Said(NamedTuple):
+class Notice(NamedTuple):
     """A notification: what two computations must agree on."""
 
     component: str
@@ -33,7 +33,7 @@ class Said(NamedTuple):
     value: float | None
 
 
-def computed(scene: Scene, limits: Limits) -> list[Said]:
+def notifications_of(scene: JourneyScene, limits: Limits) -> list[Notice]:
     """Everything that is said of a scene, in order."""
     pandas = _pandas()
     readings = pandas.DataFrame(
@@ -45,24 +45,24 @@ def computed(scene: Scene, limits: Limits) -> list[Said]:
         }
     )
     last = pandas.Timestamp(scene.last, unit="us")
-    said: list[Said] = []
+    notifications: list[Notice] = []
     for index, of_road in readings.groupby("road"):
         road = scene.map.roads[int(index)]
         by_time = of_road.set_index("time")
-        loop = _windowed(by_time["loop"], LOOP_WINDOW, last)
-        pace = _windowed(by_time["pace"].dropna(), SPEED_WINDOW, last)
-        high = _toggled(loop, loop > limits.busy, loop < limits.busy)
-        slow = _toggled(pace, pace < limits.slow, pace > limits.fast)
-        congested = _congested(high, slow)
+        loop = _window_means(by_time["loop"], LOOP_WINDOW, last)
+        pace = _window_means(by_time["pace"].dropna(), SPEED_WINDOW, last)
+        high = _toggles(loop, loop > limits.busy, loop < limits.busy)
+        slow = _toggles(pace, pace < limits.slow, pace > limits.fast)
+        congested = _congestion(high, slow)
         for component, events in ((HIGH, high), (SLOW, slow), (CONGESTION, congested)):
-            said += _lasting(component, road.name, events)
-        said += _near(scene, road.name, scene.map.hops[:, road.start] <= REACH, congested)
-    return sorted(said, key=order)
+            notifications += _lasting(component, road.name, events)
+        notifications += _near(scene, road.name, scene.map.hops[:, road.start] <= REACH, congested)
+    return sorted(notifications, key=order)
 
 
-def order(said: Said) -> Any:
+def order(notifications: Notice) -> Any:
     """Where a notification stands in an output."""
-    return (said.time, said.component, said.scope or "", said.status)
+    return (notifications.time, notifications.component, notifications.scope or "", notifications.status)
 
 
 def _pandas() -> Any:
@@ -75,7 +75,7 @@ def _pandas() -> Any:
     return pandas
 
 
-def _windowed(values: pd.Series, window: Duration, last: pd.Timestamp) -> pd.Series:
+def _window_means(values: pd.Series, window: Duration, last: pd.Timestamp) -> pd.Series:
     """The mean of the window at every reading, and a microsecond after one is as old as the window."""
     pandas = _pandas()
     length = pandas.Timedelta(window, unit="us")
@@ -90,35 +90,37 @@ def _mean(values: NDArray[np.float64]) -> float:
     return math.fsum(there) / len(there)
 
 
-def _toggled(values: pd.Series, starts: pd.Series, ends: pd.Series) -> pd.DataFrame:
+def _toggles(values: pd.Series, starts: pd.Series, ends: pd.Series) -> pd.DataFrame:
     """When a condition starts (1) and ends (-1), with the value there; what does neither changes nothing."""
     state = values.where(starts | ends).mask(starts, 1.0).mask(ends, 0.0).ffill().fillna(0.0)
     change = state.diff().fillna(state)
     return _pandas().DataFrame({"change": change, "value": values})[change != 0]
 
 
-def _congested(high: pd.DataFrame, slow: pd.DataFrame) -> pd.DataFrame:
+def _congestion(high: pd.DataFrame, slow: pd.DataFrame) -> pd.DataFrame:
     """From when the road is both busy and slow until it is no longer slow."""
     at = high.index.union(slow.index)
     busy = high["change"].reindex(at).ffill() == 1
     slowly = slow["change"].reindex(at).ffill()
     level = slow["value"].reindex(at).ffill()
-    return _toggled(level, busy & (slowly == 1), slowly == -1)
+    return _toggles(level, busy & (slowly == 1), slowly == -1)
 
 
-def _lasting(component: str, scope: str, events: pd.DataFrame) -> list[Said]:
+def _lasting(component: str, scope: str, events: pd.DataFrame) -> list[Notice]:
     since: Instant | None = None
     found = []
     for at, change, value in zip(_micros(events), events["change"], events["value"], strict=True):
-        found.append(Said(component, scope, "ingress" if change == 1 else "egress", at, since, float(value)))
+        found.append(
+            Notice(component, scope, "ingress" if change == 1 else "egress", at, since, float(value))
+        )
         since = at if change == 1 else None
     return found
 
 
-def _near(scene: Scene, road: str, close: NDArray[np.bool_], congested: pd.DataFrame) -> list[Said]:
+def _near(scene: JourneyScene, road: str, close: NDArray[np.bool_], congested: pd.DataFrame) -> list[Notice]:
     """A report to every user whose last junction is close, of each start and each end."""
     return [
-        Said(NEAR, f"{user_name(int(user))},{road}", "atomic", at, None, float(value))
+        Notice(NEAR, f"{user_name(int(user))},{road}", "atomic", at, None, float(value))
         for at, value in zip(_micros(congested), congested["value"], strict=True)
         for user in np.flatnonzero(close[scene.users[:, np.searchsorted(scene.times, at, side="right") - 1]])
     ]

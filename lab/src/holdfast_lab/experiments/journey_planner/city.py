@@ -10,10 +10,10 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from holdfast.model.space import Rectangle
-from holdfast.sim.frame import NodeId
+from holdfast.network.sim.frame import NodeId
 
 from .placing import metres, spot
-from .roads import Map
+from .roads import JourneyMap
 
 BETWEEN = 400.0
 """Metres between two nodes of a street, at most."""
@@ -50,7 +50,7 @@ class City:
         return Rectangle((x - APART / 4, y - APART / 4), (x + APART / 4, y + APART / 4))
 
 
-def city(map: Map, roads: Sequence[int], filled: bool = False) -> City:
+def city(map: JourneyMap, roads: Sequence[int], filled: bool = False) -> City:
     """The nodes of a map: along its streets; or, so that none of its space is empty, on a grid."""
     corners = metres(map)
     wanted = [spot(map, road) for road in roads] + corners
@@ -61,13 +61,13 @@ def city(map: Map, roads: Sequence[int], filled: bool = False) -> City:
         wanted = wanted[: len(roads)] + [(low[0] + x, low[1] + y) for x in steps for y in steps]
     else:
         for road in map.roads:
-            wanted += _between(corners[road.start], corners[road.end])
+            wanted += _along_street(corners[road.start], corners[road.end])
     places = _apart([(round(x - low[0], 2), round(y - low[1], 2)) for x, y in wanted])
     near = KDTree(places).query([(x - low[0], y - low[1]) for x, y in corners])[1].tolist()
     return City(tuple(places), {road: i for i, road in enumerate(roads)}, tuple(near), wide + MARGIN)
 
 
-def _between(a: At, b: At) -> list[At]:
+def _along_street(a: At, b: At) -> list[At]:
     """Nodes along a street, evenly."""
     pieces = math.ceil(math.dist(a, b) / BETWEEN)
     shares = np.linspace(0, 1, pieces + 1)[1:-1].tolist()

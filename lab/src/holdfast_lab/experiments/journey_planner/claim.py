@@ -112,12 +112,12 @@ def claims(runs: Mapping[str, Sequence[Counts]], days: Mapping[str, Counts]) -> 
     """The claims, judged on the first setting; the others, and further ``days``, say how firmly."""
     main = next(iter(runs.values()))
     holds = [judge(counts) for counts in main]
-    measured = _measured(runs)
+    measured = _further_measures(runs)
     for name in RULES:
         paper, ours = ([_figures(counts)[name] for counts in both] for both in (PAPER, main))
-        said = measured[name] + _how_often(name, days)
+        text = measured[name] + _how_often(name, days)
         verdict = all(one[name] for one in holds)
-        yield Claim(name, RULES[name], _both(paper), _both(ours), verdict, said, WHY[name])
+        yield Claim(name, RULES[name], _both(paper), _both(ours), verdict, text, WHY[name])
 
 
 def _both(figures: Sequence[Any]) -> Any:
@@ -147,7 +147,7 @@ def _how_often(claim: str, days: Mapping[str, Counts]) -> str:
     return f" It holds on {sum(judge(counts)[claim] for counts in days.values())} of {len(days)} days."
 
 
-def _measured(runs: Mapping[str, Sequence[Counts]]) -> dict[str, str]:
+def _further_measures(runs: Mapping[str, Sequence[Counts]]) -> dict[str, str]:
     """More that was measured, in the settings as well."""
     main = next(iter(runs.values()))
     paper, ours = (", ".join(f"{_an_hour(counts):.2f}" for counts in both) for both in (PAPER, main))

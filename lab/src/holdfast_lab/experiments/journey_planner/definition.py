@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.lang.check import check
-from holdfast.lang.condition import Component
-from holdfast.lang.parse import parse
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.component.condition import ComponentCondition
 from holdfast.model.instant import MINUTE
 
 LOOP, SPEED, USER = "InductiveLoop", "CarSpeed", "User"
@@ -68,6 +68,8 @@ state {NEAR}
 """
 
 
-def components(limits: Limits) -> dict[str, Component]:
+def components(limits: Limits) -> dict[str, ComponentCondition]:
     """The checked components, by name."""
-    return {component.name: component for component in check(parse(definition(limits))).components}
+    return {
+        component.name: component for component in check(parse(definition(limits))).of(ComponentCondition)
+    }

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.machines.detector.smc import Smc
+from holdfast.kinds.component.detector.smc import Smc
 
 from .definition import CONGESTION, HIGH, LOOP, NEAR, SLOW, SPEED, USER
-from .roads import Map
+from .roads import JourneyMap
 
 SEGMENTS = 16
 
 
-class Subscription(NamedTuple):
+class RoadSubscription(NamedTuple):
     """A topic, and the roads (of users: the names) of which a host wants to know; ``None`` is all."""
 
     topic: str
@@ -33,10 +33,10 @@ class Host:
 
     node: str
     smc: Smc
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[RoadSubscription, ...]
 
 
-def distributed(
+def place_components(
     smcs: Mapping[str, Smc], roads: Sequence[str], segments: Sequence[Sequence[str]], users: Iterable[str]
 ) -> list[Host]:
     """The components as the thesis cuts and places them."""
@@ -45,27 +45,35 @@ def distributed(
         *(_beside(smcs[HIGH], LOOP, "loop", road) for road in roads),
         *(_beside(smcs[SLOW], SPEED, "camera", road) for road in roads),
         *(
-            Host(f"segments-{i}-{j}", smcs[CONGESTION], (Subscription(HIGH, a), Subscription(SLOW, b)))
+            Host(
+                f"segments-{i}-{j}",
+                smcs[CONGESTION],
+                (RoadSubscription(HIGH, a), RoadSubscription(SLOW, b)),
+            )
             for i, a in enumerate(pieces)
             for j, b in enumerate(pieces)
         ),
         *(
-            Host(user, smcs[NEAR], (Subscription(CONGESTION), Subscription(USER, frozenset([user]))))
+            Host(
+                user,
+                smcs[NEAR],
+                (RoadSubscription(CONGESTION), RoadSubscription(USER, frozenset([user]))),
+            )
             for user in users
         ),
     ]
 
 
 def _beside(smc: Smc, topic: str, sensor: str, road: str) -> Host:
-    return Host(f"{sensor}-{road}", smc, (Subscription(topic, frozenset([road])),))
+    return Host(f"{sensor}-{road}", smc, (RoadSubscription(topic, frozenset([road])),))
 
 
 def in_one_piece(smc: Smc) -> Host:
     """A component that is not cut: what the thesis compares with."""
-    return Host(f"all of {smc.topic}", smc, tuple(map(Subscription, smc.topics)))
+    return Host(f"all of {smc.topic}", smc, tuple(map(RoadSubscription, smc.topics)))
 
 
-def segments(map: Map, roads: Sequence[int], count: int = SEGMENTS) -> list[list[str]]:
+def segments(map: JourneyMap, roads: Sequence[int], count: int = SEGMENTS) -> list[list[str]]:
     """The roads in so many pieces of equal size that lie together: halved by longitude, each half by
     latitude, and so on."""
     pieces = [list(roads)]
@@ -76,6 +84,6 @@ def segments(map: Map, roads: Sequence[int], count: int = SEGMENTS) -> list[list
     return [[map.roads[i].name for i in piece] for piece in pieces]
 
 
-def _halves(map: Map, roads: Sequence[int], axis: int) -> tuple[list[int], list[int]]:
+def _halves(map: JourneyMap, roads: Sequence[int], axis: int) -> tuple[list[int], list[int]]:
     ordered = sorted(roads, key=lambda i: (map.degrees[map.roads[i].start][axis], i))
     return ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]

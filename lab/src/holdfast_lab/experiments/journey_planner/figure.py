@@ -10,47 +10,47 @@ from typing import Any
 import numpy as np
 
 from holdfast.model.instant import HOUR, Instant
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Result
-from .central import Said
+from .central import Notice
 from .definition import CONGESTION, HIGH, NEAR, SLOW, Limits
 from .roads import FIRST_HOUR
-from .scene import Scene
+from .scene import JourneyScene
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class JourneyExhibit:
     """What the figure draws: both days, and the limits of their conditions."""
 
-    days: Sequence[tuple[Scene, Sequence[Said]]]
+    days: Sequence[tuple[JourneyScene, Sequence[Notice]]]
     limits: Limits
 
 
 def figure(result: Result) -> Drawing:
     """The roads and what was reported of each; of the one with most reports, the day with most."""
-    exhibit: Exhibit = result.exhibit
-    scene, said = max(exhibit.days, key=lambda one: sum(s.component == NEAR for s in one[1]))
+    exhibit: JourneyExhibit = result.exhibit
+    scene, notifications = max(exhibit.days, key=lambda one: sum(s.component == NEAR for s in one[1]))
     drawing = new_figure(12, 6.5)
     grid = drawing.add_gridspec(3, 2, width_ratios=(5, 6), height_ratios=(3, 3, 2))
-    _map(drawing.add_subplot(grid[:, 0]), scene, said)
+    _map(drawing.add_subplot(grid[:, 0]), scene, notifications)
     upper = drawing.add_subplot(grid[0, 1])
     panels = [upper, *(drawing.add_subplot(grid[i, 1], sharex=upper) for i in (1, 2))]
-    _day(panels, exhibit.limits, scene, said)
+    _day(panels, exhibit.limits, scene, notifications)
     return drawing
 
 
-def _map(axes: Any, scene: Scene, said: Sequence[Said]) -> None:
+def _map(axes: Any, scene: JourneyScene, notifications: Sequence[Notice]) -> None:
     """All roads, those that are watched, and those of which users were told."""
-    reports = Counter(_road(one) for one in said if one.component == NEAR)
+    reports = Counter(_road(one) for one in notifications if one.component == NEAR)
     map = scene.map
     for index, road in enumerate(map.roads):
         (x1, y1), (x2, y2) = map.degrees[road.start], map.degrees[road.end]
-        told, watched = reports[road.name], index in scene.roads
-        color = "tab:red" if told else "tab:blue" if watched else "0.8"
+        reported, watched = reports[road.name], index in scene.roads
+        color = "tab:red" if reported else "tab:blue" if watched else "0.8"
         axes.plot(
-            [x1, x2], [y1, y2], color=color, linewidth=3 if told else 1.6 if watched else 0.7,
-            zorder=2 + watched + bool(told), solid_capstyle="round",
+            [x1, x2], [y1, y2], color=color, linewidth=3 if reported else 1.6 if watched else 0.7,
+            zorder=2 + watched + bool(reported), solid_capstyle="round",
         )  # fmt: skip
     axes.set_aspect(1 / np.cos(np.radians(np.mean([y for _, y in map.degrees]))))
     west, south = np.quantile(map.degrees, 0.02, axis=0) - 0.01
@@ -66,9 +66,9 @@ def _map(axes: Any, scene: Scene, said: Sequence[Said]) -> None:
     )
 
 
-def _day(panels: Sequence[Any], limits: Limits, scene: Scene, said: Sequence[Said]) -> None:
+def _day(panels: Sequence[Any], limits: Limits, scene: JourneyScene, notifications: Sequence[Notice]) -> None:
     """Readings of the road with most reports, and when each condition held."""
-    reports = Counter(_road(one) for one in said if one.component == NEAR)
+    reports = Counter(_road(one) for one in notifications if one.component == NEAR)
     if not reports:
         panels[0].set_title("no congestion", fontsize=10)
         return
@@ -90,11 +90,11 @@ def _day(panels: Sequence[Any], limits: Limits, scene: Scene, said: Sequence[Sai
     pace.set_ylim(0, 150)
     colors = {HIGH: "tab:orange", SLOW: "tab:purple", CONGESTION: "tab:red"}
     for row, (component, color) in enumerate(colors.items()):
-        for begin, end in _spans(said, component, name, scene.last):
+        for begin, end in _spans(notifications, component, name, scene.last):
             left, right = (FIRST_HOUR + (at - start) / HOUR for at in (begin, end))
             held.barh(row, right - left, left=left, height=0.5, color=color)
     for at, count in sorted(
-        Counter(s.time for s in said if s.component == NEAR and _road(s) == name).items()
+        Counter(s.time for s in notifications if s.component == NEAR and _road(s) == name).items()
     ):
         hour = FIRST_HOUR + (at - start) / HOUR
         held.annotate(f"{count} told", (hour, 2.45), fontsize=6, rotation=60, ha="left", va="bottom")
@@ -104,13 +104,15 @@ def _day(panels: Sequence[Any], limits: Limits, scene: Scene, said: Sequence[Sai
     held.set_xlabel("hour of the day; above: how many users were told")
 
 
-def _road(said: Said) -> str:
-    return (said.scope or "").rpartition(",")[2]
+def _road(notifications: Notice) -> str:
+    return (notifications.scope or "").rpartition(",")[2]
 
 
-def _spans(said: Sequence[Said], component: str, scope: str, last: Instant) -> list[tuple[Instant, Instant]]:
+def _spans(
+    notifications: Sequence[Notice], component: str, scope: str, last: Instant
+) -> list[tuple[Instant, Instant]]:
     """From when until when a condition held."""
-    mine = [s for s in said if s.component == component and s.scope == scope]
+    mine = [s for s in notifications if s.component == component and s.scope == scope]
     starts = [s.time for s in mine if s.status == "ingress"]
     ends = [s.time for s in mine if s.status == "egress"]
     return list(zip(starts, [*ends, last], strict=False))

@@ -22,7 +22,7 @@ def layout(hops: NDArray[np.float64], reach: int) -> list[Point]:
     """A point of three coordinates for each junction; the first attempt that is exact."""
     near = hops <= reach
     for seed in range(ATTEMPTS):
-        points = np.round(_settled(near, _spread(hops, reach, seed), reach), 3)
+        points = np.round(_settle(near, _spread(hops, reach, seed), reach), 3)
         if np.array_equal(_apart(points) <= reach, near):
             return [tuple(point) for point in points.tolist()]
     raise InputError(
@@ -44,7 +44,7 @@ def _spread(hops: NDArray[np.float64], reach: int, seed: int) -> Points:
     return 0.7 * points + random
 
 
-def _settled(near: NDArray[np.bool_], points: Points, reach: int) -> Points:
+def _settle(near: NDArray[np.bool_], points: Points, reach: int) -> Points:
     """Points moved until none is on the wrong side, as far as that can be had."""
     from scipy.optimize import minimize
 

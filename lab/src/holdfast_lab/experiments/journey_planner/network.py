@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from holdfast.machines.detector import component
-from holdfast.machines.detector.component import Published, State
-from holdfast.machines.detector.dag import levels
-from holdfast.machines.detector.knowledge import Knowledge
-from holdfast.machines.detector.smc import Context, Inputs, Rule, Smc, Tables
+from holdfast.kinds.component.detector import component
+from holdfast.kinds.component.detector.component import InstantState, Published
+from holdfast.kinds.component.detector.knowledge import Knowledge
+from holdfast.kinds.component.detector.smc import EvaluationContext, Inputs, Rule, Smc, Tables
+from holdfast.kinds.component.detector.topic_levels import levels
 from holdfast.model.instant import Instant
 
 from .definition import NEAR, USER
@@ -51,7 +51,7 @@ class Account:
     spawned: Most = field(default_factory=Most)
     detecting: Counter[str] = field(default_factory=Counter)
     """How many hosts of each component have published something."""
-    told: list[Published] = field(default_factory=list)
+    notifications: list[Published] = field(default_factory=list)
 
 
 def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) -> Account:
@@ -65,11 +65,11 @@ def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) ->
     for number in sorted(range(len(hosts)), key=lambda i: level[hosts[i].smc.topic]):
         host, inbox = hosts[number], network.inboxes.pop(number, [])
         account.received.see(host.smc.topic, len(inbox))
-        said = list(_evaluated(instrumented[host.smc.topic], inbox, until, account))
-        account.detecting[host.smc.topic] += bool(said)
-        account.told += said
-        for told in said:
-            network.publish(told.event, host.node)
+        published = list(_evaluate(instrumented[host.smc.topic], inbox, until, account))
+        account.detecting[host.smc.topic] += bool(published)
+        account.notifications += published
+        for notifications in published:
+            network.publish(notifications.event, host.node)
     return account
 
 
@@ -103,34 +103,34 @@ class _Network:
 # --- evaluation, with instruments --------------------------------------------------------------
 
 
-def _evaluated(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Published]:
+def _evaluate(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Published]:
     """What a host publishes, instant by instant, and the most that it ever kept and examined."""
-    state = State()
+    state = InstantState()
     coming: dict[Instant, set[str]] = defaultdict(set)
     for known in inbox:
         component.take(smc, state, known)
         coming[known.time].add(known.topic)
     while (now := component.due(state)) is not None and now < until:
         yield from component.advance(smc, state, now + 1)
-        account.points.see(smc.topic, kept(state))
+        account.points.see(smc.topic, knowledge_points(state))
         account.spawned.see(smc.topic, sum(one.since is not None for one in state.instances.values()))
         for topic in coming.pop(now, ()):
             account.combinations.see(smc.topic, combinations(smc, state, topic))
 
 
-def kept(state: State) -> int:
+def knowledge_points(state: InstantState) -> int:
     """How many knowledge points an information space holds; where its host is, is one of them."""
     return sum(_sizes(state).values()) + len(state.hosts)
 
 
-def combinations(smc: Smc, state: State, topic: str) -> int:
+def combinations(smc: Smc, state: InstantState, topic: str) -> int:
     """How many combinations of knowledge an event of a topic is part of, as the thesis counts: the full
     product of what other queries hold, whatever road that is of."""
     sizes = _sizes(state)
     return prod(sizes.get(name, 0) for name, one in smc.inputs.items() if topic not in one.query.topics)
 
 
-def _sizes(state: State) -> dict[str, int]:
+def _sizes(state: InstantState) -> dict[str, int]:
     return {name: sum(map(len, by_key.values())) for name, by_key in state.info.points.items()}
 
 
@@ -141,13 +141,15 @@ class Counted(Rule):
     topic: str = ""
     most: Most = field(default_factory=Most)
 
-    def detect(self, inputs: Inputs, tables: Tables, moment: Context) -> Context | None:
+    def detect(self, inputs: Inputs, tables: Tables, context: EvaluationContext) -> EvaluationContext | None:
         self.most.see(self.topic, prod(len(tables(name)) for name in self.mentions or inputs))
-        return super().detect(inputs, tables, moment)
+        return super().detect(inputs, tables, context)
 
 
 def _counting(smc: Smc, most: Most) -> Smc:
-    def counted(rule: Rule) -> Rule:
+    def with_counters(rule: Rule) -> Rule:
         return Counted(**vars(rule), topic=smc.topic, most=most)
 
-    return replace(smc, enter=counted(smc.enter), exit=None if smc.exit is None else counted(smc.exit))
+    return replace(
+        smc, enter=with_counters(smc.enter), exit=None if smc.exit is None else with_counters(smc.exit)
+    )

@@ -9,19 +9,21 @@ import numpy as np
 from holdfast.model.instant import Instant
 
 from .definition import EVERY
-from .roads import Map, Traffic
-from .scene import Crowd, Scene
+from .roads import JourneyMap, Traffic
+from .scene import Crowd, JourneyScene
 from .users import drive
 
 
-def part(whole: Scene, centre: int, junctions: int, hours: tuple[Instant, Instant], crowd: Crowd) -> Scene:
+def part(
+    whole: JourneyScene, centre: int, junctions: int, hours: tuple[Instant, Instant], crowd: Crowd
+) -> JourneyScene:
     """What happens within so many junctions of the one where a road begins."""
     map = whole.map
     some = np.flatnonzero(map.hops[map.roads[centre].start] <= junctions).tolist()
     number = {old: new for new, old in enumerate(some)}
     inside = [i for i, road in enumerate(map.roads) if road.start in number and road.end in number]
     index = {old: new for new, old in enumerate(inside)}
-    small = Map(
+    small = JourneyMap(
         tuple(map.junctions[i] for i in some),
         tuple(map.degrees[i] for i in some),
         tuple(
@@ -31,17 +33,17 @@ def part(whole: Scene, centre: int, junctions: int, hours: tuple[Instant, Instan
     )
     watched = tuple(index[i] for i in whole.roads if i in index)
     times = np.arange(*hours, EVERY)
-    return Scene(
+    return JourneyScene(
         whole.day,
         small,
         watched,
-        _renumbered(whole.traffic.of([inside[i] for i in watched]), index, hours),
+        _renumber(whole.traffic.of([inside[i] for i in watched]), index, hours),
         times,
         drive(small, crowd.users, times, crowd.seed),
     )
 
 
-def _renumbered(traffic: Traffic, index: dict[int, int], hours: tuple[Instant, Instant]) -> Traffic:
+def _renumber(traffic: Traffic, index: dict[int, int], hours: tuple[Instant, Instant]) -> Traffic:
     """The readings of these hours, by the numbers that roads have in the part."""
     some = traffic.where((traffic.times >= hours[0]) & (traffic.times < hours[1]))
     return replace(some, roads=np.array([index[road] for road in some.roads.tolist()], dtype=np.int64))

@@ -13,24 +13,24 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from holdfast.machines.detector.knowledge import of_event
+from holdfast.kinds.component.detector.knowledge import of_event
 from holdfast.model.instant import HOUR, MINUTE
-from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
+from holdfast.network.motes.report.style import COLOURS, new_figure, tidy
 
 from ..data import locate
-from ..experiment import Drawing, Experiment, Judged, Progress, Result, Row, Table, judged
+from ..experiment import Drawing, Experiment, Judged, Progress, Result, Row, Table, to_claims
 from . import network
-from .central import computed
+from .central import notifications_of
 from .city import BETWEEN, REACH, City, city
-from .count import as_said, differing
+from .count import differing, to_compared
 from .definition import CONGESTION, NEAR
-from .deployment import Host, distributed, segments
+from .deployment import Host, place_components, segments
 from .part import part
-from .placing import placed
+from .placing import cheapest_hosts
 from .riding import smcs
 from .roads import FILE, METADATA, fullest, read_map, read_traffic
-from .run import EXPERIMENTS, MAIN, SEED, USERS, World, observed
-from .scene import Crowd, Scene, user_name
+from .run import EXPERIMENTS, MAIN, SEED, USERS, JourneyWorld, observe_world
+from .scene import Crowd, JourneyScene, user_name
 from .scheduled import on_air, on_field
 
 NAME = "journey-network"
@@ -62,20 +62,20 @@ RULES: Mapping[str, str] = {
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
     progress("reading")
     map = read_map(locate(METADATA, data))
-    world = observed(map, read_traffic(locate(FILE, data), map))
+    world = observe_world(map, read_traffic(locate(FILE, data), map))
     watched = world.traffic.of(world.roads)
     days = {name: fullest(watched, weekday) for name, weekday in EXPERIMENTS.items()}
-    return reproduced(world, days, USERS if full else FEWER, range(1, 6 if full else 3), progress)
+    return reproduce_placement(world, days, USERS if full else FEWER, range(1, 6 if full else 3), progress)
 
 
-def reproduced(
-    world: World, days: Mapping[str, date], users: int, seeds: Iterable[int], progress: Progress
+def reproduce_placement(
+    world: JourneyWorld, days: Mapping[str, date], users: int, seeds: Iterable[int], progress: Progress
 ) -> Result:
     """The experiment in a world, whose days have names."""
     rows: list[Row] = []
     for name, day in days.items():
         progress(f"{name}: where components stand")
-        rows += compared(name, world.scene(MAIN, day), world)
+        rows += compare_costs(name, world.scene(MAIN, day), world)
     for name, day in days.items():
         progress(f"{name}: on nodes")
         rows.append(on_nodes(name, replace(world, users=users).scene(MAIN, day), world))
@@ -95,23 +95,23 @@ def reproduced(
         "seed": SEED,
     }
     shown = city(world.map, world.roads)
-    return Result(NAME, parameters, rows, judged(RULES, _verdicts(rows)), (shown, some))
+    return Result(NAME, parameters, rows, to_claims(RULES, _verdicts(rows)), (shown, some))
 
 
 # --- where components stand ---
 
 
-def compared(name: str, scene: Scene, world: World) -> list[Row]:
+def compare_costs(name: str, scene: JourneyScene, world: JourneyWorld) -> list[Row]:
     """What crosses the network, by hand and by the network, on nodes that are only counted."""
     limits = world.limits(MAIN)
     components = smcs(limits)
     users = [user_name(user) for user in range(len(scene.users))]
     roads = [scene.map.roads[i].name for i in scene.roads]
     hosts: dict[str, list[Host]] = {
-        "by hand": distributed(components, roads, segments(scene.map, scene.roads), users),
-        "by the network": placed(components, scene.map, scene.roads, users),
+        "by hand": place_components(components, roads, segments(scene.map, scene.roads), users),
+        "by the network": cheapest_hosts(components, scene.map, scene.roads, users),
     }
-    said = computed(scene, limits)
+    notifications = notifications_of(scene, limits)
     rows = []
     for way, some in hosts.items():
         found = network.run(some, map(of_event, scene.events()), scene.last + 1)
@@ -123,7 +123,7 @@ def compared(name: str, scene: Scene, world: World) -> list[Row]:
                 "published": found.published.total(),
                 "disseminated": found.disseminated.total(),
                 "delivered": found.delivered.total(),
-                "differ": differing(map(as_said, found.told), said),
+                "differ": differing(map(to_compared, found.notifications), notifications),
             }
         )
     return rows
@@ -132,14 +132,14 @@ def compared(name: str, scene: Scene, world: World) -> list[Row]:
 # --- on nodes ---
 
 
-def on_nodes(name: str, scene: Scene, world: World) -> Row:
+def on_nodes(name: str, scene: JourneyScene, world: JourneyWorld) -> Row:
     """A day without radios."""
     limits = world.limits(MAIN)
     ride, found = on_field(scene, city(scene.map, scene.roads), limits)
     brokers = [host.state.inner.broker for host in found.hosts.values()]
-    asked = {topic for broker in brokers for topic, hosted in broker.hosted.items() if hosted.heard}
-    said = [one for one in computed(scene, limits) if one.component in (CONGESTION, NEAR)]
-    congestions = sum(one.component == CONGESTION for one in said)
+    asked = {topic for broker in brokers for topic, hosted in broker.topics.items() if hosted.leaf_requests}
+    notifications = [one for one in notifications_of(scene, limits) if one.component in (CONGESTION, NEAR)]
+    congestions = sum(one.component == CONGESTION for one in notifications)
     return {
         "where": "nodes",
         "experiment": name,
@@ -147,30 +147,32 @@ def on_nodes(name: str, scene: Scene, world: World) -> Row:
         "users": len(scene.users),
         "moves": ride.moves,
         "reports": len(ride.reports),
-        "differ": differing(ride.reports, (one for one in said if one.component == NEAR)),
+        "differ": differing(ride.reports, (one for one in notifications if one.component == NEAR)),
         "once": set(ride.brought.values()) <= {congestions} and len(ride.brought) == len(scene.users),
-        "events": len(ride.heard),
+        "events": len(ride.received),
         "asked for": sorted(asked),
         "hops": dict(sorted(found.hops.items())),
     }
 
 
-def partial_scene(scene: Scene, world: World) -> Scene:
+def partial_scene(scene: JourneyScene, world: JourneyWorld) -> JourneyScene:
     """The part of the city, and of the day, that has radios."""
-    said = [one for one in computed(scene, world.limits(MAIN)) if one.component == CONGESTION]
-    first, last = min(one.time for one in said), max(one.time for one in said)
+    notifications = [
+        one for one in notifications_of(scene, world.limits(MAIN)) if one.component == CONGESTION
+    ]
+    first, last = min(one.time for one in notifications), max(one.time for one in notifications)
     by_name = {road.name: i for i, road in enumerate(scene.map.roads)}
-    centre = by_name[str(min(said, key=lambda one: one.time).scope)]
+    centre = by_name[str(min(notifications, key=lambda one: one.time).scope)]
     start = int(scene.times[0])
     hours = tuple(start + (at - start) // (5 * MINUTE) * 5 * MINUTE for at in (first - AHEAD, last + AFTER))
     return part(scene, centre, AROUND, (hours[0], hours[1]), Crowd(DRIVERS, SEED))
 
 
-def with_radios(name: str, scene: Scene, world: World, seed: int) -> Row:
+def with_radios(name: str, scene: JourneyScene, world: JourneyWorld, seed: int) -> Row:
     """Some hours in a part of the city."""
     limits = world.limits(MAIN)
     ride, measures = on_air(scene, city(scene.map, scene.roads, filled=True), limits, seed)
-    due = Counter(one for one in computed(scene, limits) if one.component == NEAR)
+    due = Counter(one for one in notifications_of(scene, limits) if one.component == NEAR)
     came = Counter(ride.reports)
     causes = measures["energy_by_cause_mj"]
     return {
@@ -186,7 +188,7 @@ def with_radios(name: str, scene: Scene, world: World, seed: int) -> Row:
         "came": (due & came).total(),
         "not due": sum(one not in due for one in came),
         "twice": sum(count > due[one] > 0 for one, count in came.items()),
-        "delay s": round(fmean(ride.delays()), 2) if ride.heard else None,
+        "delay s": round(fmean(ride.delays()), 2) if ride.received else None,
         "transmissions": measures["transmissions"],
         "joules": {
             "listening": round(causes.get("rest", 0.0) / 1000, 1),
@@ -247,18 +249,18 @@ def _tables(result: Result) -> list[Table]:
     for title, ways in titles.items():
         some = [row for row in result.rows if row["where"] in ways]
         if some:
-            found.append(Table(title, tuple(some[0]), [tuple(map(_shown, row.values())) for row in some]))
+            found.append(Table(title, tuple(some[0]), [tuple(map(_format, row.values())) for row in some]))
     return found
 
 
-def _shown(value: Any) -> Any:
+def _format(value: Any) -> Any:
     return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
 
 
 def _draw(result: Result) -> Drawing:
     """The nodes of the town; those with components; and the part with radios."""
     whole: City
-    some: Scene
+    some: JourneyScene
     whole, some = result.exhibit
     figure = new_figure(9.0, 4.6)
     left, right = figure.subplots(1, 2)

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from holdfast.machines.detector.smc import Smc
+from holdfast.kinds.component.detector.smc import Smc
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Rectangle
-from holdfast.protocols.qps.tree import ROOT, Tree
-from holdfast.protocols.sps.placement import Ground, Part, Publisher, choices
+from holdfast.network.protocols.qps.tree import ROOT, ScopeTree
+from holdfast.network.protocols.sps.placement import ComponentPart, PlacementGround, TopicPublisher, choices
 
 from .definition import CONGESTION, EVERY, HIGH, LOOP, NEAR, SLOW, SPEED, USER
-from .deployment import Host, Subscription
-from .roads import Map
+from .deployment import Host, RoadSubscription
+from .roads import JourneyMap
 
 SENSORS = {LOOP: "loop", SPEED: "camera"}
 A_DAY = 86_400 * SECOND / EVERY
@@ -31,9 +31,11 @@ AROUND = 1.0
 """Metres about a sensor that nobody else speaks of."""
 
 
-def placed(smcs: Mapping[str, Smc], map: Map, roads: Sequence[int], users: Iterable[str]) -> list[Host]:
+def cheapest_hosts(
+    smcs: Mapping[str, Smc], map: JourneyMap, roads: Sequence[int], users: Iterable[str]
+) -> list[Host]:
     """Every component as the cheapest choice has it; what is relative to a user goes with each user."""
-    ground = _ground(map)
+    ground = _test_ground(map)
     publishing = {topic: [_publisher(map, topic, i) for i in roads] for topic in SENSORS}
     hosts: list[Host] = []
     for name in (HIGH, SLOW, CONGESTION):
@@ -42,48 +44,48 @@ def placed(smcs: Mapping[str, Smc], map: Map, roads: Sequence[int], users: Itera
         hosts += [_host(smcs[name], part, i) for i, part in enumerate(best.parts)]
         publishing[name] = [replace(p, topic=name, a_day=p.a_day * OUTPUT) for p in inputs[: len(roads)]]
     town = Rectangle(*ground.tree.corners(ROOT))
-    moving = [Publisher(user, USER, ground.subscribers[0], town, A_DAY) for user in users]
+    moving = [TopicPublisher(user, USER, ground.subscribers[0], town, A_DAY) for user in users]
     for part in choices(NEAR, moving, ground, relative=True)[0].parts if moving else ():
         (user,) = part.inputs
-        wanted = (Subscription(CONGESTION), Subscription(USER, frozenset([user.name])))
+        wanted = (RoadSubscription(CONGESTION), RoadSubscription(USER, frozenset([user.name])))
         hosts.append(Host(user.name, smcs[NEAR], wanted))
     return hosts
 
 
-def _ground(map: Map) -> Ground:
+def _test_ground(map: JourneyMap) -> PlacementGround:
     """A square about the town, users somewhere in it, and hops of a sixteenth of its side."""
     axes = list(zip(*metres(map), strict=True))
     low = [min(axis) - 2 * AROUND for axis in axes]
     side = max(max(axis) - least for axis, least in zip(axes, low, strict=True)) + 2 * AROUND
     middle = (low[0] + side / 2, low[1] + side / 2)
-    tree = Tree((low[0], low[1]), side, 3)
-    return Ground(tree=tree, reach=side / 16, subscribers=(middle,), output=OUTPUT, joined=False)
+    tree = ScopeTree((low[0], low[1]), side, 3)
+    return PlacementGround(tree=tree, reach=side / 16, subscribers=(middle,), output=OUTPUT, must_join=False)
 
 
-def _publisher(map: Map, topic: str, road: int) -> Publisher:
+def _publisher(map: JourneyMap, topic: str, road: int) -> TopicPublisher:
     at = spot(map, road)
     region = Rectangle(tuple(c - AROUND for c in at), tuple(c + AROUND for c in at))
-    return Publisher(map.roads[road].name, topic, at, region, A_DAY)
+    return TopicPublisher(map.roads[road].name, topic, at, region, A_DAY)
 
 
-def metres(map: Map) -> list[tuple[float, float]]:
+def metres(map: JourneyMap) -> list[tuple[float, float]]:
     """Where junctions are in the plane, near enough for a town: a degree of longitude is shorter."""
     east = DEGREE * math.cos(math.radians(fmean(north for _, north in map.degrees)))
     return [(east * x, DEGREE * y) for x, y in map.degrees]
 
 
-def spot(map: Map, road: int) -> tuple[float, float]:
+def spot(map: JourneyMap, road: int) -> tuple[float, float]:
     """Where the sensors of a road stand."""
     places = metres(map)
     (ax, ay), (bx, by) = places[map.roads[road].start], places[map.roads[road].end]
     return (ax + (bx - ax) / 3, ay + (by - ay) / 3)
 
 
-def _host(smc: Smc, part: Part, number: int) -> Host:
+def _host(smc: Smc, part: ComponentPart, number: int) -> Host:
     """A part on the node of the sensor where it stands, or on one of its own."""
     among = frozenset(p.name for p in part.inputs)
     first = part.inputs[0]
     node = f"{smc.topic}-{number}"
     if part.at == first.at and len(among) == 1:
         node = f"{'camera' if first.topic == SPEED else 'loop'}-{first.name}"
-    return Host(node, smc, tuple(Subscription(topic, among) for topic in smc.topics))
+    return Host(node, smc, tuple(RoadSubscription(topic, among) for topic in smc.topics))

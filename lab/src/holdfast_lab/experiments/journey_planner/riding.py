@@ -12,27 +12,33 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from holdfast.compilers.components.machine import smc
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.detector import component
-from holdfast.machines.detector.component import State
-from holdfast.machines.detector.knowledge import Knowledge, of_event
-from holdfast.machines.detector.manager import TIME, Components, knowledge
-from holdfast.machines.detector.smc import Smc
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.component.compile import smc
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.detector import component
+from holdfast.kinds.component.detector.component import InstantState
+from holdfast.kinds.component.detector.knowledge import Knowledge, of_event
+from holdfast.kinds.component.detector.manager import TIME, Components, knowledge
+from holdfast.kinds.component.detector.smc import Smc
 from holdfast.model.event import Event
 from holdfast.model.instant import MINUTE, SECOND, Duration, Instant
-from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
-from holdfast.protocols.sps.node import Insert
-from holdfast.protocols.sps.proxy import Arrive, Got
-from holdfast.protocols.sps.traveller import Brought, Ticket, Traveller, wish
-from holdfast.sim.frame import NodeId
+from holdfast.network.protocols.qps.request import (
+    QpsAdvertiseRequest,
+    QpsNotify,
+    QpsPublishRequest,
+    QpsSubscribeRequest,
+)
+from holdfast.network.protocols.sps.node import InsertComponent
+from holdfast.network.protocols.sps.proxy import ArriveRequest, GotRequest
+from holdfast.network.protocols.sps.traveller import BroughtEvent, Ticket, Traveller, wish
+from holdfast.network.sim.frame import NodeId
 
-from .central import Said
+from .central import Notice
 from .city import City
-from .count import as_said
+from .count import to_compared
 from .definition import COMPONENTS, CONGESTION, HIGH, LOOP, NEAR, SLOW, SPEED, USER, Limits, definition
-from .scene import Scene, user_name
+from .scene import JourneyScene, user_name
 
 EPSILON = 2.0
 BEFORE = 5 * MINUTE
@@ -50,20 +56,20 @@ class Device:
 
     traveller: Traveller
     node: NodeId | None = None
-    state: State = field(default_factory=State)
+    state: InstantState = field(default_factory=InstantState)
 
 
 @dataclass(eq=False)
 class Ride:
     """A scene in a city; ``ask`` brings a request to a node."""
 
-    scene: Scene
+    scene: JourneyScene
     city: City
     limits: Limits
     ask: Callable[[NodeId, Any], None]
-    heard: list[tuple[Instant, Notify]] = field(default_factory=list)
+    received: list[tuple[Instant, QpsNotify]] = field(default_factory=list)
     """What the control room was told, and when."""
-    reports: list[Said] = field(default_factory=list)
+    reports: list[Notice] = field(default_factory=list)
     brought: Counter[str] = field(default_factory=Counter)
     """How often each device was told of a congestion."""
     moves: int = 0
@@ -103,33 +109,33 @@ class Ride:
         for road, node in self.city.sensors.items():
             about = self.city.about(road)
             for topic in (LOOP, SPEED):
-                self.ask(node, Advertise(f"{topic} {road}", topic, about))
+                self.ask(node, QpsAdvertiseRequest(f"{topic} {road}", topic, about))
             for name in (HIGH, SLOW, CONGESTION):
-                self.ask(node, Insert(name, local=True, region=about))
-        self.ask(control, Subscribe(CONTROL, CONGESTION, self.city.space, EPSILON))
+                self.ask(node, InsertComponent(name, local=True, region=about))
+        self.ask(control, QpsSubscribeRequest(CONTROL, CONGESTION, self.city.space, EPSILON))
         for user, name in enumerate(self._devices):
             self._comes(name, self.city.junctions[int(self.scene.users[user, 0])])
 
-    def moment(self, at: Instant) -> None:
+    def publish_at(self, at: Instant) -> None:
         """Everything that is measured at that time; and users say where they are."""
         for event in self._readings[at]:
             if event.topic == USER:
-                self._moved(event)
+                self._on_position(event)
             else:
-                self._measured(event)
+                self._on_measurement(event)
         for device in self._devices.values():
             self._looks(device, at - PATIENCE)
 
-    def _measured(self, event: Event) -> None:
+    def _on_measurement(self, event: Event) -> None:
         assert event.place is not None
         road = self._road_of[event.place]
         values = {**event.attributes, TIME: event.time - self.start}
         self.ask(
             self.city.sensors[road],
-            Publish(f"{event.topic} {road}", event.topic, self.city.spot(road), values),
+            QpsPublishRequest(f"{event.topic} {road}", event.topic, self.city.spot(road), values),
         )
 
-    def _moved(self, event: Event) -> None:
+    def _on_position(self, event: Event) -> None:
         component.take(self._near, self._devices[event.source].state, of_event(event))
         user = int(event.source.removeprefix("user-")) - 1
         step = int((event.time - self.scene.times[0]) // (self.scene.times[1] - self.scene.times[0]))
@@ -140,30 +146,30 @@ class Ride:
         if device.node != node:
             self.moves += device.node is not None
             device.node = node
-            self.ask(node, Arrive(device.traveller.arrives()))
+            self.ask(node, ArriveRequest(device.traveller.next_ticket()))
 
     def _looks(self, device: Device, until: Instant) -> None:
-        self.reports += [as_said(told) for told in component.advance(self._near, device.state, until)]
+        self.reports += [to_compared(told) for told in component.advance(self._near, device.state, until)]
 
     def again(self, name: str) -> None:
         """A user says again where he is."""
         device = self._devices[name]
         if device.node is not None:
-            self.ask(device.node, Arrive(device.traveller.ticket))
+            self.ask(device.node, ArriveRequest(device.traveller.ticket))
 
-    def told(self, node: NodeId, what: Any, now: Instant) -> None:
+    def on_delivery(self, node: NodeId, what: Any, now: Instant) -> None:
         """What a node has for somebody: a device hears it if it is there."""
-        if isinstance(what, Notify) and what.client == CONTROL:
-            self.heard.append((now, what))
-        if not isinstance(what, Brought) or self._devices[what.client].node != node:
+        if isinstance(what, QpsNotify) and what.client == CONTROL:
+            self.received.append((now, what))
+        if not isinstance(what, BroughtEvent) or self._devices[what.client].node != node:
             return
         device = self._devices[what.client]
-        if (event := device.traveller.takes(what)) is not None:
+        if (event := device.traveller.accept(what)) is not None:
             self.brought[what.client] += 1
             component.take(self._near, device.state, self._known(event))
-        self.ask(node, Got(device.traveller.ticket, what))
+        self.ask(node, GotRequest(device.traveller.ticket, what))
 
-    def _known(self, event: Notify) -> Knowledge:
+    def _known(self, event: QpsNotify) -> Knowledge:
         """As the device knows it: of which road, and where that is in its map."""
         found = knowledge(event)
         road = self.scene.map.roads[self._roads[(event.location[0], event.location[1])]]
@@ -185,14 +191,14 @@ class Ride:
 
     def delays(self) -> list[float]:
         """Seconds from the moment of a congestion until the control room knew."""
-        return [(now - int(str(what.values[TIME]))) / SECOND for now, what in self.heard]
+        return [(now - int(str(what.values[TIME]))) / SECOND for now, what in self.received]
 
 
 @cache
 def smcs(limits: Limits, by: str = "place") -> dict[str, Smc]:
     """The components; of nodes, which know where a road is and not how it is called, by location."""
     text = definition(limits).replace("each place", f"each {by}")
-    return {each.name: smc(each) for each in check(parse(text)).components}
+    return {each.name: smc(each) for each in check(parse(text)).of(ComponentCondition)}
 
 
 def manager(limits: Limits, city: City, node: NodeId) -> Components:

@@ -46,7 +46,7 @@ class Road:
 
 
 @dataclass(frozen=True)
-class Map:
+class JourneyMap:
     """Junctions, where on earth they are (degrees east and north), and the roads between them."""
 
     junctions: tuple[str, ...]
@@ -120,7 +120,7 @@ def hours(day: date) -> tuple[Instant, Instant]:
 # --- files -------------------------------------------------------------------------------------
 
 
-def read_map(path: Path) -> Map:
+def read_map(path: Path) -> JourneyMap:
     """The graph of the metadata: junctions are the end points of roads, by name."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -147,10 +147,12 @@ def read_map(path: Path) -> Map:
         ]
     except (KeyError, ValueError) as error:
         raise InputError(f"{METADATA} is not the metadata of the road sensors: {error}") from error
-    return Map(tuple(number), tuple(degrees.values()), tuple(sorted(roads, key=lambda road: road.name)))
+    return JourneyMap(
+        tuple(number), tuple(degrees.values()), tuple(sorted(roads, key=lambda road: road.name))
+    )
 
 
-def read_traffic(path: Path, map: Map) -> Traffic:
+def read_traffic(path: Path, map: JourneyMap) -> Traffic:
     """All readings of roads that the map has."""
     columns = ["time", "report_id", "vehicle_count", "avg_measured_time", "avg_speed"]
     try:
@@ -178,14 +180,14 @@ def ordered(traffic: Traffic) -> Traffic:
 # --- which roads and days ----------------------------------------------------------------------
 
 
-def busiest(map: Map, traffic: Traffic, count: int) -> list[int]:
+def busiest(map: JourneyMap, traffic: Traffic, count: int) -> list[int]:
     """The roads in town on which most vehicles were counted, in order of their numbers."""
     vehicles = np.bincount(traffic.roads, traffic.vehicles, len(map.roads))
     urban = [i for i, road in enumerate(map.roads) if road.normal <= URBAN]
     return sorted(sorted(urban, key=lambda i: (-vehicles[i], i))[:count])
 
 
-def density(map: Map, traffic: Traffic) -> NDArray[np.float64]:
+def density(map: JourneyMap, traffic: Traffic) -> NDArray[np.float64]:
     """How many of the counted vehicles were on a kilometre of the road at a time: those that came in five
     minutes, times how long each stayed (Little's law)."""
     metres = np.array([road.metres for road in map.roads])

@@ -13,19 +13,30 @@ import numpy as np
 from ..data import locate
 from ..experiment import Experiment, Progress, Result
 from ..journal import place
-from ..study import Kept, conduct
-from .central import computed
+from ..study import StoredRuns, conduct
+from .central import notifications_of
 from .claim import PAPER, claims
 from .count import Counts, measure
 from .definition import Limits
 from .deployment import SEGMENTS, segments
-from .figure import Exhibit, figure
-from .roads import FILE, METADATA, Map, Traffic, busiest, days, density, fullest, read_map, read_traffic
-from .scene import Crowd, Scene, scene
+from .figure import JourneyExhibit, figure
+from .roads import (
+    FILE,
+    METADATA,
+    JourneyMap,
+    Traffic,
+    busiest,
+    days,
+    density,
+    fullest,
+    read_map,
+    read_traffic,
+)
+from .scene import Crowd, JourneyScene, scene
 from .table import THESIS, row, tables
 
 NAME = "journey-planner"
-CODE = ("holdfast_lab/experiments/journey_planner", "holdfast/machines/detector")
+CODE = ("holdfast_lab/experiments/journey_planner", "holdfast/kinds/component/detector")
 """The sources on which a day depends."""
 ROADS, USERS, SEED = 60, 500, 2006
 EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
@@ -33,7 +44,7 @@ EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
 
 
 @dataclass(frozen=True)
-class Setting:
+class JourneySetting:
     """What is varied to see what the outcome depends on."""
 
     name: str = "as described"
@@ -43,66 +54,66 @@ class Setting:
     all_roads: bool = False
 
 
-JUDGED = Setting()
+JUDGED = JourneySetting()
 """Roads are slow where about as many are at some time as in the thesis (two combinations in one piece for
 each: 74 and 90), and they are dealt to the segments in turn, since the thesis' were evenly congested."""
-MAIN = Setting("as it was before", 40.0, 50.0, in_turn=False)
+MAIN = JourneySetting("as it was before", 40.0, 50.0, in_turn=False)
 """The first set-up, in which ``journey-network`` stays."""
 VARIANTS = (
     MAIN,
-    Setting("slow 40 to 50 %", 40.0, 50.0),
-    Setting("neighbours together", in_turn=False),
+    JourneySetting("slow 40 to 50 %", 40.0, 50.0),
+    JourneySetting("neighbours together", in_turn=False),
 )
-MORE = (Setting("all roads", all_roads=True),)
+MORE = (JourneySetting("all roads", all_roads=True),)
 """Only in the full run."""
 
 
 @dataclass(frozen=True)
-class World:
+class JourneyWorld:
     """The map, all readings, the roads that are watched, when one is busy, and how many users there are."""
 
-    map: Map
+    map: JourneyMap
     traffic: Traffic
     roads: tuple[int, ...]
     busy: float
     users: int = USERS
 
-    def limits(self, setting: Setting) -> Limits:
+    def limits(self, setting: JourneySetting) -> Limits:
         """When conditions start and end."""
         return Limits(self.busy, setting.slow, setting.fast)
 
-    def scene(self, setting: Setting, day: date) -> Scene:
+    def scene(self, setting: JourneySetting, day: date) -> JourneyScene:
         """A day on the roads of a setting."""
         roads = range(len(self.map.roads)) if setting.all_roads else self.roads
         return scene(day, self.map, roads, self.traffic, Crowd(self.users, SEED))
 
-    def counts(self, setting: Setting, day: date, in_process: bool) -> Counts:
+    def counts(self, setting: JourneySetting, day: date, in_process: bool) -> Counts:
         """What is counted on a day."""
-        staged = self.scene(setting, day)
-        cut = segments(self.map, staged.roads)
+        scene = self.scene(setting, day)
+        cut = segments(self.map, scene.roads)
         if setting.in_turn:
-            cut = [[self.map.roads[i].name for i in staged.roads[n::SEGMENTS]] for n in range(SEGMENTS)]
-        return measure(staged, self.limits(setting), cut, in_process=in_process)
+            cut = [[self.map.roads[i].name for i in scene.roads[n::SEGMENTS]] for n in range(SEGMENTS)]
+        return measure(scene, self.limits(setting), cut, in_process=in_process)
 
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
     """Both experiments and the variants; with ``full`` also every other day of the month."""
     progress("reading")
     map = read_map(locate(METADATA, data))
-    world = observed(map, read_traffic(locate(FILE, data), map))
-    return reproduced(world, full, progress)
+    world = observe_world(map, read_traffic(locate(FILE, data), map))
+    return run_world(world, full, progress)
 
 
-def observed(map: Map, traffic: Traffic) -> World:
+def observe_world(map: JourneyMap, traffic: Traffic) -> JourneyWorld:
     """Which roads are watched, and from when on one is busy: with more vehicles on a kilometre than in
     95 % of the readings in which one came."""
     roads = busiest(map, traffic, ROADS)
     watched = traffic.of(roads)
     with_vehicles = density(map, watched)[watched.vehicles > 0]
-    return World(map, traffic, tuple(roads), round(float(np.quantile(with_vehicles, 0.95)), 1))
+    return JourneyWorld(map, traffic, tuple(roads), round(float(np.quantile(with_vehicles, 0.95)), 1))
 
 
-def reproduced(world: World, full: bool, progress: Progress) -> Result:
+def run_world(world: JourneyWorld, full: bool, progress: Progress) -> Result:
     """The experiment in a world."""
     watched = world.traffic.of(world.roads)
     chosen = {name: fullest(watched, weekday) for name, weekday in EXPERIMENTS.items()}
@@ -110,7 +121,7 @@ def reproduced(world: World, full: bool, progress: Progress) -> Result:
     every = days(world.traffic) if full else []
     wanted = {(setting, day): setting == JUDGED for setting in settings for day in chosen.values()}
     wanted |= {(JUDGED, day): False for day in every if (JUDGED, day) not in wanted}
-    found = _counted(world, wanted, full, progress)
+    found = _count_days(world, wanted, full, progress)
     runs = {setting.name: [found[_key(setting, day)] for day in chosen.values()] for setting in settings}
     month = {str(day): found[_key(JUDGED, day)] for day in every}
     rows = [row(THESIS, name, "", counts) for name, counts in zip(chosen, PAPER, strict=True)]
@@ -127,27 +138,27 @@ def reproduced(world: World, full: bool, progress: Progress) -> Result:
         _parameters(world, chosen),
         rows,
         tuple(claims(runs, month)),
-        Exhibit([(staged, computed(staged, limits)) for staged in scenes], limits),
+        JourneyExhibit([(scene, notifications_of(scene, limits)) for scene in scenes], limits),
     )
 
 
-def _counted(
-    world: World, wanted: Mapping[tuple[Setting, date], bool], resumed: bool, progress: Progress
+def _count_days(
+    world: JourneyWorld, wanted: Mapping[tuple[JourneySetting, date], bool], resumed: bool, progress: Progress
 ) -> dict[str, Counts]:
     """What is counted on each day, and in one process where that is ``wanted``; if ``resumed``, days are
     kept and not counted again."""
     subject = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
-    kept = Kept[Counts](place(NAME, subject, CODE), dict) if resumed else None
+    stored_runs = StoredRuns[Counts](place(NAME, subject, CODE), dict) if resumed else None
     cells = {_key(*when): (*when, in_process) for when, in_process in wanted.items()}
     rounds = {key: {key: cell} for key, cell in cells.items()}
-    return conduct(lambda cell: world.counts(*cell), rounds, progress, kept)
+    return conduct(lambda cell: world.counts(*cell), rounds, progress, stored_runs)
 
 
-def _key(setting: Setting, day: date) -> str:
+def _key(setting: JourneySetting, day: date) -> str:
     return f"{setting.name}, {day}"
 
 
-def _parameters(world: World, chosen: Mapping[str, date]) -> dict[str, Any]:
+def _parameters(world: JourneyWorld, chosen: Mapping[str, date]) -> dict[str, Any]:
     roads = [world.map.roads[i] for i in world.roads]
     return {
         "data": f"{FILE}, {METADATA}",

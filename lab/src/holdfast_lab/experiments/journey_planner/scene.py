@@ -20,16 +20,16 @@ from holdfast.model.space import Point
 
 from .definition import EVERY, LOOP, REACH, SPEED, USER
 from .layout import layout
-from .roads import Map, Numbers, Traffic, density, hours
+from .roads import JourneyMap, Numbers, Traffic, density, hours
 from .users import drive
 
 
 @dataclass(frozen=True)
-class Scene:
+class JourneyScene:
     """The readings of some ``roads`` of a map on a day, and ``[user, time]`` where users are."""
 
     day: date
-    map: Map
+    map: JourneyMap
     roads: tuple[int, ...]
     traffic: Traffic
     times: Numbers
@@ -95,9 +95,11 @@ class Crowd(NamedTuple):
     seed: int
 
 
-def scene(day: date, map: Map, roads: Iterable[int], traffic: Traffic, crowd: Crowd) -> Scene:
+def scene(day: date, map: JourneyMap, roads: Iterable[int], traffic: Traffic, crowd: Crowd) -> JourneyScene:
     """A day of readings, and users who say every five minutes where they are."""
     some = tuple(roads)
     start, end = hours(day)
     times = np.arange(start, end, EVERY)
-    return Scene(day, map, some, traffic.of(some).on(day), times, drive(map, crowd.users, times, crowd.seed))
+    return JourneyScene(
+        day, map, some, traffic.of(some).on(day), times, drive(map, crowd.users, times, crowd.seed)
+    )

@@ -9,37 +9,37 @@ from typing import Any, ClassVar, cast
 
 from holdfast.model.event import Event
 from holdfast.model.instant import HOUR, MINUTE, SECOND, Duration, Instant
-from holdfast.protocols.qps import envelope
-from holdfast.protocols.qps.broker import Broker
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.mapping import Mapping
-from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.tree import Tree
-from holdfast.protocols.sps import proxy
-from holdfast.protocols.sps.node import Living, Node, Revive
-from holdfast.protocols.sps.proxy import Arrive, Proxies
-from holdfast.runtimes.sensornet.account import Row, Wish
-from holdfast.runtimes.sensornet.case import resolved
-from holdfast.runtimes.sensornet.family import Scene as Nodes
-from holdfast.runtimes.sensornet.field import FieldNetwork
-from holdfast.runtimes.sensornet.nodes import Grid
-from holdfast.runtimes.sensornet.routing import Geographic
-from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Energy, Scenario
-from holdfast.sim import node as mote
-from holdfast.sim.chance import stream
-from holdfast.sim.field import Field
-from holdfast.sim.frame import NodeId
-from holdfast.sim.host import NodeHost
-from holdfast.sim.propagation import UnitDisk
-from holdfast.sim.routing.datagram import Destination
-from holdfast.sim.routing.router import Router
-from holdfast.sim.topology import Topology
+from holdfast.network.motes.account import NodeSubscription, Row
+from holdfast.network.motes.case import resolve_files
+from holdfast.network.motes.context import RunContext as Nodes
+from holdfast.network.motes.field import FieldNetwork
+from holdfast.network.motes.nodes import Grid
+from holdfast.network.motes.routing import Geographic
+from holdfast.network.motes.run import SimulationRun
+from holdfast.network.motes.scenario import Energy, Scenario
+from holdfast.network.protocols.qps import envelope
+from holdfast.network.protocols.qps.broker import QpsBroker
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.mapping import RoleMapping
+from holdfast.network.protocols.qps.physical import PhysicalNode
+from holdfast.network.protocols.qps.tree import ScopeTree
+from holdfast.network.protocols.sps import proxy
+from holdfast.network.protocols.sps.node import LivingSign, ReviveRequest, SpsNode
+from holdfast.network.protocols.sps.proxy import ArriveRequest, ProxyNode
+from holdfast.network.sim import node as mote
+from holdfast.network.sim.chance import stream
+from holdfast.network.sim.field import Field
+from holdfast.network.sim.frame import NodeId
+from holdfast.network.sim.host import NodeHost
+from holdfast.network.sim.propagation import UnitDisk
+from holdfast.network.sim.routing.datagram import Destination
+from holdfast.network.sim.routing.router import Router
+from holdfast.network.sim.topology import Topology
 
 from .city import REACH, City
 from .definition import Limits
 from .riding import TOPICS, Ride, manager
-from .scene import Scene, user_name
+from .scene import JourneyScene, user_name
 
 LEVELS = 4
 RENEWAL = 2 * MINUTE
@@ -50,22 +50,22 @@ WITHIN = MINUTE
 """With radios: nodes are switched on one after the other in so long, and users are heard at the next node."""
 
 
-def on_field(scene: Scene, city: City, limits: Limits) -> tuple[Ride, FieldNetwork]:
+def on_field(scene: JourneyScene, city: City, limits: Limits) -> tuple[Ride, FieldNetwork]:
     """A day without radios: nothing is lost, and a hop takes a hundredth of a second."""
-    deployment = Deployment(tree=Tree((0.0, 0.0), city.side, LEVELS), topics=TOPICS)
+    deployment = QpsDeployment(tree=ScopeTree((0.0, 0.0), city.side, LEVELS), topics=TOPICS)
 
-    def machine(node: NodeId) -> Proxies:
+    def machine(node: NodeId) -> ProxyNode:
         at = city.places[node]
-        inner = Node(Broker(deployment, at), manager(limits, city, node), at, city.space, every=HOUR)
-        return Proxies(inner, at)
+        inner = SpsNode(QpsBroker(deployment, at), manager(limits, city, node), at, city.space, every=HOUR)
+        return ProxyNode(inner, at)
 
     network = FieldNetwork(Field(city.places, REACH), machine)
     ride = Ride(scene, city, limits, network.ask)
-    network.hear = lambda node, what: ride.told(node, what, network.now)
+    network.on_delivery = lambda node, what: ride.on_delivery(node, what, network.now)
     ride.begin(control=0)
-    for moment in ride.moments:
-        network.run(moment - ride.start - network.now)
-        ride.moment(moment)
+    for time in ride.moments:
+        network.run(time - ride.start - network.now)
+        ride.publish_at(time)
     network.run(ride.length - network.now)
     ride.end()
     return ride, network
@@ -76,7 +76,7 @@ class OnAir:
     """The planner as a protocol of the simulator."""
 
     kind: ClassVar = "journey planner"
-    scene: Scene
+    scene: JourneyScene
     city: City
     limits: Limits
 
@@ -89,18 +89,18 @@ class Motes:
 
     def __init__(self, given: OnAir, nodes: Nodes) -> None:
         self._given, self._nodes = given, nodes
-        self._deployment = Deployment(
-            tree=Tree((0.0, 0.0), given.city.side, LEVELS - 1),
+        self._deployment = QpsDeployment(
+            tree=ScopeTree((0.0, 0.0), given.city.side, LEVELS - 1),
             topics=TOPICS,
             renewal=RENEWAL,
-            mapping=Mapping(check=RENEWAL, patience=WAIT, room=nodes.room - 24),
+            mapping=RoleMapping(check=RENEWAL, patience=WAIT, room=nodes.room - 24),
         )
         self._hosts: dict[NodeId, NodeHost] = {}
         self.ride = Ride(given.scene, given.city, given.limits, self._ask)
         network = nodes.network
         network.at(2 * WITHIN, partial(self.ride.begin, 0))
-        for moment in self.ride.moments:
-            network.at(moment - self.ride.start, partial(self.ride.moment, moment))
+        for time in self.ride.moments:
+            network.at(time - self.ride.start, partial(self.ride.publish_at, time))
         for user in range(len(given.scene.users)):
             first = 3 * WITHIN + self._phase("again", user)
             for at in range(first, self.ride.length, RENEWAL):
@@ -111,7 +111,7 @@ class Motes:
         return stream(self._nodes.seed, *of).randrange(WITHIN)
 
     def _ask(self, node: NodeId, request: Any) -> None:
-        if isinstance(request, Arrive):
+        if isinstance(request, ArriveRequest):
             after = self._phase("arrive", request.ticket.client)
             self._nodes.network.at(self._nodes.network.now + after, partial(self._hosts[node].ask, request))
         else:
@@ -126,15 +126,19 @@ class Motes:
     def _begins(self, node: mote.Node, router: Router) -> None:
         city = self._given.city
         at = city.places[node.id]
-        inner = Node(
-            Physical(self._deployment, at), manager(self._given.limits, city, node.id), at, city.space, HOUR
+        inner = SpsNode(
+            PhysicalNode(self._deployment, at),
+            manager(self._given.limits, city, node.id),
+            at,
+            city.space,
+            HOUR,
         )
         self._hosts[node.id] = NodeHost(
-            node, Proxies(inner, at, RENEWAL), router, size=bytes_of, deliver=self._told
+            node, ProxyNode(inner, at, RENEWAL), router, size=bytes_of, deliver=self._on_delivery
         )
 
-    def _told(self, node: mote.Node, what: Any) -> None:
-        self.ride.told(node.id, what, node.now)
+    def _on_delivery(self, node: mote.Node, what: Any) -> None:
+        self.ride.on_delivery(node.id, what, node.now)
 
     def bury(self, node: NodeId) -> None:
         self._hosts.pop(node, None)
@@ -145,7 +149,7 @@ class Motes:
     def publish(self, _node: mote.Node, _event: Event) -> None:
         """Nodes publish by the ride alone."""
 
-    def fate(self, _wish: Wish, _event: Event) -> str:
+    def fate(self, _wish: NodeSubscription, _event: Event) -> str:
         return "lost"
 
     def measures(self) -> Row:
@@ -155,18 +159,18 @@ class Motes:
 def bytes_of(given: Any) -> int:
     """How long a message of any layer is on a mote."""
     match given:
-        case proxy.Moved() | proxy.Redirected() | proxy.Arrived():
+        case proxy.SubscriberMoved() | proxy.RedirectedEvent() | proxy.EventArrived():
             return proxy.bytes_of(given)
-        case Living() | Revive():
+        case LivingSign() | ReviveRequest():
             return 4 + len(given.names)
     return envelope.bytes_of(given)
 
 
-def on_air(scene: Scene, city: City, limits: Limits, seed: int) -> tuple[Ride, Row]:
+def on_air(scene: JourneyScene, city: City, limits: Limits, seed: int) -> tuple[Ride, Row]:
     """Some hours with radios; what the network did."""
     protocol = OnAir(scene=scene, city=city, limits=limits)
     until: Instant = Ride(scene, city, limits, lambda *_: None).length
-    case = resolved(
+    case = resolve_files(
         Scenario(
             nodes=Grid(rows=1, columns=len(city.places), spacing=1.0),
             duration=until,
@@ -181,7 +185,7 @@ def on_air(scene: Scene, city: City, limits: Limits, seed: int) -> tuple[Ride, R
         topology=Topology(names, city.places),
         scenario=replace(case.scenario, protocol=cast(Any, protocol)),
     )
-    run = Run(case, seed)
+    run = SimulationRun(case, seed)
     outcome = run.finish()
     ride = cast(Motes, run.family).ride
     ride.end()

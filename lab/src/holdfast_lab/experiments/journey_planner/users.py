@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from holdfast.model.instant import MINUTE, SECOND
 
-from .roads import Map, Numbers
+from .roads import JourneyMap, Numbers
 
 
-def drive(map: Map, users: int, times: Numbers, seed: int) -> NDArray[np.int64]:
+def drive(map: JourneyMap, users: int, times: Numbers, seed: int) -> NDArray[np.int64]:
     """``[user, time]``: the junction that each user has reached last; all set out at the first time."""
     return np.array([_journey(map, times, np.random.default_rng((seed, user))) for user in range(users)])
 
 
-def _journey(map: Map, times: Numbers, random: np.random.Generator) -> Numbers:
+def _journey(map: JourneyMap, times: Numbers, random: np.random.Generator) -> Numbers:
     count = len(map.junctions)
     at, now = int(random.integers(count)), float(times[0])
     moments, places = [now], [at]
@@ -31,7 +31,7 @@ def _journey(map: Map, times: Numbers, random: np.random.Generator) -> Numbers:
     return np.array(places)[np.searchsorted(moments, times, side="right") - 1]
 
 
-def way(map: Map, start: int, end: int) -> list[int]:
+def way(map: JourneyMap, start: int, end: int) -> list[int]:
     """The junctions of the fastest way, without the first; none where there is no way."""
     found: list[int] = []
     while end != start and end >= 0:

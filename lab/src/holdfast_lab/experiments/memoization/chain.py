@@ -13,22 +13,22 @@ from typing import Any, Literal, get_args
 from msgspec.structs import replace
 
 from holdfast.model.protocol import Asked, Effect, Input, Joined, Received, Send
-from holdfast.protocols.cbps.broker import Broker, BrokerState
-from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.protocols.cbps.message import (
+from holdfast.network.overlay.conditions import compile_condition
+from holdfast.network.overlay.connection.address import Address
+from holdfast.network.overlay.connection.identity import Identity
+from holdfast.network.overlay.tcp import TcpHost
+from holdfast.network.protocols.cbps.broker import CbpsBroker, CbpsBrokerState
+from holdfast.network.protocols.cbps.content import Constraint, Filter
+from holdfast.network.protocols.cbps.message import (
     KINDS,
     Advertisement,
     Bundle,
+    BundleKey,
+    CbpsSubscription,
     ExpressSlip,
-    Key,
-    Notification,
+    PublishedNotification,
     Registration,
-    Subscription,
 )
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.connection.address import Address
-from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.tcp import TcpHost
 
 Sort = Literal["advertisement", "subscription", "notification"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -42,7 +42,7 @@ def sort_of(bundle: Bundle) -> Sort:
     return "subscription" if bundle.subscriptions else "advertisement"
 
 
-def described(source: str, number: int) -> Filter:
+def describe(source: str, number: int) -> Filter:
     """``Id = A, Source = …, Count = #``: all of a client's are alike but for the last."""
     return Filter(
         (
@@ -55,13 +55,15 @@ def described(source: str, number: int) -> Filter:
 
 def advertisements(source: str, number: int) -> list[Bundle]:
     return [
-        Bundle(Key(source, i), advertisements=(Advertisement(described(source, i)),)) for i in range(number)
+        Bundle(BundleKey(source, i), advertisements=(Advertisement(describe(source, i)),))
+        for i in range(number)
     ]
 
 
 def subscriptions(of: str, to: str, number: int) -> list[Bundle]:
     return [
-        Bundle(Key(of, number + i), subscriptions=(Subscription(described(to, i)),)) for i in range(number)
+        Bundle(BundleKey(of, number + i), subscriptions=(CbpsSubscription(describe(to, i)),))
+        for i in range(number)
     ]
 
 
@@ -69,8 +71,8 @@ def notifications(source: str, number: int, sent: int) -> list[Bundle]:
     """So many notifications, each of which one subscription wants."""
     return [
         Bundle(
-            Key(source, 2 * number + i),
-            notifications=(Notification({"Id": "A", "Source": source, "Count": i % number}),),
+            BundleKey(source, 2 * number + i),
+            notifications=(PublishedNotification({"Id": "A", "Source": source, "Count": i % number}),),
         )
         for i in range(sent)
     ]
@@ -83,14 +85,14 @@ class Timed:
     When it is ``over`` it does nothing any more.
     """
 
-    machine: Broker
+    machine: CbpsBroker
     seconds: defaultdict[tuple[Sort, bool], list[float]] = field(default_factory=lambda: defaultdict(list))
     over: bool = False
 
-    def initial(self) -> BrokerState:
+    def initial(self) -> CbpsBrokerState:
         return self.machine.initial()
 
-    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
+    def handle(self, state: CbpsBrokerState, given: Input) -> tuple[CbpsBrokerState, list[Effect]]:
         if self.over:
             return state, []
         if not (isinstance(given, Received) and isinstance(given.message, Bundle)):
@@ -101,7 +103,7 @@ class Timed:
         self.seconds[sort_of(given.message), given.sender.startswith("EB")].append(took)
         return state, effects
 
-    def seen(self, sort: Sort) -> int:
+    def count_of(self, sort: Sort) -> int:
         """How many bundles of a sort have come."""
         return len(self.seconds[sort, True]) + len(self.seconds[sort, False])
 
@@ -147,8 +149,8 @@ class Chain:
         while not condition():
             await asyncio.sleep(0.001)
 
-    def seen(self, sort: Sort) -> list[int]:
-        return [broker.seen(sort) for broker in self.brokers]
+    def count_of(self, sort: Sort) -> list[int]:
+        return [broker.count_of(sort) for broker in self.brokers]
 
 
 async def measure(number: int, sent: int, *, memoize: bool) -> dict[Sort, list[float]]:
@@ -156,10 +158,10 @@ async def measure(number: int, sent: int, *, memoize: bool) -> dict[Sort, list[f
     async with AsyncExitStack() as stack:
         chain = await _chain(stack, memoize)
         await chain.say({name: advertisements(name, number) for name in (PING, PONG)})
-        await chain.until(lambda: chain.seen("advertisement") == [2 * number] * 3)
+        await chain.until(lambda: chain.count_of("advertisement") == [2 * number] * 3)
         wishes = {PING: subscriptions(PING, PONG, number), PONG: subscriptions(PONG, PING, number)}
         await chain.say(wishes)
-        await chain.until(lambda: chain.seen("subscription") == [2 * number] * 3)
+        await chain.until(lambda: chain.count_of("subscription") == [2 * number] * 3)
         await chain.say({name: notifications(name, number, sent) for name in (PING, PONG)})
         await chain.until(lambda: all(client.heard == sent for _, client in chain.clients.values()))
         for broker in chain.brokers:
@@ -172,7 +174,7 @@ async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
     brokers: list[Timed] = []
     addresses: list[Address] = []
     for i in range(3):
-        timed = Timed(Broker(condition, memoize=memoize))
+        timed = Timed(CbpsBroker(compile_condition, memoize=memoize))
         node = _node(stack, Identity(f"EB{i + 1}", "broker"), timed)
         brokers.append(timed)
         addresses.append(await node.listen(Address("127.0.0.1", 0)))
@@ -206,7 +208,7 @@ def hub(branches: int, number: int, *, memoize: bool, attentive: bool = True) ->
     has matched, and others with ``number`` subscriptions each.  Unless they are ``attentive`` all but
     the one that wants a notification accept none, as where it is certain that nobody else can want it.
     """
-    timed = Timed(Broker(condition, memoize=memoize))
+    timed = Timed(CbpsBroker(compile_condition, memoize=memoize))
     state = timed.initial()
     source, *names = [f"EB{i}" for i in range(branches)]
     for name in (source, *names):
@@ -215,17 +217,19 @@ def hub(branches: int, number: int, *, memoize: bool, attentive: bool = True) ->
         state, _ = timed.handle(state, Received(0, name, Registration(kinds)))
     for place, name in enumerate(names):
         for i in range(number):
-            wish = Subscription(described(PING, place * number + i))
-            state, _ = timed.handle(state, Received(0, name, Bundle(Key(name, i), subscriptions=(wish,))))
+            wish = CbpsSubscription(describe(PING, place * number + i))
+            state, _ = timed.handle(
+                state, Received(0, name, Bundle(BundleKey(name, i), subscriptions=(wish,)))
+            )
     for bundle in notifications(PING, number, number):
-        state, _ = timed.handle(state, Received(0, source, _slipped(bundle)))
+        state, _ = timed.handle(state, Received(0, source, _with_slip(bundle)))
     return timed.seconds["notification", True]
 
 
-def _slipped(bundle: Bundle) -> Bundle:
+def _with_slip(bundle: Bundle) -> Bundle:
     """A bundle with the slip that the broker before has written."""
     count = bundle.notifications[0].content["Count"]
-    return replace(bundle, express=ExpressSlip("notification", described(PING, int(count)).digest))
+    return replace(bundle, express=ExpressSlip("notification", describe(PING, int(count)).digest))
 
 
 def middle(seconds: Iterable[float]) -> float:

@@ -40,7 +40,7 @@ SAID = {
 WHY_SO = {
     "radio-error": "Ours is small because it is one simulator, and not zero because seeds differ: chance "
     "moves a transmission across the end of a run. Within one run account and trace agree to 12 digits "
-    "(tests/unit/sim/test_validation.py).",
+    "(tests/unit/network/sim/test_validation.py).",
     "linear": "A constant rate on a quiet channel leaves nothing that could bend the line.",
     "values": "It sends for a tenth of a percent of the time; whether a frame takes 1.18 ms (ours, 37 bytes) "
     "or 1.005 ms (what the thesis' figures imply) changes the sum by 0.002 %. Any run gives these values; "

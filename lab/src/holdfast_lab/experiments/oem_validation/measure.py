@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from holdfast.model.instant import MILLISECOND, MINUTE, SECOND
-from holdfast.sim.energy import RECEIVE, TRANSMIT, Reading, Rest
-from holdfast.sim.frame import Frame
-from holdfast.sim.mac import Csma
-from holdfast.sim.network import Network, Setup
-from holdfast.sim.node import Node
-from holdfast.sim.platforms import MICAZ
-from holdfast.sim.propagation import LogDistance
-from holdfast.sim.trace import Trace, integrate
+from holdfast.network.sim.energy import RECEIVE, TRANSMIT, EnergyReading, Rest
+from holdfast.network.sim.frame import Frame
+from holdfast.network.sim.mac import Csma
+from holdfast.network.sim.network import Network, Setup
+from holdfast.network.sim.node import Node
+from holdfast.network.sim.platforms import MICAZ
+from holdfast.network.sim.propagation import LogDistance
+from holdfast.network.sim.trace import Trace, integrate
 
 SUBSCRIBER, RENDEZVOUS, OBSERVED = 0, 1, 2
 PLACES = [(0.0, 0.0), (10.0, 0.0), *((20.0, 5.0 * (i - 2)) for i in range(5))]
@@ -22,7 +22,7 @@ SIZE, PERIOD = 20, SECOND
 
 SAMPLING = 250 * MILLISECOND
 LOAD_SHARE = 0.2327
-"""The processor's active share that the thesis' own figures imply [AT12]; it does not say of what."""
+"""The processor's active share that the thesis' own figures imply [§5.2]; it does not say of what."""
 TASK = round(LOAD_SHARE * SAMPLING)
 
 
@@ -35,10 +35,10 @@ class Afterwards:
     mcu: float
 
 
-def online(seed: int, minutes: int) -> list[Reading]:
+def online(seed: int, minutes: int) -> list[EnergyReading]:
     """What the observed publisher's account says after every minute, while the run goes on [D37, D38]."""
     network = _network(seed)
-    readings: list[Reading] = []
+    readings: list[EnergyReading] = []
     network.every(MINUTE, lambda: readings.append(network.nodes[OBSERVED].energy.read(network.now)))
     network.run(minutes * MINUTE)
     return readings

@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
-from holdfast.sim.energy import Reading
+from holdfast.network.motes.report.style import new_figure
+from holdfast.network.sim.energy import EnergyReading
 
 from ..experiment import Drawing, Experiment, Progress, Result, Row, Table
 from ..study import conduct, singly
@@ -22,7 +22,7 @@ SEED, OTHERS = 1, 10
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class OemExhibit:
     """The online readings of every minute, in J."""
 
     radio: list[float]
@@ -39,11 +39,11 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
         _row(MINUTES.index(minutes), seed, readings[minutes - 1], after)
         for (seed, minutes), after in conduct(lambda run: afterwards(*run), runs, progress).items()
     ]
-    exhibit = Exhibit([each.radio_joules for each in readings], [each.mcu_joules for each in readings])
+    exhibit = OemExhibit([each.radio_joules for each in readings], [each.mcu_joules for each in readings])
     return Result(NAME, _parameters(seeds), rows, claims(rows), exhibit)
 
 
-def _row(i: int, seed: int, reading: Reading, after: Afterwards) -> Row:
+def _row(i: int, seed: int, reading: EnergyReading, after: Afterwards) -> Row:
     radio, mcu = reading.radio_joules * 1e3, reading.mcu_joules * 1e3
     return {
         "minutes": MINUTES[i],
@@ -104,7 +104,7 @@ def _line(row: Row, columns: Sequence[str]) -> list[Any]:
 
 def figure(result: Result) -> Drawing:
     """Energy over time: online as lines, afterwards and the thesis as points."""
-    exhibit: Exhibit = result.exhibit
+    exhibit: OemExhibit = result.exhibit
     minutes = [row["minutes"] for row in result.rows]
     drawing = new_figure(9, 4)
     parts = (("radio", "Radio", exhibit.radio), ("mcu", "Processor", exhibit.mcu))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..experiment import Claim, Judged, judged
-from .measure import Measured
+from ..experiment import Claim, Judged, to_claims
+from .measure import ProximityMeasurement
 
 RULES = {
     "exact": "Nothing that holds is missed and nothing is reported that does not. Rule: in every row the "
@@ -27,13 +27,13 @@ RULES = {
 }
 
 
-def claims(measured: Mapping[str, Measured]) -> tuple[Claim, ...]:
+def claims(measured: Mapping[str, ProximityMeasurement]) -> tuple[Claim, ...]:
     """Every claim, judged."""
     whole, sample, faster = (measured[name] for name in ("all", "sample", "sample, 17 x"))
     hops = {scheme: whole.hops(scheme) for scheme in ("basic", "first common node", "Fulcrum")}
     exact = {name: one.is_exact for name, one in measured.items()}
     basic, ours = hub(whole, "basic"), hub(whole, "Fulcrum")
-    return judged(
+    return to_claims(
         RULES,
         [
             Judged("silent on this", exact, all(exact.values())),
@@ -63,7 +63,7 @@ def claims(measured: Mapping[str, Measured]) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def hub(measured: Measured, scheme: str) -> float:
+def hub(measured: ProximityMeasurement, scheme: str) -> float:
     """Events a second that the hub passes: with basic every report of a relationship that crosses, with
     agents what they say to one another across, and reports."""
     period = 30.0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.compilers.relations.machine import machine
-from holdfast.lang.condition import Related
-from holdfast.machines.machine import transitions
+from holdfast.engine.machine import transitions
+from holdfast.kinds.relation.condition import RelationCondition
+from holdfast.kinds.relation.plan import machine
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
 from holdfast.model.topic import Attribute, Topic
-from holdfast.protocols.agents.account import account
+from holdfast.network.protocols.agents.account import account
 
-from .scene import Scene, relation
+from .scene import ProximityScene, relation
 
 USER = Topic("User")
 MEET = Topic("Meet", (Attribute("distance", "float", "m"),))
@@ -22,7 +22,7 @@ SET_UP = 3
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProximityMeasurement:
     """``originals`` are readings, once for each relationship that they concern."""
 
     originals: int
@@ -47,29 +47,29 @@ class Measured:
     def hops(self, scheme: str) -> float:
         """Event hops for each original report, as the document reckons them: an event that crosses makes
         two hops between brokers, and one where it is processed."""
-        far, near, told = self.crossing, 1 - self.crossing, self.report_share
+        far, near, reported = self.crossing, 1 - self.crossing, self.report_share
         match scheme:
             case "basic":
                 return near + far * 3
             case "first common node":
-                return near * told + far * (1 + told * 2)
+                return near * reported + far * (1 + reported * 2)
             case _:
                 set_up = SET_UP * self.relationships / self.originals
-                return near * told + far * (self.ring_share * 2 + told * 2) + set_up
+                return near * reported + far * (self.ring_share * 2 + reported * 2) + set_up
 
 
-def measure(scene: Scene, every: float, using: str = "range_ring") -> Measured:
+def measure(scene: ProximityScene, every: float, using: str = "range_ring") -> ProximityMeasurement:
     """One scene, with every reading a so many seconds after the last."""
     watched = relation(scene.pairs)
     users = {user for pair in scene.pairs for user in pair}
     events = scene.events(users, every)
-    cost, told = account(watched, using, events)
-    said = sorted((r.reading.time, tie.scope, r.status, r.by) for tie, r in told if r.reading)
-    run = machine(Related("Meet", watched, (USER,), None, TIMELY, MEET))
+    cost, reported = account(watched, using, events)
+    reports = sorted((r.reading.time, tie.scope, r.status, r.by) for tie, r in reported if r.reading)
+    run = machine(RelationCondition("Meet", watched, (USER,), None, TIMELY, MEET))
     _, expected = run.step(run.initial(), {"User": from_events(USER, events)}, NEVER)
     oracle = sorted(
         (t.event.time, t.scope, t.status, t.event.source) for t in transitions(run.topics, expected)
     )
-    return Measured(
-        cost.full, cost.messages, cost.reports, said == oracle, scene.crossing(), len(scene.pairs)
+    return ProximityMeasurement(
+        cost.full, cost.messages, cost.reports, reports == oracle, scene.crossing(), len(scene.pairs)
     )

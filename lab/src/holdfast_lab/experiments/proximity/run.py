@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Experiment, Progress, Result, Row, Table
 from .claim import claims
-from .measure import Measured, measure
-from .scene import BUDDIES, EDGES, FAR, NEAR, PERIOD, READINGS, SEED, USERS, Scene
+from .measure import ProximityMeasurement, measure
+from .scene import BUDDIES, EDGES, FAR, NEAR, PERIOD, READINGS, SEED, USERS, ProximityScene
 
 NAME = "proximity"
 RATE = 17
@@ -20,9 +20,9 @@ SAMPLE = {False: 60, True: 300}
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
     """All relationships as they are; some of them also with 17 times the reports."""
-    scene = Scene.drawn(data)
+    scene = ProximityScene.draw(data)
     few = scene.only(SAMPLE[full])
-    measured: dict[str, Measured] = {}
+    measured: dict[str, ProximityMeasurement] = {}
     for name, one, every in (
         ("all", scene if full else scene.only(BUDDIES // 4), float(PERIOD)),
         ("sample", few, float(PERIOD)),
@@ -34,7 +34,7 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
     return Result(NAME, _parameters(full), rows, claims(measured))
 
 
-def _row(name: str, found: Measured) -> Row:
+def _row(name: str, found: ProximityMeasurement) -> Row:
     return {
         "relationships": f"{found.relationships} ({name})",
         "original reports": found.originals,
@@ -59,7 +59,7 @@ def _parameters(full: bool) -> dict[str, Any]:
 
 
 def _tables(result: Result) -> list[Table]:
-    return [Table("Range rings", list(result.rows[0]), [list(row.values()) for row in result.rows])]
+    return [Table.of_rows("Range rings", result.rows)]
 
 
 def figure(result: Result) -> Drawing:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
-from holdfast.model.relation import Interval, Member, Relation, Test, Tie
+from holdfast.model.relation import Participant, ReadingRange, Relation, Test, Tie
 
 from ..data import locate
 
@@ -30,7 +30,7 @@ SHIFT = 200.0
 
 
 @dataclass(frozen=True)
-class Scene:
+class ProximityScene:
     """``places[u]`` are the positions of user u at every reading; ``home[u]`` is the edge broker."""
 
     places: NDArray[np.float64]
@@ -38,7 +38,7 @@ class Scene:
     pairs: tuple[tuple[int, int], ...]
 
     @classmethod
-    def drawn(cls, data: Path | None) -> Scene:
+    def draw(cls, data: Path | None) -> ProximityScene:
         chance = random.Random(SEED)
         walks = list(_walks(data))
         places = np.empty((USERS, READINGS, 2))
@@ -56,22 +56,22 @@ class Scene:
             pairs[a, b] = None
         return cls(places, tuple(home), tuple(pairs))
 
-    def faster(self, times: int) -> Scene:
+    def faster(self, times: int) -> ProximityScene:
         """The same ways, read so many times as often."""
         at = np.arange(READINGS * times - times + 1) / times
         known = np.arange(READINGS)
         places = np.stack(
             [[np.interp(at, known, axis) for axis in user.T] for user in self.places]
         ).transpose(0, 2, 1)
-        return Scene(places, self.home, self.pairs)
+        return ProximityScene(places, self.home, self.pairs)
 
     def crossing(self) -> float:
         """The share of relationships whose users are on different brokers."""
         return sum(self.home[a] != self.home[b] for a, b in self.pairs) / len(self.pairs)
 
-    def only(self, count: int) -> Scene:
+    def only(self, count: int) -> ProximityScene:
         """Some of the relationships."""
-        return Scene(self.places, self.home, self.pairs[:count])
+        return ProximityScene(self.places, self.home, self.pairs[:count])
 
     def events(self, users: set[int], every: float) -> list[Event]:
         """The readings of some users, in order of time; of one instant by name."""
@@ -91,8 +91,12 @@ def name(user: int) -> str:
 def relation(pairs: tuple[tuple[int, int], ...]) -> Relation:
     """Two are near from 10 m on, until they are 50 m apart."""
     named = [(name(a), name(b)) for a, b in pairs]
-    ties = tuple(Tie(f"{a},{b}", (Member("User", a), Member("User", b)), pair=(a, b)) for a, b in named)
-    return Relation("distance", Test(Interval(high=NEAR)), Test(Interval(low=FAR)), ties, names=("a", "b"))
+    ties = tuple(
+        Tie(f"{a},{b}", (Participant("User", a), Participant("User", b)), pair=(a, b)) for a, b in named
+    )
+    return Relation(
+        "distance", Test(ReadingRange(high=NEAR)), Test(ReadingRange(low=FAR)), ties, names=("a", "b")
+    )
 
 
 def _walks(data: Path | None) -> list[NDArray[np.float64]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from ..experiment import Claim, Judged, judged
+from ..experiment import Claim, Judged, to_claims
 from .measure import CODD, GHTD, GUARANTEED, QPS
 from .sweep import Quantity, Sweep, hops, line, links, load, messages, subscribing, trend
 
@@ -61,7 +61,7 @@ EPSILON = {
 
 
 def about_subscribers(sweep: Sweep) -> tuple[Claim, ...]:
-    return judged(SUBSCRIBERS, [_linear(sweep), _codd_links(sweep), _worst(sweep), _half(sweep)])
+    return to_claims(SUBSCRIBERS, [_linear(sweep), _codd_links(sweep), _worst(sweep), _half(sweep)])
 
 
 def _linear(sweep: Sweep) -> Judged:
@@ -131,7 +131,7 @@ def _half(sweep: Sweep) -> Judged:
 
 
 def about_density(sweep: Sweep) -> tuple[Claim, ...]:
-    return judged(DENSITY, [_falls(sweep), _rises(sweep), _crossover(sweep)])
+    return to_claims(DENSITY, [_falls(sweep), _rises(sweep), _crossover(sweep)])
 
 
 def _moves(sweep: Sweep, quantity: Quantity, name: str) -> tuple[float, float, float]:
@@ -143,7 +143,7 @@ def _falls(sweep: Sweep) -> Judged:
     found = {name: _moves(sweep, messages, name) for name in (QPS, GHTD)}
     return Judged(
         "increased density has a positive impact",
-        {name: _shown(moves) for name, moves in found.items()},
+        {name: _shown_shares(moves) for name, moves in found.items()},
         all(last < first and rank <= -CLEAR for first, last, rank in found.values()),
         why={
             True: "Ways round the holes of a sparse network are long: among 150 nodes greedy-face routing "
@@ -153,7 +153,7 @@ def _falls(sweep: Sweep) -> Judged:
     )
 
 
-def _shown(moves: tuple[float, float, float]) -> dict[str, float]:
+def _shown_shares(moves: tuple[float, float, float]) -> dict[str, float]:
     return dict(zip(("fewest nodes", "most nodes", "rank correlation"), moves, strict=True))
 
 
@@ -162,7 +162,7 @@ def _rises(sweep: Sweep) -> Judged:
     found = {name: _moves(sweep, quantity, CODD) for name, quantity in kinds.items()}
     return Judged(
         "links, cost and maximum load rise",
-        {name: _shown(moves) for name, moves in found.items()},
+        {name: _shown_shares(moves) for name, moves in found.items()},
         all(last > first and rank >= CLEAR for first, last, rank in found.values()),
     )
 
@@ -185,7 +185,7 @@ def _crossover(sweep: Sweep) -> Judged:
 
 
 def about_epsilon(sweep: Sweep) -> tuple[Claim, ...]:
-    return judged(EPSILON, [_latency(sweep), _resolved(sweep), _fewer(sweep)])
+    return to_claims(EPSILON, [_latency(sweep), _judge_resolution(sweep), _fewer(sweep)])
 
 
 def _up_to_saturation(sweep: Sweep, quantity: Quantity, name: str = QPS) -> tuple[float, float, float]:
@@ -210,7 +210,7 @@ def _latency(sweep: Sweep) -> Judged:
     )
 
 
-def _resolved(sweep: Sweep) -> Judged:
+def _judge_resolution(sweep: Sweep) -> Judged:
     first, last, rank = moves = _up_to_saturation(sweep, subscribing)
     return Judged("fewer, and quicker", _at(moves), last < first and rank <= -CLEAR)
 

@@ -14,10 +14,10 @@ from collections import Counter, deque
 from itertools import pairwise
 from statistics import fmean
 
-from holdfast.sim.frame import NodeId
+from holdfast.network.sim.frame import NodeId
 
-from .outcome import Outcome
-from .scene import Scene
+from .outcome import QpsOutcome
+from .scene import QpsScene
 
 Link = tuple[NodeId, NodeId]
 """Events go from the one to the other."""
@@ -26,7 +26,7 @@ Link = tuple[NodeId, NodeId]
 class Codd:
     """Links of nodes to their neighbours."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: QpsScene) -> None:
         self._scene = scene
         low, high = scene.setting.low, scene.setting.high
         self._middle = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2)
@@ -47,17 +47,17 @@ class Codd:
             self._subscribing += 2  # the subscription, and the acknowledgement that reinforces it
         entry = self._entry(node)
         if entry not in self._entries:
-            self._entries[entry] = self._flooded(entry)
+            self._entries[entry] = self._flood(entry)
 
     def _towards(self, node: NodeId) -> dict[NodeId, NodeId]:
         """From each node of the way to the region the next one, without detours round holes."""
         field = self._scene.field
-        way = field.way(node, self._middle)
+        way = field.path(node, self._middle)
         last = way[-1]
         if last not in self._inside:
             places = field.places
             nearest = min(self._inside, key=lambda each: math.dist(places[each], places[last]))
-            way = way + field.way(last, places[nearest])[1:]
+            way = way + field.path(last, places[nearest])[1:]
         return dict(pairwise(way))
 
     def _entry(self, node: NodeId) -> NodeId:
@@ -65,7 +65,7 @@ class Codd:
             node = self._next[node]
         return node
 
-    def _flooded(self, entry: NodeId) -> dict[NodeId, NodeId]:
+    def _flood(self, entry: NodeId) -> dict[NodeId, NodeId]:
         """Everybody in the region repeats it once; whom nobody there reaches gets it brought."""
         found: dict[NodeId, NodeId] = {}
         waiting = deque([entry])
@@ -79,7 +79,10 @@ class Codd:
                     found[other] = here
                     waiting.append(other)
         for node in sorted(self._inside - seen):
-            towards, here = dict(pairwise(self._scene.field.way(node, self._scene.field.places[entry]))), node
+            towards, here = (
+                dict(pairwise(self._scene.field.path(node, self._scene.field.places[entry]))),
+                node,
+            )
             while here != entry and here not in found:
                 found[here] = towards[here]
                 here = towards[here]
@@ -96,7 +99,7 @@ class Codd:
                 here = tree[here]
         return found
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QpsOutcome:
         events = self._scene.events
         outside: set[Link] = {(source, node) for node, source in self._next.items()}
         links = outside | {link for tree in self._entries.values() for link in tree.items()}
@@ -104,7 +107,7 @@ class Codd:
         ways = {publisher: self._ways(publisher) for publisher in set(events)}
         due = len(events) * len(self._subscribers)
         hops = [self._depth(publisher, node) for publisher in events for node in self._subscribers]
-        return Outcome(
+        return QpsOutcome(
             loads.total(), max(loads.values()), sum(len(ways[p]) for p in events) / due, fmean(hops),
             self._subscribing,
         )  # fmt: skip

@@ -8,43 +8,43 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from holdfast.protocols.qps.tree import shares
-from holdfast.sim.frame import NodeId
+from holdfast.network.protocols.qps.tree import shares
+from holdfast.network.sim.frame import NodeId
 
-from .outcome import Outcome
-from .scene import Scene
+from .outcome import QpsOutcome
+from .scene import QpsScene
 
 
 class Ghtd:
     """One table at one node."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: QpsScene) -> None:
         self._scene = scene
         side = scene.setting.side
         x, y = shares(scene.topic)
         self._address = (x * side, y * side)
-        self._meeting = scene.field.way(0, self._address)[-1]
+        self._meeting = scene.field.path(0, self._address)[-1]
         self._subscribers: list[NodeId] = []
         self._subscribing = 0
 
     def _hops(self, start: NodeId, to: NodeId) -> int:
-        return len(self._scene.field.way(start, self._scene.field.places[to])) - 1
+        return len(self._scene.field.path(start, self._scene.field.places[to])) - 1
 
     def subscribe(self, node: NodeId) -> None:
         """To the rendezvous node; it asks publishers for the first one, and joins the others."""
-        self._subscribing += len(self._scene.field.way(node, self._address)) - 1
+        self._subscribing += len(self._scene.field.path(node, self._address)) - 1
         if not self._subscribers:
             self._subscribing += sum(self._hops(self._meeting, each) for each in self._scene.publishers)
         self._subscribers.append(node)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QpsOutcome:
         scene, many = self._scene, len(self._subscribers)
         publishers = len(scene.publishers)
         there = [self._hops(node, self._meeting) for node in scene.events]
         back = [self._hops(self._meeting, node) for node in self._subscribers]
         sent = sum(there) + len(there) * sum(back)
         own = (self._meeting in scene.publishers) + (self._meeting in self._subscribers)
-        return Outcome(
+        return QpsOutcome(
             publishers + 2 * many, many + own, sent / (len(there) * many), fmean(there) + fmean(back),
             self._subscribing,
         )  # fmt: skip

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from holdfast.protocols.qps.deployment import Compliance
+from holdfast.network.protocols.qps.deployment import Compliance
 
 from .codd import Codd
 from .ghtd import Ghtd
-from .outcome import Approach, Outcome
+from .outcome import Approach, QpsOutcome
 from .quad import Quad
-from .scene import Scene, Setting
+from .scene import QpsScene, QpsSetting
 
 QPS, CODD, GHTD = "QPS", "CODD", "GHTD"
-APPROACHES: dict[str, Callable[[Scene], Approach]] = {QPS: Quad, CODD: Codd, GHTD: Ghtd}
+APPROACHES: dict[str, Callable[[QpsScene], Approach]] = {QPS: Quad, CODD: Codd, GHTD: Ghtd}
 GUARANTEED = "QPS, ε guaranteed"
 
-Outcomes = dict[str, Outcome]
+Outcomes = dict[str, QpsOutcome]
 """By approach, or by approach and point."""
 
 
-class Layout(NamedTuple):
+class QpsLayout(NamedTuple):
     """A cell of a study: a point of its sweep (0: the points are numbers of subscribers), and a seed."""
 
     point: float
     seed: int
 
 
-def growing(setting: Setting, counts: Sequence[int], layout: Layout) -> Outcomes:
+def growing(setting: QpsSetting, counts: Sequence[int], layout: QpsLayout) -> Outcomes:
     """One layout with more and more subscribers."""
-    scene = Scene(setting, layout.seed)
+    scene = QpsScene(setting, layout.seed)
     found: Outcomes = {}
     for name, approach in APPROACHES.items():
         made = approach(scene)
@@ -41,20 +41,20 @@ def growing(setting: Setting, counts: Sequence[int], layout: Layout) -> Outcomes
     return found
 
 
-def denser(setting: Setting, layout: Layout) -> Outcomes:
+def denser(setting: QpsSetting, layout: QpsLayout) -> Outcomes:
     """All approaches among so many nodes."""
-    scene = Scene(setting._replace(nodes=int(layout.point)), layout.seed)
+    scene = QpsScene(setting._replace(nodes=int(layout.point)), layout.seed)
     return {name: _whole(approach(scene), scene) for name, approach in APPROACHES.items()}
 
 
-def looser(setting: Setting, layout: Layout) -> Outcomes:
+def looser(setting: QpsSetting, layout: QpsLayout) -> Outcomes:
     """Quad-PubSub with an ε, best-effort and guaranteed."""
-    scene = Scene(setting, layout.seed)
+    scene = QpsScene(setting, layout.seed)
     policies: dict[str, Compliance] = {QPS: "best-effort", GUARANTEED: "guaranteed"}
     return {name: _whole(Quad(scene, layout.point, policy), scene) for name, policy in policies.items()}
 
 
-def _whole(made: Approach, scene: Scene) -> Outcome:
+def _whole(made: Approach, scene: QpsScene) -> QpsOutcome:
     for node in scene.subscribers:
         made.subscribe(node)
     return made.outcome()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from holdfast.sim.frame import NodeId
+from holdfast.network.sim.frame import NodeId
 
 
-class Outcome(NamedTuple):
+class QpsOutcome(NamedTuple):
     """Of one layout with so many subscribers."""
 
     links: int
@@ -28,5 +28,5 @@ class Approach(Protocol):
     def subscribe(self, node: NodeId) -> None:
         """A node wants the events of the region."""
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QpsOutcome:
         """What the scene's events make of it now."""

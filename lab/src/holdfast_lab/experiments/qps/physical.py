@@ -10,13 +10,13 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
-from holdfast.sim.statistics import Estimate, estimate
+from holdfast.network.motes.report.style import COLOURS, new_figure, tidy
+from holdfast.network.sim.statistics import Estimate, estimate
 
-from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
+from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, to_claims
 from ..journal import place
-from ..study import Kept, conduct, singly
-from .scene import Scene
+from ..study import StoredRuns, conduct, singly
+from .scene import QpsScene
 from .three import CODE
 from .tiring import BATTERY, POSITION, SETTING, by_energy, failing, handing, life, snapshots
 
@@ -38,7 +38,7 @@ RULES = {
 }
 
 
-def _measured(seed: int) -> dict[str, Any]:
+def _measure(seed: int) -> dict[str, Any]:
     """All of one layout."""
     return {
         "position": life(seed, POSITION),
@@ -50,9 +50,9 @@ def _measured(seed: int) -> dict[str, Any]:
 
 def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
-    kept = Kept(place(NAME, _measured.__name__, CODE), dict) if full else None
+    stored_runs = StoredRuns(place(NAME, _measure.__name__, CODE), dict) if full else None
     found = conduct(
-        _measured, singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}"), progress, kept
+        _measure, singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}"), progress, stored_runs
     )
     runs = list(found.values())
     lives = {by: [run[by] for run in runs] for by in ("position", "energy")}
@@ -61,7 +61,7 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     rows = [
         {
             "roles by": by,
-            "minutes": _said(sure(estimate([each[0] for each in some]))),
+            "minutes": _format_estimate(sure(estimate([each[0] for each in some]))),
             "share delivered": round(min(each[1] for each in some), 4),
             "handed over": round(fmean(each[2] for each in some), 1),
         }
@@ -70,16 +70,16 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     rows += [
         {
             "failing": "share delivered",
-            "mean": _said(sure(estimate(shares)), 4),
+            "mean": _format_estimate(sure(estimate(shares)), 4),
             "least": round(min(shares), 4),
             "brokers that failed": round(fmean(run["failing"][1] for run in runs), 1),
         }
     ]
     rows += [
-        {"check s": check, "transmissions a minute": _said(cost)}
+        {"check s": check, "transmissions a minute": _format_estimate(cost)}
         for check, cost in zip(CHECKS, costs, strict=True)
     ]
-    claims = judged(RULES, _verdicts(lives, shares, [cost.mean for cost in costs]))
+    claims = to_claims(RULES, _verdicts(lives, shares, [cost.mean for cost in costs]))
     parameters = {
         "field": f"{SETTING.side:g} × {SETTING.side:g}, {SETTING.nodes} nodes",
         "subscribers": SETTING.subscribers,
@@ -97,7 +97,7 @@ def sure(found: Estimate | None) -> Estimate:
     return found
 
 
-def _said(found: Estimate, digits: int = 1) -> str:
+def _format_estimate(found: Estimate, digits: int = 1) -> str:
     half = "" if found.half is None else f" ± {found.half:.{digits}f}"
     return f"{found.mean:.{digits}f}{half}"
 
@@ -105,7 +105,7 @@ def _said(found: Estimate, digits: int = 1) -> str:
 def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[float]) -> list[Judged]:
     one, other = ([each[0] for each in lives[by]] for by in ("position", "energy"))
     later = sum(b > a for a, b in zip(one, other, strict=True))
-    ratio, share, fit = fmean(other) / fmean(one), fmean(shares), _explained(costs)
+    ratio, share, fit = fmean(other) / fmean(one), fmean(shares), _r_squared(costs)
     whole = all(each[1] == 1.0 for each in lives["energy"])
     return [
         Judged(
@@ -119,7 +119,7 @@ def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[floa
     ]
 
 
-def _explained(costs: list[float]) -> float:
+def _r_squared(costs: list[float]) -> float:
     """The share of the variance of costs that a line over how often explains."""
     often = [1 / check for check in CHECKS]
     x, y = fmean(often), fmean(costs)
@@ -150,7 +150,7 @@ def _draw(result: Result) -> Drawing:
     costs, maps = result.exhibit
     figure = new_figure(4.2 * (len(maps) + 1), 4.4)
     panels = figure.subplots(1, len(maps) + 1)
-    places = Scene(SETTING, 0).field.places
+    places = QpsScene(SETTING, 0).field.places
     for panel, (minutes, sent, roles) in zip(panels, maps, strict=False):
         panel.scatter(
             *zip(*places, strict=True),

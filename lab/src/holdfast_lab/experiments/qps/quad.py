@@ -5,15 +5,15 @@ from __future__ import annotations
 from statistics import fmean
 
 from holdfast.model.space import Point, Rectangle
-from holdfast.protocols.qps import request
-from holdfast.protocols.qps.broker import Broker
-from holdfast.protocols.qps.deployment import Compliance, Deployment
-from holdfast.protocols.qps.tree import Tree
-from holdfast.runtimes.sensornet.field import HOP, FieldNetwork
-from holdfast.sim.frame import NodeId
+from holdfast.network.motes.field import HOP, FieldNetwork
+from holdfast.network.protocols.qps import request
+from holdfast.network.protocols.qps.broker import QpsBroker
+from holdfast.network.protocols.qps.deployment import Compliance, QpsDeployment
+from holdfast.network.protocols.qps.tree import ScopeTree
+from holdfast.network.sim.frame import NodeId
 
-from .outcome import Outcome
-from .scene import LEVELS, Scene
+from .outcome import QpsOutcome
+from .scene import LEVELS, QpsScene
 
 SPOT = 1e-3
 """How wide the region of a publisher is that publishes events about where it stands."""
@@ -28,38 +28,42 @@ def spot(place: Point, side: float) -> Rectangle:
 class Quad:
     """Brokers on all nodes."""
 
-    def __init__(self, scene: Scene, epsilon: float = 1.5, compliance: Compliance = "best-effort") -> None:
+    def __init__(self, scene: QpsScene, epsilon: float = 1.5, compliance: Compliance = "best-effort") -> None:
         self._scene, self._epsilon = scene, epsilon
         places, side = scene.field.places, scene.setting.side
-        tree = Tree((0.0, 0.0), side, LEVELS)
-        deployment = Deployment(tree=tree, topics=(scene.topic,), compliance=compliance)
-        self.network = FieldNetwork(scene.field, lambda node: Broker(deployment, places[node]))
+        tree = ScopeTree((0.0, 0.0), side, LEVELS)
+        deployment = QpsDeployment(tree=tree, topics=(scene.topic,), compliance=compliance)
+        self.network = FieldNetwork(scene.field, lambda node: QpsBroker(deployment, places[node]))
         for node in scene.publishers:
-            self.network.ask(node, request.Advertise("sensor", scene.topic, spot(places[node], side)))
+            self.network.ask(
+                node, request.QpsAdvertiseRequest("sensor", scene.topic, spot(places[node], side))
+            )
         self.network.settle()
         self._subscribed = 0
 
     def subscribe(self, node: NodeId) -> None:
-        asked = request.Subscribe("user", self._scene.topic, self._scene.setting.region, self._epsilon)
+        asked = request.QpsSubscribeRequest(
+            "user", self._scene.topic, self._scene.setting.region, self._epsilon
+        )
         self.network.ask(node, asked)
         self.network.settle()
         self._subscribed += 1
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QpsOutcome:
         network, scene = self.network, self._scene
         loads = [host.state.links for host in network.hosts.values()]
         before = network.hops["publication"]
-        network.told.clear()
+        network.delivered.clear()
         for node in scene.events:
             at = network.hosts[node]
-            at.ask(request.Publish("sensor", scene.topic, scene.field.places[node], {}))
+            at.ask(request.QpsPublishRequest("sensor", scene.topic, scene.field.places[node], {}))
             network.settle()
         due = len(scene.events) * self._subscribed
-        assert len(network.told) == due, (len(network.told), due)
-        return Outcome(
+        assert len(network.delivered) == due, (len(network.delivered), due)
+        return QpsOutcome(
             sum(loads),
             max(loads),
             (network.hops["publication"] - before) / due,
-            fmean((when - what.time) / HOP for when, _, what in network.told),
+            fmean((when - what.time) / HOP for when, _, what in network.delivered),
             network.hops["subscribe"],
         )

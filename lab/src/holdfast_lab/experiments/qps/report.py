@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import COLOURS, MARKS, legend_above, new_figure, tidy
+from holdfast.network.motes.report.style import COLOURS, MARKS, legend_above, new_figure, tidy
 
 from ..experiment import Drawing, Result, Row, Table
-from .scene import EVENTS, LEVELS, REACH, Setting
+from .scene import EVENTS, LEVELS, REACH, QpsSetting
 from .sweep import Quantity, Sweep, hops, links, load, messages, subscribing
 
 QUANTITIES: Mapping[str, tuple[Quantity, int]] = {
@@ -27,7 +27,7 @@ TITLES = {
 }
 
 
-def parameters(setting: Setting, layouts: int, varied: Mapping[str, Any]) -> dict[str, Any]:
+def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> dict[str, Any]:
     """What was chosen, also where the thesis does not say."""
     x, y = setting.low, setting.high
     return {
@@ -76,7 +76,7 @@ def _measures(sweep: Sweep, name: str, point: float) -> Row:
 def tables(called: str, words: Sequence[str]) -> Any:
     """How a result of this sweep is read."""
 
-    def arranged(result: Result) -> list[Table]:
+    def tables_of(result: Result) -> list[Table]:
         sweep: Sweep = result.exhibit.sweep
         columns = (called, *(f"{point:g}" for point in sweep.points))
         return [
@@ -88,7 +88,7 @@ def tables(called: str, words: Sequence[str]) -> Any:
             for word in words
         ]
 
-    return arranged
+    return tables_of
 
 
 def _cell(sweep: Sweep, word: str, name: str, point: float) -> str:
@@ -101,7 +101,7 @@ def _cell(sweep: Sweep, word: str, name: str, point: float) -> str:
 def curves(called: str, words: Sequence[str]) -> Any:
     """The thesis' figures: a panel for each quantity, bars are 95 % intervals."""
 
-    def drawn(result: Result) -> Drawing:
+    def draw(result: Result) -> Drawing:
         sweep: Sweep = result.exhibit.sweep
         figure = new_figure(4.2 * len(words), 4.0 if result.exhibit.maps is None else 7.6)
         grid = figure.subplots(1 if result.exhibit.maps is None else 2, len(words), squeeze=False)
@@ -123,7 +123,7 @@ def curves(called: str, words: Sequence[str]) -> Any:
                 panel.set_visible(False)
         return figure
 
-    return drawn
+    return draw
 
 
 def _map(panel: Any, drawing: Any, title: str) -> None:

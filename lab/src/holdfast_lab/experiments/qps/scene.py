@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from holdfast.model.space import Point, Rectangle
-from holdfast.protocols.qps.area import has, of
-from holdfast.sim.field import Field
-from holdfast.sim.frame import NodeId
-from holdfast.sim.topology import uniform
+from holdfast.network.protocols.qps.area import contains_point, of
+from holdfast.network.sim.field import Field
+from holdfast.network.sim.frame import NodeId
+from holdfast.network.sim.topology import uniform
 
 REACH = 28.0
 """With it a node among 1,000 has 34 neighbours, and the thesis says 33; one among 150 has 5 (it says 3), and
@@ -20,7 +20,7 @@ EVENTS = 50
 LEVELS = 4
 
 
-class Setting(NamedTuple):
+class QpsSetting(NamedTuple):
     """What a layout is drawn from."""
 
     side: float
@@ -35,10 +35,10 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scene:
+class QpsScene:
     """One layout, drawn by a seed."""
 
-    setting: Setting
+    setting: QpsSetting
     seed: int
 
     @cached_property
@@ -50,7 +50,7 @@ class Scene:
 
     def _inside(self, field: Field) -> list[NodeId]:
         area = of(self.setting.region)
-        return [node for node, place in enumerate(field.places) if has(area, place)]
+        return [node for node, place in enumerate(field.places) if contains_point(area, place)]
 
     @cached_property
     def publishers(self) -> list[NodeId]:

@@ -6,30 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from holdfast.sim.statistics import Estimate, estimate
+from holdfast.network.sim.statistics import Estimate, estimate
 
-from .outcome import Outcome
+from .outcome import QpsOutcome
 
-Quantity = Callable[[Outcome], float]
+Quantity = Callable[[QpsOutcome], float]
 
 
-def links(run: Outcome) -> float:
+def links(run: QpsOutcome) -> float:
     return run.links
 
 
-def load(run: Outcome) -> float:
+def load(run: QpsOutcome) -> float:
     return run.load
 
 
-def messages(run: Outcome) -> float:
+def messages(run: QpsOutcome) -> float:
     return run.messages
 
 
-def hops(run: Outcome) -> float:
+def hops(run: QpsOutcome) -> float:
     return run.hops
 
 
-def subscribing(run: Outcome) -> float:
+def subscribing(run: QpsOutcome) -> float:
     return run.subscribing
 
 
@@ -38,7 +38,7 @@ class Sweep:
     """What each approach gave at each point, layout by layout."""
 
     points: Sequence[float]
-    runs: dict[tuple[str, float], list[Outcome]]
+    runs: dict[tuple[str, float], list[QpsOutcome]]
 
     @property
     def approaches(self) -> list[str]:

@@ -10,26 +10,26 @@ from typing import Any
 
 from ..experiment import Claim, Experiment, Progress, Result
 from ..journal import place
-from ..study import Kept, conduct
+from ..study import StoredRuns, conduct
 from .claim import about_density, about_epsilon, about_subscribers
-from .measure import APPROACHES, Layout, Outcomes, denser, growing, looser
-from .outcome import Outcome
+from .measure import APPROACHES, Outcomes, QpsLayout, denser, growing, looser
+from .outcome import QpsOutcome
 from .quad import Quad
 from .report import curves, parameters, rows, tables
-from .scene import Scene, Setting
+from .scene import QpsScene, QpsSetting
 from .sweep import Sweep
 
 CODE = (
     "holdfast_lab/experiments/qps",
-    "holdfast/protocols/qps",
-    "holdfast/runtimes/sensornet/field.py",
-    "holdfast/sim/field.py",
-    "holdfast/sim/routing",
+    "holdfast/network/protocols/qps",
+    "holdfast/network/motes/field.py",
+    "holdfast/network/sim/field.py",
+    "holdfast/network/sim/routing",
 )
 """The sources on which a run depends."""
 
-USUAL = Setting(256.0, 500, 75, (64.0, 64.0), (128.0, 128.0))
-LARGE = Setting(512.0, 2000, 100, (16.0, 16.0), (32.0, 32.0))
+USUAL = QpsSetting(256.0, 500, 75, (64.0, 64.0), (128.0, 128.0))
+LARGE = QpsSetting(512.0, 2000, 100, (16.0, 16.0), (32.0, 32.0))
 
 COUNTS, FEW_COUNTS = (2, 10, 25, 50, 75, 100, 125, 150, 175, 200), (2, 25, 50, 100, 150, 200)
 NODES, FEW_NODES = (150, 200, 300, 400, 500, 600, 700, 800, 900, 1000), (150, 200, 300, 500, 700, 1000)
@@ -37,7 +37,7 @@ EPSILONS = tuple(round(1 + 0.2 * i, 1) for i in range(10))
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class QpsExhibit:
     """What is drawn beyond the rows."""
 
     sweep: Sweep
@@ -49,10 +49,10 @@ def _subscribers(_: Path | None, full: bool, progress: Progress) -> Result:
     counts = COUNTS if full else FEW_COUNTS
     setting = USUAL._replace(subscribers=max(counts))
     layouts = 30 if full else 6
-    cells = {f"layout {seed + 1} of {layouts}": [Layout(0, seed)] for seed in range(layouts)}
-    found = _conducted("qps-subscribers", partial(growing, setting, counts), cells, full, progress)
+    cells = {f"layout {seed + 1} of {layouts}": [QpsLayout(0, seed)] for seed in range(layouts)}
+    found = _run_all("qps-subscribers", partial(growing, setting, counts), cells, full, progress)
     runs = {
-        (name, float(count)): [found[Layout(0, seed)][f"{name} {count}"] for seed in range(layouts)]
+        (name, float(count)): [found[QpsLayout(0, seed)][f"{name} {count}"] for seed in range(layouts)]
         for name in APPROACHES
         for count in counts
     }
@@ -64,60 +64,60 @@ def _subscribers(_: Path | None, full: bool, progress: Progress) -> Result:
 def _density(_: Path | None, full: bool, progress: Progress) -> Result:
     nodes, layouts = (NODES, 30) if full else (FEW_NODES, 6)
     cells = _cells([float(many) for many in nodes], layouts)
-    found = _conducted("qps-density", partial(denser, USUAL), cells, full, progress)
-    sweep = _swept([float(many) for many in nodes], layouts, found)
+    found = _run_all("qps-density", partial(denser, USUAL), cells, full, progress)
+    sweep = _collect_sweep([float(many) for many in nodes], layouts, found)
     varied = {"nodes": f"{nodes}, anywhere with equal chance, drawn again until all are connected"}
     return _result("qps-density", (USUAL, layouts, varied), sweep, about_density(sweep))
 
 
 def _epsilon(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
-    found = _conducted("qps-epsilon", partial(looser, LARGE), _cells(EPSILONS, layouts), full, progress)
-    sweep = _swept(EPSILONS, layouts, found)
+    found = _run_all("qps-epsilon", partial(looser, LARGE), _cells(EPSILONS, layouts), full, progress)
+    sweep = _collect_sweep(EPSILONS, layouts, found)
     varied = {
         "ε": f"{EPSILONS}, best-effort and guaranteed",
         "CODD": "not part of this",
         "GHTD": "not part of this",
     }
-    maps = {epsilon: _drawn(Scene(LARGE, 0), epsilon) for epsilon in (1.0, 1.2, 1.8)}
+    maps = {epsilon: _draw_layout(QpsScene(LARGE, 0), epsilon) for epsilon in (1.0, 1.2, 1.8)}
     return _result("qps-epsilon", (LARGE, layouts, varied), sweep, about_epsilon(sweep), maps)
 
 
-def _cells(points: Sequence[float], layouts: int) -> dict[str, list[Layout]]:
+def _cells(points: Sequence[float], layouts: int) -> dict[str, list[QpsLayout]]:
     """A round for each layout, with all its points."""
     return {
-        f"layout {seed + 1} of {layouts}": [Layout(point, seed) for point in points]
+        f"layout {seed + 1} of {layouts}": [QpsLayout(point, seed) for point in points]
         for seed in range(layouts)
     }
 
 
-def _conducted(
+def _run_all(
     name: str,
-    measure: Callable[[Layout], Outcomes],
-    cells: Mapping[str, Sequence[Layout]],
+    measure: Callable[[QpsLayout], Outcomes],
+    cells: Mapping[str, Sequence[QpsLayout]],
     full: bool,
     progress: Progress,
-) -> dict[Layout, Outcomes]:
+) -> dict[QpsLayout, Outcomes]:
     """Every run; those of a full study are kept, and not made again."""
-    kept = Kept(place(name, measure.__repr__(), CODE), _made) if full else None
+    stored_runs = StoredRuns(place(name, measure.__repr__(), CODE), _made) if full else None
     rounds = {doing: {layout: layout for layout in some} for doing, some in cells.items()}
-    found = conduct(measure, rounds, progress, kept)
-    return {Layout(*key): outcomes for key, outcomes in found.items()}
+    found = conduct(measure, rounds, progress, stored_runs)
+    return {QpsLayout(*key): outcomes for key, outcomes in found.items()}
 
 
 def _made(read: Any) -> Outcomes:
-    return {name: Outcome(*values) for name, values in read.items()}
+    return {name: QpsOutcome(*values) for name, values in read.items()}
 
 
-def _swept(points: Sequence[float], layouts: int, found: Mapping[Layout, Outcomes]) -> Sweep:
+def _collect_sweep(points: Sequence[float], layouts: int, found: Mapping[QpsLayout, Outcomes]) -> Sweep:
     names = dict.fromkeys(name for outcomes in found.values() for name in outcomes)
     return Sweep(
         points,
-        {(n, p): [found[Layout(p, seed)][n] for seed in range(layouts)] for n in names for p in points},
+        {(n, p): [found[QpsLayout(p, seed)][n] for seed in range(layouts)] for n in names for p in points},
     )
 
 
-def _drawn(scene: Scene, epsilon: float) -> Any:
+def _draw_layout(scene: QpsScene, epsilon: float) -> Any:
     """Where everybody stands in one layout, and who sends to whom."""
     made = Quad(scene, epsilon)
     for node in scene.subscribers:
@@ -125,7 +125,7 @@ def _drawn(scene: Scene, epsilon: float) -> Any:
     places, brokers, arrows = scene.field.places, [], []
     for node, host in made.network.hosts.items():
         for (_, scope), role in host.state.logical.items():
-            ends = [wishes.at for wishes in role.links.values() if wishes.registered()]
+            ends = [wishes.at for wishes in role.links.values() if wishes.registered_area()]
             if ends:
                 brokers.append((scope.level, places[node]))
                 arrows += [(places[node], end) for end in ends]
@@ -134,13 +134,13 @@ def _drawn(scene: Scene, epsilon: float) -> Any:
 
 def _result(
     name: str,
-    printed: tuple[Setting, int, Mapping[str, Any]],
+    printed: tuple[QpsSetting, int, Mapping[str, Any]],
     sweep: Sweep,
     claims: tuple[Claim, ...],
     maps: Mapping[float, Any] | None = None,
 ) -> Result:
     called = CALLED[name]
-    return Result(name, parameters(*printed), rows(sweep, called), claims, Exhibit(sweep, maps))
+    return Result(name, parameters(*printed), rows(sweep, called), claims, QpsExhibit(sweep, maps))
 
 
 CALLED = {"qps-subscribers": "subscribers", "qps-density": "nodes", "qps-epsilon": "ε"}

@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.model.instant import SECOND, Duration
-from holdfast.protocols.qps import mapping, request
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.mapping import Mapping, Resources
-from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.request import Notify
-from holdfast.protocols.qps.tree import Scope, Tree
-from holdfast.runtimes.sensornet.field import FieldNetwork
-from holdfast.sim.frame import NodeId
+from holdfast.network.motes.field import FieldNetwork
+from holdfast.network.protocols.qps import mapping, request
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.mapping import Resources, RoleMapping
+from holdfast.network.protocols.qps.physical import PhysicalNode
+from holdfast.network.protocols.qps.request import QpsNotify
+from holdfast.network.protocols.qps.tree import QuadScope, ScopeTree
+from holdfast.network.sim.frame import NodeId
 
 from .quad import spot
-from .scene import Scene, Setting
+from .scene import QpsScene, QpsSetting
 
-SETTING = Setting(128.0, 100, 10, (32.0, 32.0), (64.0, 64.0))
+SETTING = QpsSetting(128.0, 100, 10, (32.0, 32.0), (64.0, 64.0))
 LEVELS = 3
 EVERY = 5 * SECOND
 BATTERY = 1500
@@ -33,34 +33,36 @@ UP, DOWN = 360.0, 60.0
 HANDING = ("here", "vacant", "offer", "tables", "taken")
 """Messages of the physical layer alone."""
 
-POSITION = Mapping(check=30 * SECOND)
+POSITION = RoleMapping(check=30 * SECOND)
 
 
-def by_energy(check: Duration = 30 * SECOND, fall: float = 0.8) -> Mapping:
+def by_energy(check: Duration = 30 * SECOND, fall: float = 0.8) -> RoleMapping:
     """Roles go to whom much is left."""
-    return Mapping(suit=mapping.by_resources(32.0), compare=mapping.fallen(fall), check=check)
+    return RoleMapping(suit=mapping.by_resources(32.0), compare=mapping.fallen_below(fall), check=check)
 
 
-class World:
+class QpsWorld:
     """One layout at work."""
 
-    def __init__(self, seed: int, policy: Mapping) -> None:
-        self.scene = scene = Scene(SETTING, seed)
+    def __init__(self, seed: int, policy: RoleMapping) -> None:
+        self.scene = scene = QpsScene(SETTING, seed)
         self.chance = random.Random(seed)
-        deployment = Deployment(
-            tree=Tree((0.0, 0.0), SETTING.side, LEVELS),
+        deployment = QpsDeployment(
+            tree=ScopeTree((0.0, 0.0), SETTING.side, LEVELS),
             topics=(scene.topic,),
             renewal=60 * SECOND,
             mapping=policy,
         )
         places = scene.field.places
         self.network = network = FieldNetwork(
-            scene.field, lambda node: Physical(deployment, places[node]), seed=seed
+            scene.field, lambda node: PhysicalNode(deployment, places[node]), seed=seed
         )
         for node in scene.publishers:
-            network.ask(node, request.Advertise("sensor", scene.topic, spot(places[node], SETTING.side)))
+            network.ask(
+                node, request.QpsAdvertiseRequest("sensor", scene.topic, spot(places[node], SETTING.side))
+            )
         for node in scene.subscribers:
-            network.ask(node, request.Subscribe("user", scene.topic, SETTING.region, 1.5))
+            network.ask(node, request.QpsSubscribeRequest("user", scene.topic, SETTING.region, 1.5))
         network.run(60 * SECOND)
         network.transmitted.clear()
         self.started = network.now
@@ -71,7 +73,7 @@ class World:
         network, scene = self.network, self.scene
         while True:
             node = self.chance.choice(scene.publishers)
-            network.ask(node, request.Publish("sensor", scene.topic, scene.field.places[node], {}))
+            network.ask(node, request.QpsPublishRequest("sensor", scene.topic, scene.field.places[node], {}))
             self.published += 1
             network.run(EVERY)
             yield
@@ -84,11 +86,11 @@ class World:
         return max(self.network.transmitted.values()) >= BATTERY
 
     @property
-    def delivered(self) -> int:
-        return sum(isinstance(what, Notify) for _, _, what in self.network.told)
+    def deliveries(self) -> int:
+        return sum(isinstance(what, QpsNotify) for _, _, what in self.network.delivered)
 
-    def roles(self) -> dict[Scope, NodeId]:
-        return {role[1]: node for node, host in self.network.hosts.items() for role in host.state.held}
+    def roles(self) -> dict[QuadScope, NodeId]:
+        return {role[1]: node for node, host in self.network.hosts.items() for role in host.state.own_roles}
 
     def minutes(self) -> float:
         return (self.network.now - self.started) / (60 * SECOND)
@@ -104,22 +106,22 @@ class Life(NamedTuple):
     """How often a role was handed over."""
 
 
-def life(seed: int, policy: Mapping) -> Life:
+def life(seed: int, policy: RoleMapping) -> Life:
     """Let a layout work until a node is empty."""
-    world = World(seed, policy)
+    world = QpsWorld(seed, policy)
     before = world.network.messages["taken"]
     for _ in world.events():
         if world.tire():
             break
     world.network.run(30 * SECOND)
     due = world.published * len(world.scene.subscribers)
-    return Life(world.minutes(), world.delivered / due, world.network.messages["taken"] - before)
+    return Life(world.minutes(), world.deliveries / due, world.network.messages["taken"] - before)
 
 
 def failing(seed: int, minutes: float) -> tuple[float, int]:
     """The share of events that comes while nodes without clients fail and recover; and how often one did
     that acted for a broker."""
-    world = World(seed, POSITION)
+    world = QpsWorld(seed, POSITION)
     used = {*world.scene.publishers, *world.scene.subscribers}
     network, chance = world.network, world.chance
     turns = {node: chance.expovariate(1 / UP) for node in network.hosts if node not in used}
@@ -136,12 +138,12 @@ def failing(seed: int, minutes: float) -> tuple[float, int]:
         if world.minutes() >= minutes:
             break
     network.run(30 * SECOND)
-    return world.delivered / (world.published * len(world.scene.subscribers)), failed
+    return world.deliveries / (world.published * len(world.scene.subscribers)), failed
 
 
 def handing(seed: int, check: Duration, minutes: float) -> float:
     """Transmissions of the physical layer in a minute, if suitability is looked at so often."""
-    world = World(seed, by_energy(check))
+    world = QpsWorld(seed, by_energy(check))
     before = sum(world.network.hops[kind] for kind in HANDING)
     for _ in world.events():
         if world.tire() or world.minutes() >= minutes:
@@ -149,10 +151,10 @@ def handing(seed: int, check: Duration, minutes: float) -> float:
     return (sum(world.network.hops[kind] for kind in HANDING) - before) / world.minutes()
 
 
-def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[Scope, NodeId]]]:
+def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[QuadScope, NodeId]]]:
     """Who acts for which broker, and what was transmitted, at some moments of a layout's life."""
-    world = World(seed, by_energy())
-    found: list[tuple[float, list[int], dict[Scope, NodeId]]] = []
+    world = QpsWorld(seed, by_energy())
+    found: list[tuple[float, list[int], dict[QuadScope, NodeId]]] = []
     total = life(seed, by_energy()).minutes
     for _ in world.events():
         empty = world.tire()

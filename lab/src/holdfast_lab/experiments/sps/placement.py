@@ -11,11 +11,22 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
-from holdfast.sim.frame import NodeId
+from holdfast.network.motes.report.style import COLOURS, new_figure, tidy
+from holdfast.network.sim.frame import NodeId
 
-from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
-from .world import CONGESTION, FIRE, Failing, Layout, application, beside, by_hand, by_network, centrally, run
+from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, to_claims
+from .world import (
+    CONGESTION,
+    FIRE,
+    Failing,
+    SpsLayout,
+    application,
+    beside,
+    by_hand,
+    by_network,
+    centrally,
+    run,
+)
 
 NAME = "sps-placement"
 WAYS = {"centrally": centrally, "by hand": by_hand, "by the network": by_network}
@@ -37,7 +48,7 @@ RULES = {
 }
 
 
-def failures(layout: Layout, host: NodeId) -> dict[str, Failing]:
+def failures(layout: SpsLayout, host: NodeId) -> dict[str, Failing]:
     """The host fails: as the thesis has it, and with each cause of what is lost switched off."""
     twins = [beside(layout, host)]
     return {
@@ -58,16 +69,16 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
         found: dict[str, list[Any]] = {way: [] for way in WAYS}
         for seed in range(layouts):
             progress(f"{app}, layout {seed + 1} of {layouts}")
-            layout = Layout(seed)
+            layout = SpsLayout(seed)
             for way, place in WAYS.items():
                 found[way].append(run(*place(whole, layout), layout, seed))
             parts, hosts = by_hand(whole, layout)
-            due = set(found["by hand"][-1].told)
+            due = set(found["by hand"][-1].notified)
             for name, failing in failures(layout, hosts[wanted][0]).items():
                 failed = run(parts, hosts, layout, seed, failing)
-                lost[name].append(len(due - set(failed.told)) / max(len(due), 1))
+                lost[name].append(len(due - set(failed.notified)) / max(len(due), 1))
                 repeated += failed.repeated if name == PASSIVE else 0
-        told = [[outcome.told for outcome in some] for some in found.values()]
+        notified = [[outcome.notified for outcome in some] for some in found.values()]
         for way, some in found.items():
             hops = fmean(each.hops for each in some)
             rows.append(
@@ -77,8 +88,8 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
                     "messages": round(hops),
                     "joules": round(hops * MILLIJOULES / 1000, 3),
                     "delay s": round(fmean(each.delay for each in some), 2),
-                    "told": sum(len(each.told) for each in some),
-                    "same": all(each == told[0] for each in told),
+                    "told": sum(len(each.notified) for each in some),
+                    "same": all(each == notified[0] for each in notified),
                 }
             )
     parameters = {
@@ -87,7 +98,7 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
         "readings": "every 5 s for 6 min",
         "joules": f"{MILLIJOULES} mJ a hop",
     }
-    return Result(NAME, parameters, rows, judged(RULES, _verdicts(rows, lost, repeated)))
+    return Result(NAME, parameters, rows, to_claims(RULES, _verdicts(rows, lost, repeated)))
 
 
 def _verdicts(rows: list[dict[str, Any]], lost: Mapping[str, list[float]], repeated: int) -> list[Judged]:

@@ -10,30 +10,36 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from holdfast.compilers.components.machine import smc
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
-from holdfast.machines.detector.decompose import decompose
-from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
-from holdfast.machines.detector.smc import Smc
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.kinds.component.compile import smc
+from holdfast.kinds.component.condition import ComponentCondition
+from holdfast.kinds.component.detector.manager import SIGNATURE, STATUS, TIME, Components
+from holdfast.kinds.component.detector.smc import Smc
 from holdfast.model.instant import SECOND, Duration
-from holdfast.model.query import Index, Range
+from holdfast.model.query import Index, QueryRange
 from holdfast.model.space import Point, Rectangle
-from holdfast.protocols.qps import mapping
-from holdfast.protocols.qps.broker import Broker
-from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
-from holdfast.protocols.qps.tree import Tree
-from holdfast.protocols.sps.node import Insert, Node
-from holdfast.protocols.sps.placement import Ground, Publisher, choices
-from holdfast.runtimes.sensornet.field import FieldNetwork
-from holdfast.sim.frame import NodeId
+from holdfast.network.motes.field import FieldNetwork
+from holdfast.network.protocols.qps import mapping
+from holdfast.network.protocols.qps.broker import QpsBroker
+from holdfast.network.protocols.qps.deployment import QpsDeployment
+from holdfast.network.protocols.qps.physical import PhysicalNode
+from holdfast.network.protocols.qps.request import (
+    QpsAdvertiseRequest,
+    QpsNotify,
+    QpsPublishRequest,
+    QpsSubscribeRequest,
+)
+from holdfast.network.protocols.qps.tree import ScopeTree
+from holdfast.network.protocols.sps.node import InsertComponent, SpsNode
+from holdfast.network.protocols.sps.placement import PlacementGround, TopicPublisher, choices
+from holdfast.network.sim.frame import NodeId
 
 from ..qps.quad import spot
-from ..qps.scene import REACH, Scene, Setting
+from ..qps.scene import REACH, QpsScene, QpsSetting
+from .decompose import decompose
 
-SETTING = Setting(128.0, 100, 1, (32.0, 32.0), (80.0, 80.0))
+SETTING = QpsSetting(128.0, 100, 1, (32.0, 32.0), (80.0, 80.0))
 SPACE = Rectangle((0.0, 0.0), (128.0, 128.0))
 EVERY, MINUTES = 5, 6
 
@@ -75,29 +81,29 @@ class App(NamedTuple):
 
 def application(text: str, wanted: str) -> App:
     checked = check(parse(text))
-    smcs = {each.name: smc(each) for each in checked.components}
+    smcs = {each.name: smc(each) for each in checked.of(ComponentCondition)}
     return App(smcs, tuple(t.name for t in checked.topics if t.name not in smcs), wanted)
 
 
-class Layout:
+class SpsLayout:
     """Where everybody stands in one layout."""
 
     def __init__(self, seed: int) -> None:
-        self.scene = Scene(SETTING, seed)
+        self.scene = QpsScene(SETTING, seed)
         self.places = self.scene.field.places
         self.user = self.scene.subscribers[0]
         self.sensors = [node for node in self.scene.publishers if node != self.user][:12]
 
     def nearest(self, at: Point) -> NodeId:
-        return self.scene.field.way(self.user, tuple(at))[-1]
+        return self.scene.field.path(self.user, tuple(at))[-1]
 
 
-def centrally(app: App, layout: Layout) -> tuple[App, Hosts]:
+def centrally(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
     """All components at the user's node."""
     return app, dict.fromkeys(app.smcs, (layout.user, False))
 
 
-def by_hand(app: App, layout: Layout) -> tuple[App, Hosts]:
+def by_hand(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
     """Every component whole, at a node in the middle of the sensors that is none of them."""
     some = [layout.places[node] for node in layout.sensors]
     middle = [fmean(axis) for axis in zip(*some, strict=True)]
@@ -106,13 +112,13 @@ def by_hand(app: App, layout: Layout) -> tuple[App, Hosts]:
     return app, dict.fromkeys(app.smcs, (host, False))
 
 
-def beside(layout: Layout, host: NodeId) -> NodeId:
+def beside(layout: SpsLayout, host: NodeId) -> NodeId:
     """The node next to a host that is neither a sensor nor the user."""
     idle = set(range(SETTING.nodes)) - {layout.user, host, *layout.sensors}
     return min(idle, key=lambda node: math.dist(layout.places[node], layout.places[host]))
 
 
-def by_network(app: App, layout: Layout) -> tuple[App, Hosts]:
+def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
     """Each as `choices` says: cut where that is cheapest, else near its inputs."""
     publishing = {
         topic: [_publisher(layout, topic, node) for node in layout.sensors] for topic in app.measured
@@ -124,11 +130,11 @@ def by_network(app: App, layout: Layout) -> tuple[App, Hosts]:
         joined = "separate" not in {
             p.how for _, p in whole.inputs["A"].query.parameters() if hasattr(p, "how")
         }
-        ground = Ground(
-            tree=Tree((0.0, 0.0), 128.0, 3),
+        ground = PlacementGround(
+            tree=ScopeTree((0.0, 0.0), 128.0, 3),
             reach=REACH / 2,
             subscribers=(layout.places[layout.user],),
-            joined=joined,
+            must_join=joined,
         )
         best = choices(name, inputs, ground)[0]
         if best.name.startswith("cut by advertisements"):
@@ -148,19 +154,19 @@ def by_network(app: App, layout: Layout) -> tuple[App, Hosts]:
     return App(smcs, app.measured, app.wanted), hosts
 
 
-def _publisher(layout: Layout, topic: str, node: NodeId) -> Publisher:
+def _publisher(layout: SpsLayout, topic: str, node: NodeId) -> TopicPublisher:
     at = layout.places[node]
-    return Publisher(str(node), topic, at, spot(at, SETTING.side), 86400 / EVERY)
+    return TopicPublisher(str(node), topic, at, spot(at, SETTING.side), 86400 / EVERY)
 
 
-def _about(at: Point) -> Range:
-    return Range(Index(tuple(c - 1e-3 for c in at)), Index(tuple(c + 1e-3 for c in at)))
+def _about(at: Point) -> QueryRange:
+    return QueryRange(Index(tuple(c - 1e-3 for c in at)), Index(tuple(c + 1e-3 for c in at)))
 
 
-class Outcome(NamedTuple):
+class SpsOutcome(NamedTuple):
     """What the user was told, what it cost, and how long it took."""
 
-    told: list[tuple[str, int, str]]
+    notified: list[tuple[str, int, str]]
     hops: int
     delay: float
     repeated: int
@@ -181,51 +187,55 @@ class Failing(NamedTuple):
 UNHARMED = Failing()
 
 
-def run(app: App, hosts: Hosts, layout: Layout, seed: int, failing: Failing = UNHARMED) -> Outcome:
+def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing = UNHARMED) -> SpsOutcome:
     """Let sensors measure for some minutes."""
-    field = Scene(SETTING, layout.scene.seed).field
+    field = QpsScene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
-    deployment = Deployment(
-        tree=Tree((0.0, 0.0), 128.0, 3),
+    deployment = QpsDeployment(
+        tree=ScopeTree((0.0, 0.0), 128.0, 3),
         topics=topics,
         keeps_latest=True,
         renewal=20 * SECOND,
-        mapping=mapping.Mapping(check=10 * SECOND) if failing.copies else None,
+        mapping=mapping.RoleMapping(check=10 * SECOND) if failing.copies else None,
     )
-    broker = Physical if failing.copies else Broker
+    broker = PhysicalNode if failing.copies else QpsBroker
 
-    def node(number: NodeId) -> Node:
+    def node(number: NodeId) -> SpsNode:
         at = field.places[number]
-        return Node(broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE, failing.beats)
+        return SpsNode(broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE, failing.beats)
 
     network = FieldNetwork(field, node)
     for topic in app.measured:
         for sensor in layout.sensors:
-            network.ask(sensor, Advertise(f"s{sensor}", topic, spot(field.places[sensor], SETTING.side)))
-    network.ask(layout.user, Subscribe("user", app.wanted, SPACE, 2.0))
+            network.ask(
+                sensor, QpsAdvertiseRequest(f"s{sensor}", topic, spot(field.places[sensor], SETTING.side))
+            )
+    network.ask(layout.user, QpsSubscribeRequest("user", app.wanted, SPACE, 2.0))
     for name, (host, alone) in hosts.items():
         for each in (host, *failing.twins):
-            network.ask(each, Insert(name, alone))
+            network.ask(each, InsertComponent(name, alone))
     network.run(30 * SECOND)
-    before, told = network.hops["publication"], len(network.told)
+    before, notified = network.hops["publication"], len(network.delivered)
     for step in range(MINUTES * 60 // EVERY):
         if step == MINUTES * 30 // EVERY:
             for host in failing.kills:
                 network.kill(host)
         for topic, sensor, value in _readings(app.measured, layout.sensors, seed, step):
-            network.ask(sensor, Publish(f"s{sensor}", topic, field.places[sensor], {"value": value}))
+            network.ask(
+                sensor, QpsPublishRequest(f"s{sensor}", topic, field.places[sensor], {"value": value})
+            )
         network.run(EVERY * SECOND)
     network.run(60 * SECOND)
-    heard = [(when, what) for when, _, what in network.told[told:] if isinstance(what, Notify)]
-    said = Counter(
-        (str(w.values[STATUS]), int(str(w.values[TIME])), str(w.values[SIGNATURE])) for _, w in heard
+    received = [(when, what) for when, _, what in network.delivered[notified:] if isinstance(what, QpsNotify)]
+    counts = Counter(
+        (str(w.values[STATUS]), int(str(w.values[TIME])), str(w.values[SIGNATURE])) for _, w in received
     )
-    delays = [(when - int(str(w.values[TIME]))) / SECOND for when, w in heard]
-    return Outcome(
-        sorted(said),
+    delays = [(when - int(str(w.values[TIME]))) / SECOND for when, w in received]
+    return SpsOutcome(
+        sorted(counts),
         network.hops["publication"] - before,
         fmean(delays) if delays else 0.0,
-        sum(said.values()) - len(said),
+        sum(counts.values()) - len(counts),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..experiment import Claim
 from ..series import MINUTE
-from .count import Counts, Measured
+from .count import Counts, TableMeasurement
 from .field import EVERY
 from .period import DEADBAND, HELD, MADE, SLOW, SMOOTH
 
@@ -31,7 +31,7 @@ RULES: Mapping[str, str] = {
 """Fixed before the experiment was first run."""
 
 
-def judge(measured: Measured) -> dict[str, bool]:
+def judge(measured: TableMeasurement) -> dict[str, bool]:
     """Whether each claim holds in one run, by its rule."""
     sf, ecf = measured.sf, measured.ecf
     return {
@@ -48,7 +48,7 @@ def judge(measured: Measured) -> dict[str, bool]:
     }
 
 
-def _without_duplicates(measured: Measured) -> bool:
+def _without_duplicates(measured: TableMeasurement) -> bool:
     """No subscriber hears twice of one moment (every subscriber watches one region)."""
     delivered = measured.schemes[0].delivered
     return len({(p.subscriber, p.at) for p in delivered}) == len(delivered)
@@ -65,8 +65,8 @@ def _adds_up(counts: Counts) -> bool:
 
 
 def claims(
-    runs: Mapping[str, Measured],
-    many: Mapping[str, Sequence[Measured]],
+    runs: Mapping[str, TableMeasurement],
+    many: Mapping[str, Sequence[TableMeasurement]],
     why: Mapping[str, Mapping[bool | None, str]],
 ) -> Iterable[Claim]:
     """The claims, judged on the first run; ``many`` further ones, by setting, say how firmly.  ``why``
@@ -114,13 +114,13 @@ def claims(
             },
         ),
     }
-    holds, measured = judge(main), _measured(runs)
+    holds, measured = judge(main), _further_measures(runs)
     for name, (paper, ours) in figures.items():
-        said = (measured[name] + _how_often(name, many)).strip()
-        yield Claim(name, RULES[name], paper, ours, holds[name], said, (WHY | dict(why)).get(name, {}))
+        text = (measured[name] + _how_often(name, many)).strip()
+        yield Claim(name, RULES[name], paper, ours, holds[name], text, (WHY | dict(why)).get(name, {}))
 
 
-def _how_often(claim: str, many: Mapping[str, Sequence[Measured]]) -> str:
+def _how_often(claim: str, many: Mapping[str, Sequence[TableMeasurement]]) -> str:
     if not many:
         return ""
     counts = [
@@ -130,16 +130,16 @@ def _how_often(claim: str, many: Mapping[str, Sequence[Measured]]) -> str:
     return f" Over all periods and fields it holds in {', '.join(counts)}."
 
 
-def _measured(runs: Mapping[str, Measured]) -> dict[str, str]:
+def _further_measures(runs: Mapping[str, TableMeasurement]) -> dict[str, str]:
     """More that was measured, in the variants as well."""
     main = next(iter(runs.values()))
-    told_sf, told_ecf = main.sf.conditions, main.ecf.conditions
+    sf_count, ecf_count = main.sf.conditions, main.ecf.conditions
     half_hourly, made = runs[HELD], runs[MADE]
     passes = {name: _over(run.ecf.passes, run.sf.passes) for name, run in runs.items()}
     delivered = {name: _over(run.ecf.delivered, run.sf.delivered) for name, run in runs.items()}
     return {
-        "source-pass-ratio": f"The ten subscribers have {told_sf} conditions here, where 20 deliveries mean "
-        f"10 in the paper; ECF tells {told_ecf} apart. {_mechanism(main)} {_elsewhere(passes)}",
+        "source-pass-ratio": f"The ten subscribers have {sf_count} conditions here, where 20 deliveries mean "
+        f"10 in the paper; ECF tells {ecf_count} apart. {_mechanism(main)} {_elsewhere(passes)}",
         "delivered": "ECF delivers one event for each 33 min, sensor and subscriber: the paper's 620 / 27 "
         "filters = 23 mean that conditions held for some 12.6 of 30 h; ours are "
         f"{main.ecf.delivered} / 27 = {main.ecf.delivered / 27:.0f}. {_elsewhere(delivered)}",
@@ -153,7 +153,7 @@ def _measured(runs: Mapping[str, Measured]) -> dict[str, str]:
         "resolution": "3 and 30 min are the time between readings and the validity, by definition. Measured "
         f"are the errors against the readings: ECF's worst is {main.ecf.worst_error:.0f} min, where 27 is "
         "the largest possible (an event with the last warm reading). Of "
-        f"{told_sf} conditions ECF tells {told_ecf} apart.",
+        f"{sf_count} conditions ECF tells {ecf_count} apart.",
         "accounting": "",
     }
 
@@ -177,7 +177,7 @@ WHY: dict[str, Mapping[bool | None, str]] = {
 }
 
 
-def _mechanism(main: Measured) -> str:
+def _mechanism(main: TableMeasurement) -> str:
     """The ratio that the spells alone imply: two events of SF each, and of ECF one in 33 min."""
     spells = main.spells
     if not spells.number:

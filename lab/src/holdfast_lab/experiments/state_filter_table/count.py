@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..series import MINUTE, Temperatures, Times
-from .field import EVERY, VALIDITY, Field, Setting
+from .field import EVERY, VALIDITY, Field, TableSetting
 from .scheme import Passed, Scheme, content_filters, state_filters
 
 
@@ -98,7 +98,7 @@ class Spells(NamedTuple):
     ratio: float
 
 
-class Measured(NamedTuple):
+class TableMeasurement(NamedTuple):
     """One run: both schemes on one field, one period, one setting."""
 
     sf: Counts
@@ -107,38 +107,38 @@ class Measured(NamedTuple):
     spells: Spells
 
 
-def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Measured:
+def measure(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> TableMeasurement:
     """Both schemes on ``temps[sensor, reading]``, and every line of the table."""
     sf = state_filters(field, setting, times, temps)
     ecf = content_filters(field, setting, times, temps)
     late_sf: list[int] = [0]
     late_ecf: list[int] = [0]
-    told_sf = told_ecf = 0
+    sf_conditions = ecf_conditions = 0
     lengths: list[int] = []
     for subscriber in field.subscribers:
         sensor = field.sensors_of(subscriber.region)[0]  # all of the region report the same
         values, threshold = temps[sensor], setting.threshold(subscriber)
         toggles = sorted(p.at for p in sf.delivered if p.subscriber == subscriber.name)
         late_sf += late_ends(times, values <= setting.leaves(subscriber), toggles)
-        told_sf += (len(toggles) + 1) // 2
-        said = sorted(p.at for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor)
-        late_ecf += overstays(times, values > threshold, said, VALIDITY)
-        told_ecf += stretches(times[said])
+        sf_conditions += (len(toggles) + 1) // 2
+        sent = sorted(p.at for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor)
+        late_ecf += overstays(times, values > threshold, sent, VALIDITY)
+        ecf_conditions += count_runs(times[sent])
         lengths += above(values > threshold) * len(field.sensors_of(subscriber.region))
-    return Measured(
+    return TableMeasurement(
         Counts(
-            **_counted(field, sf, len(times)),
+            **_common_counts(field, sf, len(times)),
             scoping_filters=len({(s.name, s.region) for s in field.subscribers}),
             resolution=float(np.diff(times).max() / MINUTE),
             worst_error=max(late_sf) / MINUTE,
-            conditions=told_sf,
+            conditions=sf_conditions,
         ),
         Counts(
-            **_counted(field, ecf, len(times)),
+            **_common_counts(field, ecf, len(times)),
             scoping_filters=None,
             resolution=VALIDITY / MINUTE,
             worst_error=max(late_ecf) / MINUTE,
-            conditions=told_ecf,
+            conditions=ecf_conditions,
         ),
         (sf, ecf),
         spells(lengths),
@@ -174,12 +174,12 @@ def late_ends(times: Times, ended: NDArray[np.bool_], toggles: Sequence[int]) ->
     return late
 
 
-def overstays(times: Times, warm: NDArray[np.bool_], said: Sequence[int], validity: int) -> list[int]:
+def overstays(times: Times, warm: NDArray[np.bool_], sent: Sequence[int], validity: int) -> list[int]:
     """For every end of a condition, how long ECF lets believe in it: until the validity of the last
     event runs out, or the condition begins again."""
     late = []
     for end in np.flatnonzero(warm[:-1] & ~warm[1:]) + 1:
-        last = max((at for at in said if at < end), default=None)
+        last = max((at for at in sent if at < end), default=None)
         if last is not None:
             again = np.flatnonzero(warm[end:])
             begins = times[end + again[0]] if len(again) else times[last] + validity
@@ -187,15 +187,15 @@ def overstays(times: Times, warm: NDArray[np.bool_], said: Sequence[int], validi
     return late
 
 
-def stretches(said: Times) -> int:
+def count_runs(sent: Times) -> int:
     """How many runs of ECF events there are in which each follows as soon as the validity allows."""
-    return 0 if not len(said) else 1 + int((np.diff(said) > VALIDITY + EVERY).sum())
+    return 0 if not len(sent) else 1 + int((np.diff(sent) > VALIDITY + EVERY).sum())
 
 
-def _counted(field: Field, scheme: Scheme, readings: int) -> dict[str, Any]:
+def _common_counts(field: Field, scheme: Scheme, readings: int) -> dict[str, Any]:
     """The lines that are counted alike in both schemes."""
-    watched = [i for i, sensor in enumerate(field.sensors) if sensor.region in field.covered]
-    before, after = _wanted(scheme.at_source), _wanted(scheme.delivered)
+    watched = [i for i, sensor in enumerate(field.sensors) if sensor.region in field.coverage]
+    before, after = _wanted_by(scheme.at_source), _wanted_by(scheme.delivered)
     return {
         "publishers": len(field.sensors),
         "subscribers": len(field.subscribers),
@@ -214,7 +214,7 @@ def _counted(field: Field, scheme: Scheme, readings: int) -> dict[str, Any]:
     }
 
 
-def _wanted(passed: Iterable[Passed]) -> Counter[tuple[int, int]]:
+def _wanted_by(passed: Iterable[Passed]) -> Counter[tuple[int, int]]:
     """For each event, a reading of a sensor, by how many subscribers it is wanted."""
     return Counter((p.sensor, p.at) for p in set(passed))
 

@@ -49,7 +49,7 @@ class Field:
     stations: tuple[int, ...]
 
     @cached_property
-    def covered(self) -> tuple[int, ...]:
+    def coverage(self) -> tuple[int, ...]:
         return tuple(sorted({subscriber.region for subscriber in self.subscribers}))
 
     def sensors_of(self, region: int) -> list[int]:
@@ -104,7 +104,7 @@ def region_name(region: int) -> str:
 
 
 @dataclass(frozen=True)
-class Setting:
+class TableSetting:
     """What the paper leaves open, and what we vary to see what it matters."""
 
     name: str = "as described"
@@ -123,7 +123,7 @@ class Setting:
         return round(self.threshold(subscriber) - self.gap, 4)
 
 
-def definition(field: Field, setting: Setting, region: int | None = None) -> str:
+def definition(field: Field, setting: TableSetting, region: int | None = None) -> str:
     """The subscriptions as people would write them.
 
     Nested: one filter at every source and one over the region, for all regions.  With ``region``

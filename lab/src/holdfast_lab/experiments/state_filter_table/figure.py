@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Result
 from ..series import MINUTE, Temperatures, Times
-from .field import VALIDITY, Field, Setting, region_name
+from .field import VALIDITY, Field, TableSetting, region_name
 from .scheme import Scheme
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class TableExhibit:
     """What the figure draws: one region, its subscribers, and what they received."""
 
     field: Field
-    setting: Setting
+    setting: TableSetting
     times: Times
     temps: Temperatures
     schemes: tuple[Scheme, Scheme]
@@ -25,16 +25,16 @@ class Exhibit:
 
 def figure(result: Result) -> Drawing:
     """The temperature of the region with most subscribers, and what each of them received."""
-    exhibit: Exhibit = result.exhibit
+    exhibit: TableExhibit = result.exhibit
     field, setting = exhibit.field, exhibit.setting
-    region = max(field.covered, key=lambda r: len(field.subscribers_of(r)))
+    region = max(field.coverage, key=lambda r: len(field.subscribers_of(r)))
     subscribers = sorted(field.subscribers_of(region), key=lambda s: s.rank)
     hours = (exhibit.times - exhibit.times[0]) / (60 * MINUTE)
     sensor = field.sensors_of(region)[0]
     sf, ecf = exhibit.schemes
 
     drawing = new_figure(10, 6)
-    air, told = drawing.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    air, conditions = drawing.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     air.plot(hours, exhibit.temps[sensor], color="0.25", linewidth=1)
     for subscriber in subscribers:
         air.axhline(setting.threshold(subscriber), color="tab:red", linewidth=0.6, alpha=0.7)
@@ -45,14 +45,16 @@ def figure(result: Result) -> Drawing:
     for i, subscriber in enumerate(subscribers):
         toggles = [hours[p.at] for p in sf.delivered if p.subscriber == subscriber.name]
         for start, end in zip(toggles[::2], [*toggles[1::2], hours[-1]], strict=False):
-            told.plot([start, end], [i + 0.15] * 2, color="tab:blue", linewidth=4, alpha=0.35)
-        told.plot(toggles, [i + 0.15] * len(toggles), "|", color="tab:blue", markersize=9)
-        said = [hours[p.at] for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor]
-        for start in said:
-            told.plot(
+            conditions.plot([start, end], [i + 0.15] * 2, color="tab:blue", linewidth=4, alpha=0.35)
+        conditions.plot(toggles, [i + 0.15] * len(toggles), "|", color="tab:blue", markersize=9)
+        sent = [hours[p.at] for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor]
+        for start in sent:
+            conditions.plot(
                 [start, start + VALIDITY / MINUTE / 60], [i - 0.15] * 2, color="tab:orange", lw=4, alpha=0.35
             )
-        told.plot(said, [i - 0.15] * len(said), "|", color="tab:orange", markersize=9)
-    told.set_yticks(range(len(subscribers)), [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers])
-    told.set_xlabel("hours; events delivered: SF (blue) and, from one of the sensors, ECF (orange)")
+        conditions.plot(sent, [i - 0.15] * len(sent), "|", color="tab:orange", markersize=9)
+    conditions.set_yticks(
+        range(len(subscribers)), [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers]
+    )
+    conditions.set_xlabel("hours; events delivered: SF (blue) and, from one of the sensors, ECF (orange)")
     return drawing

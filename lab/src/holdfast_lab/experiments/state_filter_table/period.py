@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..series import Cleaned, Period, Temperatures, Times, periods
-from .field import EVERY, READINGS, REGIONS, SEED, SENSORS, SUBSCRIBERS, Field, Setting, Subscriber, draw
+from .field import EVERY, READINGS, REGIONS, SEED, SENSORS, SUBSCRIBERS, Field, Subscriber, TableSetting, draw
 
 
-def crossing(period: Period, setting: Setting) -> list[int]:
+def crossing(period: Period, setting: TableSetting) -> list[int]:
     """The usable stations that are, at some time, above all thresholds and, at some time, below."""
     low, high = (setting.threshold(Subscriber("", 0, rank)) for rank in (0, SUBSCRIBERS - 1))
     found = [s for s, values in period.values.items() if values.min() <= low and values.max() > high]
     return sorted(found, key=lambda s: (period.carried[s], s))
 
 
-def eligible(cleaned: Cleaned, fresh_for: int, setting: Setting) -> list[tuple[Period, list[int]]]:
+def eligible(cleaned: Cleaned, fresh_for: int, setting: TableSetting) -> list[tuple[Period, list[int]]]:
     """The 30-hour periods from midnight in which 16 stations cross all thresholds, with the 16 that
     have the fewest carried readings."""
     found = []
@@ -31,7 +31,7 @@ def median(period: Period, stations: list[int]) -> float:
     return round(float(np.median([period.values[station] for station in stations])), 1)
 
 
-def temperatures(field: Field, period: Period, setting: Setting) -> Temperatures:
+def temperatures(field: Field, period: Period, setting: TableSetting) -> Temperatures:
     """``[sensor, reading]``: every sensor of a region reports the region's temperature."""
     by_region = [setting.prepare(period.values[station]) for station in field.stations]
     return np.stack([by_region[sensor.region] for sensor in field.sensors])
@@ -48,7 +48,7 @@ def held(values: Temperatures, width: int = 10) -> Temperatures:
     return np.repeat(values[::width], width)[: len(values)]
 
 
-def joined(values: Temperatures, width: int = 10) -> Temperatures:
+def join(values: Temperatures, width: int = 10) -> Temperatures:
     """One reading in 30 min, and straight lines between."""
     at = np.arange(len(values))
     return np.interp(at, at[::width], values[::width])
@@ -61,25 +61,25 @@ SLOW = "held, within 0.05 °C, near median"
 MADE = "one plateau (generated)"
 
 
-def variants(middle: float) -> tuple[Setting, ...]:
+def variants(middle: float) -> tuple[TableSetting, ...]:
     """What is varied, one thing at a time; then what we believe of the paper's data together."""
     return (
-        Setting(CLOSE, spread=0.05),
-        Setting(WIDE, spread=2.0),
-        Setting(MIDDLE, centre=middle),
-        Setting(SMOOTH, prepare=running_mean),
-        Setting(HELD, prepare=held),
-        Setting(JOINED, prepare=joined),
-        Setting(DEADBAND, gap=0.5),
-        Setting(SLOW, centre=middle, spread=0.05, prepare=held),
+        TableSetting(CLOSE, spread=0.05),
+        TableSetting(WIDE, spread=2.0),
+        TableSetting(MIDDLE, centre=middle),
+        TableSetting(SMOOTH, prepare=running_mean),
+        TableSetting(HELD, prepare=held),
+        TableSetting(JOINED, prepare=join),
+        TableSetting(DEADBAND, gap=0.5),
+        TableSetting(SLOW, centre=middle, spread=0.05, prepare=held),
     )
 
 
-def plateau() -> tuple[Field, Setting, Times, Temperatures]:
+def plateau() -> tuple[Field, TableSetting, Times, Temperatures]:
     """One warm spell, the same everywhere, that crosses all thresholds at one reading, over a field in
     which one region of three sensors has a single subscriber: the SF column of Table II.  It lasts as
     long as the table's 620 / 27 = 23 ECF events for each filter imply."""
     field = draw(SEED, range(REGIONS), shares=(3, 3, 1))
     times = np.arange(READINGS, dtype=np.int64) * EVERY
     values = np.where((np.arange(READINGS) >= 100) & (np.arange(READINGS) < 352), 15.0, 5.0)
-    return field, Setting(MADE), times, np.tile(values, (SENSORS, 1))
+    return field, TableSetting(MADE), times, np.tile(values, (SENSORS, 1))

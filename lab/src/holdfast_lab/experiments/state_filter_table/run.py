@@ -16,15 +16,15 @@ from ..experiment import Experiment, Progress, Result, Row, Table
 from ..series import Cleaned, Period
 from .air import CROWN, PASS, Air
 from .claim import claims
-from .count import LINES, Measured, measure
-from .field import SEEDS, SUBSCRIBERS, Field, Setting, Subscriber, draw, region_name
-from .figure import Exhibit, figure
+from .count import LINES, TableMeasurement, measure
+from .field import SEEDS, SUBSCRIBERS, Field, Subscriber, TableSetting, draw, region_name
+from .figure import TableExhibit, figure
 from .period import DEADBAND, HELD, SLOW, eligible, median, plateau, temperatures, variants
 
 
 def run(name: str, air: Air, data: Path | None, full: bool, progress: Progress) -> Result:
     """The table; with ``full`` also for every eligible period and many fields."""
-    base = Setting()
+    base = TableSetting()
     progress("reading")
     cleaned = air.read(locate(air.file, data))
     periods = eligible(cleaned, air.fresh, base)
@@ -35,7 +35,7 @@ def run(name: str, air: Air, data: Path | None, full: bool, progress: Progress) 
     progress(base.name)
     temps = temperatures(field, period, base)
     main = measure(field, base, period.times, temps)
-    runs: dict[str, Measured] = {base.name: main}
+    runs: dict[str, TableMeasurement] = {base.name: main}
     for setting in variants(median(period, stations)):
         progress(setting.name)
         readings = temperatures(field, period, setting)
@@ -50,18 +50,18 @@ def run(name: str, air: Air, data: Path | None, full: bool, progress: Progress) 
         _parameters(air, cleaned, periods, field, full),
         rows,
         tuple(claims(runs, many, air.why)),
-        Exhibit(field, base, period.times, temps, main.schemes),
+        TableExhibit(field, base, period.times, temps, main.schemes),
     )
 
 
 def _many(
     periods: list[tuple[Period, list[int]]], first: int, progress: Progress
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[TableMeasurement]]:
     """Every eligible period with many fields, as described and in the variants that explain most."""
-    found: dict[str, list[Measured]] = {}
+    found: dict[str, list[TableMeasurement]] = {}
     for period, stations in periods:
         varied = variants(median(period, stations))
-        settings = [Setting(), *(v for v in varied if v.name in (HELD, DEADBAND, SLOW))]
+        settings = [TableSetting(), *(v for v in varied if v.name in (HELD, DEADBAND, SLOW))]
         for seed in range(first, first + SEEDS):
             progress(f"{period.start}, seed {seed}")
             field = draw(seed, stations)
@@ -71,7 +71,7 @@ def _many(
     return found
 
 
-def _rows(setting: str, measured: Measured) -> list[Row]:
+def _rows(setting: str, measured: TableMeasurement) -> list[Row]:
     return [_row(setting, line, getattr(measured.sf, line), getattr(measured.ecf, line)) for line in LINES]
 
 
@@ -87,7 +87,7 @@ def _row(setting: str, line: str, sf: Any, ecf: Any) -> Row:
     }
 
 
-def _spread(setting: str, many: Sequence[Measured]) -> list[Row]:
+def _spread(setting: str, many: Sequence[TableMeasurement]) -> list[Row]:
     """The middle and the edges of many runs, line by line."""
 
     def at(part: float, counts: list[Any]) -> float | None:
@@ -113,7 +113,7 @@ def _parameters(
     full: bool,
 ) -> dict[str, Any]:
     period, stations = periods[0]
-    shares = {region_name(r): len(field.subscribers_of(r)) for r in field.covered}
+    shares = {region_name(r): len(field.subscribers_of(r)) for r in field.coverage}
     return {
         "data": air.file,
         "readings": f"{cleaned.read} in the file",
@@ -123,13 +123,13 @@ def _parameters(
         "fresh reading 95 % of the time are above all and below all thresholds at some time",
         "periods that would do": [p.start for p, _ in periods],
         "carried readings": sum(period.carried[s] for s in stations),
-        "thresholds": [Setting().threshold(Subscriber("", 0, rank)) for rank in range(SUBSCRIBERS)],
+        "thresholds": [TableSetting().threshold(Subscriber("", 0, rank)) for rank in range(SUBSCRIBERS)],
         "median of the period": median(period, stations),
         "thresholds by": "equal steps of 0.1 °C about the paper's 10 °C, dealt to subscribers by chance",
         "redundant sensors": "report the same values, at the same moments (uniform in a region)",
         "subscribers in regions": shares,
-        "sensors in regions": {region_name(r): len(field.sensors_of(r)) for r in field.covered},
-        "stations of regions": {region_name(r): field.stations[r] for r in field.covered},
+        "sensors in regions": {region_name(r): len(field.sensors_of(r)) for r in field.coverage},
+        "stations of regions": {region_name(r): field.stations[r] for r in field.coverage},
         "validity": "30 min, both ends included: the next match passes after 33 min",
         "seed": f"{air.seed} to {air.seed + SEEDS - 1}, for each period" if full else air.seed,
     }

@@ -13,7 +13,7 @@ from holdfast.model.batch import TIME
 from holdfast.runtimes.local.engine import Engine
 
 from ..series import Temperatures, Times
-from .field import EVERY, TOPIC, VALIDITY, Field, Setting, definition
+from .field import EVERY, TOPIC, VALIDITY, Field, TableSetting, definition
 
 
 class Passed(NamedTuple):
@@ -31,17 +31,17 @@ class Scheme(NamedTuple):
     delivered: list[Passed]
 
 
-def state_filters(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Scheme:
+def state_filters(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> Scheme:
     """SF: our engine on all events, nested; and on each region's events, at the sources alone."""
     at_source: list[Passed] = []
-    for region in field.covered:
+    for region in field.coverage:
         sensors = field.sensors_of(region)
-        at_source += _notified(definition(field, setting, region), field, sensors, times, temps)
+        at_source += _notifications(definition(field, setting, region), field, sensors, times, temps)
     everywhere = range(len(field.sensors))
-    return Scheme(at_source, _notified(definition(field, setting), field, everywhere, times, temps))
+    return Scheme(at_source, _notifications(definition(field, setting), field, everywhere, times, temps))
 
 
-def _notified(
+def _notifications(
     text: str, field: Field, sensors: Sequence[int], times: Times, temps: Temperatures
 ) -> list[Passed]:
     number = {field.sensors[i].name: i for i in sensors}
@@ -67,7 +67,7 @@ def events(field: Field, sensors: Sequence[int], times: Times, temps: Temperatur
     )
 
 
-def content_filters(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Scheme:
+def content_filters(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> Scheme:
     """ECF: what passes at a source is delivered, from every sensor of the region."""
     passed = [
         Passed(subscriber.name, sensor, int(at))
@@ -80,7 +80,7 @@ def content_filters(field: Field, setting: Setting, times: Times, temps: Tempera
 
 def valid_for(times: Times, matches: NDArray[np.bool_], validity: int) -> NDArray[np.bool_]:
     """Which matches a content filter with a validity passes: after one that passes, all matches not
-    more than ``validity`` later are dropped.  [SPS L1404: e2 - e1 ≤ T ⇒ F(e2) = false]
+    more than ``validity`` later are dropped.  [SPS §3.5.2: e2 - e1 ≤ T ⇒ F(e2) = false]
 
     >>> minutes = np.arange(0, 90, 3)
     >>> minutes[valid_for(minutes, (minutes >= 6) & (minutes <= 72), 30)].tolist()

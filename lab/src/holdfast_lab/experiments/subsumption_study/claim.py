@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..experiment import Claim, Judged, judged
+from ..experiment import Claim, Judged, to_claims
 from .workload import SERIES
 
 
-class Cell(NamedTuple):
+class SubsumptionCell(NamedTuple):
     """One point of the study."""
 
     series: str
@@ -26,7 +26,7 @@ class Left(NamedTuple):
     merged: float
 
 
-Grid = Mapping[Cell, Left]
+Grid = Mapping[SubsumptionCell, Left]
 
 RULES: Mapping[str, str] = {
     "zipf-reduces": "With Zipf's law one attribute is reduced strongly, up to two about the same, three or "
@@ -43,27 +43,29 @@ RULES: Mapping[str, str] = {
 """Fixed from the document's text; its figures are lost."""
 
 
-def share(grid: Grid, cell: Cell) -> float:
+def share(grid: Grid, cell: SubsumptionCell) -> float:
     """Which part of the subscriptions is left after covering and merging."""
     return grid[cell].merged / cell.subscriptions
 
 
 def claims(grid: Grid) -> tuple[Claim, ...]:
     """The claims, judged."""
-    return judged(RULES, [_zipf(grid), _uniform(grid), _dimensions(grid)])
+    return to_claims(RULES, [_zipf(grid), _uniform(grid), _dimensions(grid)])
 
 
 def _zipf(grid: Grid) -> Judged:
     series = SERIES[0]
     shares = {
-        k: [share(grid, Cell(series.name, d, k, series.most)) for d in series.dimensions]
+        k: [share(grid, SubsumptionCell(series.name, d, k, series.most)) for d in series.dimensions]
         for k in series.attributes
     }
     one = shares[1]
     holds = max(one) <= 0.1 and all(
         abs(a - b) <= 0.1 for some in shares.values() for a, b in zip(some, one, strict=True)
     )
-    small = [share(grid, Cell(series.name, series.dimensions[-1], k, 512)) for k in series.attributes]
+    small = [
+        share(grid, SubsumptionCell(series.name, series.dimensions[-1], k, 512)) for k in series.attributes
+    ]
     return Judged(
         "strong; about the same; slightly more",
         {f"up to {k}" if k > 1 else "one": f"{min(s):.2%} to {max(s):.2%}" for k, s in shares.items()},
@@ -85,8 +87,8 @@ def _uniform(grid: Grid) -> Judged:
     enough = [cell for cell, part in shares.items() if part >= 0.8]
     few = [cell for cell in shares if 4 * cell.subscriptions <= cell.dimensions]
     spared = min(shares[cell] for cell in few)
-    crowded = Cell(series.name, series.dimensions[0], 1, series.most)
-    same = [Cell(series.name, d, 1, d) for d in series.dimensions]
+    crowded = SubsumptionCell(series.name, series.dimensions[0], 1, series.most)
+    same = [SubsumptionCell(series.name, d, 1, d) for d in series.dimensions]
     beside = [share(grid, cell._replace(series=SERIES[0].name)) for cell in same if cell.dimensions <= 512]
     return Judged(
         "little overlap",
@@ -111,7 +113,9 @@ def _uniform(grid: Grid) -> Judged:
 
 def _dimensions(grid: Grid) -> Judged:
     lines = {
-        (series.name, k): [grid[Cell(series.name, d, k, series.most)].merged for d in series.dimensions]
+        (series.name, k): [
+            grid[SubsumptionCell(series.name, d, k, series.most)].merged for d in series.dimensions
+        ]
         for series in SERIES
         for k in series.attributes
     }

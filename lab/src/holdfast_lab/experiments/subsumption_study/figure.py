@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Result
-from .claim import Cell, Grid
-from .workload import SERIES, Series
+from .claim import Grid, SubsumptionCell
+from .workload import SERIES, SubsumptionSeries
 
 
 def figure(result: Result) -> Drawing:
@@ -25,11 +25,11 @@ def figure(result: Result) -> Drawing:
     return drawing
 
 
-def _growth(panel: Any, grid: Grid, series: Series, k: int) -> None:
+def _growth(panel: Any, grid: Grid, series: SubsumptionSeries, k: int) -> None:
     """Figures 3-7 to 3-10: one line for each number of dimensions."""
     shades = [0.15 + 0.75 * i / (len(series.dimensions) - 1) for i in range(len(series.dimensions))]
     for d, shade in zip(series.dimensions, shades, strict=True):
-        left = [grid[Cell(series.name, d, k, n)].merged for n in series.counts]
+        left = [grid[SubsumptionCell(series.name, d, k, n)].merged for n in series.counts]
         panel.loglog(series.counts, left, "-", color=(0.1, 0.35, 1 - shade * 0.6, shade), label=f"{d}")
     panel.loglog(series.counts, series.counts, ":", color="0.5", linewidth=1)
     panel.set_title(f"{series.name}, {f'one to {k} attributes' if k > 1 else 'one attribute'}")
@@ -41,7 +41,7 @@ def _growth(panel: Any, grid: Grid, series: Series, k: int) -> None:
 def _crowding(panel: Any, grid: Grid) -> None:
     """All points with one attribute, by subscriptions for each dimension."""
     for series, colour in zip(SERIES, ("tab:blue", "tab:orange"), strict=True):
-        cells = [Cell(series.name, d, 1, n) for d in series.dimensions for n in series.counts]
+        cells = [SubsumptionCell(series.name, d, 1, n) for d in series.dimensions for n in series.counts]
         panel.semilogx(
             [c.subscriptions / c.dimensions for c in cells],
             [grid[c].merged / c.subscriptions for c in cells],

@@ -10,9 +10,9 @@ from holdfast.kernels.cover import absorb
 
 from ..experiment import Experiment, Progress, Result, Row, Table
 from ..study import conduct
-from .claim import Cell, Grid, Left, claims
+from .claim import Grid, Left, SubsumptionCell, claims
 from .figure import figure
-from .workload import SERIES, Series, Subscriptions, subscriptions
+from .workload import SERIES, Subscriptions, SubsumptionSeries, subscriptions
 
 NAME = "subsumption-study"
 SEEDS = 10
@@ -32,7 +32,7 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
     return Result(NAME, _parameters(seeds), [_row(*point) for point in grid.items()], claims(grid), grid)
 
 
-def measure(series: Series, dimensions: int, attributes: int, seeds: range) -> Grid:
+def measure(series: SubsumptionSeries, dimensions: int, attributes: int, seeds: range) -> Grid:
     """How many are left on average after each number of subscriptions."""
     counts = np.array(series.counts)
     total = np.zeros((2, len(counts)))
@@ -42,7 +42,7 @@ def measure(series: Series, dimensions: int, attributes: int, seeds: range) -> G
         for i, merging in enumerate((False, True)):
             total[i] += left(drawn, merging)[counts - 1]
     return {
-        Cell(series.name, dimensions, attributes, int(n)): Left(float(a), float(b))
+        SubsumptionCell(series.name, dimensions, attributes, int(n)): Left(float(a), float(b))
         for n, a, b in zip(counts, *(total / len(seeds)), strict=True)
     }
 
@@ -55,7 +55,7 @@ def left(drawn: Subscriptions, merging: bool) -> np.ndarray:
     return remaining
 
 
-def _row(cell: Cell, left: Left) -> Row:
+def _row(cell: SubsumptionCell, left: Left) -> Row:
     return {**cell._asdict(), **left._asdict()}
 
 
@@ -83,14 +83,17 @@ def _tables(result: Result) -> list[Table]:
             f"Zipf: left of {zipf.most:,}, covered ones dropped, and merged as well",
             ("dimensions", *(f"up to {k}, {how}" for k in zipf.attributes for how in Left._fields)),
             [
-                (d, *(n for k in zipf.attributes for n in grid[Cell(zipf.name, d, k, zipf.most)]))
+                (d, *(n for k in zipf.attributes for n in grid[SubsumptionCell(zipf.name, d, k, zipf.most)]))
                 for d in zipf.dimensions
             ],
         ),
         Table(
             "Uniform, one attribute: left after covering and merging, of",
             ("dimensions", *(f"{n:,}" for n in some)),
-            [(d, *(grid[Cell(uniform.name, d, 1, n)].merged for n in some)) for d in uniform.dimensions],
+            [
+                (d, *(grid[SubsumptionCell(uniform.name, d, 1, n)].merged for n in some))
+                for d in uniform.dimensions
+            ],
         ),
     ]
 

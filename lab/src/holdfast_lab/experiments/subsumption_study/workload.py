@@ -28,7 +28,7 @@ def zipf(random: np.random.Generator, ranks: int, count: int) -> NDArray[np.int6
 
 
 @dataclass(frozen=True)
-class Series:
+class SubsumptionSeries:
     """A series of the study: which numbers of dimensions and attributes are tried, up to how many items."""
 
     name: str
@@ -44,8 +44,8 @@ class Series:
 
 
 SERIES = (
-    Series("zipf", zipf, tuple(2**i for i in range(3, 10)), (1, 2, 3, 4), 65_536),
-    Series("uniform", uniform, tuple(2**i for i in range(3, 12)), (1,), 8_192),
+    SubsumptionSeries("zipf", zipf, tuple(2**i for i in range(3, 10)), (1, 2, 3, 4), 65_536),
+    SubsumptionSeries("uniform", uniform, tuple(2**i for i in range(3, 12)), (1,), 8_192),
 )
 
 
@@ -58,7 +58,7 @@ class Subscriptions(NamedTuple):
 
 
 def subscriptions(
-    series: Series, dimensions: int, attributes: int, random: np.random.Generator
+    series: SubsumptionSeries, dimensions: int, attributes: int, random: np.random.Generator
 ) -> Subscriptions:
     """As many subscriptions as the series has at most, each with one to so many attributes."""
     count = series.most

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..experiment import Claim, Judged, judged
+from ..experiment import Claim, Judged, to_claims
 from .measure import Environment, Watched
 
 COMMON = 0.5
@@ -34,7 +34,7 @@ def claims(pool: Sequence[Watched], rows: Sequence[Environment]) -> tuple[Claim,
         "explained in messages.",
     }
     load = sum(COMMON / (row.fulcrum / row.sensors) for row in rows) / len(rows)
-    return judged(
+    return to_claims(
         RULES,
         [
             Judged("silent on this", {"routes": len(pool), "wrong": wrong}, wrong == 0),

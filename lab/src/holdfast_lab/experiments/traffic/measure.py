@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from holdfast.compilers.relations.machine import machine
-from holdfast.lang.condition import Related
-from holdfast.machines.machine import transitions
+from holdfast.engine.machine import transitions
+from holdfast.kinds.relation.condition import RelationCondition
+from holdfast.kinds.relation.plan import machine
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
 from holdfast.model.topic import Attribute, Topic
-from holdfast.protocols.agents.account import account
+from holdfast.network.protocols.agents.account import account
 
 from .scene import READINGS, Roads
 
@@ -35,12 +35,12 @@ class Watched:
 def watch(roads: Roads, route: tuple[str, ...]) -> Watched:
     """One route, by its agents and by the machine."""
     relation, events = roads.relation(route), roads.events(route)
-    cost, told = account(relation, "hierarchy", events)
-    said = sorted((r.reading.time, r.status) for _, r in told if r.reading)
-    run = machine(Related("Jam", relation, (LOOP,), None, TIMELY, JAM))
+    cost, reports = account(relation, "hierarchy", events)
+    reported = sorted((r.reading.time, r.status) for _, r in reports if r.reading)
+    run = machine(RelationCondition("Jam", relation, (LOOP,), None, TIMELY, JAM))
     _, expected = run.step(run.initial(), {"Loop": from_events(LOOP, events)}, NEVER)
     oracle = sorted((t.event.time, t.status) for t in transitions(run.topics, expected))
-    return Watched(route, cost.messages, cost.reports, said == oracle)
+    return Watched(route, cost.messages, cost.reports, reported == oracle)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Environment:
     routes: int
     sensors: int
     observers: int
-    said: int
+    reported: int
 
     @property
     def complexity(self) -> float:
@@ -59,7 +59,7 @@ class Environment:
     @property
     def fulcrum(self) -> float:
         """Hops for an original report, by the diameter."""
-        return FAR * self.said / (self.sensors * READINGS)
+        return FAR * self.reported / (self.sensors * READINGS)
 
     @property
     def basic(self) -> float:

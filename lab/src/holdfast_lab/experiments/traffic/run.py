@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from holdfast.runtimes.sensornet.report.style import new_figure
+from holdfast.network.motes.report.style import new_figure
 
 from ..experiment import Drawing, Experiment, Progress, Result, Row, Table
 from .claim import COMMON, claims
@@ -37,11 +37,11 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
     rows = []
     for routes, length in POINTS:
         some = [environment(pool[length], routes, chance) for _ in range(SEQUENCES[full])]
-        rows.append(sorted(some, key=lambda one: one.said)[len(some) // 2])
+        rows.append(sorted(some, key=lambda one: one.reported)[len(some) // 2])
     rows.sort(key=lambda row: row.complexity)
-    everybody = [one for some in pool.values() for one in some]
+    participants = [one for some in pool.values() for one in some]
     return Result(
-        NAME, _parameters(full, len(roads.seconds)), [_row(row) for row in rows], claims(everybody, rows)
+        NAME, _parameters(full, len(roads.seconds)), [_row(row) for row in rows], claims(participants, rows)
     )
 
 
@@ -67,7 +67,7 @@ def _parameters(full: bool, sensors: int) -> dict[str, Any]:
 
 
 def _tables(result: Result) -> list[Table]:
-    return [Table("Routes", list(result.rows[0]), [list(row.values()) for row in result.rows])]
+    return [Table.of_rows("Routes", result.rows)]
 
 
 def figure(result: Result) -> Drawing:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from holdfast.model.event import Event
 from holdfast.model.instant import MINUTE
-from holdfast.model.relation import Interval, Member, Relation, Term, Test, Tie, slow
+from holdfast.model.relation import Participant, ReadingRange, Relation, Term, Test, Tie, slow
 
 from ..data import locate
 
@@ -72,10 +72,10 @@ class Roads:
     def relation(self, route: tuple[str, ...]) -> Relation:
         """Slow above n + lg n minutes, and no longer at or below."""
         bound = 60 * slow(max(sum(self.nominal[name] for name in route) / 60, 1.0))
-        terms = tuple(Term(Member("Loop", name, "seconds")) for name in route)
+        terms = tuple(Term(Participant("Loop", name, "seconds")) for name in route)
         tie = Tie("route", tuple(term.member for term in terms), (terms,))
-        above = Interval(low=math.nextafter(bound, math.inf))
-        return Relation("total", Test(above), Test(Interval(high=bound)), (tie,))
+        above = ReadingRange(low=math.nextafter(bound, math.inf))
+        return Relation("total", Test(above), Test(ReadingRange(high=bound)), (tie,))
 
     def events(self, route: tuple[str, ...]) -> list[Event]:
         """What the sensors of a route say; all of them at one instant."""

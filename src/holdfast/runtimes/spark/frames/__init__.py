@@ -1,1 +1,1 @@
-"""A user's own DataFrames and streams, and Holdfast as a data source."""
+"""DataFrames and streams of users as input, and Holdfast as a data source for Spark."""

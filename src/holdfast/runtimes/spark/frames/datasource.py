@@ -1,10 +1,10 @@
-"""``spark.read.format("holdfast")`` and ``spark.readStream``: events that can matter, as rows.
+"""Holdfast as a data source of Spark: the relevant events of files, as rows of a frame or a stream.
 
     spark.dataSource.register(hf.spark.HoldfastSource)
     spark.read.format("holdfast").option("definition", "warm.hf").load("readings/")
 
-Files are read with Arrow inside the executors, and what cannot matter to the definition is dropped
-there: of history all that can start or end nothing, of a stream what satisfies no predicate.
+Files are read with Arrow inside the executors, and irrelevant events are dropped there: in a history all that
+cannot change the output, in a stream those that satisfy no predicate.
 """
 
 from __future__ import annotations
@@ -19,31 +19,33 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ....definition.check import check
+from ....definition.parse import load, parse
 from ....errors import UsageError, did_you_mean
 from ....files.find import find
 from ....files.reading import Reading, parse_rename, parse_zone
-from ....lang.check import check
 from ....lang.condition import Checked
-from ....lang.parse import load, parse
 from ....model.batch import AXES, TIME, TYPES, plain
 from ....model.topic import Topic
-from ..history.reader import Job, chosen
-from ..history.replay import tasks
-from ..live.checkpoint import Checkpoint
-from ..live.feed import Feed, FeedReader, taken
-from ..live.log import folders
-from ..pack import Mine
-from ..plan import Work
+from ..batch.reader import ReadJob, select_events
+from ..batch.replay import plan_tasks
+from ..job import Job
+from ..pack import OperatorEvents
+from ..streaming.checkpoint import Checkpoint
+from ..streaming.feed import Feed, FeedReader, read_entries
+from ..streaming.log import folders
 
 _OPTIONS = ("definition", "path", "map", "topic", "zone", "time_format", "time_unit", "bad", "readers")
 _LIVE = ("log", "settle", "batch_mb")
 
 
 class HoldfastSource(DataSource):
-    """Options: ``definition`` (a file or its text), ``map``, ``topic``, ``zone``, ``time_format`` and
-    ``time_unit`` as for ``holdfast replay``; ``bad`` is ``fail`` or ``drop`` for rows that cannot be
-    used; ``readers`` is how many read at once.  A stream needs ``log`` too, a folder in which it
-    keeps which files have arrived, and may have ``settle`` (seconds) and ``batch_mb``.
+    """The data source `holdfast`, for `spark.read` and `spark.readStream`.
+
+    Its options are `definition` (a file or its text), `map`, `topic`, `zone`, `time_format` and `time_unit`
+    as for `holdfast replay`; `bad`, which is `fail` or `drop` for rejected rows; and `readers`, the number of
+    parallel readers. A stream also needs `log`, a folder for the list of files that have arrived, and may
+    have `settle` (seconds) and `batch_mb`.
     """
 
     @classmethod
@@ -51,17 +53,17 @@ class HoldfastSource(DataSource):
         return "holdfast"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_Asked.of(self.options).schema)
+        return from_arrow_schema(_SourceOptions.of(self.options).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _HistoryReader(_Asked.of(self.options))
+        return _HistoryReader(_SourceOptions.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return _ArrivalReader(_Asked.of(self.options))
+        return _ArrivalReader(_SourceOptions.of(self.options))
 
 
-class _Asked(NamedTuple):
-    """What the options ask for."""
+class _SourceOptions(NamedTuple):
+    """The options of the data source, checked."""
 
     checked: Checked
     reading: Reading
@@ -71,7 +73,7 @@ class _Asked(NamedTuple):
     live: dict[str, str]
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> _Asked:
+    def of(cls, options: Mapping[str, str]) -> _SourceOptions:
         for name in options:
             if name.lower() not in (*_OPTIONS, *_LIVE):
                 hint = did_you_mean(name, [*_OPTIONS, *_LIVE]) or f"There is {', '.join(_OPTIONS)}."
@@ -97,13 +99,13 @@ class _Asked(NamedTuple):
         return cls(checked, reading, options["path"], bad == "fail", int(options.get("readers", "8")), live)
 
     @property
-    def work(self) -> Work:
-        """Who wants which events, all of them whole."""
-        return Work.on_history(self.checked, whole=True)
+    def job(self) -> Job:
+        """The job that selects the events, with all columns."""
+        return Job.on_history(self.checked, all_columns=True)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of events of every topic."""
+        """The columns of the events of all topics."""
         kinds: dict[str, str] = {}
         for topic in self.checked.topics:
             for a in topic.attributes:
@@ -113,18 +115,18 @@ class _Asked(NamedTuple):
         fixed |= {"place": pa.string(), **dict.fromkeys(AXES, pa.float64())}
         return pa.schema([*fixed.items(), *((name, TYPES[kind]) for name, kind in kinds.items())])
 
-    def rows(self, found: Iterable[Mine]) -> Iterator[pa.RecordBatch]:
-        """The events that operators want, each once, though several may want it."""
+    def rows(self, found: Iterable[OperatorEvents]) -> Iterator[pa.RecordBatch]:
+        """Return the selected events as rows, each once even if several operators select it."""
         seen: dict[str, dict[int, list[pa.RecordBatch]]] = {}
         for number, operator, topic, events in found:
-            shaped = _shaped(events, operator.topics[topic], self.schema)
-            seen.setdefault(topic, {}).setdefault(number, []).append(shaped)
+            rows = _to_schema(events, operator.topics[topic], self.schema)
+            seen.setdefault(topic, {}).setdefault(number, []).append(rows)
         for wanted in seen.values():
             table = pa.Table.from_batches([batch for batches in wanted.values() for batch in batches])
             yield from (_distinct(table) if len(wanted) > 1 else table).to_batches()
 
 
-def _shaped(batch: pa.RecordBatch, topic: Topic, schema: pa.Schema) -> pa.RecordBatch:
+def _to_schema(batch: pa.RecordBatch, topic: Topic, schema: pa.Schema) -> pa.RecordBatch:
     columns = {name: plain(batch.column(name)) for name in batch.schema.names}
     columns["topic"] = pa.repeat(topic.name, len(batch))
     own = {"topic", "time", "source", "sequence", "place", *AXES, *(a.name for a in topic.attributes)}
@@ -136,7 +138,7 @@ def _shaped(batch: pa.RecordBatch, topic: Topic, schema: pa.Schema) -> pa.Record
 
 
 def _distinct(table: pa.Table) -> pa.Table:
-    """Each event once: it is known by its time, source and sequence."""
+    """Return each event once; time, source and sequence identify it."""
     keys = table.select(["time", "source", "sequence"]).append_column("@at", pa.array(range(len(table))))
     return table.take(keys.group_by(keys.column_names[:3]).aggregate([("@at", "min")]).column("@at_min"))
 
@@ -151,23 +153,23 @@ class _Numbered(InputPartition):
 
 
 class _HistoryReader(DataSourceReader):
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
-        files = find(_paths(asked.path), [t.name for t in asked.checked.topics])
-        parts = tuple(tasks(files, asked.reading, max(1, asked.readers // 4)))
-        self._job = Job(asked.work, asked.reading, parts, shards=1, strict=asked.fails)
+    def __init__(self, options: _SourceOptions) -> None:
+        self._options = options
+        files = find(_paths(options.path), [t.name for t in options.checked.topics])
+        parts = tuple(plan_tasks(files, options.reading, max(1, options.readers // 4)))
+        self._read_job = ReadJob(options.job, options.reading, parts, shards=1, strict=options.fails)
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Numbered(i) for i in range(len(self._job.tasks))]
+        return [_Numbered(i) for i in range(len(self._read_job.tasks))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Numbered)
-        task = self._job.tasks[partition.number]
-        return self._asked.rows(chosen(self._job, task, self._job.reader()))
+        task = self._read_job.tasks[partition.number]
+        return self._options.rows(select_events(self._read_job, task, self._read_job.reader()))
 
 
 def _paths(path: str) -> list[str]:
-    """One path, or the list of them that ``load([...])`` leaves as JSON."""
+    """Decode the option `path`: one path, or the JSON list that `load([...])` passes."""
     return json.loads(path) if path.startswith("[") else [path]
 
 
@@ -175,31 +177,33 @@ def _paths(path: str) -> list[str]:
 
 
 class _ArrivalReader(FeedReader):
-    """As a live query reads, but the rows are plain, and nothing is known of their order later."""
+    """Reads files as a streaming query does, but returns plain rows and does not assume any order."""
 
-    def __init__(self, asked: _Asked) -> None:
-        if "log" not in asked.live:
+    def __init__(self, options: _SourceOptions) -> None:
+        if "log" not in options.live:
             raise UsageError("a stream from the source 'holdfast' needs the option 'log', its own folder")
-        checkpoint = Checkpoint(Path(asked.live["log"]))
+        checkpoint = Checkpoint(Path(options.live["log"]))
         checkpoint.folder.mkdir(parents=True, exist_ok=True)
         feed = Feed(
             checkpoint,
-            asked.work,
+            options.job,
             1,
-            asked.reading,
-            folders([f"dir:{path}" for path in _paths(asked.path)], [t.name for t in asked.checked.topics]),
-            settle=float(asked.live.get("settle", "2")),
-            batch_bytes=int(asked.live.get("batch_mb", "256")) << 20,
-            readers=asked.readers,
-            strict=asked.fails,
+            options.reading,
+            folders(
+                [f"dir:{path}" for path in _paths(options.path)], [t.name for t in options.checked.topics]
+            ),
+            settle=float(options.live.get("settle", "2")),
+            batch_bytes=int(options.live.get("batch_mb", "256")) << 20,
+            readers=options.readers,
+            strict=options.fails,
         )
         super().__init__(feed.to_text())
-        self._asked = asked
+        self._options = options
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_asked": self._asked}
+        return {**super().__getstate__(), "_options": self._options}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        report, found = taken(self._feed, partition, closed=False)
+        report, found = read_entries(self._feed, partition, closed=False)
         report.require_success()
-        return self._asked.rows(found)
+        return self._options.rows(found)

@@ -1,8 +1,9 @@
-"""State filters as Spark's own window query; of what passes Python gives the ids, if they are wanted.
+"""The plan that runs state filters as a window query of Spark; Python only computes the ids of notifications.
 
-One shuffle of the rows that some predicate holds for, sorted once: the value before tells what changed, and
-the change before tells since when.  Of one filter, the bit that a row leaves and the number that orders it
-among others of its time are one column: rows are then no larger than those of a query by hand.
+The rows that satisfy some predicate are shuffled and sorted once. The row before tells whether a row changes
+the state, and the change before tells since when it was active. For a single filter the state after a row and
+the number that orders rows of one time share a column; rows are then no larger than those of a hand-written
+query.
 """
 
 from __future__ import annotations
@@ -14,111 +15,118 @@ from typing import Any
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import StructField, TimestampType
 
-from ....compilers.changes import Changes, Turn, changes, hindrance
-from ....compilers.families import conditions
-from ....compilers.operator import Operator
-from ....compilers.sql import literal, quoted, some_of
-from ....machines.machine import SINCE, STATUS
+from ....engine.machine import SINCE, STATUS
+from ....engine.operator import Operator
+from ....kinds.state.changes import Changes, FilterSql, changes, reason_against
+from ....lang.expressions.sql import literal, quote_name, some_of
 from ....model.batch import AXES
 from ....model.event import notification_id
 from ....model.topic import Kind
+from ....plan.compile import conditions
 from ...table import IDENTIFYING, attributes_of, ids
-from ..plan import Work
+from ..job import Job
 from ..schema import spark_schema
 from .closed import is_repeatable
-from .rows import naming, seen_whole, sequence
-from .scan import Unlike
+from .rows import naming, sequence, whole_topics
+from .scan import PlanDoesNotFit
 
 MOST = 4
-"""How many operators may each go through the frame."""
+"""The largest number of operators, because each reads the frame separately."""
 
 
-def require(work: Work, frame: DataFrame) -> None:
-    """Raise why Spark cannot run the whole definition by itself, if it cannot."""
-    if not work.operators:
-        raise Unlike("there is nothing to run")
-    if seen_whole(work) or not all(one.compacts for one in work.operators.values()):
-        raise Unlike("it is more than state filters")
-    for operator in work.operators.values():
-        if (reason := hindrance(_filters(work, operator), work.published)) is not None:
-            raise Unlike(reason)
-    if (many := len(work.operators)) > 1 and (many > MOST or not is_repeatable(frame)):
-        raise Unlike("it would be read once for each set of scopes")
+def require(job: Job, frame: DataFrame) -> None:
+    """Raise an error with the reason if Spark cannot run the whole definition by itself."""
+    if not job.operators:
+        raise PlanDoesNotFit("there is nothing to run")
+    if whole_topics(job) or not all(field.compacts for field in job.operators.values()):
+        raise PlanDoesNotFit("it is more than state filters")
+    for operator in job.operators.values():
+        if (reason := reason_against(_filters(job, operator), job.published)) is not None:
+            raise PlanDoesNotFit(reason)
+    if (many := len(job.operators)) > 1 and (many > MOST or not is_repeatable(frame)):
+        raise PlanDoesNotFit("it would be read once for each set of scopes")
 
 
 def notifications(
-    work: Work, columns: Sequence[str], having: Callable[[Mapping[str, str]], DataFrame], *, numbered: bool
+    job: Job, columns: Sequence[str], select: Callable[[Mapping[str, str]], DataFrame], *, has_sequence: bool
 ) -> DataFrame:
-    """The notifications of rows in our ``columns``, ``having`` what matters of their topics; whether the
-    frame numbers them."""
+    """Return the notifications of a job on rows in our `columns`.
+
+    `select` returns the rows that satisfy one predicate for each topic; `has_sequence` tells whether the
+    frame has a sequence.
+    """
     parts = []
-    for operator in work.operators.values():
+    for operator in job.operators.values():
         (topic,) = operator.topics.values()
-        query = changes(_filters(work, operator), naming(work.checked, topic))
+        query = changes(_filters(job, operator), naming(job.checked, topic))
         inside = (f"{name} IS NOT NULL" for name in query.apart if name != "source")
-        mine = having({topic.name: " AND ".join([f"({query.where})", *inside])})
-        parts.append(_told(work, operator, columns, _passing(mine, columns, query, numbered), query.scope))
+        own = select({topic.name: " AND ".join([f"({query.where})", *inside])})
+        parts.append(
+            _to_notifications(
+                job, operator, columns, _passing_rows(own, columns, query, has_sequence), query.scope
+            )
+        )
     return reduce(DataFrame.union, parts)
 
 
-def _filters(work: Work, operator: Operator) -> list[Any]:
-    """The checked conditions of an operator."""
-    known = conditions(work.checked)
+def _filters(job: Job, operator: Operator) -> list[Any]:
+    """Return the checked conditions of an operator."""
+    known = conditions(job.checked)
     return [known[names[0]] for names in operator.names]
 
 
-def _passing(rows: DataFrame, columns: Sequence[str], query: Changes, numbered: bool) -> DataFrame:
-    """The rows that pass some filter, once for each: which it is, what it means there, and since when."""
+def _passing_rows(rows: DataFrame, columns: Sequence[str], query: Changes, has_sequence: bool) -> DataFrame:
+    """Return the rows that pass a filter, once for each filter, with its number, the status and the start."""
     moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
     if not moving:
-        rows = _derived(rows, columns, {})
-        return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
+        rows = _add_columns(rows, columns, {})
+        return _explode(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
     order = [name for name in ("time", "source") if name not in query.apart]
     window = f"PARTITION BY {', '.join(query.apart) or '0'} ORDER BY {', '.join(order)}"
     if len(query.turns) == 1:
-        return _alternating(rows, columns, query.turns[0], window, numbered)
+        return _run_single(rows, columns, query.turns[0], window, has_sequence)
     window = f"{window}, sequence"
     before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    rows = _derived(rows, columns, {f"@on{i}": _bit(turn) for i, turn in moving})
+    rows = _add_columns(rows, columns, {f"@on{i}": _bit(turn) for i, turn in moving})
     was = {f"@was{i}": f"coalesce(last(`@on{i}`, true) OVER {before}, false)" for i, _ in moving}
     rows = _with(rows, was)
     turned = {i: f"(`@on{i}` <> `@was{i}`)" for i, _ in moving}
     passing = [*turned.values(), *(f"({turn.enter})" for turn in query.turns if turn.exit is None)]
     rows = rows.where(some_of(f"coalesce({test}, false)" for test in passing))
-    began = {
+    starts = {
         f"@began{i}": f"last(CASE WHEN {turned[i]} AND `@on{i}` THEN time END, true) OVER {before}"
         for i, _ in moving
     }
-    rows = _with(rows, began)
+    rows = _with(rows, starts)
     cells = {i: _cell(i, _status(f"`@on{i}`"), _ending(f"`@on{i}`", f"`@began{i}`")) for i, _ in moving}
-    moved = {i: f"CASE WHEN {turned[i]} THEN {cell} END" for i, cell in cells.items()}
-    return _each(rows, [moved.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
+    changed = {i: f"CASE WHEN {turned[i]} THEN {cell} END" for i, cell in cells.items()}
+    return _explode(rows, [changed.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
 
 
-def _derived(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str]) -> DataFrame:
-    """The rows with a sequence each, and with what they leave the bits at."""
-    kept = (quoted(name) for name in columns if name != "sequence")
+def _add_columns(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str]) -> DataFrame:
+    """Return the rows with a sequence and the state that each row sets."""
+    columns_to_keep = (quote_name(name) for name in columns if name != "sequence")
     found = {"sequence": sequence(columns), **bits}
-    return rows.selectExpr(*kept, *(f"{sql} AS {quoted(name)}" for name, sql in found.items()))
+    return rows.selectExpr(*columns_to_keep, *(f"{sql} AS {quote_name(name)}" for name, sql in found.items()))
 
 
-def _bit(turn: Turn) -> str:
-    """What a row leaves the bit at, null if as it was."""
+def _bit(turn: FilterSql) -> str:
+    """Return the state that a row sets; null if it sets none."""
     return f"CASE WHEN {turn.enter} THEN true WHEN {turn.exit} THEN false END"
 
 
-def _alternating(
-    rows: DataFrame, columns: Sequence[str], turn: Turn, window: str, numbered: bool
+def _run_single(
+    rows: DataFrame, columns: Sequence[str], turn: FilterSql, window: str, has_sequence: bool
 ) -> DataFrame:
-    """The same for one filter, of rows that all satisfy one of its predicates."""
+    """Return the rows that change the state of the only filter, with the status and the start."""
     on = f"coalesce({turn.enter}, false)"
-    if numbered:
+    if has_sequence:
         window = f"{window}, sequence"
-        rows = _derived(rows, columns, {"@on": on})
+        rows = _add_columns(rows, columns, {"@on": on})
         rows = _with(rows, {"@was": f"lag(`@on`, 1, false) OVER ({window})"}).where("`@on` <> `@was`")
     else:
         window = f"{window}, `@turn`"
-        rows = _turning(rows, columns, on, window)
+        rows = _turning_rows(rows, columns, on, window)
     since = _ending("`@on`", f"lag(time) OVER ({window})")
     return _with(rows, {"@condition": "0", STATUS: _status("`@on`"), SINCE: since})
 
@@ -126,12 +134,15 @@ def _alternating(
 _LOWEST = "shiftleft(1L, 63)"
 
 
-def _turning(rows: DataFrame, columns: Sequence[str], on: str, window: str) -> DataFrame:
-    """The rows that turn the bit, of a frame that does not number them: the hash of 63 bits that does, and
-    then the bit, are one whole number, by which they are ordered."""
-    kept = (quoted(name) for name in columns if name != "sequence")
+def _turning_rows(rows: DataFrame, columns: Sequence[str], on: str, window: str) -> DataFrame:
+    """Return the rows that change the state, of a frame without a sequence.
+
+    A hash of 63 bits stands for the sequence. It and the new state form one integer, by which rows are
+    sorted.
+    """
+    columns_to_keep = (quote_name(name) for name in columns if name != "sequence")
     turn = f"(shiftleft({sequence(columns)}, 1) | CAST({on} AS BIGINT)) ^ {_LOWEST}"
-    rows = rows.selectExpr(*kept, f"{turn} AS `@turn`")
+    rows = rows.selectExpr(*columns_to_keep, f"{turn} AS `@turn`")
     before = f"lag(`@turn`, 1, {_LOWEST}) OVER ({window})"
     rows = _with(rows, {"@before": before}).where("`@turn` & 1 <> `@before` & 1")
     number = f"shiftrightunsigned(`@turn` ^ {_LOWEST}, 1)"
@@ -139,19 +150,19 @@ def _turning(rows: DataFrame, columns: Sequence[str], on: str, window: str) -> D
 
 
 def _with(rows: DataFrame, added: Mapping[str, str]) -> DataFrame:
-    return rows.selectExpr("*", *(f"{sql} AS {quoted(name)}" for name, sql in added.items()))
+    return rows.selectExpr("*", *(f"{sql} AS {quote_name(name)}" for name, sql in added.items()))
 
 
 def _status(on: str) -> str:
     return f"CASE WHEN {on} THEN 'ingress' ELSE 'egress' END"
 
 
-def _ending(on: str, began: str) -> str:
-    """Since when, where it ends."""
-    return f"CASE WHEN NOT {on} THEN {began} END"
+def _ending(on: str, starts: str) -> str:
+    """Return the start of an interval for the row that ends it."""
+    return f"CASE WHEN NOT {on} THEN {starts} END"
 
 
-def _momentary(number: int, turn: Turn) -> str:
+def _momentary(number: int, turn: FilterSql) -> str:
     cell = _cell(number, "'atomic'", "NULL")
     return f"CASE WHEN {turn.enter} THEN {cell} END"
 
@@ -161,65 +172,65 @@ def _cell(number: int, status: str, since: str) -> str:
     return f"named_struct({', '.join(f'{literal(name)}, {sql}' for name, sql in cell.items())})"
 
 
-def _each(rows: DataFrame, cells: Sequence[str]) -> DataFrame:
-    """A row for each cell that is not null."""
+def _explode(rows: DataFrame, cells: Sequence[str]) -> DataFrame:
+    """Return a row for each cell that is not null."""
     return rows.selectExpr("*", f"inline(array_compact(array({', '.join(cells)})))")
 
 
 # --- notifications ---------------------------------------------------------------------------------
 
 
-def _told(
-    work: Work, operator: Operator, columns: Sequence[str], passed: DataFrame, scope: str | None
+def _to_notifications(
+    job: Job, operator: Operator, columns: Sequence[str], passed: DataFrame, scope: str | None
 ) -> DataFrame:
-    """Rows that passed become notifications; only their ids, where somebody wants them, are Python's."""
+    """Turn rows that pass into notifications; Python computes the ids if they are selected."""
     (topic,) = operator.topics.values()
-    whom = [[literal(name) for name in names] for names in operator.told_to]
-    if all(len(names) == 1 for names in whom):
-        subscription = f"get(array({', '.join(name for (name,) in whom)}), `@condition`)"
+    recipients = [[literal(name) for name in names] for names in operator.recipients]
+    if all(len(names) == 1 for names in recipients):
+        subscription = f"get(array({', '.join(name for (name,) in recipients)}), `@condition`)"
     else:  # a row for each
-        lists = ", ".join(f"CAST(array({', '.join(names)}) AS ARRAY<STRING>)" for names in whom)
+        lists = ", ".join(f"CAST(array({', '.join(names)}) AS ARRAY<STRING>)" for names in recipients)
         passed = passed.selectExpr("*", f"explode(get(array({lists}), `@condition`)) AS `@subscription`")
         subscription = "`@subscription`"
     found = {
         "subscription": subscription,
         "scope": scope,
-        "status": quoted(STATUS),
+        "status": quote_name(STATUS),
         "time": "time",
-        "since": quoted(SINCE),
+        "since": quote_name(SINCE),
         "topic": literal(topic.name),
         "source": "source",
         "sequence": "sequence",
         "place": "place" if "place" in columns else None,
         "location": _location([axis for axis in AXES if axis in columns]),
     }
-    named = naming(work.checked, topic)
-    for name, (column, _) in attributes_of(work.published).items():
+    named = naming(job.checked, topic)
+    for name, (column, _) in attributes_of(job.published).items():
         if name in topic.by_name:
             found[column] = _value(named(name), topic.by_name[name].kind)
-    id, *fields = spark_schema(work.published).fields
-    whole = {one.name: f"CAST({found.get(one.name) or 'NULL'} AS {_type(one)})" for one in fields}
+    id, *fields = spark_schema(job.published).fields
+    whole = {field.name: f"CAST({found.get(field.name) or 'NULL'} AS {_type(field)})" for field in fields}
     identifying = [f"unix_micros({found[name]})" if name == "time" else whole[name] for name in IDENTIFYING]
     return passed.select(
         _id()(*map(functions.expr, identifying)).alias(id.name),
-        *(functions.expr(f"{sql} AS {quoted(name)}") for name, sql in whole.items()),
+        *(functions.expr(f"{sql} AS {quote_name(name)}") for name, sql in whole.items()),
     )
 
 
 def _type(field: StructField) -> str:
-    """A type as SQL has it, whatever the session takes a timestamp for."""
+    """Return the type of a field in SQL, independent of the session's setting for timestamps."""
     return "TIMESTAMP_LTZ" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()
 
 
 def _id() -> Any:
-    """The id of a notification: many at once, from Spark 4.1 on."""
+    """Return the function that computes ids, for many rows at once from Spark 4.1 on."""
     if hasattr(functions, "arrow_udf"):
         return functions.arrow_udf(ids, "string")
     return functions.udf(notification_id, "string")
 
 
 def _location(axes: Sequence[str]) -> str | None:
-    """The coordinates of an event as far as they are known; null where none is."""
+    """Return the known coordinates of an event as an array; null if there are none."""
     return (
         f"CASE WHEN {axes[0]} IS NOT NULL THEN array_compact(array({', '.join(axes)})) END" if axes else None
     )

@@ -1,8 +1,8 @@
-"""The rows of a user's frame or stream: in our columns and kinds, those that can matter; then as batches.
+"""The rows of a frame or stream: in our columns and types, the relevant ones only, and as Arrow batches.
 
-In the JVM: columns are given our names and kinds, and rows that satisfy no predicate are dropped, unless
-somebody must see them all.  What is left crosses to Python once.  What the JVM is to do is said as SQL: text
-crosses to it at once, an expression that is built by calls needs a call for each of its parts.
+The JVM renames and casts columns and drops rows that satisfy no predicate, unless an operator needs all of
+them. The other rows cross to Python once. Expressions are written as SQL, because text crosses to the JVM in
+one call and an expression built by calls needs one for each of its parts.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ....compilers.families import listened, mattering
-from ....compilers.sql import Naming, literal, quoted, some_of
 from ....errors import UsageError, did_you_mean
 from ....files.reading import Reading
-from ....lang.condition import Checked
+from ....lang.condition import Checked, ScopedCondition
+from ....lang.expressions.sql import Naming, literal, quote_name, some_of
 from ....model.batch import AXES, TIME, TYPES
 from ....model.topic import Kind, Topic
+from ....plan.compile import read_whole, relevant_in_sql
+from ..job import Job
 from ..pack import SPARK_SCHEMA
-from ..plan import Work
 from ..reading import Reader
 from .zones import instant
 
 Bad = Literal["fail", "drop"]
-"""What becomes of a frame's rows that have no time, source or topic."""
+"""What happens to rows of a frame that have no time, source or topic."""
 
 ROWS = 1 << 17
 """How many rows are packed at a time."""
@@ -50,106 +50,113 @@ _KINDS: dict[Kind, tuple[type[DataType], str, str]] = {
     "text": (StringType, "string", "text"),
     "bool": (BooleanType, "boolean", "a truth value"),
 }
-"""Of what type a column must be, what it is cast to, and how that is said."""
+"""For each kind of attribute the required type of a column, the type that it is cast to, and how messages
+name it."""
 
-_BLANK, _SAID = literal(r"^\s*$"), literal(r"\S")  # patterns
+_BLANK, _NOT_BLANK = literal(r"^\s*$"), literal(r"\S")  # patterns
 _FAULTS = {
     "no time": "time IS NULL",
     "a time outside the years 1 to 9999": "time < TIMESTAMP'0001-01-01 00:00:00Z'"
     " OR time > TIMESTAMP'9999-12-31 23:59:59.999999Z'",
     "no source": f"source IS NULL OR (source < '!' AND source RLIKE {_BLANK})",
 }
-"""Why a row of a declared topic cannot be used, and where that is so."""
+"""Why a row of a declared topic is rejected, and the predicate for it."""
 
 
-def events(work: Work, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
-    """The rows of a frame, or of a stream, that satisfy some predicate, in our columns; all rows of topics
-    that must be seen whole."""
+def events(job: Job, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
+    """Return the rows of a frame or stream that satisfy some predicate, in our columns; all rows of topics
+    of which an operator needs every row."""
     require_known(bad)
-    reading = reading or Reading(work.checked.topics)
-    return numbered(able(work, frame, laid_out(work.checked, frame, reading), reading, bad))
+    reading = reading or Reading(job.checked.topics)
+    return add_sequence(usable_rows(job, frame, to_own_columns(job.checked, frame, reading), reading, bad))
 
 
-def able(
-    work: Work,
+def usable_rows(
+    job: Job,
     frame: DataFrame,
     rows: DataFrame,
     reading: Reading,
     bad: Bad,
-    wanted: Mapping[str, str] | None = None,
+    filters: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The same of rows that were laid out, and a row has a sequence only if the frame gave it one; ``wanted``
-    says which rows of which topics matter, if it is not all that can.
+    """Return the relevant rows of a frame in our columns; a row has a sequence only if the frame has one.
 
-    Whoever filters further may keep Spark from ever seeing a row that cannot be used: it filters early.
+    `filters` has the predicate of each topic as SQL, by default that of all relevant rows. Do not filter the
+    result further: Spark moves filters ahead, and would then not meet the rows that must fail.
     """
-    wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else dict(wanted)
+    filters = _relevance_filters(job, ends=not frame.isStreaming) if filters is None else dict(filters)
     only = None if reading.theirs("topic") in frame.columns else _default(reading)
     if only is not None:
-        matters = wanted.get(only, "false")
+        is_relevant = filters.get(only, "false")
     else:
-        lacking = {topic.name: _lacking(topic, frame.columns, reading) for topic in _watched(work)}
-        tests = wanted | {name: _failing(literal(what)) for name, what in lacking.items() if what}
+        missing = {
+            topic.name: _missing_attribute(topic, frame.columns, reading) for topic in _topics_in_use(job)
+        }
+        tests = filters | {name: _raise_error(literal(what)) for name, what in missing.items() if what}
         cases = (f"CASE WHEN topic = {literal(name)} THEN {test} END" for name, test in tests.items())
-        matters = some_of(cases)
-    sound, fault = _soundness(work.checked, only)
+        is_relevant = some_of(cases)
+    sound, fault = _soundness(job.checked, only)
     if bad == "drop":
-        return rows.where(f"{sound} AND ({matters})")
-    told = f"concat('a row of the frame has ', {fault}, {literal(_REMEDY)})"
-    return rows.where(f"CASE WHEN {sound} THEN coalesce({matters}, false) ELSE {_failing(told)} END")
+        return rows.where(f"{sound} AND ({is_relevant})")
+    message = f"concat('a row of the frame has ', {fault}, {literal(_REMEDY)})"
+    return rows.where(
+        f"CASE WHEN {sound} THEN coalesce({is_relevant}, false) ELSE {_raise_error(message)} END"
+    )
 
 
 _REMEDY = "; bad='drop' leaves such rows out"
 
 
 def require_known(bad: Bad) -> None:
-    """Raise if nobody knows what is to become of bad rows."""
+    """Raise an error unless `bad` is one of the allowed values."""
     if bad not in ("fail", "drop"):
         raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
 
 
-def _wanted(work: Work, *, ends: bool) -> dict[str, str]:
-    """Which rows of each topic can matter."""
-    checked, whole = work.checked, seen_whole(work, ends=ends)
+def _relevance_filters(job: Job, *, ends: bool) -> dict[str, str]:
+    """Return the predicate of the relevant rows of each topic."""
+    checked, whole = job.checked, whole_topics(job, ends=ends)
 
-    def some(topic: Topic) -> str:
-        return mattering(checked, topic, naming(checked, topic))
+    def relevance(topic: Topic) -> str:
+        return relevant_in_sql(checked, topic, naming(checked, topic))
 
-    return {topic.name: "true" if topic.name in whole else some(topic) for topic in _watched(work)}
-
-
-def seen_whole(work: Work, *, ends: bool = True) -> Collection[str]:
-    """The topics of which every row is wanted: they tell the time, or SQL cannot say what matters.
-
-    Of a frame that ends nobody needs the time who looks only so far around an event."""
-    minding = [one.clock for one in work.timed.values() if one.machine.margin is None]
-    clocks = frozenset().union(*minding) if ends else work.clocks
-    return clocks.union(topic.name for topic in listened(work.checked))
+    return {topic.name: "true" if topic.name in whole else relevance(topic) for topic in _topics_in_use(job)}
 
 
-def _failing(message: str) -> str:
+def whole_topics(job: Job, *, ends: bool = True) -> Collection[str]:
+    """Return the topics of which all rows are needed: they advance a watermark, or SQL cannot tell which are
+    relevant.
+
+    In a frame that ends, an operator with a lookaround needs no watermark.
+    """
+    clocks = [one.clock for one in job.watermark_operators.values() if one.machine.traits.lookaround is None]
+    watermark_topics = frozenset().union(*clocks) if ends else job.watermark_topics
+    return watermark_topics.union(topic.name for topic in read_whole(job.checked))
+
+
+def _raise_error(message: str) -> str:
     return f"CAST(raise_error({message}) AS BOOLEAN)"
 
 
-def _watched(work: Work) -> list[Topic]:
-    return [topic for topic in work.checked.topics if topic.name in work.listening]
+def _topics_in_use(job: Job) -> list[Topic]:
+    return [topic for topic in job.checked.topics if topic.name in job.pushdown.consumers]
 
 
 def naming(checked: Checked, topic: Topic) -> Naming:
-    """What the attributes of a topic are called in rows that were laid out."""
+    """Return a function from the attributes of a topic to the names of their columns."""
     columns = _columns(checked.topics)
     own = {a.name: columns[a.name, a.kind] for a in topic.attributes}
-    return lambda name: quoted(own.get(name, name))
+    return lambda name: quote_name(own.get(name, name))
 
 
 def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
-    """A column for each name and kind; Spark's names do not tell capitals apart, so it is numbered."""
+    """Return a column for each attribute name and kind, numbered because Spark's names ignore case."""
     found = dict.fromkeys((a.name, a.kind) for topic in topics for a in topic.attributes)
     return {(name, kind): f"{i} {name}" for i, (name, kind) in enumerate(found)}
 
 
-def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
-    """All rows in our columns and kinds."""
+def to_own_columns(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
+    """Return all rows of a frame in our columns and types."""
     types = _types(frame, reading)
     names = frame.columns
     at = {name: f"`{name.replace('`', '``')}`" for name in names}
@@ -169,27 +176,29 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     source = read("source", "text")
     assert source is not None
     columns["source"] = source
-    carried = _located([read(axis, "float") for axis in AXES])
+    carried = _coordinates([read(axis, "float") for axis in AXES])
     if (place := read("place", "text")) is not None or _by_place(checked):
-        carried["place"] = _or_nothing(place, "text")
+        carried["place"] = _or_null(place, "text")
     for (name, kind), column in _columns(checked.topics).items():
-        carried[column] = _or_nothing(read(name, kind), kind)
-    columns["sequence"] = _or_nothing(read("sequence", "int"), "int")
-    return frame.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in (columns | carried).items()))
+        carried[column] = _or_null(read(name, kind), kind)
+    columns["sequence"] = _or_null(read("sequence", "int"), "int")
+    return frame.selectExpr(*(f"{sql} AS {quote_name(name)}" for name, sql in (columns | carried).items()))
 
 
 def _by_place(checked: Checked) -> bool:
-    """Whether places keep scopes apart."""
-    return any("place" in level for condition in checked.conditions for level in condition.keys)
+    """Tell whether some condition has places as scopes."""
+    return any("place" in level for condition in checked.of(ScopedCondition) for level in condition.keys)
 
 
-def _or_nothing(column: str | None, kind: Kind) -> str:
+def _or_null(column: str | None, kind: Kind) -> str:
     return f"CAST(NULL AS {_KINDS[kind][1]})" if column is None else column
 
 
 def _soundness(checked: Checked, only: str | None) -> tuple[str, str]:
-    """Where a row can be used, and why not elsewhere; rows of topics that nobody declared may be anything.
-    All may be of the ``only`` topic that there is."""
+    """Return a predicate for rows that are not rejected, and an expression for the reason of the others.
+
+    Rows of undeclared topics are not checked. `only` is the topic of all rows, if there is only one.
+    """
     declared = ", ".join(literal(topic.name) for topic in checked.topics)
     faulty = " OR ".join(f"({test})" for test in _FAULTS.values())
     reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test in _FAULTS.items())
@@ -204,29 +213,29 @@ def _soundness(checked: Checked, only: str | None) -> tuple[str, str]:
 def _topic(column: str | None, names: Sequence[str], reading: Reading) -> str:
     default = _default(reading)
     if column is not None:
-        said = f"CASE WHEN {column} RLIKE {_SAID} THEN {column} END"
-        return said if default is None else f"coalesce({said}, {literal(default)})"
+        stripped = f"CASE WHEN {column} RLIKE {_NOT_BLANK} THEN {column} END"
+        return stripped if default is None else f"coalesce({stripped}, {literal(default)})"
     if default is None:
         declared = ", ".join(topic.name for topic in reading.topics) or "none"
         raise UsageError(
             f"which topic are the frame's rows of? Declared: {declared}. Give topic=…, or a column 'topic', "
-            f"for example map={{'topic': 'NAME'}}. The frame has: {_listed(names)}."
+            f"for example map={{'topic': 'NAME'}}. The frame has: {_join_names(names)}."
         )
-    if lacking := _lacking(reading.by_name[default], names, reading):
-        raise UsageError(lacking)
+    if missing := _missing_attribute(reading.by_name[default], names, reading):
+        raise UsageError(missing)
     return literal(default)
 
 
 def _default(reading: Reading) -> str | None:
-    """The topic of rows that do not say theirs."""
+    """Return the topic of rows without one; `None` if it is ambiguous."""
     only = reading.topics[0].name if len(reading.topics) == 1 else None
     return reading.topic or only
 
 
-def _lacking(topic: Topic, names: Sequence[str], reading: Reading) -> str | None:
-    """What a topic declares and the frame does not have."""
-    wanted = (a.name for a in topic.attributes if reading.theirs(a.name) not in names)
-    return next((_missing(name, names, reading, topic) for name in wanted), None)
+def _missing_attribute(topic: Topic, names: Sequence[str], reading: Reading) -> str | None:
+    """Return a message about an attribute that the frame does not have; `None` if it has all."""
+    filters = (a.name for a in topic.attributes if reading.theirs(a.name) not in names)
+    return next((_missing(name, names, reading, topic) for name in filters), None)
 
 
 def _missing(ours: str, names: Sequence[str], reading: Reading, topic: Topic | None = None) -> str:
@@ -235,18 +244,18 @@ def _missing(ours: str, names: Sequence[str], reading: Reading, topic: Topic | N
     whose = f" that topic '{topic.name}' declares" if topic is not None else ""
     near = did_you_mean(theirs, names)
     return (
-        f"the column '{theirs}'{mapped}{whose} is missing. The frame has: {_listed(names)}. "
+        f"the column '{theirs}'{mapped}{whose} is missing. The frame has: {_join_names(names)}. "
         f"{near + ' ' if near else ''}Say which column it is: map={{'{ours}': 'NAME'}}."
     )
 
 
-def _listed(names: Sequence[str], most: int = 30) -> str:
+def _join_names(names: Sequence[str], most: int = 30) -> str:
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
     return (", ".join(names[:most]) + more) or "no columns"
 
 
 def _types(frame: DataFrame, reading: Reading) -> dict[str, DataType]:
-    """The types of the frame's columns, among which ours are found once each."""
+    """Return the types of the frame's columns; raise an error if one that we need is missing or ambiguous."""
     names = frame.columns
     attributes = {a.name for topic in reading.topics for a in topic.attributes}
     for ours in ("time", "source", *reading.rename):
@@ -259,17 +268,18 @@ def _types(frame: DataFrame, reading: Reading) -> dict[str, DataType]:
 
 
 def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
-    fitting, cast, said = _KINDS[kind]
+    fitting, cast, stripped = _KINDS[kind]
     if not isinstance(type, (fitting, NullType)):
         mapped = f" (mapped from '{ours}')" if theirs != ours else ""
         raise UsageError(
-            f"the column '{theirs}'{mapped} must be {said}, not {type.simpleString()}; "
+            f"the column '{theirs}'{mapped} must be {stripped}, not {type.simpleString()}; "
             f"cast it, for example to {cast}"
         )
 
 
 def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]) -> str:
-    """The instant; a time without a zone is of the zone of the reading, whatever the session's."""
+    """Return the expression of the time; a time without a zone has the zone of the reading, not of the
+    session."""
     theirs = reading.theirs("time")
     match types[theirs]:
         case TimestampType():
@@ -284,8 +294,8 @@ def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]
             )
 
 
-def _located(axes: Sequence[str | None]) -> dict[str, str]:
-    """The coordinates as far as there is no gap: no y without x."""
+def _coordinates(axes: Sequence[str | None]) -> dict[str, str]:
+    """Return the coordinates up to the first gap: no y without x."""
     found: dict[str, str] = {}
     inner = ""
     for axis, column in zip(AXES, takewhile(lambda c: c is not None, axes), strict=False):
@@ -294,73 +304,77 @@ def _located(axes: Sequence[str | None]) -> dict[str, str]:
     return found
 
 
-def numbered(rows: DataFrame) -> DataFrame:
-    """The rows with a sequence each."""
+def add_sequence(rows: DataFrame) -> DataFrame:
+    """Return the rows with a sequence each."""
     return rows.withColumn("sequence", expr(sequence(rows.columns)))
 
 
 def sequence(columns: Sequence[str]) -> str:
-    """The sequence of a row that has these columns: a hash of what it says, where it has none.
+    """Return the expression of the sequence of a row; without one it is a hash of the content.
 
-    Columns that a row leaves empty do not change the hash.
+    Columns that are null in a row do not change the hash.
     """
-    digest = " ^ ".join(["0L", *map(_own, saying(columns))])
+    digest = " ^ ".join(["0L", *map(_hash_of, content_columns(columns))])
     return f"coalesce(sequence, ({digest}) & {2**63 - 1}L)"
 
 
-def saying(columns: Sequence[str]) -> list[str]:
-    """The columns that tell rows of one source and time apart."""
+def content_columns(columns: Sequence[str]) -> list[str]:
+    """Return the columns that distinguish rows of one source and time."""
     return [column for column in columns if column not in ("topic", "time", "source", "sequence")]
 
 
-def _own(column: str) -> str:
-    """What a column adds to the hash."""
-    name, value = literal(column.split(" ")[-1]), quoted(column)
+def _hash_of(column: str) -> str:
+    """Return the expression of a column's part of the hash."""
+    name, value = literal(column.split(" ")[-1]), quote_name(column)
     return f"CASE WHEN {value} IS NOT NULL THEN xxhash64({name}, {value}) ELSE 0L END"
 
 
 # --- rows as batches -------------------------------------------------------------------------------
 
 
-def without_topic(work: Work, rows: DataFrame) -> DataFrame:
-    """Rows that need not say their topic, where only one is watched."""
-    return rows.drop("topic") if len(_watched(work)) == 1 else rows
+def without_topic(job: Job, rows: DataFrame) -> DataFrame:
+    """Drop the column `topic` if operators consume only one topic."""
+    return rows.drop("topic") if len(_topics_in_use(job)) == 1 else rows
 
 
-def batches_by_topic(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows as ``mapInArrow`` gives them become batches, many rows at a time."""
-    columns, watched = _columns(work.checked.topics), _watched(work)
-    for table in _gathered(batches):
-        for topic in watched:
+def batches_by_topic(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Turn the batches of `mapInArrow` into larger batches by topic."""
+    columns, consumed = _columns(job.checked.topics), _topics_in_use(job)
+    for table in _to_tables(batches):
+        for topic in consumed:
             if len(batch := _of_topic(table, topic, columns)):
                 yield topic.name, batch
 
 
-def packed_rows(work: Work, rows: DataFrame, shards: int) -> DataFrame:
-    """Rows that ``events`` gave, packed by operator and shard."""
+def pack_rows(job: Job, rows: DataFrame, shards: int) -> DataFrame:
+    """Pack the rows that `events` returns by operator and shard."""
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = Reader(work)
-        found = (mine for some in batches_by_topic(work, batches) for mine in reader.take(*some))
-        return reader.spread(found, shards)
+        reader = Reader(job)
+        found = (
+            events_of_operator
+            for relevance in batches_by_topic(job, batches)
+            for events_of_operator in reader.select(*relevance)
+        )
+        return reader.pack_history(found, shards)
 
-    return without_topic(work, rows).mapInArrow(pack, SPARK_SCHEMA)
+    return without_topic(job, rows).mapInArrow(pack, SPARK_SCHEMA)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches, many rows at a time."""
-    held: list[pa.RecordBatch] = []
+def _to_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Collect batches into tables of many rows."""
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if sum(map(len, held)) >= ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _of_topic(table: pa.Table, topic: Topic, columns: Mapping[tuple[str, Kind], str]) -> pa.RecordBatch:
-    """The rows of a topic as a batch."""
+    """Return the rows of a topic as a batch."""
     names = table.column_names
     if "topic" in names:
         table = table.filter(pc.equal(table.column("topic"), topic.name))

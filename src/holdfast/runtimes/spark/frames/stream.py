@@ -1,7 +1,7 @@
-"""A user's own stream goes in, whatever it comes from; notifications come out as a stream.
+"""Streaming DataFrames as input: `stream` returns their notifications as a stream.
 
-Rows are given our columns in the JVM, and what satisfies no predicate is dropped there, unless an
-operator must see how far time has come.  The rest is packed and stepped as in a live query.
+The JVM renames columns and drops rows that satisfy no predicate, unless an operator needs them for its
+watermark. The others are packed and processed as in a streaming query over files.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from ....definition.app import App
+from ....definition.check import check, require_final
+from ....definition.parse import as_app
 from ....errors import UsageError
 from ....files.reading import Reading
-from ....lang.app import App
-from ....lang.check import check, require_final
-from ....lang.parse import as_app
 from ....model.batch import from_ipc, in_order
 from ..fingerprint import claim, fingerprint
-from ..live.checkpoint import SHARDS
-from ..live.state import STORE, stated
-from ..pack import PROGRESS, SPARK_SCHEMA, TOLD, packed, progress, row
-from ..plan import Work
+from ..job import Job
+from ..pack import SPARK_SCHEMA, PacketKind, pack, pack_watermarks, packet_row
 from ..reading import Reader
 from ..schema import spark_schema
+from ..streaming.checkpoint import SHARDS
+from ..streaming.processor import STORE_SETTINGS, run_stages
 from .rows import Bad, batches_by_topic, events
-from .zones import returned, zone_of
+from .zones import restore_zone, zone_of
 
 
 def stream(
@@ -44,46 +44,51 @@ def stream(
     shards: int = SHARDS,
     checkpoint: str | Path | None = None,
 ) -> DataFrame:
-    """The notifications of a streaming DataFrame, as a streaming DataFrame; columns as for ``replay``.
+    """Return the notifications of a streaming DataFrame as a streaming DataFrame; columns are as for
+    `replay`.
 
-    Spark does not keep the order in which the rows of a micro-batch arrived: they are taken by
-    (time, source, sequence), one micro-batch after the other.  Late events of ordered conditions
-    are rows with the status ``late``; ``zone`` is as for ``replay``.  Start it with ``writeStream``
-    and a checkpoint of its own; ``shards`` and the definition must stay as they are as long as that
-    checkpoint is used.  Name the folder of the checkpoint here, too: then another number of shards or
-    another definition is refused now.  Otherwise the query fails in its first batch.
+    Spark does not preserve the order in which the rows of a micro-batch arrived, so each micro-batch is
+    processed by (time, source, sequence). Late events of ordered conditions are rows with the status `late`;
+    `zone` is as for `replay`. Start the result with `writeStream` and a checkpoint of its own. As long as
+    that checkpoint is used, `shards` and the definition must not change. If you name its folder as
+    `checkpoint`, a change is refused now; otherwise the query fails in its first batch.
 
-    States live in RocksDB: the session's state store provider is set to it.
+    States are stored in RocksDB: this function sets the state store provider of the session.
     """
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
     known = as_app(app)
     require_final(known, "a stream on Spark")
     checked = check(known, lets=lets)
-    work = Work(checked)
+    job = Job(checked)
     reading = zone_of(frame, Reading(checked.topics, map or {}, topic=topic), zone)
-    rows = events(work, frame, reading, bad=bad)
-    mark = fingerprint(work, shards)
+    rows = events(job, frame, reading, bad=bad)
+    mark = fingerprint(job, shards)
     if checkpoint is not None:
         claim(frame.sparkSession, str(checkpoint), mark)
-    for name, value in STORE.items():
+    for name, value in STORE_SETTINGS.items():
         frame.sparkSession.conf.set(name, value)
-    blobs = rows.mapInArrow(partial(_packed, work, shards), SPARK_SCHEMA)
-    said = stated(blobs, work, work.stages, shards, in_order, mark)
-    return returned(said.mapInArrow(_unpacked, spark_schema(work.published)), frame, reading)
+    blobs = rows.mapInArrow(partial(_pack_frame, job, shards), SPARK_SCHEMA)
+    packets = run_stages(blobs, job, job.stages, shards, in_order, mark)
+    return restore_zone(
+        packets.mapInArrow(_unpack_notifications, spark_schema(job.published)), frame, reading
+    )
 
 
-def _packed(work: Work, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What can matter, and how far time has come; of what may be late nothing is dropped."""
-    reader = Reader(work)
-    for topic, batch in batches_by_topic(work, batches):
-        for mine in reader.take(topic, batch):
-            yield from packed(mine, shards)
-    yield from progress({t: at for t, at in reader.reached.items() if t in work.clocks}, shards)
-    yield row(PROGRESS, 0, msgspec.msgpack.encode({}), 0)  # every batch meets one shard, and its fingerprint
+def _pack_frame(job: Job, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack relevant events and watermarks; rows that may be late are never dropped."""
+    reader = Reader(job)
+    for topic, batch in batches_by_topic(job, batches):
+        for selected in reader.select(topic, batch):
+            yield from pack(selected, shards)
+    yield from pack_watermarks(
+        {t: at for t, at in reader.watermarks.items() if t in job.watermark_topics}, shards
+    )
+    # Without rows no shard would check the fingerprint.
+    yield packet_row(PacketKind.WATERMARKS, 0, msgspec.msgpack.encode({}))
 
 
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unpack_notifications(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        said = batch.filter(pc.equal(batch.column("machine"), TOLD))
-        yield from map(from_ipc, said.column("events").to_pylist())
+        found = batch.filter(pc.equal(batch.column("kind"), int(PacketKind.NOTIFICATIONS)))
+        yield from map(from_ipc, found.column("payload").to_pylist())

@@ -1,4 +1,4 @@
-"""Times without a zone (``timestamp_ntz``): whose clock they are of, and how they come back."""
+"""Time zones of frames: which zone times without one (`timestamp_ntz`) have, and the way back."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 from pyspark.sql.types import TimestampNTZType
 
-from ....compilers.sql import literal
 from ....errors import UsageError
 from ....files.reading import Reading, parse_zone
+from ....lang.expressions.sql import literal
 
 _EPOCH, _EPOCH_LOCAL = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
-    """The reading with the zone of the frame's times: UTC, unless another is given."""
+    """Return the reading with the zone of the frame's times, which is UTC by default."""
     if zone is None and _is_local(frame, reading):
         session = frame.sparkSession.conf.get("spark.sql.session.timeZone")
         if session not in _UTC:
@@ -30,19 +30,21 @@ def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
 
 
 def instant(local: str, zone: str) -> str:
-    """The instant at which a clock of the zone shows a time; of two the first."""
+    """Return the expression of the instant at which a clock in a zone shows a time; the first of two."""
     there = f"convert_timezone({literal(zone)}, 'UTC', {local})"
     return f"{_EPOCH} + ({there} - {_EPOCH_LOCAL})"
 
 
-def returned(told: DataFrame, frame: DataFrame, reading: Reading) -> DataFrame:
-    """Notifications whose times are of the type that the frame's are."""
+def restore_zone(notifications: DataFrame, frame: DataFrame, reading: Reading) -> DataFrame:
+    """Return notifications whose times have the type of the times in the frame."""
     if not _is_local(frame, reading):
-        return told
-    return told.withColumns({name: expr(_local(name, str(reading.zone))) for name in ("time", "since")})
+        return notifications
+    return notifications.withColumns(
+        {name: expr(_to_local(name, str(reading.zone))) for name in ("time", "since")}
+    )
 
 
-def _local(at: str, zone: str) -> str:
+def _to_local(at: str, zone: str) -> str:
     return f"convert_timezone('UTC', {literal(zone)}, {_EPOCH_LOCAL} + ({at} - {_EPOCH}))"
 
 

@@ -1,7 +1,7 @@
-"""What Python does first in a process that Spark has started: it forgets Spark's archives.
+"""Removes Spark's archives from the module path of the Python processes that Spark starts.
 
-Spark puts its modules on the path as archives, from which Python compiles them at each start, which takes a
-second of each query that is started.  They are installed as well, and compiled.
+Python would compile the modules in these archives at each start, which costs each query a second. The same
+modules are installed and already compiled.
 """
 
 import os

@@ -1,1 +1,0 @@
-"""States with guards, silence, or a beginning of their own."""

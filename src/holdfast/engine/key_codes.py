@@ -1,0 +1,253 @@
+"""A growing dictionary of scope keys, lean enough for millions."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..errors import UsageError
+from ..kernels import keys as kernels
+from ..model.batch import in_use
+
+Codes = NDArray[np.int32]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_RECENT = 1 << 16
+_ENTRY = 150  # bytes of a recent key
+_FEW = 4096
+_PIECES = 1 << 12  # in which codes are noted
+_AT_ONCE = 1 << 16  # keys for which there must be room, were they all new
+
+
+class KeyCodes:
+    """Dense codes 0, 1, 2, … for text keys, in the order in which they were first seen.
+
+    The keys lie end to end in one array with a hash table beside them: some 30 bytes a key and
+    its text, a quarter of what a ``dict`` takes.  A small ``dict`` of recent keys makes one event
+    at a time quick.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._slots = np.full(16, -1, np.int32)
+        self._hashes = np.zeros(8, np.uint32)
+        self._ends = np.zeros(8, np.int64)
+        self._data = np.zeros(64, np.uint8)
+        self._after = np.full(8, -1, np.int32)
+        self._recent: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, keys: pa.StringArray) -> KeyCodes:
+        """A dictionary of some keys."""
+        found = cls()
+        found.codes(keys)
+        return found
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        arrays = (self._slots, self._hashes, self._ends, self._data, self._after)
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def held(self) -> int:
+        """Memory of all of it, about."""
+        return self.nbytes + _ENTRY * len(self._recent)
+
+    def code(self, key: str) -> int:
+        """The code of a key, new or old."""
+        code = self._recent.get(key)
+        return self._find(key) if code is None else code
+
+    def codes(self, keys: pa.StringArray) -> Codes:
+        """The code of each key, new or old."""
+        if len(keys) < _FEW:
+            return np.fromiter(map(self.code, keys.to_pylist()), np.int32, len(keys))
+        bounds, text = _bytes(keys)
+        codes = np.empty(len(keys), np.int32)
+        for at in range(0, len(keys), _AT_ONCE):
+            some = codes[at : at + _AT_ONCE]
+            self._make_room(len(some), int(bounds[at + len(some)] - bounds[at]))
+            self._look_up(bounds[at : at + len(some) + 1], text, some)
+        return codes
+
+    def known(self, keys: pa.StringArray) -> Codes:
+        """The code of each key, -1 of one that is new.  Several may ask at once: what is noted of who follows
+        whom is only a guess."""
+        if len(keys) < _FEW:
+            return np.fromiter(map(self._known, keys.to_pylist()), np.int32, len(keys))
+        codes = np.empty(len(keys), np.int32)
+        self._look_up(*_bytes(keys), codes, self._count)
+        return codes
+
+    def encode(self, names: pa.StringArray) -> pa.DictionaryArray:
+        """The names as a dictionary and codes, found as above where that is quicker."""
+        if names.null_count or len(names) < self._count // 8:
+            return names.dictionary_encode()
+        codes = pa.array(self.codes(names))
+        return in_use(pa.DictionaryArray.from_arrays(codes, self.all()))
+
+    def _look_up(
+        self, bounds: NDArray[np.int32], text: NDArray[np.uint8], codes: Codes, most: int = -1
+    ) -> None:
+        self._count = kernels.look_up(
+            bounds[:-1],
+            bounds[1:],
+            text,
+            kernels.CRC,
+            self._slots,
+            self._hashes,
+            self._ends,
+            self._data,
+            self._after,
+            self._count,
+            most,
+            codes,
+        )
+
+    def key(self, code: int) -> str:
+        """The key of a code."""
+        begin = self._ends[code - 1] if code else 0
+        return self._data[begin : self._ends[code]].tobytes().decode()
+
+    def take(self, codes: NDArray[np.int_]) -> pa.StringArray:
+        """The keys of many codes."""
+        if len(codes) < _FEW:
+            return pa.array([self.key(int(code)) for code in codes], pa.string())
+        return self.all().take(pa.array(codes))
+
+    def all(self) -> pa.StringArray:
+        """Every key, by code."""
+        offsets = np.zeros(self._count + 1, np.int32)
+        offsets[1:] = self._ends[: self._count]
+        return pa.StringArray.from_buffers(
+            self._count, pa.py_buffer(offsets), pa.py_buffer(self._data[: int(offsets[-1])])
+        )
+
+    def _find(self, key: str) -> int:
+        try:
+            raw = key.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the key {key!r} is not valid text: {error.reason}") from None
+        h = crc32(raw)
+        code = self._seek(key, h)
+        if code < 0:
+            code = self._add(raw, h)
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[key] = code
+        return code
+
+    def _known(self, key: str) -> int:
+        code = self._recent.get(key)
+        return self._seek(key, crc32(key.encode())) if code is None else code
+
+    def _seek(self, key: str, h: int) -> int:
+        """The code of a key with that hash, -1 if it is new."""
+        mask = len(self._slots) - 1
+        at = h & mask
+        while (code := int(self._slots[at])) >= 0:
+            if self._hashes[code] == h and self.key(code) == key:
+                break
+            at = (at + 1) & mask
+        return code
+
+    def _add(self, raw: bytes, h: int) -> int:
+        code = self._count
+        base = int(self._ends[code - 1]) if code else 0
+        if code >= len(self._ends) or 2 * code >= len(self._slots) or base + len(raw) > len(self._data):
+            self._make_room(1, len(raw))
+        mask = len(self._slots) - 1
+        at = h & mask
+        while self._slots[at] >= 0:
+            at = (at + 1) & mask
+        self._data[base : base + len(raw)] = np.frombuffer(raw, np.uint8)
+        self._ends[code] = base + len(raw)
+        self._hashes[code] = h
+        self._slots[at] = code
+        self._count += 1
+        return code
+
+    def _make_room(self, keys: int, text: int) -> None:
+        used = int(self._ends[self._count - 1]) if self._count else 0
+        self._data = with_room(self._data, used + text)
+        self._ends = with_room(self._ends, self._count + keys)
+        self._hashes = with_room(self._hashes, self._count + keys)
+        self._after = with_room(self._after, self._count + keys, -1)
+        if 2 * (self._count + keys) > len(self._slots):
+            size = 1 << (2 * (self._count + keys) - 1).bit_length()
+            self._slots = np.full(size, -1, np.int32)
+            kernels.rebuild(self._hashes, self._count, self._slots)
+
+
+class Touched:
+    """The codes of scopes of which something has changed."""
+
+    def __init__(self) -> None:
+        self._codes: list[NDArray[Any]] = []
+        self._is_lost = False
+
+    def add(self, codes: NDArray[Any]) -> None:
+        """Note some; a negative code is nobody's."""
+        self._codes.append(codes)
+        if len(self._codes) > _PIECES:
+            self._codes = [self._all()]
+
+    def lose(self) -> None:
+        """Codes mean other scopes now: only all of them say what has changed."""
+        self._is_lost = True
+
+    def take(self) -> NDArray[Any] | None:
+        """Each of those that were noted, of which nothing is noted then; ``None`` where that got lost."""
+        found, lost = self._all(), self._is_lost
+        self._codes, self._is_lost = [], False
+        return None if lost else found
+
+    def _all(self) -> NDArray[Any]:
+        found = np.unique(np.concatenate(self._codes)) if self._codes else np.empty(0, np.int32)
+        return found[np.searchsorted(found, 0) :]
+
+
+def _bytes(keys: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Where each key begins and the next one does, and the bytes of all."""
+    _, offsets, text = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    return bounds, np.frombuffer(text, np.uint8) if bounds[-1] > bounds[0] else np.zeros(1, np.uint8)
+
+
+def checksums(keys: pa.StringArray) -> NDArray[np.uint32]:
+    """The CRC-32 of each key; 0 of one that is missing."""
+    if not len(keys):
+        return np.zeros(0, np.uint32)
+    bounds, text = _bytes(keys)
+    found = np.empty(len(keys), np.uint32)
+    kernels.checksums(bounds[:-1], bounds[1:], text, kernels.CRC, found)
+    if keys.null_count:
+        found[keys.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+def are_distinct(keys: pa.StringArray) -> bool:
+    """Whether no two keys are equal; none may be missing."""
+    if len(keys) < _FEW:
+        return len(keys.unique()) == len(keys)
+    bounds, text = _bytes(keys)
+    slots = np.full(1 << (2 * len(keys) - 1).bit_length(), -1, np.int32)
+    return bool(kernels.differ(checksums(keys), bounds[:-1], bounds[1:], text, slots))
+
+
+def with_room(array: NDArray[Scalar], size: int, fill: int = 0) -> NDArray[Scalar]:
+    """The array with room for ``size`` items along its last axis; it at least doubles when it grows."""
+    have = array.shape[-1]
+    if size <= have:
+        return array
+    wider = np.full((*array.shape[:-1], max(size, 2 * have)), fill, array.dtype)
+    wider[..., :have] = array
+    return wider

@@ -1,0 +1,23 @@
+"""Components: conditions over queries of several topics (State Maintenance Components)."""
+
+from ..kind import Kind
+from . import check, compile, explain, infer, parse, plan, revise, syntax, thesis_tables
+
+KIND = Kind(
+    "component",
+    statements=(syntax.DefineComponent, syntax.Collide),
+    rules={"component": parse.component, "table": thesis_tables.table, "collide": parse.collide},
+    show=thesis_tables.show_component,
+    check=check.check,
+    cautions=check.cautions,
+    implicit_topics=infer.implicit_topics,
+    operators=plan.operators,
+    sharded=plan.sharded,
+    meaning=compile.meaning,
+    describe=explain.describe,
+    explain=explain.explain,
+    revision=revise.REVISION,
+    explain_on_spark=explain.explain_on_spark,
+    shares_machines=True,
+    shorter=explain.to_brackets,
+)

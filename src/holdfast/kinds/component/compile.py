@@ -1,0 +1,297 @@
+"""Machines of checked components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.operator import digest
+from ...lang.expressions.batch import encode_keys
+from ...lang.expressions.evaluate import compile_value
+from ...lang.expressions.key_text import join_key, key_text
+from ...lang.ops import (
+    And,
+    Expression,
+    MemberAttribute,
+    Name,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from ...lang.rewrite import both, either, parts
+from ...model.batch import AXES
+from ...model.topic import Topic
+from .condition import CheckedRule, ComponentCondition
+from .detector.knowledge import Knowledge
+from .detector.rows import Coded, ReadingRows
+from .detector.smc import EvaluationContext, Input, Smc
+from .detector.smc import Rule as SmcRule
+from .group import Component, ComponentGroup, Label, link_components, readable_scope
+from .machine import upstream
+from .plan_columns import LAST, plan_component
+from .sites import delays
+
+_ONE_BY_ONE = ("time", "topic", "status")
+"""Keys that are computed for one reading at a time."""
+
+Compute = Callable[[EvaluationContext], Any]
+
+
+def component_group(
+    components: Sequence[ComponentCondition],
+    topics: Iterable[Topic],
+    every: Sequence[ComponentCondition] = (),
+    label: Label = readable_scope,
+) -> ComponentGroup:
+    """The machine of components that run in one place.
+
+    They build on topics of readings, on one another, and on components of earlier stages among `every`.
+    """
+    every = every or components
+    listened = {topic for component in components for topic in component.listens}
+    readings = {topic.name: topic for topic in topics if topic in listened}
+    earlier = [
+        component for component in every if component.topic in listened and component not in components
+    ]
+    waits = delays(every)
+    plans = [plan_component(component, every) for component in components]
+    return link_components(
+        [
+            Component(smc(component), component.topic, None if isinstance(plan, str) else plan.plan)
+            for component, plan in zip(components, plans, strict=True)
+        ],
+        readings,
+        [upstream(component.topic, smc(component), waits[component.name]) for component in earlier],
+        label,
+    )
+
+
+def smc(component: ComponentCondition) -> Smc:
+    """The State Maintenance Component of a checked component."""
+    inputs = {
+        name: Input(query, key(query.separate), encode(query.separate)) for name, query in component.inputs
+    }
+    names = [name for name, _ in component.inputs]
+    timely = component.delivery.wait is None
+    return Smc(
+        component.name,
+        inputs,
+        rule(component.enter, names),
+        None if component.momentary else rule(component.exit, names),
+        tuple(a.name for a in component.topic.attributes),
+        frozenset(a.name for a in component.topic.attributes if a.kind == "float"),
+        component.here if not isinstance(component.here, str) else str(component.here),
+        component.tick,
+        component.delivery.wait or 0,
+        "apply" if timely else component.delivery.late,
+        component.collide,
+    )
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
+    """A function that computes the key of knowledge, `None` if a part of it is missing; `None` without
+    keys."""
+    if not names:
+        return None
+    getters = [member(str(name)) for name in names]
+
+    def find(known: Knowledge) -> str | None:
+        parts = [text for get in getters for text in _texts(get(known))]
+        return None if None in parts else join_key(None, parts)
+
+    return find
+
+
+def encode(names: Sequence[str]) -> Callable[[ReadingRows], Coded] | None:
+    """A function that computes the keys of many readings; `None` for keys that need one reading at a time."""
+    if not names or set(names) & set(_ONE_BY_ONE):
+        return None
+
+    def find(rows: ReadingRows) -> Coded:
+        first, *others = [_key_texts(rows, str(name)) for name in names]
+        codes, paths = first
+        for further, values in others:  # compacted each time: the product of many would not fit 64 bits
+            present = (codes >= 0) & (further >= 0)
+            pairs, mixed = np.unique(codes[present] * len(values) + further[present], return_inverse=True)
+            paths = [paths[p // len(values)] + values[p % len(values)] for p in pairs.tolist()]
+            codes = np.full(len(rows), -1)
+            codes[present] = mixed
+        keys: dict[str, int] = {}
+        table = [keys.setdefault(text, len(keys)) for text in _join(paths)]
+        return Coded(np.array([*table, -1])[codes], list(keys))
+
+    return find
+
+
+def _join(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """The text of each key."""
+    if paths and all(len(path) == 1 for path in paths):
+        texts = [text for (text,) in paths]
+        if join_key(None, ["".join(texts)]) == "".join(texts):
+            return texts
+    return [join_key(None, path) for path in paths]
+
+
+def _key_texts(rows: ReadingRows, name: str) -> Coded:
+    """The texts of one part of the key."""
+    if name == "location":
+        return _places(rows)
+    return _coordinates(rows, AXES.index(name)) if name in AXES else _words(rows, name)
+
+
+def _coordinates(rows: ReadingRows, axis: int) -> Coded:
+    """The texts of a coordinate; readings without it, or at a place, have none."""
+    texts: dict[str, int] = {}
+    table = []
+    for kind, point, _ in rows.standings.values:
+        text = key_text(point[axis]) if kind == 0 and axis < len(point) else None
+        table.append(-1 if text is None else texts.setdefault(text, len(texts)))
+    return Coded(np.array([*table, -1])[rows.standings.codes], [(text,) for text in texts])
+
+
+def _places(rows: ReadingRows) -> Coded:
+    """The texts of locations; readings without a location have none."""
+    texts = [
+        tuple(map(key_text, point)) if kind == 0 else (text,) for kind, point, text in rows.standings.values
+    ]
+    elsewhere = np.array([*(kind == 2 for kind, _, _ in rows.standings.values), False])
+    codes = rows.standings.codes
+    return Coded(np.where(elsewhere[codes], -1, codes), texts)
+
+
+def _words(rows: ReadingRows, name: str) -> Coded:
+    """The texts of an attribute."""
+    batch = rows.batch
+    codes, keys = encode_keys(batch.column(name) if name in batch.schema.names else None, len(batch))
+    return Coded(codes.astype(np.int64), [(text,) for text in keys.to_pylist()])
+
+
+def _texts(value: Any) -> Iterator[str | None]:
+    """The texts of a value; of a point those of its coordinates."""
+    yield from map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
+
+
+# --- rules -------------------------------------------------------------------------------------
+
+
+def rule(core: CheckedRule, names: Sequence[str]) -> SmcRule:
+    """A rule with its predicate and computations as functions.
+
+    Before a component's first event every comparison that mentions `last` is true, but `last.valid` is false.
+    """
+    at_first, later = (value(assume_last(core.when, exists=exists)) for exists in (False, True))
+    inside = list(_members(core.when))
+    needed = {mentioned.owner for mentioned in inside if mentioned.otherwise is None}
+    return SmcRule(
+        lambda context: (at_first if context.last is None else later)(context) is True,
+        tuple(name for name in names if any(mentioned.owner == name for mentioned in inside)),
+        tuple((name, value(op)) for name, op in core.sets),
+        core.hold,
+        optional=frozenset(mentioned.owner for mentioned in inside) - needed,
+        timeless=not any(mentioned.owner == LAST or mentioned.name == "valid" for mentioned in inside)
+        and not _names(core.when),
+    )
+
+
+def assume_last(op: Expression, *, exists: bool) -> Expression:
+    """Simplify a predicate, given whether there is a last event."""
+    match op:
+        case And(left, right):
+            return both(assume_last(left, exists=exists), assume_last(right, exists=exists))
+        case Or(left, right):
+            return either(assume_last(left, exists=exists), assume_last(right, exists=exists))
+        case MemberAttribute(owner, "valid") if owner == LAST:
+            return Truth(exists)
+        case Not(MemberAttribute(owner, "valid")) if owner == LAST:
+            return Truth(not exists)
+        case _ if not exists and any(
+            mentioned.owner == LAST and mentioned.otherwise is None for mentioned in _members(op)
+        ):
+            return Truth(True)
+    return op
+
+
+def _members(op: Expression) -> Iterator[MemberAttribute]:
+    if isinstance(op, MemberAttribute):
+        yield op
+    for part in parts(op):
+        yield from _members(part)
+
+
+def _names(op: Expression) -> list[str]:
+    return [op.name] if isinstance(op, Name) else [name for part in parts(op) for name in _names(part)]
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def value(op: Expression) -> Compute:
+    """The function that computes an expression; it returns `None` for missing or unknown."""
+    return compile_value(op, _leaf)
+
+
+def _leaf(op: Expression) -> Compute | None:
+    match op:
+        case Name("now"):
+            return lambda context: context.now
+        case Name("here"):
+            return lambda context: context.here
+        case MemberAttribute(owner, name, _, None):
+            return _of(owner, member(name))
+        case MemberAttribute(owner, name, _, Number(default) | Text(default) | Truth(default)):
+            found = _of(owner, member(name))
+            return lambda context: default if _is_missing(known := found(context)) else known
+        case _:
+            return None
+
+
+def _of(owner: str, get: Callable[[Knowledge], Any]) -> Compute:
+    if owner == LAST:
+        return lambda context: None if context.last is None else get(context.last)
+    return lambda context: None if (known := context.known.get(owner)) is None else get(known)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def member(name: str) -> Callable[[Knowledge], Any]:
+    """The function that reads a member of knowledge: its own attribute, or a fixed member."""
+    if name in ("x", "y", "z"):
+        axis = "xyz".index(name)
+        return lambda known: known.at[axis] if known.at is not None and len(known.at) > axis else None
+    if name in ("time", "location", "source", "place", "topic"):
+        return lambda known: getattr(known, name)
+    if name in ("status", "valid", "count"):
+        return lambda known: known.attributes[name] if name in known.attributes else getattr(known, name)
+    return lambda known: known.attributes.get(name)
+
+
+# --- meaning -----------------------------------------------------------------------------------
+
+
+def meaning(component: ComponentCondition) -> str:
+    """A digest, equal for components of one name that mean the same. The name counts, as others may build on
+    it."""
+    return digest(
+        (
+            component.name,
+            [
+                (name, query, [(t.name, t.attributes) for t in component.listens])
+                for name, query in component.inputs
+            ],
+            component.enter,
+            component.exit,
+            component.here,
+            component.tick,
+            component.delivery,
+            component.collide,
+        )
+    )

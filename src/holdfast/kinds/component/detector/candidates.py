@@ -1,0 +1,524 @@
+"""Candidate instants: where the predicates of a component may be satisfied, computed over columns for a whole
+step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ....kernels.around import closest, is_true_at, near
+from ....kernels.turn import shared
+from ....kernels.window import foremost, tally
+from ....model.instant import Duration, Instant
+from ....model.query import HERE, Aggregate, Ball, Closest, Index, Multiple, PooledDimension
+from .columnar_plan import VALID, ColumnarPlan, PlanColumn, Screen
+from .hosts import HostDistances, MovingHost
+from .part_pool import PartPool
+from .rows import Ints, Mask
+from .series import CellRanges, ReadingSeries, ShownColumns, as_batch, fill_default, screen_mask
+from .smc import Rule, Smc
+from .span import Instants, every_instant
+from .topic_pool import TopicPool, has_shared_keys
+
+MOST = 1 << 22
+"""The largest number of instants of shared queries that are evaluated at once, for all keys together."""
+FEW = 6
+"""Up to so many comparisons over separate queries are evaluated with each possible outcome."""
+
+Views = Mapping[str, Sequence[ReadingSeries]]
+"""The series of each query, one for each status."""
+
+Choice = Mapping[str, int | None]
+"""For each query the number of the status that it shows; `None` if it shows nothing."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The instants at which a rule may be satisfied; for keys that are `sure` it is satisfied at all of them.
+
+    `by` has, for each choice of statuses that columns can decide, the instants at which it satisfies. If the
+    only query shows several places, `chosen` are the cells of the one that satisfies and contributed last.
+    """
+
+    rule: Rule
+    mask: Mask
+    sure: Mask
+    by: Sequence[tuple[Choice, Mask]] = field(default=(), kw_only=True)
+    chosen: CellRanges | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def next(self) -> Ints:
+        """For each instant the next candidate at or after it."""
+        return _next(self.mask)
+
+    @cached_property
+    def gap(self) -> Ints:
+        """For each instant the next non-candidate at or after it."""
+        return _next(~self.mask)
+
+
+def _next(mask: Mask) -> Ints:
+    here = np.where(mask, np.arange(len(mask)), len(mask))
+    found: Ints = np.append(np.minimum.accumulate(here[::-1])[::-1], len(mask))
+    return found
+
+
+class TooManyInstants(Exception):
+    """Raised if a step has too many instants; up to `until` there are not too many."""
+
+    def __init__(self, until: Instant) -> None:
+        super().__init__(until)
+        self.until = until
+
+
+class ScreenedInstants:
+    """The instants of a step in [`first`, `until`), and the candidates of each rule. `leave` is `None` for a
+    momentary component."""
+
+    def __init__(
+        self,
+        smc: Smc,
+        plan: ColumnarPlan,
+        seen: Views,
+        first: Instant,
+        until: Instant,
+        host: MovingHost | None = None,
+        holds: Mask | None = None,
+    ) -> None:
+        self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
+        self._host = host
+        every = [series for series in chain.from_iterable(seen.values()) if not series.shared]
+        streams = [(*series.events[:2], shift) for series in every for shift in series.span.shifts]
+        if smc.tick is not None:
+            streams.append((*_ticks(every, smc.tick, smc.lasts, first, until), 0))
+        if host is not None:
+            count = every[0].count
+            streams.append((np.tile(host.times, count), np.arange(count + 1) * len(host.times), 0))
+            first = max(first, int(host.times[0]))
+        self.found = every_instant(streams, first, until)
+        if any(series.shared for series in chain.from_iterable(seen.values())):
+            assert holds is not None, "who shares something is told what holds"
+            own, moments = self.found, self._shared_moments()
+            some = self._instants_between(own, moments, holds)
+            if some is None:
+                some = _at_all(moments, len(own.ends) - 1)
+            self.found = every_instant([(*own, 0), (*some, 0)], first, until)
+        self.enter = self._candidates(smc.enter, plan.enter)
+        self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
+
+    @cached_property
+    def columns(self) -> dict[str, list[ShownColumns]]:
+        """By query and status the columns shown, for queries that show one value for each key and status."""
+        return {name: shown for name in self._seen if (shown := self._of_query(name)) is not None}
+
+    def _of_query(self, name: str) -> list[ShownColumns] | None:
+        views = [series for series in self._seen[name] if not series.is_hidden]
+        if isinstance(self._smc.inputs[name].query.topic, Aggregate):
+            if has_shared_keys(views):
+                return None
+            found, same = self._instants(views[0])
+            shown = TopicPool([(series, series.cells(found)) for series in views], found.at)
+            return [_repeat(shown.show(self._plan.columns[name]), same)]
+        some = []
+        for series in views:
+            found, same = self._instants(series)
+            one = self._show(series, self._plan.columns[name], found)
+            some.append(None if one is None else _repeat(one, same))
+        return None if None in some else [one for one in some if one is not None]
+
+    @cached_property
+    def _distinct(self) -> tuple[Instants, Ints]:
+        """The distinct instants of all keys, and for each instant its number among them."""
+        at, same = np.unique(self.found.at, return_inverse=True)
+        return Instants(at, np.array([0, len(at)])), same
+
+    def _instants(self, series: ReadingSeries) -> tuple[Instants, Ints | None]:
+        """The instants at which to evaluate a series, and for each instant of the step its number among
+        them."""
+        return self._distinct if series.shared else (self.found, None)
+
+    def _show(
+        self, series: ReadingSeries, columns: tuple[PlanColumn, ...], found: Instants
+    ) -> ShownColumns | None:
+        if series.is_mixed:
+            return None
+        if series.folds:
+            return PartPool(series, found, self._moments(series)).show(columns)
+        if not series.is_divided:
+            return self._with_distance(series, series.show(found, columns), columns)
+        if series.roams:
+            return self._of_host(series, columns)
+        if series.nearest is not None and series.is_steady:
+            return self._of_nearest(series, series.nearest, columns, found)
+        return None
+
+    def _of_nearest(
+        self, series: ReadingSeries, order: Ints, columns: tuple[PlanColumn, ...], found: Instants
+    ) -> ShownColumns:
+        """The columns of the closest location that shows anything."""
+        moments = self._moments(series)
+        shown = series.show(moments, columns)
+        chosen = np.full(len(found.at), -1)
+        free = np.arange(len(found.at) + 1)
+        foremost(*moments, order, series.owners, shown.there, *found, free, chosen)
+        there = chosen >= 0
+        low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
+        return ShownColumns(
+            CellRanges(np.where(there, low, -1), np.where(there, high, -1)),
+            {
+                c.name: fill_default(c, _take_values(shown.columns[c.name], chosen, there), there)
+                for c in columns
+            },
+            shown.exact,
+        )
+
+    def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
+        names = rule.mentions or tuple(self._smc.inputs)
+        if all(name in self.columns and not self._is_vague(name) for name in names):
+            return self._combine(rule, screen, names)
+        single = self._seen[names[0]] if len(names) == 1 else ()
+        if len(single) == 1 and single[0].is_steady and _shows_several(single[0]) and not single[0].shared:
+            judged = self._by_latest if single[0].span.nearest else self._by_count
+            return judged(rule, screen, single[0])
+        mask, keys = np.ones(len(self.found.at), np.bool_), len(self.found.ends) - 1
+        plain = {name: shown[0] for name, shown in self.columns.items() if len(shown) == 1}
+        if len(names) > 1 and all(
+            not self._is_vague(name) if name in plain else _shows_several(self._seen[name][0])
+            for name in names
+        ):
+            mask = screen_mask(screen, len(mask), plain.values())  # reads none of the others
+        there = [
+            self._somewhere(name) for name in names if name in self.columns and name not in rule.optional
+        ]
+        return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
+
+    def _is_vague(self, name: str) -> bool:
+        """Whether columns cannot tell what a query shows, or, of several statuses, how many places
+        satisfy."""
+        shown = self.columns[name]
+        return any(part.vague for part in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
+
+    def _combine(self, rule: Rule, screen: Screen, names: Sequence[str]) -> Candidates:
+        """The candidates of a rule over queries that show one value for each status.
+
+        Optional queries may also show nothing, but at least one query must show something.
+        """
+        mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
+        by = []
+        for numbers in product(*(self._choices(name, rule) for name in names)):
+            choice = dict(zip(names, numbers, strict=True))
+            if all(number is None for number in numbers):
+                continue
+            found = screen_mask(screen, len(mask), [self.columns[name][n or 0] for name, n in choice.items()])
+            for name, number in choice.items():
+                found = found & (
+                    ~self._somewhere(name) if number is None else self.columns[name][number].there
+                )
+            by.append((choice, found))
+            mask |= found
+        exact = screen.exact and all(one.exact for name in names for one in self.columns[name])
+        for name in names:
+            enough = self._enough_topics(name, by, exact=exact)
+            by = [(choice, found & enough) for choice, found in by]
+            mask &= enough
+        return Candidates(rule, mask, np.full(size, exact), by=by)
+
+    def _enough_topics(self, name: str, by: Sequence[tuple[Choice, Mask]], *, exact: bool) -> Mask:
+        """Where the required number of topics satisfies, or the query shows nothing. An inexact mask may
+        count too many."""
+        enough = np.ones(len(self.found.at), np.bool_)
+        topic = self._smc.inputs[name].query.topic
+        if isinstance(topic, Multiple) and (topic.how == "all" or (topic.how == "one" and exact)):
+            satisfied = np.zeros((len(self.columns[name]), len(enough)), np.bool_)
+            for choice, found in by:
+                if (number := choice[name]) is not None:
+                    satisfied[number] |= found
+            wanted = 1 if topic.how == "one" else len(satisfied)
+            enough = (satisfied.sum(axis=0) == wanted) | ~self._somewhere(name)
+        return enough
+
+    def _choices(self, name: str, rule: Rule) -> list[int | None]:
+        """The statuses that a query may show, by number; `None` stands for nothing."""
+        return [*range(len(self.columns[name])), *([None] if name in rule.optional else [])]
+
+    # --- beside what all keys share ---
+
+    def _shared_moments(self) -> Ints:
+        """The times at which the value of a shared query may change."""
+        shared = [s for s in chain.from_iterable(self._seen.values()) if s.shared]
+        streams = [(*series.events[:2], shift) for series in shared for shift in series.span.shifts]
+        return every_instant(streams, self._first, self._until).at
+
+    def _instants_between(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
+        """The times of shared queries at which a key emits an event between its own instants.
+
+        `None` if a comparison reads shared and separate queries.
+        """
+        keys, first = len(own.ends) - 1, self._first
+        if not all(map(self._is_plain, self._seen)):
+            return None
+        spans = every_instant([(*own, 0), (np.full(keys, first), np.arange(keys + 1), 0)], first, self._until)
+        counts = bool(len(moments)) and moments[0] == first
+        moments = moments if counts else np.append(first, moments)
+        asked = {True: Instants(moments, np.array([0, len(moments)])), False: spans}
+        shown = {}
+        for name, (series,) in self._seen.items():
+            one = self._show(series, self._plan.columns[name], asked[series.shared])
+            if one is None or one.vague or not one.exact:
+                return None
+            shown[name] = one
+        enter = self._residues(self._smc.enter, self._plan.enter, shown, (len(spans.at), len(moments)))
+        leave = enter
+        if self._smc.exit is not None and self._plan.exit is not None:
+            leave = self._residues(self._smc.exit, self._plan.exit, shown, (len(spans.at), len(moments)))
+        if enter is None or leave is None:
+            return None
+        real = np.ones(len(spans.at), np.bool_)
+        begins = own.ends[:-1] < own.ends[1:]
+        real[spans.ends[:-1]] = begins & (np.append(own.at, first)[own.ends[:-1]] == first)
+        found, ends = np.empty(max(MOST, keys), np.int64), np.zeros(keys + 1, np.int64)
+        rules = (enter.of, leave.of + len(enter.nexts), np.concatenate([enter.nexts, leave.nexts]))
+        now = (holds.copy(), self._smc.exit is not None)
+        size = shared(spans.at, spans.ends, real, moments, counts, *rules, *now, found, ends)
+        if size < 0:
+            raise TooManyInstants(int(moments[len(moments) // 2]))
+        return Instants(found[:size], ends)
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether a query shows one value for each key that changes only at the key's own instants."""
+        views = self._seen[name]
+        return (
+            len(views) == 1
+            and not views[0].is_hidden
+            and views[0].is_steady
+            and not any(column.attribute == VALID for column in self._plan.columns[name])
+        )
+
+    def _residues(
+        self, rule: Rule, screen: Screen, shown: Mapping[str, ShownColumns], sizes: tuple[int, int]
+    ) -> _Residues | None:
+        """Reduce a rule to its comparisons over shared queries, for each outcome of the others.
+
+        `None` if a comparison reads both, or there are more than `FEW`.
+        """
+        names = rule.mentions or tuple(self._smc.inputs)
+        common = frozenset(name for name, (series,) in self._seen.items() if series.shared)
+        tests = screen.parts.comparisons
+        alone = [number for number, (whose, _) in enumerate(tests) if not whose & common]
+        if not screen.exact or rule.optional or len(alone) > FEW:
+            return None
+        if any(whose & common and whose - common for whose, _ in tests):
+            return None
+        size, count = sizes
+        there = [np.ones(size, np.bool_), *(shown[name].there for name in names if name not in common)]
+        code = np.zeros(size, np.int64)
+        for bit, number in enumerate(alone):
+            whose, test = tests[number]
+            code |= test(as_batch(size, [shown[name] for name in whose])).astype(np.int64) << bit
+        code[~np.logical_and.reduce(there)] = -1
+        known, of = np.unique(code, return_inverse=True)
+        true: list[Any] = [
+            None if number in alone else test(as_batch(count, [shown[name] for name in whose]))
+            for number, (whose, test) in enumerate(tests)
+        ]
+        together = np.logical_and.reduce(
+            [np.ones(count, np.bool_), *(shown[name].there for name in names if name in common)]
+        )
+        nexts = np.full((len(known), count + 1), count)
+        for row, code_of in enumerate(known.tolist()):
+            if code_of >= 0:
+                for bit, number in enumerate(alone):
+                    true[number] = np.bool_(code_of >> bit & 1)
+                nexts[row] = _next(together & screen.parts.together(true))
+        return _Residues(of, nexts)
+
+    # --- around a host that moves ---
+
+    @cached_property
+    def _moves(self) -> Ints:
+        """The last move of the host at each instant."""
+        assert self._host is not None
+        return self._host.moves(self.found)
+
+    def _around(self, index: Index, series: ReadingSeries) -> HostDistances:
+        """Distances of the parts of a query from the host."""
+        assert self._host is not None
+        return self._host.around(index, series.places)
+
+    def _with_distance(
+        self, series: ReadingSeries, shown: ShownColumns, columns: tuple[PlanColumn, ...]
+    ) -> ShownColumns:
+        """Add the columns that compare the distance from the host with a limit."""
+        for column in columns:
+            if column.bound is not None and self._host is not None:
+                true = self._host.around(HERE, series.standing_places).compare(*column.bound)
+                found = np.empty(len(self.found.at), np.bool_)
+                is_true_at(
+                    *self.found, self._host.times, true, shown.cells.low, series.contributor_standings, found
+                )
+                shown.columns[column.name] = found
+        return shown
+
+    def _inside(self, series: ReadingSeries) -> Mask:
+        """Which parts lie in the query's radius after each move of the host."""
+        match series.query.location:
+            case Multiple(_, Ball(centre, radius)) | PooledDimension(Ball(centre, radius)) if series.roams:
+                return self._around(centre, series).compare("<=", radius)
+        return np.ones((1, len(series.owners)), np.bool_)
+
+    def _near(self, series: ReadingSeries, true: Mask) -> tuple[Ints, Ints, CellRanges]:
+        """Count the parts near the host, and those of them where `true` holds; return also the last cell of
+        the latter."""
+        when, starts, parts, cells = series.events
+        count, present, chosen = np.empty((3, len(self.found.at)), np.int64)
+        moves = self._moves if series.roams else np.zeros(len(self.found.at), np.int64)
+        inside = self._inside(series)
+        order = (when, starts, parts, true, series.first_parts, series.rank)
+        near(*self.found, moves, inside, *order, count, present, chosen)
+        return count, present, _cells(chosen, cells)
+
+    def _closest(self, index: Index, series: ReadingSeries) -> CellRanges:
+        """The latest cell of the part closest to the host."""
+        when, starts, parts, cells = series.events
+        around = self._around(index, series)
+        chosen, doubt = np.empty(len(self.found.at), np.int64), np.zeros(len(self.found.at), np.bool_)
+        for _ in range(2):
+            around.tell_apart(np.unique(self._moves[doubt]))
+            order = (when, starts, parts, series.first_parts, series.rank)
+            closest(*self.found, self._moves, around.far, *order, chosen, doubt)
+            if not doubt.any():
+                break
+        return _cells(chosen, cells)
+
+    def _of_host(self, series: ReadingSeries, columns: tuple[PlanColumn, ...]) -> ShownColumns | None:
+        """The columns of the location that is closest to the host, or contributed last near it."""
+        match series.query.location:
+            case Closest(index) if series.span.nearest:
+                cells = self._closest(index, series)
+            case PooledDimension(Ball()) if series.span.nearest:
+                _, _, cells = self._near(series, np.ones(len(series.times), np.bool_))
+            case _:
+                return None
+        values = {column.name: series.values(column, cells, self.found.at) for column in columns}
+        vague = (
+            series.has_collisions
+            and series.rows.until is not None
+            and any(c.attribute == VALID for c in columns)
+        )
+        return ShownColumns(cells, values, all(series.is_small(column, 1) for column in columns), vague)
+
+    def _by_latest(self, rule: Rule, screen: Screen, series: ReadingSeries) -> Candidates:
+        """The candidates of a rule over one query that shows the latest value of several places, by the
+        number that satisfy."""
+        ((name, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
+        true, exact = series.truths(screen, columns)
+        count, present, cells = self._near(series, true)
+        mask = _enough(series, count, present, exact=exact)
+        sure = np.full(len(self.found.ends) - 1, exact)
+        return Candidates(rule, mask, sure, by=[({name: 0}, mask)], chosen=cells)
+
+    def _somewhere(self, name: str) -> Mask:
+        """Where a query shows anything."""
+        found: Mask = np.logical_or.reduce([part.there for part in self.columns[name]])
+        return found
+
+    def _by_count(self, rule: Rule, screen: Screen, series: ReadingSeries) -> Candidates:
+        """The candidates of a rule over one query that shows several values, by the number that satisfy."""
+        moments = self._moments(series)
+        ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
+        shown = series.show(moments, columns)
+        satisfied = shown.there & screen_mask(screen, len(moments.at), [shown])
+        count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
+        exact = screen.exact and shown.exact
+        mask = _enough(series, count, present, exact=exact)
+        return Candidates(rule, mask, np.full(len(self.found.ends) - 1, exact))
+
+    def _moments(self, series: ReadingSeries) -> Instants:
+        """The times at which the value of a part may change, with the start of the step."""
+        parts = len(series.owners)
+        since = max(self._first, int(series.times.min(initial=self._until)))
+        return every_instant(
+            [(np.full(parts, since), np.arange(parts + 1), 0)]
+            + [(series.times, series.starts, shift) for shift in series.span.shifts],
+            since,
+            self._until,
+        )
+
+    def _sum(self, series: ReadingSeries, moments: Instants, true: Mask) -> Ints:
+        """The number of parts for which `true` holds, at each instant of their key."""
+        change = np.diff(true.astype(np.int64), prepend=0)
+        first = moments.ends[:-1]
+        change[first] = true[first]
+        total = np.zeros(len(self.found.at), np.int64)
+        tally(moments.at, moments.ends, series.owners, self.found.at, self.found.ends, change, total)
+        running = np.append(0, np.cumsum(total))
+        begins = self.found.ends[:-1]
+        found: Ints = running[1:] - np.repeat(running[begins], np.diff(self.found.ends))
+        return found
+
+
+def _repeat(shown: ShownColumns, same: Ints | None) -> ShownColumns:
+    return shown if same is None else shown.spread(same)
+
+
+class _Residues(NamedTuple):
+    """For each instant the number of its residual rule, and for each rule and time the next time at which it
+    is satisfied."""
+
+    of: Ints
+    nexts: Ints
+
+
+def _at_all(moments: Ints, keys: int) -> Instants:
+    """Every time for every key."""
+    most = max(1, MOST // max(keys, 1))
+    if len(moments) > most:
+        raise TooManyInstants(int(moments[most]))
+    return Instants(np.tile(moments, keys), np.arange(keys + 1) * len(moments))
+
+
+def _ticks(
+    seen: Sequence[ReadingSeries], tick: Duration, lasts: Duration, first: Instant, until: Instant
+) -> Instants:
+    """The ticks of each key, as long as its latest reading is not older than `lasts`."""
+    since = np.minimum.reduce([series.since for series in seen])
+    number = -(-np.maximum(since + 1, first) // tick)
+    sizes = np.where(since < until, np.maximum(-(-until // tick) - number, 0), 0)
+    ends = np.append(0, np.cumsum(sizes))
+    at = (np.repeat(number - ends[:-1], sizes) + np.arange(ends[-1])) * tick
+    known = np.logical_or.reduce([series.knows(Instants(at, ends), lasts) for series in seen])
+    return Instants(at[known], np.append(0, np.cumsum(known))[ends])
+
+
+def _shows_several(series: ReadingSeries) -> bool:
+    """Whether the query shows values of several locations."""
+    location = series.query.location
+    return isinstance(location, Multiple) and location.how != "separate"
+
+
+def _enough(series: ReadingSeries, count: Ints, present: Ints, *, exact: bool) -> Mask:
+    """Where the required number of the present places satisfies."""
+    location = series.query.location
+    assert isinstance(location, Multiple)
+    if location.how == "one" and exact:
+        return count == 1
+    return (count > 0) & (count == present) if location.how == "all" else count > 0
+
+
+def _cells(chosen: Ints, cells: Ints) -> CellRanges:
+    """The cells of chosen events, empty where none is chosen."""
+    low = np.append(cells, -1)[chosen]
+    return CellRanges(low, np.where(low < 0, low, low + 1))
+
+
+def _take_values(column: Any, rows: Ints, there: Mask) -> Any:
+    """The values of a column at rows, missing where `there` is false."""
+    if isinstance(column, np.ndarray):
+        return np.append(column, np.nan)[rows]
+    return column.take(pa.array(rows, mask=~there))

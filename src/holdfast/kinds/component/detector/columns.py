@@ -1,0 +1,479 @@
+"""Evaluation of a component in columns: the same events as `component`, for many instants at once.
+
+Predicates are evaluated over all instants of a step as masks that never miss an instant. Where a mask is not
+exact, the component is evaluated at the masked instants by the code that defines the meaning (`smc`), so an
+inexact mask costs only time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ....kernels.turn import end_at_contradiction
+from ....model.batch import concatenate, from_events, times, trim_dictionaries
+from ....model.event import Status
+from ....model.instant import BEGINNING, NEVER, Instant
+from ....model.query import Aggregate, Closest, Index, PooledDimension, Query
+from ....model.topic import Topic
+from . import component
+from .candidate_walk import CandidateWalk, VisibleKnowledge
+from .candidates import ScreenedInstants, TooManyInstants, Views
+from .columnar_plan import ColumnarPlan
+from .component import Id, Instance, Published
+from .event_rows import EventBuilder, EventRows
+from .hosts import Hosts, MovingHost, update_hosts
+from .infospace import InfoSpace, record_status
+from .knowledge import Knowledge, Where
+from .rows import (
+    SIGNATURE,
+    STATUS,
+    UNTIL,
+    Ints,
+    Mask,
+    ReadingRows,
+    component_columns,
+    encode_texts,
+    from_knowledge,
+    to_knowledge,
+)
+from .series import ReadingSeries
+from .smc import Smc
+from .span import EVER, TimeSpan, span
+
+TICKS = 1 << 22
+"""The largest number of ticks in one step, about, for all keys together."""
+
+
+class ColumnState(msgspec.Struct, tag="columns"):
+    """The state of a component that is evaluated in columns; everything before `until` has been evaluated.
+
+    `content` are the rows that each query can still select, `held` is the input buffer by topic, `hosts` the
+    last position of each moving host.
+    """
+
+    until: Instant = BEGINNING
+    content: dict[str, pa.RecordBatch] = {}
+    held: dict[str, list[pa.RecordBatch]] = {}
+    instances: dict[Id, Instance] = {}
+    hosts: Hosts = {}
+    latest: Instant = BEGINNING
+    """The time of the latest reading."""
+
+
+class TopicQuery(NamedTuple):
+    """The part of a query over one topic."""
+
+    name: str
+    topic: Topic
+    query: Query
+
+
+@dataclass(frozen=True)
+class ColumnarComponent:
+    """A component with its columnar plan."""
+
+    smc: Smc
+    plan: ColumnarPlan
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics that it consumes, by name."""
+        return self.plan.consumed
+
+    def span(self, name: str) -> TimeSpan:
+        """The time span of a query."""
+        found = span(self.smc.inputs[name].query)
+        assert found is not None
+        return found
+
+    @cached_property
+    def pieces(self) -> Mapping[str, TopicQuery]:
+        """Its queries, split by topic. A query of one topic keeps its name."""
+        found = {}
+        for name, query_input in self.smc.inputs.items():
+            several = len(query_input.query.topics) > 1
+            for topic in query_input.query.topics:
+                query = replace(query_input.query, topic=Closest(Index(topic)))
+                found[f"{name}\x1e{topic}" if several else name] = TopicQuery(name, self.topics[topic], query)
+        return found
+
+    @cached_property
+    def endless(self) -> tuple[str, ...]:
+        """The queries over all time."""
+        return tuple(name for name in self.smc.inputs if self.span(name).low == EVER)
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The queries without a key, if other queries have one."""
+        without_key = frozenset(
+            name for name, query_input in self.smc.inputs.items() if query_input.key is None
+        )
+        return without_key if len(without_key) < len(self.smc.inputs) else frozenset()
+
+    @property
+    def here(self) -> Where:
+        """The location of a stationary host."""
+        return self.smc.here if isinstance(self.smc.here, tuple) else None
+
+
+class ColumnarEmission(NamedTuple):
+    """The events of a step: one by one, or as rows."""
+
+    single: list[Published]
+    rows: list[EventRows]
+
+
+def take(columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.RecordBatch) -> None:
+    """Put readings into the input buffer. Late ones go to the queries at once, for the next evaluation.
+    [F76]"""
+    batch = component_columns(batch)
+    if UNTIL in batch.schema.names:
+        batch = _end_validity(columnar, state, topic, batch)
+    late = times(batch) < state.until
+    if late.any():
+        for of, piece in columnar.pieces.items():
+            if topic == piece.topic.name:
+                rows = batch.filter(pa.array(late))
+                state.content[of] = concatenate([state.content[of], rows] if of in state.content else [rows])
+        if topic == columnar.smc.here:
+            update_hosts(state.hosts, ReadingRows(columnar.topics[topic], batch.filter(pa.array(late))))
+        batch = batch.filter(pa.array(~late))
+    if len(batch):
+        state.held.setdefault(topic, []).append(batch)
+
+
+def due(columnar: ColumnarComponent, state: ColumnState) -> Instant | None:
+    """The next instant of evaluation."""
+    found = [int(times(batch).min()) for held in state.held.values() for batch in held]
+    for of, content in state.content.items():
+        for shift in columnar.span(columnar.pieces[of].name).shifts[1:]:
+            ahead = times(content) + shift
+            found.append(int(ahead[ahead >= state.until].min(initial=NEVER)))
+    found += (at for at, _ in _hold_ends(columnar.smc, state))
+    found += [] if (tick := _tick(columnar.smc, state)) is None else [tick]
+    soonest = min(found, default=NEVER)
+    return None if soonest == NEVER else soonest
+
+
+def _tick(smc: Smc, state: ColumnState) -> Instant | None:
+    """The next tick, if there is a reading recent enough for it."""
+    if smc.tick is None:
+        return None
+    next = -(-state.until // smc.tick) * smc.tick
+    newest = (int(times(content).max()) for content in state.content.values() if len(content))
+    return next if any(next - at <= smc.lasts for at in newest) else None
+
+
+def _hold_ends(smc: Smc, state: ColumnState) -> Iterator[tuple[Instant, Id]]:
+    """The instants at which minimum durations end."""
+    for id, instance in state.instances.items():
+        if (at := component.hold_end(smc, instance)) is not None:
+            yield at, id
+
+
+def endless_size(columnar: ColumnarComponent, state: ColumnState | component.InstantState) -> int:
+    """The number of rows that are never discarded, and that each evaluation goes through."""
+    if isinstance(state, ColumnState):
+        remaining = (
+            state.content[of]
+            for of, piece in columnar.pieces.items()
+            if of in state.content and piece.name in columnar.endless
+        )
+        return sum(map(len, remaining))
+    return sum(
+        len(points) for name in columnar.endless for points in state.info.points.get(name, {}).values()
+    )
+
+
+def is_empty(state: ColumnState) -> bool:
+    """Whether the state is initial, whatever the watermark."""
+    return not state.instances and not state.hosts and not any(map(len, _batches(state)))
+
+
+def advance(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> ColumnarEmission:
+    """Evaluate all instants before `until`, which never goes back. [F76]"""
+    emission = ColumnarEmission([], [])
+    while (next := due(columnar, state)) is not None and next < until:
+        state.until = max(state.until, next)
+        single, rows = _evaluate(columnar, state, min(until, _reach(columnar.smc, state, next)))
+        emission.single.extend(single)
+        emission.rows.extend(rows)
+    state.until = max(state.until, until)
+    return emission
+
+
+def _reach(smc: Smc, state: ColumnState, next: Instant) -> Instant:
+    """The end of a step that starts at `next`, such that it has at most about `TICKS` ticks."""
+    if smc.tick is None:
+        return NEVER
+    together = max(1, TICKS // max(1, *map(len, _batches(state))))
+    return next + min(smc.tick * together, smc.lasts)
+
+
+def _batches(state: ColumnState) -> list[pa.RecordBatch]:
+    return [*state.content.values(), *(batch for held in state.held.values() for batch in held)]
+
+
+def _evaluate(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> ColumnarEmission:
+    """Evaluate one step, up to but not including `until`."""
+    keys: dict[str, int] = {}
+    held = state.held.copy()
+    ready = _take_due(state, until)
+    encode_texts = {
+        of: _encode_keys(columnar, one.name, _content_until(state, of, one.topic, ready), keys)
+        for of, one in columnar.pieces.items()
+    }
+    for _, (_, key) in _hold_ends(columnar.smc, state):
+        keys.setdefault(key, len(keys))
+    if columnar.shared:
+        for (_, key), one in state.instances.items():
+            if one.since is not None:
+                keys.setdefault(key, len(keys))
+    made = {
+        of: _series_of(columnar, of, rows, codes, len(keys)) for of, (rows, codes) in encode_texts.items()
+    }
+    seen: dict[str, list[ReadingSeries]] = {}
+    for of, views in made.items():
+        seen.setdefault(columnar.pieces[of].name, []).extend(views)
+    try:
+        emission = _emit(columnar, state, list(keys), seen, _host_movements(columnar, state, ready), until)
+    except TooManyInstants as found:
+        state.held = held
+        return _evaluate(columnar, state, found.until)
+    for of, views in made.items():
+        parts = []
+        for series in views:
+            remaining, batch = series.retained(until), series.rows.batch
+            parts.append(batch if remaining.all() else batch.filter(pa.array(remaining)))
+        state.content[of] = trim_dictionaries(parts[0] if len(parts) == 1 else concatenate(parts))
+    state.until = until
+    return emission
+
+
+def _emit(
+    columnar: ColumnarComponent,
+    state: ColumnState,
+    keys: list[str],
+    seen: Views,
+    moved: Sequence[MovingHost | None],
+    until: Instant,
+) -> ColumnarEmission:
+    """Emit the events of all keys, for each moving host if there are some."""
+    smc, plan = columnar.smc, columnar.plan
+    single: list[tuple[Instant, Id, Published]] = []
+    rows: list[EventRows] = []
+    for host in moved:
+        active = _active_keys(state, keys) if columnar.shared else None
+        step = ScreenedInstants(smc, plan, seen, state.until, until, host, active)
+        events = EventBuilder(smc, plan, keys, step, seen, host).build(state.instances)
+        if events is not None:
+            rows += [events] if len(events.whose) else []
+            continue
+        visible = VisibleKnowledge(smc, seen, host)
+        walk = CandidateWalk(smc, keys, until, step, visible, "" if host is None else host.name)
+        single += walk.emit(state.instances)
+    return ColumnarEmission([event for *_, event in sorted(single, key=lambda row: row[:2])], rows)
+
+
+def _active_keys(state: ColumnState, keys: Sequence[str]) -> Mask:
+    """For each key whether its condition is active."""
+    known = (state.instances.get(("", key)) for key in keys)
+    return np.array([instance is not None and instance.since is not None for instance in known], np.bool_)
+
+
+def _host_movements(
+    columnar: ColumnarComponent, state: ColumnState, ready: Mapping[str, list[pa.RecordBatch]]
+) -> Sequence[MovingHost | None]:
+    """The moving hosts with their positions in the step; `[None]` if no host moves."""
+    if not isinstance(columnar.smc.here, str):
+        return [None]
+    topic = columnar.topics[columnar.smc.here]
+    batches = ready.get(topic.name) or [component_columns(from_events(topic, []))]
+    return update_hosts(
+        state.hosts, ReadingRows(topic, concatenate(batches) if len(batches) > 1 else batches[0])
+    )
+
+
+def _series_of(
+    columnar: ColumnarComponent, of: str, rows: ReadingRows, codes: Ints, count: int
+) -> list[ReadingSeries]:
+    """The series of a query over one topic, one for each status unless the query pools them."""
+    name, _, query = columnar.pieces[of]
+    collide = columnar.smc.collide
+    statuses = columnar.plan.statuses[name]
+    shared = name in columnar.shared
+    carried, count = isinstance(columnar.smc.here, str), 1 if shared else count
+    made = partial(ReadingSeries, query, columnar.span(name), collide, carried=carried, shared=shared)
+    if isinstance(query.status, (PooledDimension, Aggregate)):
+        return [made(rows, codes, count, columnar.here, statuses[0] if len(statuses) == 1 else None)]
+    if len(statuses) == 1:
+        return [made(rows, codes, count, columnar.here, statuses[0])]
+    found = []
+    own = encode_texts(rows.batch, STATUS)
+    for status in statuses:
+        has_status = own.codes == (own.values.index(status) if status in own.values else -2)
+        selected = ReadingRows(rows.topic, rows.batch.filter(pa.array(has_status)))
+        found.append(made(selected, codes[has_status], count, columnar.here, status))
+    return found
+
+
+# --- update ------------------------------------------------------------------------------------
+
+
+def _take_due(state: ColumnState, until: Instant) -> dict[str, list[pa.RecordBatch]]:
+    """Remove the rows before `until` from the input buffer, and return them by topic."""
+    ready: dict[str, list[pa.RecordBatch]] = {}
+    for topic, held in state.held.items():
+        early = [(batch, times(batch) < until) for batch in held]
+        ready[topic] = [
+            batch if now.all() else batch.filter(pa.array(now)) for batch, now in early if now.any()
+        ]
+        state.held[topic] = [
+            batch.filter(pa.array(~now)) if now.any() else batch for batch, now in early if not now.all()
+        ]
+    return ready
+
+
+def _content_until(
+    state: ColumnState, of: str, topic: Topic, ready: Mapping[str, list[pa.RecordBatch]]
+) -> ReadingRows:
+    """All rows that a query can select of one topic, in the order of arrival."""
+    parts = [state.content[of]] if of in state.content else []
+    parts += ready.get(topic.name, [])
+    batch = (
+        concatenate(parts)
+        if len(parts) > 1
+        else parts[0]
+        if parts
+        else component_columns(from_events(topic, []))
+    )
+    return ReadingRows(topic, batch)
+
+
+def _encode_keys(
+    columnar: ColumnarComponent, name: str, rows: ReadingRows, keys: dict[str, int]
+) -> tuple[ReadingRows, Ints]:
+    """The rows that a query selects, with the code of each row's key. New keys get new codes."""
+    query_input = columnar.smc.inputs[name]
+    codes = np.zeros(len(rows), np.int64)
+    if query_input.encoded_keys is None:
+        if name not in columnar.shared:
+            keys.setdefault("", 0)
+    else:
+        found = query_input.encoded_keys(rows)
+        table = [keys.setdefault(key, len(keys)) for key in found.values]
+        codes = np.array([*table, -1])[found.codes]
+    inside = rows.in_locations(query_input.query, columnar.here)
+    wanted = codes >= 0 if inside is None else (codes >= 0) & inside
+    if wanted.all():
+        return rows, codes
+    return ReadingRows(rows.topic, rows.batch.filter(pa.array(wanted))), codes[wanted]
+
+
+# --- what is no longer so ---
+
+
+def _end_validity(
+    columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.RecordBatch
+) -> pa.RecordBatch:
+    """End the validity of stored events that a batch contradicts, and of its own; return the batch."""
+    for of, content in state.content.items():
+        if topic == columnar.pieces[of].topic.name:
+            state.content[of] = end_validity(content, batch)
+    state.held[topic] = [end_validity(held, batch) for held in state.held.get(topic, [])]
+    return end_validity(batch, batch)
+
+
+def end_validity(events: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    """End the validity of events at the first later one of `others` with the same signature and another
+    status."""
+    if not len(events) or not len(others):
+        return events
+    names: dict[str, int] = {}
+    own, later = ((_number_texts(batch, SIGNATURE, names), times(batch)) for batch in (events, others))
+    words: dict[str, int] = {}
+    status, later_status = (_number_texts(batch, STATUS, words) for batch in (events, others))
+    order = np.lexsort((later[1], later[0]))
+    until = events.column(UNTIL).to_numpy().copy()
+    end_at_contradiction(*own, status, later[0][order], later[1][order], later_status[order], until)
+    return events.set_column(events.schema.get_field_index(UNTIL), UNTIL, pa.array(until))
+
+
+def _number_texts(batch: pa.RecordBatch, name: str, numbers: dict[str, int]) -> Ints:
+    """A number for each text of a column; -1 where it is missing."""
+    found = encode_texts(batch, name)
+    table = [numbers.setdefault(text, len(numbers)) for text in found.values]
+    return np.array([*table, -1])[found.codes]
+
+
+# --- from points to columns and back -----------------------------------------------------------
+
+
+def to_columns(columnar: ColumnarComponent, points: component.InstantState) -> ColumnState:
+    """Convert the state of a component that was evaluated instant by instant."""
+    held: dict[str, list[Knowledge]] = {}
+    for _, _, known in sorted(points.held, key=lambda row: row[1]):
+        held.setdefault(known.topic, []).append(known)
+    content = {}
+    for of, piece in columnar.pieces.items():
+        every = chain(*points.info.points.get(piece.name, {}).values())
+        mine = [point for point in every if point.topic == piece.topic.name]
+        if mine:
+            content[of] = _with_validity(piece.topic, mine, points)
+    state = ColumnState(points.until, content, {}, points.instances, points.hosts, points.latest)
+    for topic, points_of_topic in held.items():
+        take(columnar, state, topic, from_knowledge(columnar.topics[topic], points_of_topic))
+    return state
+
+
+def _with_validity(topic: Topic, known: list[Knowledge], points: component.InstantState) -> pa.RecordBatch:
+    """Convert knowledge to rows with the end of their validity."""
+    batch = from_knowledge(topic, known)
+    if UNTIL not in batch.schema.names:
+        return batch
+    statuses = points.info.newest.get(topic.name, {})
+    until = [_valid_until(k, statuses.get(k.signature or "", {})) for k in known]
+    return batch.set_column(batch.schema.get_field_index(UNTIL), UNTIL, pa.array(until, pa.int64()))
+
+
+def _valid_until(known: Knowledge, statuses: Mapping[Status, Instant]) -> Instant:
+    """The first time after an event at which another status was recorded."""
+    others = (at for status, at in statuses.items() if status != known.status and at > known.time)
+    return min(others, default=NEVER)
+
+
+def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.InstantState:
+    """Convert the state, to evaluate the component instant by instant."""
+    tick = _tick(columnar.smc, state)
+    points = component.InstantState(
+        state.until, hosts=state.hosts, instances=state.instances, tick=tick, latest=state.latest
+    )
+    for of, content in state.content.items():
+        piece = columnar.pieces[of]
+        until = content.column(UNTIL).to_pylist() if UNTIL in content.schema.names else [NEVER] * len(content)
+        for known, end in zip(to_knowledge(piece.topic, content), until, strict=True):
+            _record_status(points.info, known, end, state.until)
+            component.insert_for_query(columnar.smc, points, piece.name, known)
+    for topic, held in state.held.items():
+        for batch in held:
+            for known in to_knowledge(columnar.topics[topic], batch):
+                component.take(columnar.smc, points, known)
+    for id in state.instances:
+        component.schedule_hold(columnar.smc, points, id)
+    return points
+
+
+def _record_status(info: InfoSpace, known: Knowledge, end: Instant, until: Instant) -> None:
+    """Record the status of an event, and of the one that ended its validity."""
+    record_status(info, known)
+    if end < until:
+        opposite: Status = "egress" if known.status == "ingress" else "ingress"
+        record_status(info, msgspec.structs.replace(known, time=end, status=opposite))

@@ -1,0 +1,275 @@
+"""Evaluation of a component over time, instant by instant: this defines what it emits.
+
+A component is evaluated at every time of a consumed event, whenever an event enters or leaves a window, at
+every tick, and when a minimum duration ends; each time only for the hosts and keys concerned [F63]. Ticks
+that cannot change anything are left out, and so are those long after the latest reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from heapq import heappop, heappush
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from ....model.event import Status
+from ....model.instant import BEGINNING, Instant
+from ....model.space import Point
+from . import infospace
+from .infospace import InfoSpace, Key
+from .knowledge import Knowledge, Where, rank
+from .query import Table, may_select, select, select_after_time
+from .running_aggregate import RunningAggregate, is_incremental
+from .smc import EvaluationContext, Smc, transform
+
+Id = tuple[str, Key]
+"""A scope: the source that carries the component, and the key; `""` where there is none."""
+
+CARRIER = "\x1e"
+"""Separates source and key in a signature. It does not occur in keys."""
+
+Concern = tuple[str | None, Key | None]
+"""The scopes to evaluate: a source and a key, `None` for all."""
+
+
+class Instance(msgspec.Struct, gc=False):
+    """One scope of a component: start of its condition if it is active, last event, and, if the predicate to
+    evaluate is satisfied but its minimum duration has not ended, since when (`pending`). [F53]"""
+
+    since: Instant | None = None
+    last: Knowledge | None = None
+    pending: Instant | None = None
+
+
+class InstantState(msgspec.Struct, tag="points"):
+    """The state of a component that is evaluated instant by instant; everything before `until` has been
+    evaluated.
+
+    `held` is the input buffer, `wakes` the instants at which a window or a guard may change, `holds` the ends
+    of minimum durations; all three are heaps.
+    """
+
+    until: Instant = BEGINNING
+    count: int = 0
+    held: list[tuple[Instant, int, Knowledge]] = []
+    wakes: list[tuple[Instant, int, Concern]] = []
+    info: InfoSpace = msgspec.field(default_factory=InfoSpace)
+    hosts: dict[str, tuple[Instant, Where]] = {}
+    instances: dict[Id, Instance] = {}
+    tick: Instant | None = None
+    holds: list[tuple[Instant, int, Id]] = []
+    latest: Instant = BEGINNING
+    """The time of the latest reading."""
+
+
+class Published(NamedTuple):
+    """An event of a component, its scope, and for an egress the start of the condition."""
+
+    event: Knowledge
+    id: Id
+    since: Instant | None
+
+
+def is_late(state: InstantState, known: Knowledge) -> bool:
+    """Whether everything at its time has been evaluated."""
+    return known.time < state.until
+
+
+def take(smc: Smc, state: InstantState, known: Knowledge) -> None:
+    """Put an event into the input buffer. A late one goes to the queries at once, for the next evaluation.
+    [F76]"""
+    if is_late(state, known):
+        for _ in _update(smc, state, known):
+            pass
+        _set_tick(smc, state, state.until - 1)
+    else:
+        heappush(state.held, (known.time, _number(state), known))
+
+
+def due(state: InstantState) -> Instant | None:
+    """The next instant of evaluation."""
+    instants = [heap[0][0] for heap in (state.held, state.wakes, state.holds) if heap]
+    instants += [] if state.tick is None else [state.tick]
+    return min(instants, default=None)
+
+
+def advance(smc: Smc, state: InstantState, until: Instant) -> list[Published]:
+    """Evaluate all instants before `until`, which never goes back. [F76]"""
+    emitted: list[Published] = []
+    while (now := due(state)) is not None and now < until:
+        ticked, concerns = state.tick == now, set(_process_instant(smc, state, now))
+        now_emitted = [
+            event for id in _ids_to_evaluate(smc, state, concerns) for event in _evaluate(smc, state, id, now)
+        ]
+        if ticked and (not concerns or (smc.settles and not now_emitted)):
+            state.tick = None  # until something happens
+        emitted += now_emitted
+    state.until = max(state.until, until)
+    return emitted
+
+
+# --- update ------------------------------------------------------------------------------------
+
+
+def _process_instant(smc: Smc, state: InstantState, now: Instant) -> Iterator[Concern]:
+    """Apply all that happens at an instant; yield the scopes to evaluate."""
+    while state.held and state.held[0][0] == now:
+        yield from _update(smc, state, heappop(state.held)[2])
+    while state.wakes and state.wakes[0][0] == now:
+        yield heappop(state.wakes)[2]
+    while state.holds and state.holds[0][0] == now:
+        if _hold_end(smc, state, id := heappop(state.holds)[2]) == now:
+            yield id
+    if state.tick == now:
+        yield from ((None, key) for key in _keys(smc, state) if _is_recent(smc, state, key, now))
+    _set_tick(smc, state, now)
+
+
+def _set_tick(smc: Smc, state: InstantState, now: Instant) -> None:
+    """Schedule the next tick, while anything is known."""
+    if smc.tick is not None:
+        state.tick = (now // smc.tick + 1) * smc.tick if any(state.info.points.values()) else None
+
+
+def _is_recent(smc: Smc, state: InstantState, key: Key, now: Instant) -> bool:
+    """Whether the latest knowledge of a key is recent enough for ticks."""
+    found = (
+        state.info.points.get(name, {}).get("" if query_input.key is None else key)
+        for name, query_input in smc.inputs.items()
+    )
+    return any(known and now - known[-1].time <= smc.lasts for known in found)
+
+
+def _update(smc: Smc, state: InstantState, known: Knowledge) -> Iterator[Concern]:
+    """Give an event to all queries; yield the scopes to evaluate."""
+    infospace.record_status(state.info, known)
+    if known.topic == smc.here and is_latest_place(
+        state.hosts.get(known.source), (known.time, known.location)
+    ):
+        state.hosts[known.source] = (known.time, known.location)
+        yield (known.source, None)
+    for name in smc.inputs:
+        if (concern := insert_for_query(smc, state, name, known)) is not None:
+            yield concern
+
+
+def is_latest_place(before: tuple[Instant, Where] | None, now: tuple[Instant, Where]) -> bool:
+    """Whether a position of a source replaces the one before; of two at one time the lesser counts."""
+    return before is None or before[0] < now[0] or (before[0] == now[0] and rank(now[1]) <= rank(before[1]))
+
+
+def insert_for_query(smc: Smc, state: InstantState, name: str, known: Knowledge) -> Concern | None:
+    """Give an event to a query; return the scopes to evaluate, or `None` if the query does not select it."""
+    query_input = smc.inputs[name]
+    key = "" if query_input.key is None else query_input.key(known)
+    if key is None or not may_select(query_input.query, known, _stationary(smc)):
+        return None
+    infospace.insert(state.info, name, key, known)
+    concern = (None, None if query_input.key is None else key)
+    for instant in infospace.change_instants(query_input.query, known):
+        wake(state, instant, concern)
+    return concern
+
+
+def wake(state: InstantState, at: Instant, concern: Concern) -> None:
+    """Schedule an evaluation, unless the instant has been evaluated."""
+    if at >= state.until:
+        heappush(state.wakes, (at, _number(state), concern))
+
+
+def schedule_hold(smc: Smc, state: InstantState, id: Id) -> None:
+    """Schedule the evaluation of a scope at the end of its minimum duration."""
+    at = _hold_end(smc, state, id)
+    if at is not None:
+        heappush(state.holds, (at, _number(state), id))
+
+
+def _hold_end(smc: Smc, state: InstantState, id: Id) -> Instant | None:
+    """The end of a scope's minimum duration, if one is running."""
+    instance = state.instances.get(id)
+    return None if instance is None else hold_end(smc, instance)
+
+
+def hold_end(smc: Smc, instance: Instance) -> Instant | None:
+    """The end of an instance's minimum duration, if one is running."""
+    rule = smc.enter if instance.since is None else smc.exit
+    return None if instance.pending is None or rule is None else instance.pending + rule.hold
+
+
+def _number(state: InstantState) -> int:
+    state.count += 1
+    return state.count
+
+
+def _stationary(smc: Smc) -> Point | None:
+    return smc.here if isinstance(smc.here, tuple) else None
+
+
+# --- evaluation --------------------------------------------------------------------------------
+
+
+def _ids_to_evaluate(smc: Smc, state: InstantState, concerns: Iterable[Concern]) -> list[Id]:
+    """The scopes to evaluate, sorted."""
+    hosts = list(state.hosts) if isinstance(smc.here, str) else [""]
+    found: set[Id] = set()
+    for host, key in concerns:
+        found.update(product(hosts if host is None else [host], _keys(smc, state) if key is None else [key]))
+    return sorted(found)
+
+
+def _keys(smc: Smc, state: InstantState) -> set[Key]:
+    """All keys with knowledge or an active condition; the key `""` if no query has one."""
+    separate = [name for name, query_input in smc.inputs.items() if query_input.key is not None]
+    if not separate:
+        return {""}
+    known = {key for name in separate for key in state.info.points.get(name, ())}
+    return known | {key for (_, key), one in state.instances.items() if one.since is not None}
+
+
+def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[Published]:
+    """Evaluate the entrance, or the exit while the condition is active; yield the event if there is one.
+    [F65]"""
+    host, key = id
+    here: Where = state.hosts[host][1] if isinstance(smc.here, str) else smc.here
+    instance = state.instances.get(id, Instance())
+
+    @cache
+    def tables(name: str) -> Table:
+        one = smc.inputs[name]
+        at = (name, "" if one.key is None else key)
+        if is_incremental(one.query, carried=isinstance(smc.here, str)):
+            table = infospace.running_table(
+                state.info, at, lambda: RunningAggregate(one.query, smc.collide), now
+            )
+            if table is not None:
+                return select_after_time(one.query, table, now, here)
+        return select(one.query, infospace.visible(state.info, *at, now), now, here, smc.collide)
+
+    rule = smc.enter if instance.since is None else smc.exit
+    assert rule is not None
+    found = rule.detect(smc.inputs, tables, EvaluationContext({}, instance.last, now, here))
+    began = None if found is None else now if instance.pending is None else instance.pending
+    if found is not None and began is not None and now - began >= rule.hold:
+        status: Status = "atomic" if smc.exit is None else "ingress" if instance.since is None else "egress"
+        event = transform(smc, rule, status, found, signature(smc, id))
+        yield Published(event, id, instance.since)
+        state.instances[id] = Instance(event.time if status == "ingress" else None, event)
+    elif began != instance.pending:
+        state.instances[id] = msgspec.structs.replace(instance, pending=began)
+        if began is not None:
+            schedule_hold(smc, state, id)
+        elif instance.last is None:
+            del state.instances[id]
+    for name, one in smc.inputs.items():
+        infospace.discard(state.info, name, "" if one.key is None else key, one.query, now)
+
+
+def signature(smc: Smc, id: Id) -> str | None:
+    """The text that identifies a scope among those of its component; `None` if it has only one. [F66]"""
+    host, key = id
+    if not smc.spawns:
+        return None
+    return f"{host}{CARRIER}{key}" if isinstance(smc.here, str) else key

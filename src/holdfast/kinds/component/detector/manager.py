@@ -1,0 +1,157 @@
+"""Components on the nodes of a network: information space and manager beside a broker. [F50, F51, F75,
+F76]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ....model.event import Status, Value
+from ....model.instant import Instant
+from ....model.space import Point, Rectangle
+from . import component
+from .knowledge import Knowledge
+from .smc import Smc
+from .stability import Stability, info_time, interval_for, observe
+from .subscriptions import SearchWindow, TopicRegion, middle, subscriptions
+from .topic_levels import levels
+
+TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
+"""Values of a delivered event beside its attributes."""
+
+
+class DeliveredEvent(Protocol):
+    """An event as publish/subscribe delivers it. Its client is `sps/` and the name of the component."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def location(self) -> Point: ...
+    @property
+    def publisher(self) -> str: ...
+    @property
+    def time(self) -> Instant: ...
+    @property
+    def values(self) -> Mapping[str, Value]: ...
+    @property
+    def repeated(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class Managed:
+    """The components on a node, and the delay of events to it."""
+
+    stability: Stability = field(default_factory=Stability)
+    states: dict[str, component.InstantState] = field(default_factory=dict)
+    windows: dict[str, SearchWindow] = field(default_factory=dict)
+    """How far the components look that want what is closest."""
+    found: dict[str, set[str]] = field(default_factory=dict)
+    """Their queries that have heard something so near that nothing beyond is nearer."""
+
+
+class Components:
+    """The manager of an application's components on one node."""
+
+    def __init__(
+        self, smcs: Mapping[str, Smc], space: Rectangle, at: Point, window: SearchWindow | None = None
+    ) -> None:
+        self._smcs, self._space, self._at, self._window = smcs, space, at, window
+        self._levels = levels(smcs.values())
+
+    def initial(self) -> Managed:
+        return Managed()
+
+    def insert(self, state: Managed, name: str) -> None:
+        state.states[name] = component.InstantState()
+        state.found[name] = set()
+        if self._window is not None:
+            state.windows[name] = self._window
+
+    def topic(self, name: str) -> str:
+        return self._smcs[name].topic
+
+    def speaker(self, name: str, values: Mapping[str, Value]) -> str:
+        signature = values.get(SIGNATURE)
+        return name if signature is None else f"{name} {signature}"
+
+    def needs(self, state: Managed, name: str) -> Iterator[TopicRegion]:
+        for query_input in self._smcs[name].inputs.values():
+            yield from subscriptions(query_input.query, self._at, self._space, state.windows.get(name))
+
+    def widened(self, state: Managed, name: str) -> bool:
+        """Enlarge the search window of queries that have not found the closest yet; return whether any could
+        be. [F64]"""
+        window = state.windows.get(name)
+        wider = window and not self._closest(name) <= state.found[name] and window.wider()
+        if not wider:
+            return False
+        state.windows[name] = wider
+        return True
+
+    def _closest(self, name: str) -> set[str]:
+        inputs = self._smcs[name].inputs.items()
+        return {query for query, query_input in inputs if middle(query_input.query, self._at) is not None}
+
+    def _finds(self, state: Managed, name: str, event: DeliveredEvent) -> None:
+        for name_of_query in self._closest(name) - state.found[name] if name in state.windows else ():
+            query = self._smcs[name].inputs[name_of_query].query
+            at = middle(query, self._at)
+            assert at is not None
+            if event.topic in query.topics and math.dist(at, event.location) <= state.windows[name].half:
+                state.found[name].add(name_of_query)
+
+    def take(self, state: Managed, event: DeliveredEvent, now: Instant) -> None:
+        name, known = event.client.removeprefix("sps/"), knowledge(event)
+        if name not in state.states:
+            return
+        if not event.repeated:
+            level = self._levels[self._smcs[name].topic]
+            wanted = interval_for(max(now - known.time, 0), max(now - event.time, 0), level)
+            state.stability = observe(state.stability, wanted, now)
+        self._finds(state, name, event)
+        component.take(self._smcs[name], state.states[name], known)
+
+    def advance(self, state: Managed, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:
+        """Evaluate the components of each level up to its InfoS time."""
+        for name, own in state.states.items():
+            smc = self._smcs[name]
+            until = info_time(state.stability, now, self._levels[smc.topic]) + 1
+            for published in component.advance(smc, own, until):
+                event = published.event
+                values = dict(event.attributes) | {
+                    TIME: event.time,
+                    SOURCE: event.source,
+                    STATUS: event.status,
+                    SIGNATURE: event.signature,
+                }
+                yield name, event.at if event.at is not None and len(event.at) > 1 else self._at, values
+
+    def due(self, state: Managed) -> Instant | None:
+        """The time at which the next evaluation is possible."""
+        found = []
+        for name, own in state.states.items():
+            behind = self._levels[self._smcs[name].topic] * state.stability.interval
+            found += [first[0][0] + behind + 1 for first in (own.held, own.wakes, own.holds) if first]
+        return min(found, default=None)
+
+
+def knowledge(event: DeliveredEvent) -> Knowledge:
+    """Convert a delivered event: a reading, or an event of a component."""
+    attributes = {name: value for name, value in event.values.items() if not name.startswith("~")}
+    status: Any = event.values.get(STATUS, "atomic")
+    known_status: Status = status
+    signature = event.values.get(SIGNATURE)
+    return Knowledge(
+        event.topic,
+        int(str(event.values.get(TIME, event.time))),
+        str(event.values.get(SOURCE, event.publisher)),
+        attributes,
+        tuple(event.location),
+        None,
+        known_status,
+        None if signature is None else str(signature),
+    )

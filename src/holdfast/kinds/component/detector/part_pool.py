@@ -1,0 +1,103 @@
+"""Queries that pool locations or statuses with a function."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ....kernels.fold import FoldParts
+from ....kernels.functions import AGGREGATES
+from ....kernels.window import positions
+from .columnar_plan import STATUS, PlanColumn
+from .rows import Ints, Mask
+from .series import CellRanges, Floats, ReadingSeries, ShownColumns, fill_default, firsts
+from .span import Instants
+
+
+class PartPool:
+    """The values of all parts of a key, pooled at instants. `moments` are the times at which the value of a
+    part may change."""
+
+    def __init__(self, series: ReadingSeries, found: Instants, moments: Instants) -> None:
+        self.series, self._found = series, found
+        owners = series.owners
+        parts = np.repeat(np.arange(len(owners)), np.diff(moments.ends))
+        self._at, self._cells = moments.at, series.cells(moments)
+        self._order = np.lexsort((moments.at, owners[parts]))
+        starts = np.searchsorted(owners[parts[self._order]], np.arange(series.count + 1))
+        reach = np.empty(len(found.at), np.int64)
+        positions(moments.at[self._order], starts, *found, 0, 1, reach)
+        self._parts = FoldParts(reach, found.ends, starts, parts[self._order], series.first_parts)
+        self._there = self._cells.there[self._order]
+        self._known: dict[PlanColumn, Any] = {}
+
+    def show(self, columns: tuple[PlanColumn, ...]) -> ShownColumns:
+        """The values that the query shows."""
+        sizes = self._parts.total(self._there.astype(np.int64))
+        cells = CellRanges(np.zeros(len(sizes), np.int64), sizes)
+        values = {column.name: self.values(column) for column in columns}
+        return ShownColumns(cells, values, all(map(self.is_exact, columns)), fold=self)
+
+    def is_exact(self, column: PlanColumn) -> bool:
+        """Whether floats represent the integers of a column exactly."""
+        deep = int((self._cells.high - self._cells.low).max(initial=1))
+        return self.series.is_small(column, deep * int(np.diff(self.series.first_parts).max(initial=1)))
+
+    def values(self, column: PlanColumn) -> Any:
+        """The values of a column, with its default where there is none."""
+        if column not in self._known:
+            there = self._parts.total(self._there.astype(np.int64)) > 0
+            self._known[column] = fill_default(column, self._aggregate(column), there)
+        return self._known[column]
+
+    def _aggregate(self, column: PlanColumn) -> Any:
+        if column.attribute == STATUS:
+            return pa.repeat(self.series.status, len(self._found.at))
+        if not column.attribute:
+            sizes = (self._cells.high - self._cells.low)[self._order]
+            counts = self._parts.total(np.where(self._there, sizes, 0)).astype(np.float64)
+            return np.where(counts > 0, counts, np.nan)
+        of_parts = self.series.values(column._replace(default=None), self._cells, self._at)
+        if column.kind != "number":
+            return self._common(of_parts)
+        values = np.where(self._there, of_parts[self._order], np.nan)
+        found = AGGREGATES[column.over or "max"].of_parts(self._parts, values)
+        if column.over == "count":
+            found[self._parts.total(self._there.astype(np.int64)) == 0] = np.nan
+        return found
+
+    def _common(self, of_parts: Any) -> Any:
+        """The text or truth value that all parts share, else missing."""
+        words = of_parts.dictionary_encode()
+        codes: Floats = words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False)
+        values = np.where(self._there, codes[self._order], np.nan)
+        least, most = (AGGREGATES[name].of_parts(self._parts, values) for name in ("min", "max"))
+        same = (least == most) & (most >= 0)
+        return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
+
+    # --- what contributed last ---
+
+    @cached_property
+    def _last(self) -> tuple[Ints, Mask]:
+        """The row that contributed last at each instant, and where that is undecided: several windows end at
+        one time."""
+        series = self.series
+        when, starts, _, cells = series.events
+        keys = np.repeat(np.arange(series.count), np.diff(starts))
+        order = np.lexsort((*series.ties(cells), when, keys))
+        first = firsts(starts, when[order])
+        run = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
+        reach = np.empty(len(self._found.at), np.int64)
+        positions(when, starts, *self._found, series.span.high, 1, reach)
+        last = np.append(run, [0, 0])[np.maximum(reach - 1, -1)]
+        rows = np.append(series.leads[cells[order]], 0)[last]
+        several = reach - 1 > last
+        return rows, several & np.full(len(reach), not series.span.nearest)
+
+    def newest(self, some: Ints) -> tuple[Ints, bool]:
+        """The rows that contributed last at some instants, and whether all are decided."""
+        rows, unclear = self._last
+        return rows[some], not unclear[some].any()

@@ -1,0 +1,202 @@
+"""The plan of components in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...lang.ops import MemberAttribute, Name, Truth
+from ...lang.rewrite import of_the_event, within
+from ...lang.show import show_expression
+from ...model.instant import show_duration
+from ...model.query import (
+    MOST_TICKS,
+    NOW,
+    Aggregate,
+    Closest,
+    Index,
+    Multiple,
+    PooledDimension,
+    Query,
+    QueryRange,
+    Whole,
+)
+from ...model.topic import Topic
+from ..state.syntax import DefineState, show_state
+from . import explain_stages
+from .condition import CheckedRule, ComponentCondition
+from .plan_columns import LAST, plan_component
+from .show import show_query
+
+
+def explain(components: Iterable[ComponentCondition]) -> Iterator[str]:
+    """The plan of each component."""
+    every = list(components)
+    return ("\n".join(_component(component, every)) for component in every)
+
+
+def explain_on_spark(
+    components: Sequence[ComponentCondition], topics: Sequence[Topic]
+) -> Iterator[Iterator[str]]:
+    """The plan of each component and of each operator on Spark, line by line."""
+    yield from (_component(component, components) for component in components)
+    yield from explain_stages.explain_stages(components, topics)
+
+
+def _component(component: ComponentCondition, others: Sequence[ComponentCondition]) -> Iterator[str]:
+    topics = ", ".join(topic.name for topic in component.listens)
+    yield f"component {component.name}, level {component.level}, from {topics}"
+    for name, query in component.inputs:
+        yield f"  {name or 'looks at':<9} {show_query(query)}"
+    yield f"  starts    {_rule(component.enter)}"
+    yield f"  ends      {_end(component)}"
+    yield f"  scopes    {_scopes(component)}"
+    yield f"  evaluated {'; '.join(_instants(component))}"
+    yield f"  delivery  {_delivery(component)}"
+    yield f"  drops     {_drops(component)}"
+    yield f"  keeps     {'; '.join(_keeps(component))}"
+    yield f"  plan      {_plan(component, others)}"
+    if (brackets := to_brackets(component)) is not None:
+        yield f"  same as   {show_state(brackets)}"
+        yield "            which is told at once and judged where readings are born"
+
+
+def to_brackets(component: ComponentCondition) -> DefineState | None:
+    """The equivalent state in brackets, if there is one: the component consumes the latest reading of one
+    topic and nothing else.
+
+    The two still differ: a component merges readings of one scope and time, others can build on it, and it
+    emits only when the watermark has passed.
+    """
+    (_, query), *others = component.inputs
+    (topic, *_) = component.listens
+    rules = (component.enter, component.exit)
+    inside = [op for rule in rules for op in within(rule.when)]
+    is_one = (
+        not others
+        and component.level == 1
+        and component.here is None
+        and component.tick is None
+        and not any(rule.hold or rule.sets for rule in rules)
+        and query == Query(Closest(Index(topic.name)), each=query.each)
+        and all(key == "source" or key in topic.by_name for key in component.keys)
+        and not any(isinstance(op, Name) for op in inside)
+        and all(
+            op.name in topic.by_name and not op.otherwise for op in inside if isinstance(op, MemberAttribute)
+        )
+        and not any(op.owner == LAST for op in inside if isinstance(op, MemberAttribute))
+    )
+    enter, exit = (of_the_event(rule.when) for rule in rules)
+    per = (component.keys,) if component.keys else ()
+    return (
+        DefineState(component.name, topic.name, enter, exit, per, (), component.delivery) if is_one else None
+    )
+
+
+def _plan(component: ComponentCondition, others: Sequence[ComponentCondition]) -> str:
+    """How a component is evaluated in this process."""
+    made = plan_component(component, others)
+    if isinstance(made, str):
+        return f"reference machine, because {made}"
+    columns = [f"{c.name.removeprefix('.')}, " for of in made.plan.columns.values() for c in of]
+    then = f"; then, where they pass, {', '.join(map(show_expression, made.left))}" if made.left else ""
+    if made.single and not made.left:
+        then = f"; events are made one by one, because {made.single}"
+    return f"columns: {''.join(columns)}many instants at once{then}"
+
+
+def _rule(rule: CheckedRule) -> str:
+    return show_expression(rule.when) + (f" for {show_duration(rule.hold)}" if rule.hold else "")
+
+
+def _end(component: ComponentCondition) -> str:
+    if component.momentary:
+        return "at once (momentary: every detection is told)"
+    return "never" if component.exit.when == Truth(False) else _rule(component.exit)
+
+
+def _scopes(component: ComponentCondition) -> str:
+    carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
+    apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
+    return ", ".join(filter(None, (carried, apart))) or "one for everything"
+
+
+def _instants(component: ComponentCondition) -> Iterator[str]:
+    yield "at every time of an event that it looks at"
+    windows = [f"{name or 'the window'}" for name, query in component.inputs if _width(query) is not None]
+    if windows:
+        yield f"when one leaves {' or '.join(windows)}"
+    if component.enter.hold or component.exit.hold:
+        yield "when a predicate has held for long enough"
+    if component.tick is not None:
+        yield f"every {show_duration(component.tick)}, at most {MOST_TICKS:,} times after a reading"
+
+
+def _width(query: Query) -> int | None:
+    """How far back a window reaches."""
+    match query.time:
+        case Aggregate(_, QueryRange(Index(int(low), True))) | Multiple(_, QueryRange(Index(int(low), True))):
+            return -low
+    return None
+
+
+def _delivery(component: ComponentCondition) -> str:
+    wait, late = component.delivery.wait, component.delivery.late
+    if wait is None:
+        return (
+            "timely: told when time has passed, by a later reading or by 'advance'; an earlier reading is "
+            "taken into account from then on"
+        )
+    then = "goes to the late output" if late == "drop" else "is taken into account from then on"
+    return f"ordered: {show_duration(wait)} behind the latest event; a later one {then}"
+
+
+def _drops(component: ComponentCondition) -> str:
+    everywhere = [
+        name
+        for name, query in component.inputs
+        if isinstance(query.location, (Multiple, Aggregate, PooledDimension))
+        and isinstance(query.location.group, Whole)
+    ]
+    missing = f"events without {' or '.join(component.keys)}" if component.keys else ""
+    outside = "events outside the locations of its queries" if len(everywhere) < len(component.inputs) else ""
+    return "; ".join(filter(None, (missing, outside))) or "nothing: it looks at every event of its topics"
+
+
+def _keeps(component: ComponentCondition) -> Iterator[str]:
+    for name, query in component.inputs:
+        width = _width(query)
+        of = f"of {name} " if name else ""
+        if width is not None:
+            yield f"{of}the last {show_duration(width)}"
+        elif query.time == Closest(NOW):
+            yield f"{of}the latest of each place" + (
+                "" if query.status == PooledDimension() else " and status"
+            )
+        elif isinstance(query.time, Closest):
+            yield f"{of}what is nearest in time"
+        else:
+            yield f"{of}everything"
+    yield "the last event of each scope" if component.keys or component.here else "its last event"
+
+
+def describe(component: ComponentCondition) -> dict[str, str]:
+    """The parts of a component in words, to show what an edit changes."""
+    wait, late = component.delivery.wait, component.delivery.late
+    attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
+    return {
+        "topic": ", ".join(topic.name for topic in component.listens),
+        "key": " and ".join(component.keys),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {late}",
+        "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "list of queries": "; ".join(f"{name} = {show_query(query)}" for name, query in component.inputs),
+        "start": _rule_in_words(component.enter),
+        "end": _rule_in_words(component.exit),
+        "place": str(component.here or ""),
+        "tick": str(component.tick or ""),
+        "way to make one of several readings": component.collide,
+    }
+
+
+def _rule_in_words(rule: CheckedRule) -> str:
+    sets = (f"{name} = {show_expression(op)}" for name, op in rule.sets)
+    return " ".join([show_expression(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])

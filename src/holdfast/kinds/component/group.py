@@ -1,0 +1,376 @@
+"""Components that run after the same shuffle, as one machine: the graph of their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...engine import machine
+from ...engine.carry_over import CarryOver, CarryOverMachine
+from ...engine.graph import Graph, Step, Watermarks
+from ...engine.machine import Batches, Emission, Mask, Relevance, Traits, in_time, transitions
+from ...engine.operator import Operator, topic_of_condition
+from ...lang.expressions.key_text import values_of
+from ...model.batch import concatenate, from_ipc, to_ipc
+from ...model.event import Event, Transition
+from ...model.instant import BEGINNING, NEVER, Duration, Instant
+from ...model.scope import join_values
+from ...model.topic import Topic
+from .detector import columns, component
+from .detector.columnar_plan import ColumnarPlan
+from .detector.component import CARRIER, Id, signature
+from .detector.knowledge import Knowledge
+from .detector.smc import Smc
+from .detector.topic_levels import levels
+from .machine import ComponentMachine, ComponentState, Upstream, upstream
+
+MOST = 64
+"""Rows of an emission have a word with a bit for each condition: further conditions emit one by one."""
+
+
+class GroupState(msgspec.Struct):
+    """The state of each component."""
+
+    components: list[ComponentState]
+
+    @property
+    def latest(self) -> Instant:
+        """The time of the latest reading of any component."""
+        return max((own.latest for own in self.components), default=BEGINNING)
+
+
+@lru_cache(1 << 16)
+def readable_scope(signature: str | None) -> str | None:
+    """The scope that users see, given its signature: the host that carries the component, and the key."""
+    if signature is None:
+        return None
+    host, _, key = signature.rpartition(CARRIER)
+    return join_values([v for part in (host, key) if part for v in values_of(part)] or [""]) or None
+
+
+Label = Callable[[str | None], str | None]
+
+
+class Component(NamedTuple):
+    """A component to be linked with others."""
+
+    smc: Smc
+    topic: Topic
+    """The topic of its events."""
+    plan: ColumnarPlan | None = None
+
+
+def link_components(
+    components: Sequence[Component],
+    readings: Mapping[str, Topic],
+    earlier: Iterable[Upstream] = (),
+    label: Label = readable_scope,
+) -> ComponentGroup:
+    """Link components with one another, with readings, and with components of earlier stages."""
+    upstreams = {lower.topic.name: lower for lower in earlier}
+    outside = dict(readings) | {
+        topic.name: topic for topic in (topic_of_condition(lower.topic) for lower in upstreams.values())
+    }
+    height = levels(part.smc for part in components)
+    members: dict[int, ComponentMachine] = {}
+    for i in sorted(range(len(components)), key=lambda i: height[components[i].topic.name]):
+        smc, topic, plan = components[i]
+        below = {f"@{name}": upstreams[name] for name in smc.topics if name in upstreams}
+        topics = {name: readings[name] for name in smc.topics if name in readings}
+        topics |= {name: topic_of_condition(lower.topic) for name, lower in below.items()}
+        wait = max([smc.wait, *(lower.wait for lower in below.values())])
+        members[i] = ComponentMachine(smc, topic, topics, below, wait, plan)
+        upstreams[topic.name] = upstream(topic, smc, wait)
+    return ComponentGroup(tuple(members[i] for i in range(len(components))), outside, label)
+
+
+@dataclass(frozen=True)
+class ComponentGroup(CarryOverMachine):
+    """Components that run after the same shuffle as one machine, which runs the graph of their operators.
+
+    Condition `i` of the machine is component `i`. The components share a clock: a reading of any topic
+    advances the watermark of all. `topics` are the topics consumed from outside: readings, and derived
+    readings of components of earlier stages. `label` converts the signature of a scope to the scope in
+    emissions.
+    """
+
+    members: tuple[ComponentMachine, ...]
+    topics: Mapping[str, Topic]
+    label: Label = readable_scope
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The operators of the components by number, each after those that it builds on."""
+        height = levels(self.smcs)
+        order = sorted(range(len(self.members)), key=lambda i: height[self.smcs[i].topic])
+        return Graph({i: self._operator(self.members[i]) for i in order})
+
+    @property
+    def waits(self) -> tuple[Duration, ...]:
+        """How far behind the watermark each component evaluates."""
+        return tuple(member.wait for member in self.members)
+
+    def _operator(self, member: ComponentMachine) -> Operator:
+        name = member.topic.name
+        derived = topic_of_condition(member.topic)
+        is_consumed = any(derived.name in other.topics for other in self.members)
+        return Operator(
+            kind="component",
+            machine=member,
+            names=((name,),),
+            meanings=("",),
+            reading_topics=((),),
+            decisive_columns={},
+            upstream_topics=frozenset(member.upstreams.keys() - self.topics.keys()),
+            derived_topics={name: derived} if is_consumed else {},
+            clock_topics=frozenset(self.topics),
+        )
+
+    @property
+    def smcs(self) -> tuple[Smc, ...]:
+        return tuple(member.smc for member in self.members)
+
+    @property
+    def plans(self) -> tuple[ColumnarPlan | None, ...]:
+        """The columnar plans of the components that have one."""
+        return tuple(member.plan for member in self.members)
+
+    def without_plans(self) -> ComponentGroup:
+        """The same components, always evaluated instant by instant. Tests compare columns with them."""
+        return replace(self, members=tuple(replace(member, plan=None) for member in self.members))
+
+    @cached_property
+    def published(self) -> Mapping[str, Topic]:
+        """The topics of the components."""
+        return {member.topic.name: member.topic for member in self.members}
+
+    @cached_property
+    def traits(self) -> Traits:
+        dropping = (member.wait for member in self.members if member.drops_late_events)
+        return Traits(uses_watermark=True, lateness=min(dropping, default=None))
+
+    def initial(self) -> GroupState:
+        return GroupState([component.InstantState() for _ in self.members])
+
+    # --- events ---
+
+    def react(self, state: GroupState, event: Event) -> tuple[GroupState, list[Transition]]:
+        steps = self.graph.push(_MemberStates(self, state), event, Watermarks())
+        late = [t for step in steps for t in self._with_number(step.id, step.emission.single)]
+        return state, sorted(late, key=lambda transition: transition.condition)
+
+    def advance(self, state: GroupState, watermark: Instant) -> tuple[GroupState, list[Transition]]:
+        if watermark == NEVER:
+            state, emission = self.step(state, {}, watermark)
+            return state, transitions(self.topics, emission)
+        steps = self.graph.advance(_MemberStates(self, state), self._watermarks(watermark))
+        self._pass_time(state, watermark)
+        emitted = [t for step in steps for t in self._with_number(step.id, step.emission.single)]
+        return state, sorted(emitted, key=in_time)
+
+    def step(self, state: GroupState, batches: Batches, watermark: Instant) -> tuple[GroupState, Emission]:
+        ends = watermark == NEVER
+        if ends:
+            watermark = state.latest
+            for topic, batch in batches.items():
+                times = (m.reading_time(topic, batch) for m in self.members if topic in m.topics)
+                watermark = max(watermark, *times)
+        steps = self.graph.run(
+            _MemberStates(self, state), batches, self._watermarks(watermark), final=ends
+        ).steps
+        self._pass_time(state, watermark)
+        return state, self._joint(steps, list(batches))
+
+    def _watermarks(self, watermark: Instant) -> Watermarks:
+        return Watermarks(dict.fromkeys(self.topics, watermark))
+
+    def _pass_time(self, state: GroupState, watermark: Instant) -> None:
+        """Note the watermark for components that were neither due nor had input."""
+        for member, own in zip(self.members, state.components, strict=True):
+            member.pass_time(own, watermark)
+
+    # --- emissions ---
+
+    def _joint(self, steps: Iterable[Step], topics: Sequence[str]) -> Emission:
+        """The emissions of components as one: late events as they arrived, the rest by time and condition."""
+        late, single = list[Transition](), list[Transition]()
+        rows: dict[str, list[pa.RecordBatch]] = {}
+        for number, operator, emission in steps:
+            if number >= MOST:
+                emission = Emission({}, transitions(operator.topics, emission))
+            for topic, batch in emission.rows.items():
+                rows.setdefault(topic, []).append(self._rows_with_number(number, batch))
+            for transition in self._with_number(number, emission.single):
+                (late if transition.status == "late" else single).append(transition)
+        ordered = {topic: _in_order(batches) for topic, batches in rows.items()}
+        return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], self.published)
+
+    def _with_number(self, number: int, single: Iterable[Transition]) -> list[Transition]:
+        """Transitions of a component with its number, and with labels as scopes."""
+        return [t._replace(condition=number, scope=self.label(t.scope)) for t in single]
+
+    def _rows_with_number(self, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        scopes = rows.column(machine.SCOPE)
+        labels = pa.array(map(self.label, scopes.dictionary.to_pylist()), pa.string())
+        words = pa.array(np.full(len(rows), 1 << number, np.uint64))
+        names = rows.schema.names
+        rows = rows.set_column(names.index(machine.SCOPE), machine.SCOPE, labels.take(scopes.indices))
+        return rows.set_column(names.index(machine.CONDITIONS), machine.CONDITIONS, words)
+
+    # --- what is relevant ---
+
+    def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
+        """As the base declares; a row in a scope of a component is inside those downstream of it, too."""
+        nothing = np.zeros(len(batch), np.bool_)
+        inside, relevant = dict[str, Mask](), nothing
+        outside = np.zeros(len(self.members), np.int64)
+        for i, operator in self.graph.operators.items():
+            own = operator.machine.relevance(topic, batch).satisfies if topic in operator.topics else nothing
+            upstream = (inside[name] for name in operator.upstream_topics if name in inside)
+            either = np.logical_or.reduce([own, *upstream])
+            name = f"@{self.members[i].topic.name}"
+            inside[name] = inside.get(name, nothing) | either
+            outside[i] = np.count_nonzero(~either) if topic in operator.topics else 0
+            relevant = relevant | own
+        return Relevance(relevant, outside)
+
+    # --- state ---
+
+    def due(self, state: GroupState) -> Instant | None:
+        due = (member.due(own) for member, own in zip(self.members, state.components, strict=True))
+        return min((at for at in due if at is not None), default=None)
+
+    def active(self, state: GroupState) -> list[tuple[int, str | None, Instant]]:
+        return [
+            (i, self._scope(i, id), one.since)
+            for i, own in enumerate(state.components)
+            for id, one in own.instances.items()
+            if one.since is not None
+        ]
+
+    def _scope(self, condition: int, id: Id) -> str | None:
+        return self.label(signature(self.smcs[condition], id))
+
+    def latest_transitions(self, state: GroupState, condition: int) -> list[Transition]:
+        latest = self.members[condition].latest_transitions(state.components[condition], 0)
+        return self._with_number(condition, latest)
+
+    def learn_latest(self, state: GroupState, condition: int, latest: Sequence[Event]) -> GroupState:
+        """Give a component the latest event of every publisher, and the last events of its upstreams."""
+        known = list(latest)
+        for i, operator in self.graph.operators.items():
+            last = operator.machine.latest_transitions(state.components[i], 0)
+            known += (event for events in operator.derive_events(last).values() for event in events)
+        own = self.members[condition].learn_latest(state.components[condition], 0, known)
+        state.components[condition] = own
+        return state
+
+    def is_initial(self, state: GroupState, condition: int) -> bool:
+        own = state.components[condition]
+        if isinstance(own, columns.ColumnState):
+            return columns.is_empty(own)
+        return not (own.instances or own.held or own.hosts or any(own.info.points.values()))
+
+    def dump(self, state: GroupState) -> bytes:
+        return msgspec.msgpack.encode(state, enc_hook=to_ipc)
+
+    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> GroupState:
+        stored = msgspec.msgpack.decode(raw, type=GroupState, dec_hook=lambda _, batch: from_ipc(batch))
+        if was is None:
+            return stored
+        until = max((own.until for own in stored.components), default=BEGINNING)
+
+        def state_of(before: int | None) -> ComponentState:
+            if before is None:
+                return component.InstantState(until, latest=stored.latest)
+            return stored.components[before]
+
+        return GroupState(list(map(state_of, was)))
+
+    # --- what a revision carries over ---
+
+    def carry_overs(self, state: GroupState, condition: int) -> dict[str | None, CarryOver]:
+        """The active scopes of a component with their starts; the seed holds the id and the last event."""
+        return {
+            self._scope(condition, id): CarryOver(one.since, msgspec.msgpack.encode((id, one.last)))
+            for id, one in state.components[condition].instances.items()
+            if one.since is not None
+        }
+
+    def with_carry_overs(self, state: GroupState, condition: int, bits: Iterable[CarryOver]) -> GroupState:
+        for bit in bits:
+            id, last = _decode(bit)
+            state.components[condition].instances[id] = component.Instance(bit.since, last)
+        return state
+
+    def wake(self, state: GroupState, condition: int, bits: Iterable[CarryOver]) -> GroupState:
+        member = self.members[condition]
+        state.components[condition] = points = member.as_instants(state.components[condition])
+        for bit in bits:
+            id, _ = _decode(bit)
+            if not isinstance(member.smc.here, str) or id[0] in points.hosts:
+                component.wake(points, points.until, id)
+        return state
+
+    def without(self, bit: CarryOver, attributes: Collection[str]) -> CarryOver:
+        id, last = _decode(bit)
+        if last is not None:
+            remaining = {name: value for name, value in last.attributes.items() if name not in attributes}
+            last = msgspec.structs.replace(last, attributes=remaining)
+        return CarryOver(bit.since, msgspec.msgpack.encode((id, last)))
+
+
+def _decode(bit: CarryOver) -> tuple[Id, Knowledge | None]:
+    return msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
+
+
+class _MemberStates:
+    """The states of a group's components, as its graph reads and writes them."""
+
+    def __init__(self, group: ComponentGroup, state: GroupState) -> None:
+        self.members, self.components = group.members, state.components
+
+    def due(self, operator: int) -> Instant | None:
+        return self.members[operator].due(self.components[operator])
+
+    def take(self, operator: int) -> ComponentState:
+        return self.components[operator]
+
+    def put(self, operator: int, state: ComponentState) -> None:
+        self.components[operator] = state
+
+
+def _as_arrived(late: Sequence[Transition], topics: Sequence[str]) -> list[Transition]:
+    """Sort late events by topic and arrival.
+
+    Each component emits its late events in that order. All components have the same watermark, so the late
+    events of one that waits longer are among those of one that waits less; the longest list has the order.
+    """
+    own: dict[int, list[Event]] = {}
+    for transition in late:
+        own.setdefault(transition.condition, []).append(transition.event)
+    place: dict[object, int] = {}
+    for events in sorted(own.values(), key=len, reverse=True):
+        for event in events:
+            place.setdefault((event.topic, event.order), len(place))
+
+    def arrival(transition: Transition) -> tuple[int, int, int]:
+        event = transition.event
+        return topics.index(event.topic), place[event.topic, event.order], transition.condition
+
+    return sorted(late, key=arrival)
+
+
+def _in_order(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Concatenate rows and sort them by time, condition and scope."""
+    whole = concatenate(rows) if len(rows) > 1 else rows[0]
+    keys = {name: whole.column(name) for name in ("time", machine.CONDITIONS, machine.SCOPE)}
+    keys[machine.SCOPE] = keys[machine.SCOPE].fill_null("")
+    return whole.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))

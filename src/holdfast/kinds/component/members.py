@@ -1,0 +1,113 @@
+"""The members of a query in expressions: attributes of its topics after its functions, and fixed members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...kernels.functions import AGGREGATES
+from ...lang.ops import MemberAttribute
+from ...lang.typed import Members, Position, Predicate, Typed, TypedQuantity, TypedTime, Words
+from ...lang.types import of_attribute
+from ...model.query import Aggregate, Function, Query
+from ...model.topic import FIXED, Attribute, Topic
+
+UNSETTABLE = ("topic", "status", "valid", *FIXED)
+"""Members of its events that a component cannot set.  [F67]"""
+
+
+class DifferenceAttribute(Attribute):
+    """An attribute that is a difference of two values: units are converted by scale, without an offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable(Attribute):
+    """An attribute for which a function is not defined; it has a value only if all readings agree."""
+
+    reason: str = ""
+
+
+def members(owner: str, attributes: Mapping[str, Attribute], *, derived: bool) -> Members:
+    """All members of a query's name in expressions.
+
+    Attributes of readings take precedence over fixed members. For components `status` and `valid` are always
+    those of the event.
+    """
+    own = {
+        name: one.reason if isinstance(one, Unusable) else type_of_attribute(owner, one)
+        for name, one in attributes.items()
+    }
+    every = _every(owner)
+    return {**own, **every} if derived else {**every, **own}
+
+
+def type_of_attribute(owner: str, attribute: Attribute) -> Typed:
+    """The type of an attribute of a query."""
+    found = replace(of_attribute(attribute), core=MemberAttribute(owner, attribute.name))
+    if isinstance(found, TypedQuantity) and isinstance(attribute, DifferenceAttribute):
+        return replace(found, difference=True)
+    return found
+
+
+def _every(owner: str) -> dict[str, Typed]:
+    def of(name: str) -> MemberAttribute:
+        return MemberAttribute(owner, name)
+
+    coordinates: dict[str, Typed] = {axis: TypedQuantity(of(axis)) for axis in ("x", "y", "z")}
+    words: dict[str, Typed] = {name: Words(of(name)) for name in ("topic", "status", "source", "place")}
+    return {
+        "time": TypedTime(of("time")),
+        "location": Position(of("location")),
+        "valid": Predicate(of("valid")),
+        "count": TypedQuantity(of("count"), whole=True),
+        **words,
+        **coordinates,
+    }
+
+
+def attributes_of(query: Query, topics: Sequence[Topic], collide: Function) -> dict[str, Attribute]:
+    """The attributes that all topics of a query have, after its functions. Before them, colliding readings
+    are merged, by a function too."""
+    first, *others = topics
+    found: dict[str, Attribute] = {}
+    for attribute in first.attributes:
+        alike = [topic.by_name.get(attribute.name) for topic in others]
+        if all(one is not None and (one.kind, one.unit) == (attribute.kind, attribute.unit) for one in alike):
+            found[attribute.name] = _after(_after_collision(attribute, query, collide), query)
+    return found
+
+
+def _after_collision(attribute: Attribute, query: Query, collide: Function) -> Attribute:
+    """An attribute of readings that may have been merged: the mean of integers need not be one."""
+    is_fraction = AGGREGATES[collide].result in ("float", "difference")
+    changes = attribute.kind == "int" and is_fraction and attribute.name not in query.each
+    return replace(attribute, kind="float") if changes else attribute
+
+
+def _after(attribute: Attribute, query: Query) -> Attribute:
+    if attribute.name in query.each:
+        return attribute
+    for function in _functions(query, attribute.name):
+        result = AGGREGATES[function].result
+        if result == "int":
+            attribute = Attribute(attribute.name, "int")
+        elif isinstance(attribute, Unusable):
+            continue
+        elif attribute.kind in ("text", "bool"):
+            reason = f"{function} of {attribute.kind} is not defined; only count is"
+            attribute = Unusable(attribute.name, attribute.kind, reason=reason)
+        elif result == "difference":
+            attribute = DifferenceAttribute(attribute.name, "float", attribute.unit)
+        elif result == "float":
+            attribute = replace(attribute, kind="float")
+    return attribute
+
+
+def _functions(query: Query, name: str) -> Iterator[Function]:
+    """The functions applied to an attribute, in the order of evaluation."""
+    for parameter in (query.time, query.location, query.status, query.topic):
+        if isinstance(parameter, Aggregate):
+            if isinstance(parameter.functions, str):
+                yield parameter.functions
+            elif name in dict(parameter.functions):
+                yield dict(parameter.functions)[name]

@@ -1,0 +1,63 @@
+"""The thesis writes `0^r` both for now and for here; its operand decides which is meant."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+from ...errors import DefinitionError
+from ...lang.ops import Between, Compare, Expression, MemberAttribute, Name
+from ...lang.rewrite import parts
+
+ORIGIN = "0^r"
+NOW, HERE = "now", "here"
+_MEANS = {"time": NOW, "location": HERE}
+
+
+def resolve_origin(op: Expression, target: str | None = None) -> Expression:
+    """Replace `0^r` by `now` or `here`. `target` is the name that the expression is assigned to."""
+    means = _MEANS.get(target or "")
+    if isinstance(op, (Compare, Between)):
+        means = next((_MEANS[name] for name in _members(op) if name in _MEANS), None)
+    if isinstance(op, Name) and op.name == ORIGIN:
+        raise DefinitionError(
+            "whether 0^r is a time or a location is not clear here",
+            op.at,
+            hint="Write now or here; or compare it with a time or a location.",
+        )
+    return _replace_origin(op, means) if means else _map(op, resolve_origin)
+
+
+def in_thesis_notation(op: Expression, target: str | None = None) -> Expression:
+    """Replace `now` and `here` by `0^r`, where `resolve_origin` restores them."""
+    shorter = _shorten(op)
+    try:
+        return shorter if resolve_origin(shorter, target) == op else op
+    except DefinitionError:
+        return op
+
+
+def _shorten(op: Expression) -> Expression:
+    if isinstance(op, Name) and op.name in (NOW, HERE):
+        return replace(op, name=ORIGIN)
+    return _map(op, _shorten)
+
+
+def _members(op: Expression) -> list[str]:
+    return [op.name] if isinstance(op, MemberAttribute) else [n for part in parts(op) for n in _members(part)]
+
+
+def _replace_origin(op: Expression, means: str) -> Expression:
+    if isinstance(op, Name) and op.name == ORIGIN:
+        return replace(op, name=means)
+    return _map(op, partial(_replace_origin, means=means))
+
+
+def _map(op: Expression, change: Any) -> Expression:
+    """Apply a function to each part of an expression."""
+    changes: dict[str, Any] = {}
+    for f in fields(op):  # a loop: a comprehension would be one more call for each level
+        if isinstance(part := getattr(op, f.name), Expression):
+            changes[f.name] = change(part)
+    return replace(op, **changes) if changes else op

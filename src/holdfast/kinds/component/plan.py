@@ -1,0 +1,176 @@
+"""Components as operators: in one process all of them, in shards by what their events meet and in stages.
+
+Components of one key run in one operator, whose machine is the graph of their operators: a reading that
+several of them consume is packed and shuffled once, and what one emits for another stays in its shard. An
+event's shard is a hash of its key [law 3]. Where the key changes, a component runs in a later stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...engine.carry_over import CarryingOver
+from ...engine.operator import FIXED, Keys, Operator, is_derived, topic_of_condition
+from ...lang.ops import Expression, MemberAttribute
+from ...lang.rewrite import parts
+from ...model.batch import to_events
+from ...model.instant import Duration
+from ...model.query import Aggregate, Closest, Index, MemberSet, Multiple, Query, QueryRange
+from ...model.topic import Topic
+from .compile import component_group, key, meaning
+from .condition import ComponentCondition
+from .detector.knowledge import of_event
+from .group import ComponentGroup, readable_scope
+from .machine import of_derived
+from .sites import PLACE, sites
+
+_COLUMNS = {"location": PLACE, "topic": (), "status": ()}
+"""The columns that determine a part of the key; any other part is the column of its name."""
+
+
+# --- in one process ----------------------------------------------------------------------------
+
+
+def operators(components: Sequence[ComponentCondition], topics: Sequence[Topic]) -> list[Operator]:
+    """One operator for all components."""
+    return [_operator(component_group(components, topics), components, topics)] if components else []
+
+
+def _operator(
+    group: ComponentGroup, components: Sequence[ComponentCondition], topics: Sequence[Topic]
+) -> Operator:
+    whole = group.traits.lateness is not None  # late events are emitted as they are
+    columns = {topic.name: _columns(topic, components, whole=whole) for topic in group.topics.values()}
+    return Operator(
+        kind="component",
+        machine=CarryingOver(group, tuple(map(looks_back, components)), group.waits),
+        names=tuple((component.name,) for component in components),
+        meanings=tuple(map(meaning, components)),
+        reading_topics=tuple(
+            tuple(t.name for t in component.listens if t in topics) for component in components
+        ),
+        decisive_columns=columns,
+        needed_columns=columns,
+        joins=True,
+        delay=max(group.waits),
+    )
+
+
+# --- in shards and stages ----------------------------------------------------------------------
+
+
+def sharded(components: Sequence[ComponentCondition], topics: Sequence[Topic]) -> list[Operator]:
+    """The operators of components for shards, sorted by stage."""
+    where = sites(components)
+    places: dict[tuple[int, tuple[str, ...]], list[ComponentCondition]] = {}
+    for component in sorted(components, key=lambda one: where[one.name].stage):
+        places.setdefault(where[component.name][:2], []).append(component)
+    clock = frozenset(topic.name for one in components for topic in one.listens if topic in topics)
+    found = []
+    for (stage, apart), some in places.items():
+        group = component_group(some, topics, components, label=lambda signature: signature)
+        operator = replace(
+            _operator(group, some, topics),
+            keyed=_key_finder(apart, group.topics) if apart else None,
+            key=apart,
+            stage=stage,
+            upstream_topics=frozenset(name for name, topic in group.topics.items() if is_derived(topic)),
+            label=readable_scope,
+            clock_topics=clock,
+            reasons=tuple((one.name, why) for one in some if (why := where[one.name].reason) is not None),
+        )
+        found.append(operator)
+    consumed = frozenset[str]().union(*(one.upstream_topics for one in found))
+    return [replace(one, derived_topics=_topics_derived_by(one, components, consumed)) for one in found]
+
+
+def _topics_derived_by(
+    operator: Operator, components: Sequence[ComponentCondition], consumed: Collection[str]
+) -> dict[str, Topic]:
+    """The derived topics of an operator that those of later stages consume, by component."""
+    own = (component for component in components if operator.serves((component.name,)))
+    topics = {component.name: topic_of_condition(component.topic) for component in own}
+    return {name: topic for name, topic in topics.items() if topic.name in consumed}
+
+
+def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:
+    """The function that computes the keys of a batch, once for each distinct row."""
+    find, names = key(apart), [column for name in apart for column in _COLUMNS.get(name, (name,))]
+    assert find is not None
+
+    def keyed(topic: str, batch: pa.RecordBatch) -> Keys:
+        codes, first = alike(batch, names)
+        some = to_events(topics[topic], batch.take(pa.array(first)))
+        known = of_derived if is_derived(topics[topic]) else of_event
+        return Keys(codes, [find(known(event)) for event in some])
+
+    return keyed
+
+
+def _columns(topic: Topic, components: Iterable[ComponentCondition], *, whole: bool) -> frozenset[str]:
+    """The columns of a topic that components use or publish; all columns if late events are emitted."""
+    used = {
+        name for component in components if topic in component.listens for name in _columns_used_by(component)
+    }
+    whole = whole or is_derived(topic)
+    return frozenset((*FIXED, *(a.name for a in topic.attributes if whole or a.name in used)))
+
+
+def _columns_used_by(component: ComponentCondition) -> Iterator[str]:
+    yield from component.keys
+    yield from (attribute.name for attribute in component.topic.attributes)
+    for rule in (component.enter, component.exit):
+        for op in (rule.when, *(op for _, op in rule.sets)):
+            yield from _members(op)
+
+
+def _members(op: Expression) -> Iterator[str]:
+    if isinstance(op, MemberAttribute):
+        yield op.name
+    for part in parts(op):
+        yield from _members(part)
+
+
+# --- rows that are alike -----------------------------------------------------------------------
+
+
+def alike(batch: pa.RecordBatch, names: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number rows so that equal rows of some columns have equal numbers; return also the first row of each
+    number."""
+    codes = np.zeros(len(batch), np.int64)
+    count = min(len(batch), 1)
+    for name in dict.fromkeys(names):
+        if name in batch.schema.names:
+            column = batch.column(name)
+            coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            own = np.asarray(coded.indices.cast(pa.int64()).fill_null(len(coded.dictionary)))
+            both = pa.array(codes * (len(coded.dictionary) + 1) + own).dictionary_encode()
+            codes, count = np.asarray(both.indices).astype(np.int64), len(both.dictionary)
+    first = np.empty(count, np.int64)
+    first[codes[::-1]] = np.arange(len(batch))[::-1]
+    return codes, first
+
+
+def looks_back(one: Any) -> Duration:
+    """How far back the windows of a condition reach; 0 if it looks only at latest values, or at all time."""
+    queries = [query for _, query in one.inputs] if isinstance(one, ComponentCondition) else []
+    return max(map(_looks_back, queries), default=0)
+
+
+def _looks_back(query: Query) -> Duration:
+    match query.time:
+        case Closest(Index(int(at), True)):
+            return max(0, -at)
+        case Aggregate(_, QueryRange(Index(int(low), True))) | Multiple(_, QueryRange(Index(int(low), True))):
+            return max(0, -low)
+        case Aggregate(_, MemberSet(members)) | Multiple(_, MemberSet(members)):
+            return max(
+                [0, *(-index.value for index in members if index.relative and isinstance(index.value, int))]
+            )
+    return 0

@@ -1,0 +1,609 @@
+"""Columnar plans of checked components, or the reason why a component has none.
+
+A screen is the predicate in which comparisons that columns cannot evaluate count as true. In checked
+predicates `!` stands only before names, so a screen is true wherever the predicate is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ...kernels.functions import AGGREGATES
+from ...lang.expressions.batch import ARITHMETIC, floats, predicate
+from ...lang.ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Compare,
+    Expression,
+    MemberAttribute,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from ...lang.rewrite import both, either, parts
+from ...model.event import Status
+from ...model.query import (
+    NOW,
+    WHOLE,
+    Aggregate,
+    Ball,
+    Closest,
+    Function,
+    Index,
+    MemberSet,
+    Multiple,
+    PooledDimension,
+    Query,
+)
+from ...model.topic import Attribute, Kind, Topic
+from .condition import CheckedRule, ComponentCondition
+from .detector.columnar_plan import (
+    STATUS,
+    VALID,
+    ColumnarPlan,
+    EventColumns,
+    PlanColumn,
+    Screen,
+    ScreenParts,
+    Test,
+)
+from .detector.span import EVER, span
+
+LAST = "last"
+
+_WHOLE = 2**53
+"""From here on, floats do not represent every integer."""
+
+
+class PlannedComponent(NamedTuple):
+    """A columnar plan, the comparisons that are left to evaluation instant by instant, and, if events are
+    built one by one, the reason."""
+
+    plan: ColumnarPlan
+    left: tuple[Expression, ...]
+    single: str | None
+
+
+def plan_component(
+    component: ComponentCondition, others: Iterable[ComponentCondition] = ()
+) -> PlannedComponent | str:
+    """The columnar plan of a component, or why it has none. `others` are the components that it may build
+    on."""
+    others = list(others)
+    if component.here in {planned_event.name for planned_event in others}:
+        return f"what {component.here} tells carries a replica"
+    statuses = dict(_statuses(component, others))
+    reason = next(_reasons(component, statuses), None)
+    if reason is not None:
+        return reason
+    shows = {
+        name: QueryColumns(query, _topics(component, query), component) for name, query in component.inputs
+    }
+    rules = [component.enter] if component.momentary else [component.enter, component.exit]
+    (enter, *leave), left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
+    columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}
+    beyond = dict.fromkeys(comparison for some in left for comparison in some)
+    events = [plan_event(rule, component, shows) for rule in rules]
+    planned = [None if isinstance(planned_event, str) else planned_event for planned_event in events]
+    plan = ColumnarPlan(
+        columns,
+        enter,
+        leave[0] if leave else None,
+        component.topic,
+        {topic.name: topic for topic in component.listens},
+        statuses,
+        (planned[0], planned[-1]),
+    )
+    guarded = "a guard waits" if any(rule.hold for rule in rules) else None
+    unsure = (
+        "columns do not tell all of a predicate"
+        if not all(planned_event.exact for planned_event in (enter, *leave))
+        else None
+    )
+    several = (
+        f"{name or 'it'} shows several places at other times than now"
+        for name, shown in shows.items()
+        if shown.several and shown.query.time != Closest(NOW)
+    )
+    reasons = [
+        *(planned_event for planned_event in events if isinstance(planned_event, str)),
+        unsure,
+        guarded,
+        *several,
+    ]
+    single = next(filter(None, reasons), None)
+    costly = next(_endless_reasons(component, others, single), None)
+    return PlannedComponent(plan, tuple(beyond), single) if costly is None else costly
+
+
+def _statuses(
+    component: ComponentCondition, others: Iterable[ComponentCondition]
+) -> Iterator[tuple[str, tuple[Status, ...]]]:
+    """The statuses that each query can select."""
+    lasting = {other.name for other in others if not other.momentary}
+    for name, query in component.inputs:
+        yield name, ("ingress", "egress") if lasting.intersection(query.topics) else ("atomic",)
+
+
+def _topics(component: ComponentCondition, query: Query) -> list[Topic]:
+    consumed = {topic.name: topic for topic in component.listens}
+    return [consumed[name] for name in query.topics]
+
+
+# --- reasons -----------------------------------------------------------------------------------
+
+
+def _reasons(component: ComponentCondition, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
+    """Reasons to evaluate a component instant by instant."""
+    if isinstance(component.here, str):
+        yield from _roaming_reasons(component, statuses)
+    for name, query in component.inputs:
+        yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
+    if len({query.separate for _, query in component.inputs}) > 1:
+        yield from _sharing_reasons(component)
+
+
+def _sharing_reasons(component: ComponentCondition) -> Iterator[str]:
+    """Reasons of a component in which an event of one query concerns every key."""
+    apart = {name for name, query in component.inputs if query.separate}
+    every = "an event of a query that keeps nothing apart concerns every key"
+    if isinstance(component.here, str):
+        yield f"{every} around each source of {component.here}"
+    if component.tick is not None:
+        yield f"{every}, and it ticks"
+    if component.enter.hold or component.exit.hold:
+        yield f"{every}, and a guard waits"
+    if any((own := span(query)) is not None and own.low == EVER for _, query in component.inputs):
+        yield f"{every}, and it looks at all time"
+    named = [leaf for leaf in _leaves(component.enter.when) if isinstance(leaf, MemberAttribute)]
+    if named and not any(leaf.owner in apart and leaf.otherwise is None for leaf in named):
+        yield f"{every} that is known, whatever is known of it"
+
+
+def _roaming_reasons(
+    component: ComponentCondition, statuses: Mapping[str, tuple[Status, ...]]
+) -> Iterator[str]:
+    """Reasons of a component with moving hosts."""
+    for name, query in component.inputs:
+        who = name or "it"
+        if len(query.topics) > 1:
+            yield f"{who} looks at several topics around each source of {component.here}"
+        if not query.is_relative:
+            continue
+        if query.time != Closest(NOW):
+            yield f"{who} looks at more than the latest around each source of {component.here}"
+        if len(statuses[name]) > 1:
+            yield f"{who} looks at starts and ends around each source of {component.here}"
+        match query.location:
+            case Closest() | Multiple(_, Ball()) | PooledDimension(Ball()):
+                pass
+            case _:
+                yield f"{who} looks at a range around each source of {component.here}"
+
+
+def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
+    if len(query.topics) > 1 or not isinstance(query.topic, Closest):
+        yield from _topic_reasons(query, statuses)
+    whole = (Multiple("any"), PooledDimension(), *(Closest(Index(status)) for status in statuses))
+    folds = [one for one in (query.location, query.status) if isinstance(one, Aggregate)]
+    if query.status not in whole and not (
+        isinstance(query.status, Aggregate) and query.status.group == WHOLE
+    ):
+        yield "chooses by status"
+    if span(query) is None:
+        yield "looks at times that are neither a window up to now nor the nearest"
+    if folds and isinstance(query.time, Closest) and query.time != Closest(NOW):
+        yield "aggregates what was nearest some time ago"
+    if len(folds) > 1:
+        yield "aggregates both locations and statuses"
+    elif isinstance(query.status, Aggregate) and (
+        isinstance(query.location, Closest)
+        or (isinstance(query.location, Multiple) and query.location.how != "separate")
+    ):
+        yield "aggregates statuses of several locations"
+
+
+def _topic_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
+    """Reasons of a query over several topics."""
+    if isinstance(query.topic, Multiple) and query.topic.how == "separate":
+        yield "keeps topics apart"
+    if statuses != ("atomic",):
+        yield "looks at starts and ends of several topics"
+    if isinstance(query.status, Aggregate) or not (
+        isinstance(query.location, PooledDimension)
+        or (isinstance(query.location, Multiple) and query.location.how == "separate")
+    ):
+        yield "looks at several topics, and chooses or makes one of locations or statuses"
+
+
+def _endless_reasons(
+    component: ComponentCondition, others: Iterable[ComponentCondition], single: str | None
+) -> Iterator[str]:
+    """Reasons of a component with a query over all time: evaluation instant by instant updates its result,
+    while columns would go through all events for each event built one by one, each tick, and each batch of
+    other components' events."""
+    names = {one.name for one in others}
+    for name, query in component.inputs:
+        if (own := span(query)) is None or own.low != EVER:
+            continue
+        who = f"{name or 'it'} looks at all time"
+        if single is not None:
+            yield f"{who}, and {single}"
+        if component.tick is not None:
+            yield f"{who} at every tick"
+        if any(names.intersection(one.topics) for _, one in component.inputs):
+            yield f"{who} in a component that builds on others"
+        if isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate):
+            yield f"{who}, and makes one of locations or statuses"
+
+
+def _leaves(op: Expression) -> Iterator[Expression]:
+    if isinstance(op, (MemberAttribute, Name, Number)):
+        yield op
+    for part in parts(op):
+        yield from _leaves(part)
+
+
+# --- screens -----------------------------------------------------------------------------------
+
+
+@dataclass
+class QueryColumns:
+    """The columns of a query that predicates read; they are collected as predicates are planned."""
+
+    query: Query
+    topics: Sequence[Topic]
+    component: ComponentCondition
+    columns: dict[str, PlanColumn] = field(default_factory=dict)
+
+    @property
+    def several(self) -> bool:
+        """Whether it shows values of several locations at once."""
+        return isinstance(self.query.location, Multiple) and self.query.location.how != "separate"
+
+    @property
+    def asks_for_members(self) -> bool:
+        """Whether given locations must satisfy, also without data."""
+        location = self.query.location
+        return (
+            isinstance(location, Multiple) and location.how == "all" and isinstance(location.group, MemberSet)
+        )
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """The attributes of its topics."""
+        return frozenset(attribute.name for topic in self.topics for attribute in topic.attributes)
+
+    def column(self, owner: str, name: str) -> PlanColumn | None:
+        """An attribute as a column, if columns can show it."""
+        if name not in self.own:
+            return self._besides(owner, name)
+        kind, functions = self._kind(name), self._functions(name)
+        if kind is None:
+            return None
+        if kind in ("text", "bool"):
+            return None if functions else PlanColumn(f"{owner}.{name}", name, kind)
+        if None in functions.values():
+            return None
+        return PlanColumn(
+            f"{owner}.{name}",
+            name,
+            "number",
+            functions.get("function"),
+            over=functions.get("over"),
+            across=functions.get("across"),
+        )
+
+    def _functions(self, name: str) -> dict[str, Function | None]:
+        """The functions over the window, over locations or statuses, and over topics that apply to an
+        attribute; `None` if one omits it."""
+        query = self.query
+        over = query.location if isinstance(query.location, Aggregate) else query.status
+        return {
+            which: _function(name, query, one.functions)
+            for which, one in (("function", query.time), ("over", over), ("across", query.topic))
+            if isinstance(one, Aggregate)
+        }
+
+    def _besides(self, owner: str, name: str) -> PlanColumn | None:
+        """A member other than attributes as a column, if columns can show it. Validity may differ at the next
+        instant of another place."""
+        together = isinstance(self.query.location, PooledDimension) or (
+            isinstance(self.query.location, Multiple) and not self.several
+        )
+        match name:
+            case "count":
+                return PlanColumn(f"{owner}.count", "", "number")
+            case "status" if not isinstance(self.query.status, Aggregate) and not (
+                self.query.status == PooledDimension() and self._functions("")
+            ):
+                return PlanColumn(f"{owner}.status", STATUS, "text")
+            case "valid" if together and not self._functions(""):
+                return PlanColumn(f"{owner}.valid", VALID, "bool")
+        return None
+
+    def away(self, owner: str, sign: str, limit: float) -> PlanColumn | None:
+        """The comparison of the distance from a moving host with a limit, if columns can show it."""
+        if not isinstance(self.component.here, str) or self.query.is_relative:
+            return None
+        if self._besides(owner, "valid") is None:
+            return None
+        return PlanColumn(f"|{owner}.location - here| {sign} {limit}", "", "bool", bound=(sign, limit))
+
+    def given(self, owner: str, name: str) -> PlanColumn | None:
+        """An attribute as a column of events, if columns can show it."""
+        found = self.column(owner, name)
+        functions = self._functions(name)
+        kind = self._kind(name) if name in self.own else None
+        if found is not None or not functions or kind is None:
+            return found
+        if kind in ("text", "bool"):
+            return None if "count" in functions.values() else PlanColumn(f"{owner}.{name}", name, kind)
+        return PlanColumn(f"{owner}.{name}", name, "number") if name in self.query.each else None
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a member is an integer."""
+        column = self.column("", name)
+        if column is None or column.attribute in ("", VALID, STATUS):
+            return column is not None and column.attribute == ""
+        whole = self._kind(name) == "int"
+        for function in (column.function, column.over, column.across):
+            result = "same" if function is None else AGGREGATES[function].result
+            whole = result == "int" or (whole and result == "same")
+        return whole
+
+    def _kind(self, name: str) -> Kind | None:
+        """The kind of an attribute; `None` if it differs between topics."""
+        kinds = {topic.by_name[name].kind if name in topic.by_name else None for topic in self.topics}
+        return next(iter(kinds)) if len(kinds) == 1 else None
+
+
+def _function(
+    name: str, query: Query, functions: Function | tuple[tuple[str, Function], ...]
+) -> Function | None:
+    if name in query.each:
+        return None
+    return functions if isinstance(functions, str) else dict(functions).get(name)
+
+
+def screen(op: Expression, shows: Mapping[str, QueryColumns]) -> tuple[Screen, list[Expression]]:
+    """Plan a predicate: the screen, and the comparisons that it takes to be true. Columns that it reads are
+    added to `shows`.
+
+    Values of a query can be combined with those of other queries in any way.
+    """
+    mentioned = {
+        leaf.owner for leaf in _leaves(op) if isinstance(leaf, MemberAttribute)
+    } & shows.keys() or shows.keys()
+    alone = len(mentioned) == 1
+    left: list[Expression] = []
+    relaxed = _relax(op, {n: s for n, s in shows.items() if alone or not s.several}, left)
+    columns = [column for shown in shows.values() for column in shown.columns.values()]
+    read = Topic("", tuple(Attribute(c.name, "float" if c.kind == "number" else c.kind) for c in columns))
+    exact = not left and not any(
+        shows[name].asks_for_members or (shows[name].several and not alone) for name in mentioned
+    )
+    owners = {name: owner for owner, shown in shows.items() for name in shown.columns}
+    return Screen(predicate(relaxed, read), exact, _split(relaxed, owners, read)), left
+
+
+def _split(op: Expression, owners: Mapping[str, str], read: Topic) -> ScreenParts:
+    """Split a predicate over columns into comparisons, which only `&&` and `||` may join."""
+    comparisons: list[tuple[frozenset[str], Test]] = []
+
+    def together(op: Expression) -> Callable[[Sequence[Any]], Any]:
+        match op:
+            case And(left, right):
+                a, b = together(left), together(right)
+                return lambda true: a(true) & b(true)
+            case Or(left, right):
+                a, b = together(left), together(right)
+                return lambda true: a(true) | b(true)
+            case Truth(holds):
+                return lambda _: np.bool_(holds)
+        number = len(comparisons)
+        whose = frozenset(owners[leaf.name] for leaf in _leaves(op) if isinstance(leaf, Name))
+        comparisons.append((whose, predicate(op, read)))
+        return lambda true: true[number]
+
+    found = together(op)
+    return ScreenParts(tuple(comparisons), found)
+
+
+def _relax(op: Expression, shows: Mapping[str, QueryColumns], left: list[Expression]) -> Expression:
+    """Replace comparisons that columns cannot evaluate by true, and add them to `left`."""
+    match op:
+        case And(a, b):
+            return both(_relax(a, shows, left), _relax(b, shows, left))
+        case Or(a, b):
+            return either(_relax(a, shows, left), _relax(b, shows, left))
+        case Truth():
+            return op
+    if all(_is_shown(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows):
+        return _with_column_names(op, shows)
+    away = _away(op, shows)
+    if away is not None:
+        return away
+    left.append(op)
+    return Truth(True)
+
+
+def _away(op: Expression, shows: Mapping[str, QueryColumns]) -> Expression | None:
+    """The comparison of the distance from a moving host with a limit, as a column."""
+    match op:
+        case Compare(
+            "<" | "<=" | ">" | ">=" as sign, Absolute(Arithmetic("-", a, b)), Number(limit) as number
+        ) if Name("here") in (a, b) and _is_shown(number, shows):
+            other = b if a == Name("here") else a
+            if isinstance(other, MemberAttribute) and other.name == "location" and other.owner in shows:
+                column = shows[other.owner].away(other.owner, sign, limit)
+                if column is not None:
+                    shows[other.owner].columns[column.name] = column
+                    return Name(column.name)
+    return None
+
+
+def _is_shown(leaf: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+    match leaf:
+        case MemberAttribute(owner):
+            return owner in shows and _column(leaf, shows) is not None
+        case Number(value):
+            return abs(value) < _WHOLE
+    return False
+
+
+def _column(
+    member: MemberAttribute, shows: Mapping[str, QueryColumns], *, given: bool = False
+) -> PlanColumn | None:
+    """A member of a query as a column of predicates, or of events if `given`, if columns can show it."""
+    shown = shows[member.owner]
+    found = (shown.given if given else shown.column)(member.owner, member.name)
+    match member.otherwise:
+        case Number(default) if abs(default) >= _WHOLE:
+            return None
+        case Number(default) | Text(default) | Truth(default) if found is not None:
+            return found._replace(name=f"{found.name} else {default!r}", default=default)
+    return found
+
+
+def counts_whole(op: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+    """Whether an expression computes with integers, which floats may round."""
+    if isinstance(op, Arithmetic) and op.sign != "/" and all(_is_whole(part, shows) for part in parts(op)):
+        return True
+    return any(counts_whole(part, shows) for part in parts(op))
+
+
+def _is_whole(op: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+    match op:
+        case Number(value):
+            return isinstance(value, int)
+        case MemberAttribute(owner, name, _, otherwise):
+            return shows[owner].is_whole(name) or (otherwise is not None and _is_whole(otherwise, shows))
+        case Arithmetic(sign, left, right):
+            return sign != "/" and _is_whole(left, shows) and _is_whole(right, shows)
+        case Negative(arg) | Absolute(arg):
+            return _is_whole(arg, shows)
+    return False
+
+
+def _with_column_names(op: Expression, shows: Mapping[str, QueryColumns]) -> Expression:
+    """The expression with column names for members."""
+    match op:
+        case MemberAttribute(owner):
+            column = _column(op, shows)
+            assert column is not None
+            shows[owner].columns[column.name] = column
+            return Name(column.name)
+        case Compare(sign, left, right):
+            return Compare(sign, _with_column_names(left, shows), _with_column_names(right, shows))
+        case Arithmetic(sign, left, right):
+            return Arithmetic(sign, _with_column_names(left, shows), _with_column_names(right, shows))
+        case Negative(arg):
+            return Negative(_with_column_names(arg, shows))
+        case Absolute(arg):
+            return Absolute(_with_column_names(arg, shows))
+        case Not(arg):
+            return Not(_with_column_names(arg, shows))
+    return op
+
+
+# --- what events say ---------------------------------------------------------------------------
+
+Values = Callable[[pa.RecordBatch], Any]
+
+
+def plan_event(
+    rule: CheckedRule, component: ComponentCondition, shows: Mapping[str, QueryColumns]
+) -> EventColumns | str:
+    """The columns of a rule's events, or why events are built one by one."""
+    sets = dict(rule.sets)
+    attributes = [attribute.name for attribute in component.topic.attributes]
+    if odd := [name for name in sets if name not in attributes]:
+        return f"{odd[0]} is set"
+    given: dict[str, tuple[PlanColumn, ...]] = {}
+    for owner, shown in shows.items():
+        found = [
+            (name, shown.given(owner, name)) for name in attributes if name in shown.own and name not in sets
+        ]
+        if lost := [name for name, column in found if column is None]:
+            return f"{lost[0]} has no function"
+        given[owner] = tuple(column for _, column in found if column is not None)
+    read: dict[str, dict[str, PlanColumn]] = {}
+    computes = {name: _values(op, shows, read) for name, op in sets.items()}
+    if hard := [name for name, compute in computes.items() if compute is None]:
+        return f"{hard[0]} is set to what columns do not tell"
+    known = {name: compute for name, compute in computes.items() if compute is not None}
+    return EventColumns(given, {owner: tuple(columns.values()) for owner, columns in read.items()}, known)
+
+
+def _values(
+    op: Expression, shows: Mapping[str, QueryColumns], read: dict[str, dict[str, PlanColumn]]
+) -> Values | None:
+    """The function that computes an expression over columns, which are added to `read`; `None` if there is
+    none."""
+    match op:
+        case Text(constant) | Truth(constant):
+            return lambda batch: pa.repeat(constant, len(batch))
+        case MemberAttribute(owner, name) if owner in shows and name not in ("valid", "status"):
+            column = _column(op, shows, given=True)
+            if column is None:
+                return None
+            read.setdefault(owner, {})[column.name] = column
+            if column.kind == "number":
+                return lambda batch: floats(batch, column.name)
+            return lambda batch: batch.column(column.name)
+        case Number() | Arithmetic() | Negative() | Absolute():
+            is_exact = all(_is_number(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows)
+            return _numbers(op, shows, read) if is_exact else None
+    return None
+
+
+def _numbers(
+    op: Expression, shows: Mapping[str, QueryColumns], read: dict[str, dict[str, PlanColumn]]
+) -> Values:
+    """The function that computes a number over columns, equal to `holdfast.lang.expressions.evaluate`."""
+    match op:
+        case Number(constant):
+            return lambda batch: np.full(len(batch), float(constant))
+        case Negative(arg):
+            negated = _numbers(arg, shows, read)
+            return lambda batch: 0.0 - negated(batch)
+        case Absolute(arg):
+            inner = _numbers(arg, shows, read)
+            return lambda batch: _absolute(inner(batch))
+        case Arithmetic(sign, left, right):
+            a, b, compute = _numbers(left, shows, read), _numbers(right, shows, read), ARITHMETIC[sign]
+            return lambda batch: _quietly(compute, a(batch), b(batch))
+    found = _values(op, shows, read)
+    assert found is not None, "not a number"
+    return found
+
+
+def _is_number(leaf: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+    match leaf:
+        case Number(value):
+            return abs(value) < _WHOLE
+        case MemberAttribute(owner) if owner in shows:
+            column = _column(leaf, shows)
+            return column is not None and column.kind == "number"
+    return False
+
+
+def _absolute(values: Any) -> Any:
+    return np.where(values < 0, 0.0 - values, values)
+
+
+def _quietly(compute: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return compute(a, b)

@@ -1,0 +1,45 @@
+"""A revised component restarts: its active scopes are unknown until the new definition starts or ends
+them."""
+
+from __future__ import annotations
+
+from ...model.instant import show_duration
+from ..revision import Past, Revision, TakeOver, restart
+from .condition import ComponentCondition
+from .plan import looks_back, operators
+
+
+def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
+    """Whether scopes of the old definition are scopes of the new one."""
+    return not now.momentary and (was.keys, _carrier(was)) == (now.keys, _carrier(now))
+
+
+def _carrier(condition: ComponentCondition) -> str | None:
+    """The topic whose sources carry a replica each."""
+    return str(condition.here) if isinstance(condition.here, str) else None
+
+
+def preview(was: ComponentCondition, now: ComponentCondition) -> str:
+    """What becomes of active scopes, in words."""
+    said = "is as a whole history says, where one is heard again, else it begins anew"
+    if not keeps_scopes(was, now):
+        return f"{said}, in other scopes: what holds ends"
+    back = looks_back(now)
+    ends = f"or, {show_duration(back)} after the edit at the soonest, ends it" if back else "or ends it"
+    return f"{said}: what holds is unknown until the new definition starts it {ends}"
+
+
+def refusal_in_shards(was: ComponentCondition, now: ComponentCondition, moves: bool) -> str | None:
+    """Why the shards of a streaming query cannot carry over a component's scopes."""
+    if not keeps_scopes(was, now):
+        return "its scopes are others"
+    return "what it looks at meets in other shards than what is known" if moves else None
+
+
+def take_over(was: ComponentCondition, now: ComponentCondition, past: Past) -> TakeOver:
+    """Restart a component with the scopes of the old one as unknown."""
+    (operator,) = operators([now], now.listens)
+    return restart(operator, was, now, past, keeps_scopes=keeps_scopes(was, now))
+
+
+REVISION = Revision(take_over, preview, refusal_in_shards=refusal_in_shards, keeps_scopes=keeps_scopes)

@@ -1,0 +1,22 @@
+"""Correlations: readings that agree in time and space."""
+
+from ..kind import Kind
+from . import check, explain, parse, plan, revise, show, syntax
+from .sql import relevant
+
+KIND = Kind(
+    "correlation",
+    statements=(syntax.DefineCorrelation,),
+    rules={"correlate": parse.correlate},
+    show=lambda statement, _notation: show.show_correlate(statement),
+    check=check.check,
+    cautions=check.cautions,
+    implicit_topics=check.implicit_topics,
+    operators=plan.operators,
+    meaning=plan.meaning,
+    describe=explain.describe,
+    explain=explain.explain,
+    revision=revise.REVISION,
+    explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),
+    sql=relevant,
+)

@@ -1,0 +1,265 @@
+"""Check correlations: resolve attributes, convert ranges to numbers, find the shapes of regions.  [J1]"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+
+from ...errors import DefinitionError, Place, did_you_mean
+from ...lang import scopes
+from ...lang.condition import Caution
+from ...lang.context import Context
+from ...lang.ops import Case, Expression, place_of
+from ...lang.show import show_shape
+from ...lang.typed import CALLED, NameScope, Parameters, TypedQuantity
+from ...lang.types import in_unit_of, of_attribute, type_of
+from ...model.correlation import Correlation, RangeFilter
+from ...model.space import Forest, Gazetteer, Region, nest
+from ...model.topic import RESERVED, Attribute, Topic
+from .condition import CorrelationCondition
+from .show import show_match
+from .syntax import DefineCorrelation, MatchRange
+
+Measured = tuple[Topic, str]
+"""An attribute of a topic."""
+
+
+def check(statements: Sequence[DefineCorrelation], context: Context) -> list[CorrelationCondition]:
+    """Check the correlations that statements define."""
+    return [
+        _correlation(statement, context.topics, context.parameters, context.regions)
+        for statement in statements
+    ]
+
+
+def implicit_topics(statements: Iterable[DefineCorrelation], _parameters: Parameters) -> tuple[Topic, ...]:
+    """Return a topic for each attribute of a definition without topics, as in the paper's notation."""
+    names = dict.fromkeys(match.attribute for statement in statements for match in statement.matches)
+    return tuple(Topic(str(name), (Attribute("value", "float"),)) for name in names if "." not in name)
+
+
+def _correlation(
+    statement: DefineCorrelation, topics: Sequence[Topic], known: Parameters, regions: Gazetteer
+) -> CorrelationCondition:
+    try:
+        _refuse_unclear(statement)
+        measured = tuple(resolve_attribute(match, topics, statement.at) for match in statement.matches)
+        filters = tuple(map(_filter, statement.matches, measured, [known] * len(measured)))
+        _refuse_repeated(statement, filters)
+        forest = _forest(statement, regions)
+        correlation = Correlation(
+            filters,
+            statement.within,
+            math.inf if statement.near is None else statement.near,
+            None if forest is None else forest.regions[0],
+        )
+        published = _output_topic(statement.name, statement.matches, measured)
+        delivery = statement.delivery
+        return CorrelationCondition(
+            statement.name, correlation, measured, forest, statement.tell, delivery, published
+        )
+    except DefinitionError as error:
+        if error.place is not None:
+            raise
+        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+
+
+def _refuse_unclear(statement: DefineCorrelation) -> None:
+    """Refuse errors that do not depend on attributes."""
+    at = statement.at
+    if len(statement.matches) < 2:
+        raise DefinitionError(
+            "a correlation needs at least two filters",
+            at,
+            hint="Of one attribute alone, write: filter … on …",
+        )
+    if statement.within <= 0:
+        raise DefinitionError("'within' needs a duration above zero: its bound is strict", at)
+    if statement.near is not None and not statement.near > 0:
+        raise DefinitionError("the distance must be above zero: its bound is strict", at)
+    named = [match for match in statement.matches if match.sensor is not None]
+    if named and len(named) < len(statement.matches):
+        other = next(match for match in statement.matches if match.sensor is None)
+        raise DefinitionError(
+            f"'{other.attribute}' names no sensor, but other filters do",
+            other.at or at,
+            hint='Name the sensor of every filter, as in wind_speed of "s12", or of none.',
+        )
+    if named and (statement.near is not None or statement.region is not None):
+        raise DefinitionError(
+            "a correlation that names its sensors has neither a distance nor a region",
+            at,
+            hint="Leave them out: where the sensors are is known.",
+        )
+    if statement.delivery.wait is None and statement.delivery.late == "apply":
+        raise DefinitionError(
+            "'late apply' needs 'ordered': without it nothing is ever late",
+            at,
+            hint="Add how long to wait, such as: ordered 30 s",
+        )
+
+
+def _refuse_repeated(statement: DefineCorrelation, filters: Sequence[RangeFilter]) -> None:
+    seen: set[tuple[str, str | None]] = set()
+    for match, filter in zip(statement.matches, filters, strict=True):
+        if (filter.attribute, filter.sensor) in seen:
+            of = "" if filter.sensor is None else f' of "{filter.sensor}"'
+            raise DefinitionError(
+                f"'{match.attribute}'{of} has two filters",
+                match.at or statement.at,
+                hint="Write one range: a in [low, high].",
+            )
+        seen.add((filter.attribute, filter.sensor))
+
+
+# --- attributes --------------------------------------------------------------------------------
+
+
+def resolve_attribute(match: MatchRange, topics: Sequence[Topic], at: Place | None) -> Measured:
+    """Find the numeric attribute that a filter compares, and its topic."""
+    word, at = match.attribute, place_of(match.attribute, match.at or at)
+    found = list(_candidates(word, topics))
+    if not found:
+        names = [*(t.name for t in topics), *(f"{t.name}.{a.name}" for t in topics for a in t.attributes)]
+        names += [a.name for t in topics for a in t.attributes]
+        has = f"topics: {', '.join(t.name for t in topics)}" if topics else "no topic is declared"
+        raise DefinitionError(
+            f"no topic has an attribute '{word}'; {has}", at, hint=did_you_mean(word, names)
+        )
+    if len(found) > 1:
+        ways = " or ".join(f"{topic.name}.{attribute}" for topic, attribute in found[:3])
+        raise DefinitionError(f"'{word}' can mean {len(found)} attributes", at, hint=f"Write {ways}.")
+    ((topic, attribute),) = found
+    kind = next(a.kind for a in topic.attributes if a.name == attribute)
+    if kind not in _NUMERIC:
+        raise DefinitionError(
+            f"'{attribute}' of topic '{topic.name}' is {kind}; a correlation compares numbers", at
+        )
+    return topic, attribute
+
+
+def _candidates(word: str, topics: Sequence[Topic]) -> Iterator[Measured]:
+    owner, _, name = word.rpartition(".")
+    for topic in topics:
+        numbers = [a.name for a in topic.attributes if a.kind in _NUMERIC]
+        if topic.name == word and len(numbers) == 1:
+            yield topic, numbers[0]
+        elif owner in ("", topic.name):
+            yield from ((topic, a.name) for a in topic.attributes if a.name == name)
+
+
+_NUMERIC = ("float", "int")
+
+
+# --- ranges ------------------------------------------------------------------------------------
+
+
+def _filter(match: MatchRange, measured: Measured, known: Parameters) -> RangeFilter:
+    """The closed range of a filter, in the unit of its attribute: a strict bound becomes the next float."""
+    topic, name = measured
+    low = -math.inf if match.low is None else _number(match.low, measured, known)
+    high = math.inf if match.high is None else _number(match.high, measured, known)
+    if match.strict[0]:
+        low = math.nextafter(low, math.inf)
+    if match.strict[1]:
+        high = math.nextafter(high, -math.inf)
+    if low > high:
+        raise DefinitionError(
+            f"nothing lies in the range of '{match.attribute}': {show_match(match)}", match.at
+        )
+    return RangeFilter(f"{topic.name}.{name}", low, high, None if match.sensor is None else str(match.sensor))
+
+
+def _number(bound: Expression, measured: Measured, known: Parameters) -> float:
+    topic, name = measured
+    found = type_of(bound, NameScope(None, known))
+    if not isinstance(found, TypedQuantity):
+        raise DefinitionError(f"expected a number, not {CALLED[type(found)]}", bound.at)
+    wanted = of_attribute(topic.by_name[name])
+    assert isinstance(wanted, TypedQuantity)
+    return float(in_unit_of(found, wanted, bound, name))
+
+
+# --- places ------------------------------------------------------------------------------------
+
+
+def _forest(statement: DefineCorrelation, regions: Gazetteer) -> Forest | None:
+    match statement.region:
+        case None:
+            return None
+        case str(name):
+            found = scopes.forest(((name,),), regions, statement.at)
+            assert found is not None
+            if len(found.regions) > 1:
+                raise DefinitionError(
+                    f"'{name}' is a level of {len(found.regions)} regions; a correlation is in one of them",
+                    place_of(name, statement.at),
+                    hint=f"Name one of them, such as {found.regions[0].name}.",
+                )
+            return found
+        case shape:
+            region = Region(show_shape(shape), shape)
+            return nest([region], Gazetteer((region,)))
+
+
+# --- output ----------------------------------------------------------------------------------
+
+
+def _output_topic(name: str, matches: Sequence[MatchRange], measured: Sequence[Measured]) -> Topic:
+    """The topic of complex events: the value, source and time of the event that matches each filter."""
+    attributes: list[Attribute] = []
+    taken: set[str] = set()
+    for match, (topic, attribute) in zip(matches, measured, strict=True):
+        own = topic.by_name[attribute]
+        label = _label(match, taken)
+        taken.add(label)
+        attributes += (
+            Attribute(label, "float", own.unit),
+            Attribute(f"{label}_source", "text"),
+            Attribute(f"{label}_time", "text"),
+        )
+    return Topic(name, tuple(attributes))
+
+
+def _label(match: MatchRange, taken: set[str]) -> str:
+    word = match.attribute if match.sensor is None else f"{match.attribute}_{match.sensor}"
+    word = re.sub(r"\W", "_", word)
+    numbered = (f"{word}_{i}" for i in count(2))
+    return word if word not in taken | RESERVED else next(n for n in numbered if n not in taken)
+
+
+# --- warnings ----------------------------------------------------------------------------------
+
+
+def _correlation_cautions(
+    statement: DefineCorrelation, checked: CorrelationCondition, cases: Iterable[Case], regions: Gazetteer
+) -> Iterator[Caution]:
+    """Warn about ranges that no event can match and about regions without sensors."""
+    name = statement.name
+    if isinstance(statement.region, str) and not regions.regions:
+        yield Caution(
+            f"'{name}': no region is declared, so {statement.region} stands for the events whose place has "
+            "that name",
+            statement.at,
+        )
+    topics = {topic.name for topic, _ in checked.measured}
+    for case in cases:
+        if statement.near is None or not any(expect.subscription == name for expect in case.expect):
+            continue
+        for given in case.given:
+            if given.topic in topics and given.location is None:
+                yield Caution(
+                    f"'{name}' compares distances, but these readings have no location",
+                    given.at,
+                    "Add where they are: at (120, 40)",
+                )
+
+
+def cautions(statements: Sequence[DefineCorrelation], context: Context) -> Iterator[Caution]:
+    """Warn about correlations that are probably mistakes."""
+    for statement in statements:
+        checked = context.conditions[statement.name]
+        assert isinstance(checked, CorrelationCondition)
+        yield from _correlation_cautions(statement, checked, context.cases, context.regions)

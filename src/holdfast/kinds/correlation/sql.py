@@ -1,0 +1,36 @@
+"""Relevant events of correlations in SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...lang.expressions.sql import Naming, literal, number, quote_name
+from ...lang.ops import Name
+from ...model.correlation import RangeFilter
+from ...model.topic import Topic
+from .condition import CorrelationCondition
+
+
+def relevant(
+    correlations: Sequence[CorrelationCondition], topic: Topic, named: Naming = quote_name
+) -> list[str]:
+    """The ranges of correlations over a topic as SQL tests; locations are not tested."""
+    return [
+        _within(filter, number(Name(attribute), topic, named), named("source"))
+        for correlation in correlations
+        for (measured, attribute), filter in zip(
+            correlation.measured, correlation.correlation.filters, strict=True
+        )
+        if measured == topic
+    ]
+
+
+def _within(filter: RangeFilter, value: str, source: str) -> str:
+    tests = [] if filter.low == -math.inf else [f"{value} >= {filter.low!r}D"]
+    highest = (
+        "double('Infinity')" if filter.high == math.inf else f"{filter.high!r}D"
+    )  # in Spark NaN is greater than infinity
+    tests += [f"{value} <= {highest}"]
+    tests += [] if filter.sensor is None else [f"{source} = {literal(filter.sensor)}"]
+    return f"({' AND '.join(tests)})"

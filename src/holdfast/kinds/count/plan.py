@@ -1,0 +1,141 @@
+"""Operators of checked counts; they run one stage after the counted condition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...engine.operator import RETOLD, Keys, Operator, digest, topic_of_condition
+from ...lang.expressions import batch as columns
+from ...lang.expressions.key_text import join_key, readable_key
+from ...model.count import CountShare
+from ...model.topic import Topic
+from ..derived import group_of, operator_over
+from .check import OWN
+from .condition import CountCondition
+from .machine import CountMachine
+
+
+def operators(counts: Iterable[CountCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
+    """One operator for each count."""
+    return [_operator(count) for count in counts]
+
+
+def _operator(condition: CountCondition) -> Operator:
+    run = machine(condition)
+
+    def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
+        codes, keys = run.grouping(batch)
+        return Keys(codes, keys)
+
+    keyed = shard_keys if condition.settled and condition.within else None
+    return operator_over("count", condition.name, run, meaning(condition), keyed=keyed)
+
+
+def machine(condition: CountCondition) -> CountMachine:
+    """The machine of a count."""
+    topic = topic_of_condition(condition.over)
+    everywhere = not condition.within and condition.forest is None
+    keys = (condition.within,) if condition.within else ()
+    scoping = columns.scoping(keys, condition.forest)
+
+    def grouping(batch: pa.RecordBatch) -> tuple[NDArray[np.int32], Sequence[str]]:
+        codes, keys = scoping(batch)[-1]
+        return codes, keys.to_pylist()
+
+    members = None if condition.roster is None else {member: _key(at) for member, at in condition.roster}
+    own_names = tuple(a.name for a in OWN)
+    return CountMachine(
+        topic=topic,
+        name=condition.name,
+        own=(own_names[0], own_names[1], own_names[2]),
+        quota=condition.quota,
+        joined=condition.joined,
+        dead=condition.unknown,
+        group=group_of(keys, condition.forest),
+        grouping=grouping,
+        shown=(lambda _key: None) if everywhere else readable_key,
+        dropped=frozenset((*RETOLD, *own_names)),
+        members=members,
+        totals=Counter((members or {}).values()),
+        waits=condition.waits,
+    )
+
+
+def _key(place: tuple[str, ...] | str | None) -> str:
+    """The key of a group of the roster, as the machine stores it."""
+    if place is None or isinstance(place, str):
+        return place or ""
+    return join_key(None, place)
+
+
+def meaning(condition: CountCondition) -> str:
+    """A digest that is equal for counts with equal meaning; it includes the name, which their events have."""
+    return digest(
+        (
+            condition.over,
+            condition.topic,
+            condition.quota,
+            condition.within,
+            condition.forest,
+            condition.joined,
+            condition.roster,
+            condition.unknown,
+        )
+    )
+
+
+# --- in words ----------------------------------------------------------------------------------------
+
+
+def describe(condition: CountCondition) -> dict[str, str]:
+    """Describe the parts of a count, for the comparison of revisions."""
+    return {
+        "state that is counted": condition.over.name,
+        "start": f"at least {_amount(condition.quota.least)}",
+        "end": f"fewer than {_amount(condition.quota.fewer)}",
+        "scope": _scope(condition),
+        "roster": "" if condition.roster is None else f"{len(condition.roster)} members",
+        "unknown members": condition.unknown,
+    }
+
+
+def explain(counts: Sequence[CountCondition]) -> Iterator[str]:
+    """Explain counts, line by line."""
+    return ("\n".join(_plan(count)) for count in counts)
+
+
+def _plan(condition: CountCondition) -> Iterator[str]:
+    words = describe(condition)
+    yield f"count {condition.name} over {condition.over.name}, which it hears in a stage after it"
+    yield f"  starts    {words['start']}" + (f" of {words['roster']}" if condition.roster is not None else "")
+    yield f"  ends      {words['end']}" + ("; tells of whoever joins" if condition.joined else "")
+    yield f"  scopes    {_scope(condition)}"
+    yield "  looks at  starts and ends alone, no reading"
+    yield f"  unknown   {_UNKNOWN[condition.unknown]}"
+    if condition.waits:
+        yield "  waits     until a moment is over, as what it counts speaks by time"
+    yield "  keeps     who holds and since when, of scopes in which somebody does"
+    if not condition.settled:
+        yield "  shuffle   all meet in one place: a member may end elsewhere than it started"
+
+
+_UNKNOWN = {
+    "left": "a member that is unknown does not count, and there is one less of them",
+    "kept": "a member that is unknown counts as it last was",
+    "spreads": "where members that are unknown decide, so is the count",
+}
+
+
+def _amount(share: CountShare) -> str:
+    return f"{float(share.amount * 100):g} % of the roster" if share.of_all else str(share.amount)
+
+
+def _scope(condition: CountCondition) -> str:
+    if condition.within:
+        return f"one for each {' and '.join(condition.within)}"
+    return "one for everything" if condition.forest is None else f"{len(condition.forest.regions)} regions"

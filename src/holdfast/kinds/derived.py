@@ -1,0 +1,159 @@
+"""The common part of conditions over conditions (count, fold, overlap, mute): machines and operators that
+consume derived events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from ..engine.machine import Machine
+from ..engine.operator import SCOPE, SINCE, STATUS, Keys, Operator, digest
+from ..engine.waiting import PendingEvents
+from ..lang.expressions import event as scalar
+from ..lang.ops import Levels
+from ..model.event import Event, Transition, Value
+from ..model.instant import NEVER, Instant
+from ..model.space import Forest
+
+
+class DerivedState(Protocol):
+    """The state of a machine that consumes derived events."""
+
+    @property
+    def waiting(self) -> PendingEvents:
+        """The events whose time the watermark has not passed."""
+
+
+D = TypeVar("D", bound=DerivedState)
+
+
+class DerivedMachine(Machine[D]):
+    """The base of machines that consume derived events.
+
+    Events wait until the watermark has passed their time; then `process` gets all events of one timestamp, in
+    order. With ``waits=False``, for a condition that emits in order of time, it gets every event at once. A
+    subclass has `topics`, `initial`, `process`, `is_initial` and the fields below.
+    """
+
+    columns: ClassVar[tuple[str, str, str]] = (STATUS, SCOPE, SINCE)
+    """The attributes of a derived event with status, scope and start."""
+    state_type: ClassVar[type]
+    """The state, as `msgspec` encodes it."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """The topic of its output."""
+
+        @property
+        def own(self) -> tuple[str, ...]:
+            """The attributes that its output has beside those of the event."""
+
+        @property
+        def dropped(self) -> frozenset[str]:
+            """The attributes of the event that its output does not have."""
+
+        @property
+        def waits(self) -> bool:
+            """Whether events may be out of order and therefore wait for the watermark."""
+
+    def process(self, state: D, events: Sequence[Event]) -> Iterable[Transition]:
+        """Apply the events of one timestamp, in order."""
+        raise NotImplementedError
+
+    def enqueue(self, state: D, event: Event) -> bool:
+        """Let an event wait; return `False` if the watermark has passed its time."""
+        return state.waiting.add(event) is not None
+
+    def react(self, state: D, event: Event) -> tuple[D, list[Transition]]:
+        if self.waits and self.enqueue(state, event):
+            return state, []
+        return state, [*self.process_left(state), *self.process(state, [event])]
+
+    def process_left(self, state: D) -> list[Transition]:
+        """Process the events that are left from an earlier definition in which events waited."""
+        return self.advance(state, NEVER)[1] if not self.waits and state.waiting.held else []
+
+    def advance(self, state: D, watermark: Instant) -> tuple[D, list[Transition]]:
+        emitted: list[Transition] = []
+        while state.waiting.first < watermark:
+            emitted += self.process(state, state.waiting.take_first_time())
+        state.waiting.drop_before(watermark)
+        return state, emitted
+
+    def due(self, state: D) -> Instant | None:
+        return None if state.waiting.first == NEVER else state.waiting.first
+
+    def read(self, event: Event) -> tuple[str, str, Value]:
+        """The status, scope and start of a derived event; the scope is empty if its condition has
+        only one.
+        """
+        status, scope, since = (event.attributes.get(name) for name in self.columns)
+        return effective_status(str(status), since), scope_name(scope), since
+
+    def derive(self, event: Event, topic: str, *own: Value) -> Event:
+        """The event as it is emitted, with the values of the attributes `own`."""
+        attributes = {name: value for name, value in event.attributes.items() if name not in self.dropped}
+        added = dict(zip(self.own, own, strict=True)) if own else {}
+        return replace(event, topic=topic, attributes=attributes | added)
+
+    def dump(self, state: D) -> bytes:
+        return msgspec.msgpack.encode(state)
+
+    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> D:
+        if was is not None and was[0] is None:
+            return self.initial()
+        state: D = msgspec.msgpack.decode(raw, type=self.state_type)
+        return state
+
+
+def effective_status(status: str, since: Value) -> str:
+    """The status of a derived event; ``revised`` counts as a start or an end."""
+    if status != "revised":
+        return status
+    return "egress" if since is None else "ingress"
+
+
+def scope_name(scope: Value) -> str:
+    """The scope of a derived event; empty if its condition has only one."""
+    return "" if scope is None else str(scope)
+
+
+def group_of(keys: Levels, forest: Forest | None = None) -> Callable[[Event], str | None]:
+    """A function that returns the key of an event's outermost scope; `None` if it is in no scope."""
+    chain = scalar.chain(keys, forest)
+
+    def group(event: Event) -> str | None:
+        found = chain(event)
+        return None if found is None else found[-1]
+
+    return group
+
+
+def operator_over(
+    kind: str,
+    name: str,
+    machine: DerivedMachine[D],
+    meaning: str,
+    *,
+    keyed: Callable[[str, pa.RecordBatch], Keys] | None = None,
+) -> Operator:
+    """The operator of a condition over conditions; without `keyed` all events go to one shard."""
+    return Operator(
+        kind=kind,
+        machine=machine,
+        names=((name,),),
+        meanings=(meaning,),
+        reading_topics=((),),
+        decisive_columns=dict.fromkeys(machine.topics, frozenset()),
+        keyed=keyed,
+        key=(kind, digest(name)),
+        upstream_topics=frozenset(machine.topics),
+        starts_from_standings=True,
+    )

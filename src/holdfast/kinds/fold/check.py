@@ -1,0 +1,93 @@
+"""Check folds: the folded condition, the cells, the number of siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...errors import DefinitionError
+from ...lang import scopes
+from ...lang.condition import Condition
+from ...lang.context import Context
+from ...lang.ops import Number, place_of
+from ...lang.upstream import upstream
+from ...model.space import Gazetteer
+from ...model.topic import Attribute, Topic
+from .condition import FoldCondition
+from .syntax import DefineFold
+
+OWN = (Attribute("members", "int"), Attribute("outline", "text"), Attribute("into", "text"))
+"""The attributes that a fold adds to those of the event: the number of active members, the polygon around
+them, and for an end the cell that replaces it."""
+
+DEEPEST = 32
+SQUARES = 4
+"""The number of children of a cell of a quadtree."""
+
+
+def _check_fold(statement: DefineFold, made: Mapping[str, Condition], known: Gazetteer) -> FoldCondition:
+    """Check one fold, given the conditions that were checked before."""
+    at = place_of(statement.over, statement.at)
+    over = upstream(statement.over, made, at)
+    if over.momentary:
+        raise DefinitionError(
+            f"'{over.name}' is over as it starts, so nobody holds at once",
+            at,
+            hint="Fold a state, which lasts.",
+        )
+    most = _whole(statement.most, statement)
+    if statement.side is not None and most >= SQUARES:
+        raise DefinitionError(
+            f"a square has four in it, so more than {most} never hold",
+            statement.most.at or statement.at,
+            hint="As in: beyond 3",
+        )
+    fewer = most + 1 if statement.fewer is None else _whole(statement.fewer, statement)
+    if fewer > most + 1:
+        raise DefinitionError(
+            f"'{statement.name}' would unfold as it folds: it ends below more than it starts at",
+            statement.fewer.at if statement.fewer else statement.at,
+            hint="Let it unfold below the number at which it folds, or a lower one.",
+        )
+    topic = Topic(over.name, over.topic.attributes)
+    attributes = tuple(a for a in topic.attributes if a.name not in {attribute.name for attribute in OWN})
+    return FoldCondition(
+        statement.name,
+        topic,
+        Topic(statement.name, (*attributes, *OWN)),
+        most,
+        fewer,
+        scopes.forest(statement.scope, known, statement.at) if statement.scope else None,
+        _sides(statement),
+        over.emits_by_time,
+    )
+
+
+def _sides(statement: DefineFold) -> tuple[float, ...]:
+    """The sides of squares in metres, the smallest first, each twice as long as the one before."""
+    if statement.side is None or statement.widest is None:
+        return ()
+    side, widest = statement.side, statement.widest
+    if not side > 0:
+        raise DefinitionError("a cell has a side above zero", statement.at)
+    sides = [side]
+    while sides[-1] < widest and len(sides) <= DEEPEST:
+        sides.append(2 * sides[-1])
+    if sides[-1] != widest or len(sides) < 2:
+        near = sides[-1] if len(sides) > 1 else 2 * side
+        raise DefinitionError(
+            f"squares of {side:g} m do not fill one of {widest:g} m, doubled again and again",
+            statement.at,
+            hint=f"As in: cells {side:g} m within {near:g} m",
+        )
+    return tuple(sides)
+
+
+def _whole(number: Number, statement: DefineFold) -> int:
+    if number.unit is not None or not isinstance(number.value, int) or number.value < 1:
+        raise DefinitionError("a storm is beyond a whole number above zero", number.at or statement.at)
+    return number.value
+
+
+def check(statements: Sequence[DefineFold], context: Context) -> list[FoldCondition]:
+    """Check the folds that statements define, given the conditions that they fold."""
+    return [_check_fold(statement, context.conditions, context.regions) for statement in statements]

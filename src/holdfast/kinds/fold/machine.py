@@ -1,0 +1,240 @@
+"""Folds: where too many siblings are active, the cell around them is reported in their place.
+
+A member is a scope of the folded condition. It lies in a leaf, which is active while a member in it is;
+leaves lie in cells, and cells in cells. A cell is active while more than ``most`` of its direct children are,
+until fewer than ``fewer`` are. The largest active cells are reported, and the members outside of them:
+whatever enters this set starts, whatever leaves it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import msgspec
+import pyarrow as pa
+
+from ...engine.machine import Batches, Emission, Traits
+from ...engine.waiting import PendingEvents
+from ...model.batch import from_events, to_events
+from ...model.event import Event, Status, Transition
+from ...model.instant import Instant
+from ...model.outline import outline
+from ...model.space import Point
+from ...model.topic import Topic
+from ..derived import DerivedMachine
+
+Path = tuple[str, ...]
+"""The leaf in which a member lies, and the cells around it, the innermost first."""
+
+
+class FoldMember(msgspec.Struct):
+    """An active member: the event that started it, and its path."""
+
+    event: Event
+    path: Path
+
+
+class FoldCell(msgspec.Struct):
+    """The number of active members by direct child, all members in the cell, and whether the cell is
+    active.
+    """
+
+    inside: dict[str, int] = {}
+    members: dict[str, None] = {}
+    holds: bool = False
+
+
+class FoldState(msgspec.Struct):
+    """Active members, the cells around them, the reported names with their start and size, and the waiting
+    events.
+    """
+
+    members: dict[str, FoldMember]
+    cells: dict[str, FoldCell]
+    reported: dict[str, tuple[Instant, int]]
+    waiting: PendingEvents
+
+
+@dataclass(frozen=True)
+class FoldMachine(DerivedMachine[FoldState]):
+    """The machine of one fold. Events of ``topic`` have status, scope and start in the attributes
+    ``columns``; ``paths`` returns the paths of the events of a batch, and ``corners`` the points of an event
+    for the outline. Names of cells start with ``CELL``, those of members with ``MEMBER``.
+    """
+
+    topic: Topic
+    name: str
+    own: tuple[str, str, str]
+    most: int
+    fewer: int
+    paths: Callable[[pa.RecordBatch], Sequence[Path]]
+    corners: Callable[[Event], Sequence[Point]]
+    dropped: frozenset[str]
+    waits: bool
+    """Whether events may be out of order and therefore wait for the watermark."""
+
+    state_type = FoldState
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(uses_watermark=self.waits)
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        return {self.topic.name: self.topic}
+
+    def initial(self) -> FoldState:
+        return FoldState({}, {}, {}, PendingEvents())
+
+    # --- input ---
+
+    def process(self, state: FoldState, events: Sequence[Event]) -> Iterator[Transition]:
+        for event in events:
+            yield from self._process(state, event, self._path(event))
+
+    def step(self, state: FoldState, batches: Batches, watermark: Instant) -> tuple[FoldState, Emission]:
+        batch = batches.get(self.topic.name)
+        out = self.process_left(state)
+        if batch is not None and len(batch):
+            events = to_events(self.topic, batch)
+            for event, path in zip(events, self.paths(batch), strict=True):
+                if not (self.waits and self.enqueue(state, event)):
+                    out += self._process(state, event, path)
+        state, emitted = self.advance(state, watermark)
+        return state, Emission({}, out + emitted)
+
+    def _path(self, event: Event) -> Path:
+        return self.paths(from_events(self.topic, [event]))[0]
+
+    def _process(self, state: FoldState, event: Event, path: Path) -> Iterator[Transition]:
+        status, scope, _ = self.read(event)
+        name = MEMBER + scope
+        if status == "ingress" and name not in state.members:
+            yield from self._start(state, name, FoldMember(event, path))
+        elif status == "egress" and name in state.members:
+            yield from self._end(state, name, event)
+
+    # --- members and cells ---
+
+    def _start(self, state: FoldState, name: str, member: FoldMember) -> Iterator[Transition]:
+        state.members[name] = member
+        child, *around = member.path
+        for cell in around:
+            state.cells.setdefault(cell, FoldCell()).members[name] = None
+        turned: list[str] = []
+        for cell in around:
+            held = state.cells[cell]
+            held.inside[child] = held.inside.get(child, 0) + 1
+            if held.holds or len(held.inside) <= self.most:
+                break
+            held.holds, child = True, cell
+            turned.append(cell)
+        inside = state.cells[turned[-1]].members if turned else {name: None}
+        before = {
+            self._reported_name(state, member_name, turned) for member_name in inside if member_name != name
+        }
+        yield from self._changes(state, before, self._reported_names(state, inside), member.event)
+        yield from self._grow(state, self._reported_name(state, name), member.event)
+
+    def _end(self, state: FoldState, name: str, event: Event) -> Iterator[Transition]:
+        reported = self._reported_name(state, name)
+        child, *around = state.members.pop(name).path
+        for cell in around:
+            del state.cells[cell].members[name]
+        turned: list[str] = []
+        for cell in around:
+            held = state.cells[cell]
+            held.inside[child] -= 1
+            if held.inside[child]:
+                break
+            del held.inside[child]
+            if not held.holds or len(held.inside) >= self.fewer:
+                break
+            held.holds, child = False, cell
+            turned.append(cell)
+        inside = state.cells[turned[-1]].members if turned else {}
+        before = {reported, *(self._reported_name(state, member_name, turned) for member_name in inside)}
+        goes_on = {reported} if reported in state.cells and state.cells[reported].holds else set()
+        yield from self._changes(state, before, self._reported_names(state, inside) | goes_on, event)
+        for cell in around:
+            if not state.cells[cell].members:
+                del state.cells[cell]
+
+    # --- reports ---
+
+    def _reported_name(self, state: FoldState, name: str, turned: Collection[str] = ()) -> str:
+        """The name under which a member is reported: the largest active cell around it, or its own; with
+        `turned`, as it was before these cells changed.
+        """
+        around = reversed(state.members[name].path[1:])
+        return next((cell for cell in around if state.cells[cell].holds != (cell in turned)), name)
+
+    def _reported_names(self, state: FoldState, names: Iterable[str]) -> set[str]:
+        return {self._reported_name(state, name) for name in names}
+
+    def _changes(
+        self, state: FoldState, before: set[str], after: set[str], event: Event
+    ) -> Iterator[Transition]:
+        for name in sorted(before - after):
+            since, _ = state.reported.pop(name)
+            yield self._transition(state, event, name, "egress", since, self._into(state, name))
+        for name in sorted(after - state.reported.keys()):
+            state.reported[name] = (
+                event.time,
+                len(state.cells[name].members) if name.startswith(CELL) else 1,
+            )
+            member = state.members.get(name)
+            if member is None or member.event is event:
+                yield self._transition(state, event, name, "ingress", None)
+            else:  # it started before it is reported
+                restarted = replace(member.event, time=event.time)
+                yield self._transition(state, restarted, name, "ingress", member.event.time)
+
+    def _into(self, state: FoldState, name: str) -> str | None:
+        """The cell that replaces a name which ends although its members stay active."""
+        around = self._reported_names(state, (name,) if name in state.members else _inside(state, name))
+        into = around.pop() if len(around) == 1 else ""
+        return into[1:] if into.startswith(CELL) else None
+
+    def _grow(self, state: FoldState, name: str, event: Event) -> Iterator[Transition]:
+        """Report a cell again when it has twice as many members as at the last report."""
+        since, size = state.reported[name]
+        if name.startswith(CELL) and len(state.cells[name].members) >= 2 * size:
+            state.reported[name] = (since, len(state.cells[name].members))
+            yield self._transition(state, event, name, "joined", since)
+
+    def _transition(
+        self,
+        state: FoldState,
+        event: Event,
+        name: str,
+        status: Status,
+        since: Instant | None,
+        into: str | None = None,
+    ) -> Transition:
+        inside = {name: None} if name in state.members else _inside(state, name)
+        around = None
+        if name.startswith(CELL) and status != "egress":
+            spots = (self.corners(state.members[member].event) for member in inside)
+            around = outline(point for spot in spots for point in spot)
+        result = self.derive(event, self.name, len(inside), around, into)
+        return Transition(result, status, name[1:] or None, since, 0)
+
+    # --- snapshots ---
+
+    def active(self, state: FoldState) -> list[tuple[int, str | None, Instant]]:
+        return [(0, name[1:] or None, since) for name, (since, _) in state.reported.items()]
+
+    def is_initial(self, state: FoldState, condition: int) -> bool:
+        return not state.members and not state.waiting.held
+
+
+def _inside(state: FoldState, cell: str) -> Mapping[str, None]:
+    """The members in a cell."""
+    return state.cells[cell].members if cell in state.cells else {}
+
+
+CELL, MEMBER = "#", "."
+"""Prefixes for the names of cells and of members, so that no member is mistaken for a cell."""

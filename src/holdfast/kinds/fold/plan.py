@@ -1,0 +1,178 @@
+"""Operators of checked folds; they run one stage after the folded condition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.operator import RETOLD, SCOPE, Operator, digest, topic_of_condition
+from ...lang.expressions import batch as columns
+from ...model.batch import AXES, values
+from ...model.event import Event
+from ...model.outline import corners
+from ...model.space import Forest, Point
+from ...model.topic import Topic
+from ..derived import operator_over
+from .check import OWN
+from .condition import FoldCondition
+from .machine import CELL, MEMBER, FoldMachine, Path
+
+Paths = Callable[[pa.RecordBatch], Sequence[Path]]
+
+
+def operators(folds: Iterable[FoldCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
+    """One operator for each fold."""
+    return [operator_over("fold", fold.name, machine(fold), meaning(fold)) for fold in folds]
+
+
+def machine(condition: FoldCondition) -> FoldMachine:
+    """The machine of a fold."""
+    topic = topic_of_condition(condition.over)
+    own_names = tuple(a.name for a in OWN)
+    return FoldMachine(
+        topic=topic,
+        name=condition.name,
+        own=(own_names[0], own_names[1], own_names[2]),
+        most=condition.most,
+        fewer=condition.fewer,
+        paths=_through_regions(condition.forest) if condition.forest else _through_squares(condition.sides),
+        corners=_of_regions(condition.forest) if condition.forest else _of_squares(condition.sides[0]),
+        dropped=frozenset((*RETOLD, *own_names)),
+        waits=condition.waits,
+    )
+
+
+# --- cells of a gazetteer -----------------------------------------------------------------------------
+
+
+def _through_regions(forest: Forest) -> Paths:
+    """A function that finds the path of each event of a batch: its scope, then the regions around it,
+    innermost first.
+    """
+    scoping = columns.scoping((), forest)
+
+    def paths(batch: pa.RecordBatch) -> list[Path]:
+        members = [MEMBER + ("" if scope is None else str(scope)) for scope in values(batch.column(SCOPE))]
+        levels = [[*(CELL + name for name in keys.to_pylist()), ""] for _, keys in scoping(batch)]
+        codes = np.array([codes for codes, _ in scoping(batch)]).T.tolist()
+        return [
+            (member, *(level[code] for level, code in zip(levels, row, strict=True) if code >= 0))
+            for member, row in zip(members, codes, strict=True)
+        ]
+
+    return paths
+
+
+def _of_regions(forest: Forest) -> Callable[[Event], Sequence[Point]]:
+    """A function that returns the location of an event, else the corners of the smallest region around it
+    that has a shape.
+    """
+
+    def found(event: Event) -> Sequence[Point]:
+        if event.location is not None:
+            return (event.location,)
+        at = forest.locate(event.place, event.source, None)
+        shapes = (forest.regions[i].shape for i in forest.chains[at]) if at >= 0 else ()
+        shape = next((shape for shape in shapes if shape is not None), None)
+        return () if shape is None else corners(shape)
+
+    return found
+
+
+# --- cells of a quadtree ------------------------------------------------------------------------------
+
+
+def _through_squares(sides: Sequence[float]) -> Paths:
+    """A function that finds the path of each event through half-open squares, the smallest first; without
+    coordinates there is none.
+    """
+
+    def paths(batch: pa.RecordBatch) -> list[Path]:
+        spots = np.zeros((len(batch), 2))
+        for i, axis in enumerate(AXES[:2]):
+            if axis in batch.schema.names:
+                spots[:, i] = _numbers(batch.column(axis), missing=np.nan if i == 0 else 0.0)
+            elif i == 0:
+                spots[:, i] = np.nan
+        members = [MEMBER + ("" if scope is None else str(scope)) for scope in values(batch.column(SCOPE))]
+        levels = [[_square(side, low) for low in _lows(spots, side)] for side in sides]
+        return [
+            (member,) if row[0] is None else (row[0], *row[1:])
+            for member, *row in zip(members, *levels, strict=True)
+        ]
+
+    return paths
+
+
+def _numbers(column: pa.Array, missing: float) -> np.ndarray:
+    return column.fill_null(missing).to_numpy(zero_copy_only=False)
+
+
+def _lows(spots: np.ndarray, side: float) -> list[list[float]]:
+    """The lower corners of the squares in which points lie."""
+    return (np.floor(spots / side) * side).tolist()
+
+
+def _square(side: float, low: Sequence[float]) -> str | None:
+    """The name of a square: its side and its corner."""
+    x, y = low
+    return f"{CELL}{side:g} m at {x + 0.0:.12g},{y + 0.0:.12g}" if x - x == 0 and y - y == 0 else None
+
+
+def _of_squares(side: float) -> Callable[[Event], Sequence[Point]]:
+    """A function that returns the corners of the smallest square around an event."""
+
+    def found(event: Event) -> Sequence[Point]:
+        x, y = (math.floor(c / side) * side for c in (*(event.location or ()), 0.0, 0.0)[:2])
+        return ((x, y), (x + side, y), (x + side, y + side), (x, y + side))
+
+    return found
+
+
+def meaning(condition: FoldCondition) -> str:
+    """A digest that is equal for folds with equal meaning; it includes the name, which their events have."""
+    return digest(
+        (condition.over, condition.topic, condition.most, condition.fewer, condition.forest, condition.sides)
+    )
+
+
+# --- in words ----------------------------------------------------------------------------------------
+
+
+def describe(condition: FoldCondition) -> dict[str, str]:
+    """Describe the parts of a fold, for the comparison of revisions."""
+    return {
+        "state that is folded": condition.over.name,
+        "folds": f"more than {condition.most} siblings",
+        "unfolds": f"fewer than {condition.fewer}",
+        "cells": _cells(condition),
+    }
+
+
+def explain(folds: Sequence[FoldCondition]) -> Iterator[str]:
+    """Explain folds, line by line."""
+    return ("\n".join(_plan(fold)) for fold in folds)
+
+
+def _plan(condition: FoldCondition) -> Iterator[str]:
+    words = describe(condition)
+    yield f"fold {condition.name} over {condition.over.name}, which it hears in a stage after it"
+    yield f"  folds     {words['folds']} hold: the cell is told in their place"
+    yield f"  unfolds   {words['unfolds']} hold: what goes on is told again"
+    yield f"  cells     {_cells(condition)}, found for whole batches"
+    yield "  tells     how many hold, the polygon around them; again when there are twice as many"
+    yield "  looks at  starts and ends alone, no reading"
+    if condition.waits:
+        yield "  waits     until a moment is over, as what it folds speaks by time"
+    yield "  keeps     what holds, with the event that started it, and the cells around it"
+    yield "  shuffle   all meet in one place"
+
+
+def _cells(condition: FoldCondition) -> str:
+    if condition.forest is not None:
+        return f"{len(condition.forest.regions)} regions"
+    sides = [f"{side:g}" for side in condition.sides]
+    return f"squares of {', '.join(sides[:-1])} and {sides[-1]} m"

@@ -1,0 +1,112 @@
+"""The parts of a kind of condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..engine.machine import Machine
+from ..engine.operator import Operator
+from ..lang.condition import Caution, Condition
+from ..lang.context import Context
+from ..lang.expressions.sql import Naming
+from ..lang.ops import Notation, Statement
+from ..lang.tree import Rules
+from ..lang.typed import Parameters
+from ..model.event import Event
+from ..model.instant import Duration, Instant
+from ..model.space import Forest
+from ..model.topic import Topic
+from .revision import Revision
+
+Conditions = Sequence[Any]
+"""Checked conditions of one kind."""
+
+Compile = Callable[[Conditions, Sequence[Topic]], list[Operator]]
+"""Converts the conditions of a kind, given the topics of readings, to operators."""
+
+
+class BrokerForm(NamedTuple):
+    """A condition as every broker on the path evaluates it, from single events."""
+
+    machine: Machine[Any]
+    enter: Callable[[Event], bool]
+    leave: Callable[[Event], bool]
+    chain: Callable[[Event], tuple[str | None, ...] | None]
+    """The keys of the scopes that contain an event, innermost first; ``None`` if none does."""
+    scope_attributes: frozenset[str]
+    """The attributes that determine the scope of an event."""
+    forest: Forest | None
+    """The regions of its scopes."""
+    bits: Callable[[Any], Collection[str]]
+    """The keys of the active scopes in a state of the machine."""
+    uncertain_bits: Callable[[Any], Collection[str]]
+    """The keys of active scopes whose end may be lost."""
+    mark_uncertain: Callable[[Any, Callable[[str], bool]], tuple[Any, list[tuple[str | None, Instant]]]]
+    """Marks active scopes of which events may be lost; returns the state, and the outermost ones with their
+    start."""
+    progress: Callable[[Any], tuple[Instant, Instant, Duration, tuple[Instant, ...]] | None]
+    """The progress of a condition that corrects its notifications: the time before which starts were
+    reported, the time before which everything is final, how far that is before the latest event, and the
+    starts of active scopes."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of condition. `registry.py` has a line for each; nothing else asks for a kind by its name.
+
+    The first fields are syntax and checks, in the order in which they are called. Then follow its operators
+    and what is printed of them, then traits and optional forms, which not every kind has.
+    """
+
+    name: str
+    statements: tuple[type[Statement], ...]
+    """The statements that belong to it."""
+    rules: Rules
+    """Parsers of its grammar rules, which return such statements."""
+    show: Callable[[Any, Notation], str]
+    """The text of such a statement."""
+    check: Callable[[Any, Context], Collection[Condition]]
+    """Checks all its statements of a definition, given the context."""
+    operators: Compile
+    """The operators for one process."""
+    meaning: Callable[[Any], str]
+    """A digest that is equal for conditions with equal meaning, whatever their names."""
+    describe: Callable[[Any], dict[str, str]]
+    """Descriptions of the parts of a condition, for the comparison of revisions."""
+    explain: Callable[[Conditions], Iterable[str]]
+    """The plan of its conditions in words, one text for each."""
+    revision: Revision
+    """How its conditions continue when their definition changes."""
+    explain_on_spark: Callable[[Conditions, Sequence[Topic]], Iterable[Iterable[str]]] | None = None
+    """The plan on Spark, line by line, if it differs."""
+    cautions: Callable[[Any, Context], Iterable[Caution]] = lambda _statements, _context: ()
+    """Warnings about its statements."""
+    implicit_topics: Callable[[Any, Parameters], Sequence[Topic]] = lambda _statements, _parameters: ()
+    """The topics of a definition that declares none."""
+    sharded: Compile | None = None
+    """The operators on Spark, where scopes are spread over shards, if they differ."""
+    shares_machines: bool = False
+    """Whether conditions with one key run in one machine, and a new one joins it."""
+    builds_on_conditions: bool = False
+    """Whether its conditions consume the derived events of others, of any kind."""
+    sql: Callable[[Any, Topic, Naming], list[str] | None] | None = None
+    """SQL tests of which one is true for every relevant event of a topic; ``None`` if there are none."""
+
+    on_broker: Callable[[Any], BrokerForm | None] = lambda _condition: None
+    """The form of a condition for all brokers on a path; ``None``: one broker evaluates it."""
+    starts_silently: Callable[[Any], bool] = lambda _condition: False
+    """Whether a scope of a condition may become active without a notification."""
+    shorter: Callable[[Any], Statement | None] | None = None
+    """A shorter statement for the same condition, if there is one."""
+
+    def of(self, conditions: Iterable[Condition]) -> tuple[Any, ...]:
+        """Select the conditions of this kind."""
+        return tuple(condition for condition in conditions if condition.kind == self.name)
+
+    def compile(self, conditions: Conditions, topics: Sequence[Topic], *, sharded: bool) -> list[Operator]:
+        """The operators of conditions of this kind, for one process or (`sharded`) for the shards of a Spark
+        job.
+        """
+        return (self.sharded if sharded and self.sharded else self.operators)(conditions, topics)

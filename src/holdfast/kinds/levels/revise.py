@@ -1,0 +1,160 @@
+"""Revised levels carry over their scopes, level by level.
+
+A level is active or inactive as far as that follows from any of the levels that ran, whatever their names, or
+from the latest reading; else it is unknown. The level of a scope is known where no higher one is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ...kernels.guard import ON, UNKNOWN
+from ...model.event import Event, Status, Transition
+from ..revision import Past, Revision, TakeOver
+from ..state import revise
+from ..state.condition import DurationCondition
+from ..state.duration.machine import DurationMachine
+from ..state.plan_duration import meaning
+from ..state.revise import PreviousState, RevisedScope, with_duration
+from .condition import LevelsCondition
+from .machine import Height, LevelsMachine
+from .plan import operators
+
+
+def revisable(condition: LevelsCondition) -> LevelsCondition:
+    """Return the levels with inner states that can be unknown."""
+    return replace(condition, rungs=tuple(map(with_duration, condition.rungs)))
+
+
+def states(condition: LevelsCondition) -> tuple[DurationCondition, ...]:
+    """The inner states, under names that are unique."""
+    return tuple(replace(with_duration(rung), name=_name(condition, rung.name)) for rung in condition.rungs)
+
+
+def _name(condition: LevelsCondition, rung: str) -> str:
+    return f"{condition.name}.{rung}"
+
+
+def refusal(was: LevelsCondition, now: LevelsCondition) -> str | None:
+    """Why levels cannot carry over the state of others; `None` if they can."""
+    reasons = (revise.refusal(before, after) for before in was.rungs for after in now.rungs)
+    return next((why for why in reasons if why is not None), None)
+
+
+def is_preserved(was: LevelsCondition, now: LevelsCondition) -> bool:
+    """Whether scopes stay at their levels, whatever the readings."""
+    same = [rung.name for rung in was.rungs] == [rung.name for rung in now.rungs]
+    pairs = zip(was.rungs, now.rungs, strict=False)
+    return same and all(revise.prospects(*pair) == (True, True) for pair in pairs)
+
+
+def preview(was: LevelsCondition, now: LevelsCondition) -> str:
+    """Describe in words the effect of a revision on the scopes of levels."""
+    before = {rung.name: rung for rung in was.rungs}
+    return "; ".join(_preview_level(before, rung) for rung in now.rungs)
+
+
+def _preview_level(before: Mapping[str, Any], rung: Any) -> str:
+    if rung.name not in before:
+        return f"level '{rung.name}' is as the others or the last reading say, else unknown until one does"
+    same = before[rung.name] == rung
+    return f"level '{rung.name}'" + (" stays" if same else f": {revise.preview(before[rung.name], rung)}")
+
+
+def take_over(was: LevelsCondition, now: LevelsCondition, past: Past) -> TakeOver:
+    """Carry over the state of the levels that ran under the same name."""
+    (operator,) = operators([revisable(now)])
+    machine = operator.machine
+    assert isinstance(machine, LevelsMachine)
+    ran = [rung._replace(scopes=revise.scopes_of(rung, past.watermark)) for rung in _ran(was, past)]
+    keys = dict.fromkeys(key for rung in ran for key in rung.scopes or ())
+    state, becomes = machine.initial(), list[Mapping[str, RevisedScope]]()
+    for i, rung in enumerate(states(now)):
+        guard = machine.inside[i]
+        assert isinstance(guard, DurationMachine)
+        own_previous = [previous for previous in ran if previous.one.name == rung.name] or _alike(rung, ran)
+        rest = [
+            previous for previous in ran if not any(previous is own_previou for own_previou in own_previous)
+        ]
+        state.inner[i], found = revise.take_over_scopes(guard, rung, [*own_previous, *rest], past, keys)
+        becomes.append(found)
+    known = dict.fromkeys((*keys, *(key for found in becomes for key in found)))
+    emitted = list[Transition]()
+    for key in known:
+        readings = [found[key].reading for found in becomes if key in found]
+        reading = next((rung for rung in readings if rung is not None), None)
+        scope = machine.readable_scope(key)
+        before = _standing_of(was, past.state.heights.get(scope))
+        event = reading or Event(now.listens[0].name, past.watermark, scope or "")
+        emitted += _move(machine, state, key, before, event)
+    moves = bool(emitted) or any(scope.is_changed for found in becomes for scope in found.values())
+    return TakeOver(operator, state, emitted, moves)
+
+
+class KnownLevel(NamedTuple):
+    """The state of a scope before a revision, and the name of its level."""
+
+    height: Height | None
+    level: str | None
+
+
+def _standing_of(was: LevelsCondition, height: Height | None) -> KnownLevel:
+    return KnownLevel(height, was.rungs[height.level - 1].name if height and height.level else None)
+
+
+def _ran(was: LevelsCondition, past: Past) -> Iterator[PreviousState]:
+    """The inner states of the levels that ran, each with its stored state."""
+    machine = past.operator.machine
+    assert isinstance(machine, LevelsMachine)
+    for number, rung in enumerate(states(was)):
+        plain = replace(was.rungs[number], name=rung.name)
+        for inside, inner_state, bits in zip(machine.inside, past.state.inner, machine.bits, strict=True):
+            for at, word in enumerate(bits):
+                if word >> number & 1:
+                    yield PreviousState(plain, inside, inner_state, at)
+
+
+def _alike(condition: DurationCondition, ran: list[PreviousState]) -> list[PreviousState]:
+    """The old levels that have the meaning of a new one, under another name."""
+    found = (previous for previous in ran if meaning(with_duration(previous.one)) == meaning(condition))
+    return [some for some in (next(found, None),) if some is not None]
+
+
+def _move(
+    machine: LevelsMachine, state: Any, key: str, before: KnownLevel, event: Event
+) -> Iterator[Transition]:
+    """Set the height of a scope from the inner states; yield a transition if its level changes."""
+    flags = [_flags(inner_state, key) for inner_state in state.inner]
+    word = sum(1 << i for i, scope_flags in enumerate(flags) if scope_flags & ON)
+    unsure = sum(1 << i for i, scope_flags in enumerate(flags) if scope_flags & UNKNOWN)
+    old = before.height or Height(0, event.time, event.time)
+    since = (old.began, old.since) if old.level else (event.time, event.time)
+    after = Height(word, *since, unsure)
+    if (
+        before.level is not None and not after.known
+    ):  # a level that was removed counts as the highest that may be active
+        names = machine.names
+        after.announced = names.index(before.level) + 1 if before.level in names else unsure.bit_length()
+    level = machine.names[after.level - 1] if after.level else None
+    if level != before.level:
+        after.since = event.time
+    scope = machine.readable_scope(key)
+    if word or unsure:
+        state.heights[scope] = after
+    if (level, after.known) != (before.level, old.known):
+        status: Status = "revised" if after.known else "unknown"
+        changed = machine.with_level(event, after.level, 0)
+        changed = replace(changed, attributes={**changed.attributes, machine.level_columns[1]: before.level})
+        yield Transition(changed, status, scope, after.began if after.level else None, 0)
+
+
+def _flags(state: Any, key: str) -> int:
+    """The flags of a scope in the state of one level's machine."""
+    code = state.keys.code(key)
+    state.widen()
+    return int(state.there["flags"][code, 0])
+
+
+REVISION = Revision(take_over, preview, refusal, is_preserved=is_preserved, revisable=revisable, splits=True)

@@ -1,0 +1,18 @@
+"""Mutes: notifications held back for a while."""
+
+from ..kind import Kind
+from . import check, plan, revise, syntax
+
+KIND = Kind(
+    "mute",
+    statements=(syntax.DefineMute,),
+    rules={"mute": syntax.read_mute},
+    show=lambda statement, _notation: syntax.show_mute(statement),
+    check=check.check,
+    operators=plan.operators,
+    meaning=plan.meaning,
+    describe=plan.describe,
+    explain=plan.explain,
+    revision=revise.REVISION,
+    builds_on_conditions=True,
+)

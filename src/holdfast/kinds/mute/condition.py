@@ -1,0 +1,73 @@
+"""Checked mutes: one condition for each muted condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...lang.condition import Condition
+from ...lang.ops import Levels
+from ...model.instant import Duration
+from ...model.qos import TIMELY, Delivery
+from ...model.schedule import Schedule
+from ...model.space import Forest
+from ...model.topic import Topic
+
+
+@dataclass(frozen=True)
+class ClockCause:
+    """A mute by the clock."""
+
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class ParentCause:
+    """A mute while a condition is active: the topic of its derived events, and the shared scope as keys or
+    regions.
+    """
+
+    topic: Topic
+    keys: Levels
+    forest: Forest | None
+
+
+@dataclass(frozen=True)
+class StormCause:
+    """A mute while more than ``most`` scopes that agree in some attributes are active."""
+
+    most: int
+    within: tuple[str, ...]
+
+
+Cause = ClockCause | ParentCause | StormCause
+
+
+@dataclass(frozen=True)
+class MuteCondition(Condition):
+    """A checked mute of a condition, with all causes: ``over`` is the topic of its derived events,
+    ``output_topic`` that of the notifications that pass, ``topic`` that of summaries.
+    """
+
+    kind: ClassVar[str] = "mute"
+    name: str
+    target: str
+    over: Topic
+    output_topic: str
+    topic: Topic
+    causes: tuple[Cause, ...]
+    wait: Duration
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The derived topics of the muted condition and of its parents."""
+        return (self.over, *(cause.topic for cause in self.causes if isinstance(cause, ParentCause)))
+
+    @property
+    def mutes(self) -> str:
+        return self.target
+
+    @property
+    def summary(self) -> str:
+        return f"mute {self.target}"

@@ -1,0 +1,113 @@
+"""Operators of checked mutes; they run one stage after the muted condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ...engine.operator import RETOLD, Operator, digest, topic_of_condition
+from ...lang.expressions.key_text import readable_key
+from ...lang.ops import Levels
+from ...model.event import Event
+from ...model.instant import show_duration
+from ...model.space import Forest
+from ...model.topic import Topic
+from ..derived import group_of, operator_over
+from .check import OWN
+from .condition import ClockCause, MuteCondition, ParentCause, StormCause
+from .machine import Cause, Key, MuteBeyond, MuteDuring, MuteMachine, MuteWhile
+
+
+def operators(mutes: Iterable[MuteCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
+    """One operator for each muted condition."""
+    return [_operator(mute) for mute in mutes]
+
+
+def _operator(condition: MuteCondition) -> Operator:
+    operator = operator_over("mute", condition.name, machine(condition), meaning(condition))
+    return replace(
+        operator,
+        aliases={condition.name: condition.target},
+        extra_wait=condition.wait,
+        starts_from_standings=False,
+    )
+
+
+def machine(condition: MuteCondition) -> MuteMachine:
+    """The machine of a mute."""
+    own_names = tuple(a.name for a in OWN)
+    return MuteMachine(
+        topic=topic_of_condition(condition.over),
+        name=condition.topic.name,
+        output_topic=condition.output_topic,
+        own=(own_names[0], own_names[1], own_names[2]),
+        dropped=frozenset(RETOLD),
+        causes=tuple(_cause(cause) for cause in condition.causes),
+        wait=condition.wait,
+    )
+
+
+def _cause(cause: ClockCause | ParentCause | StormCause) -> Cause:
+    match cause:
+        case ClockCause(schedule):
+            return MuteDuring(schedule)
+        case ParentCause(topic, keys, forest):
+            return MuteWhile(topic_of_condition(topic), _key(keys, forest))
+        case StormCause(most, within):
+            keys = (within,) if within else ()
+            return MuteBeyond(most, _key(keys, None), readable_key if within else lambda _key: None)
+
+
+def _key(keys: Levels, forest: Forest | None) -> Key:
+    """A function that returns the label of the scope that an event of a condition lies in."""
+    group = group_of(keys, forest)
+
+    def key(event: Event) -> str | None:
+        found = group(event)
+        return None if found is None else readable_key(found)
+
+    return key
+
+
+def meaning(condition: MuteCondition) -> str:
+    """A digest that is equal for mutes with equal meaning."""
+    return digest((condition.target, condition.over, condition.causes, condition.wait))
+
+
+# --- in words ----------------------------------------------------------------------------------------
+
+
+def describe(condition: MuteCondition) -> dict[str, str]:
+    """Describe the parts of a mute, for the comparison of revisions."""
+    causes = {f"cause {i}": _in_words(cause) for i, cause in enumerate(condition.causes, 1)}
+    windows = {
+        f"schedule {i}": digest(cause.schedule.windows)[:12]
+        for i, cause in enumerate(condition.causes, 1)
+        if isinstance(cause, ClockCause)
+    }
+    return {"condition": condition.target, **causes, **windows, "wait": show_duration(condition.wait)}
+
+
+def _in_words(cause: ClockCause | ParentCause | StormCause) -> str:
+    match cause:
+        case ClockCause(schedule):
+            return f"by the clock of {schedule.zone}, {len(schedule.windows)} stretches"
+        case ParentCause(topic):
+            return f"while {topic.name} holds"
+        case StormCause(most, within):
+            return f"while more than {most} hold{' within one ' + ' and '.join(within) if within else ''}"
+
+
+def explain(mutes: Sequence[MuteCondition]) -> Iterator[str]:
+    """Explain mutes, line by line."""
+    return ("\n".join(_plan(mute)) for mute in mutes)
+
+
+def _plan(condition: MuteCondition) -> Iterator[str]:
+    yield f"mute {condition.target}, which is evaluated all the same"
+    for cause in condition.causes:
+        yield f"  muted     {_in_words(cause)}"
+    yield "  then      what holds is told, with the time since when; what came and went is summed up"
+    more = f" and {show_duration(condition.wait)} more" if condition.wait else ""
+    yield f"  waits     until a moment is over{more}"
+    yield "  keeps     what holds, what people believe, and the last thing that was not told"

@@ -1,0 +1,55 @@
+"""A checked correlation of conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...lang.condition import Condition
+from ...model.allen import Allen
+from ...model.instant import Duration
+from ...model.qos import TIMELY, Delivery
+from ...model.topic import Topic
+
+
+@dataclass(frozen=True)
+class OverlapCondition(Condition):
+    """A checked correlation of conditions.
+
+    ``over`` are the topics of their derived events; ``topic`` is its own output. Intervals are related if
+    they agree in the attributes ``per``; ``settled`` says whether the keys of all conditions determine these.
+    ``near`` is in metres.
+    """
+
+    kind: ClassVar[str] = "overlap"
+    name: str
+    over: tuple[Topic, ...]
+    relation: Allen
+    within: Duration | None
+    near: float
+    per: tuple[str, ...]
+    settled: bool
+    topic: Topic
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The derived topics of the related conditions."""
+        return self.over
+
+    @property
+    def momentary(self) -> bool:
+        """Whether it ends as it starts: only ``overlapping`` has a duration."""
+        return self.relation != "overlapping"
+
+    @property
+    def spans_scopes(self) -> bool:
+        return True
+
+    @property
+    def api_kind(self) -> str:
+        return "filter" if self.momentary else "intervals"
+
+    @property
+    def summary(self) -> str:
+        return f"correlate {self.name} over {', '.join(topic.name for topic in self.listens)}"

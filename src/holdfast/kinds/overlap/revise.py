@@ -1,0 +1,92 @@
+"""A revised overlap consumes the standings of its conditions again; the old state supplies the intervals that
+have ended.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...model.instant import show_duration
+from ..revision import Past, Revision, TakeOver, start_from_standings
+from .condition import OverlapCondition
+from .machine import OverlapState
+from .plan import machine, operators
+
+
+@dataclass(frozen=True)
+class RebuiltOverlap:
+    """An overlap that replaces another one and starts from its state."""
+
+    was: OverlapCondition
+    now: OverlapCondition
+    state: OverlapState
+
+    def start(self) -> OverlapState:
+        """The state before it consumes standings: ended intervals, and pending events with the intervals that
+        they end.
+        """
+        run, ran = machine(self.now), machine(self.was)
+        new = run.initial()
+        if self.was.per != self.now.per:
+            return new
+        old = ran.load(ran.dump(self.state))
+        held = [held_event for held_event in old.waiting.held if held_event[-1].topic in run.topics]
+        waits = {run.member_of(interval[-1]) for interval in held}
+        new.waiting.held, new.waiting.arrived = held, old.waiting.arrived
+        old_topics = list(ran.topics)
+        for i, name in enumerate(run.topics):
+            if name in old_topics:
+                k = old_topics.index(name)
+                for scope, interval in old.over[k].by_scope.items():
+                    new.over[i].put(scope, interval)
+                for scope, interval in old.holds[k].by_scope.items():
+                    if (i, scope) in waits:
+                        new.holds[i].put(scope, interval)
+        return new
+
+
+def refusal(was: OverlapCondition, now: OverlapCondition) -> str | None:
+    """Why an overlap cannot replace another one; `None` if it can."""
+    if now.near != math.inf:
+        return "where those began that hold is not known"
+    if now.per and not now.settled:
+        return "in what those agree that hold is not known"
+    asks, knew = _conditions_with_ended_intervals(now), _conditions_with_ended_intervals(was)
+    if not asks <= knew or (asks and was.per != now.per):
+        return "what has ended is not known"
+    return None
+
+
+def _conditions_with_ended_intervals(condition: OverlapCondition) -> set[str]:
+    """The conditions whose ended intervals the machine stores."""
+    match condition.relation:
+        case "before":
+            return {condition.over[0].name}
+        case "ends" if condition.within is not None:
+            return {topic.name for topic in condition.over}
+    return set()
+
+
+def preview(was: OverlapCondition, now: OverlapCondition) -> str:
+    """Describe in words the effect of a revision on active scopes."""
+    if not _conditions_with_ended_intervals(now):
+        return "it is told who holds"
+    text = "it is told who holds, and knows what has ended"
+    assert was.within is not None and now.within is not None
+    return text if now.within <= was.within else f"{text}, not longer than {show_duration(was.within)} ago"
+
+
+def is_preserved(was: OverlapCondition, now: OverlapCondition) -> bool:
+    """Whether active scopes stay active as long as their conditions do."""
+    same = (was.over, was.per, was.relation, was.near) == (now.over, now.per, now.relation, now.near)
+    return same and was.within == now.within
+
+
+def take_over(was: OverlapCondition, now: OverlapCondition, past: Past) -> TakeOver:
+    """Let an overlap consume the standings of its conditions, and keep the ended intervals."""
+    (operator,) = operators([now])
+    return start_from_standings(operator, RebuiltOverlap(was, now, past.state).start(), now, past)
+
+
+REVISION = Revision(take_over, preview, refusal, is_preserved=is_preserved)

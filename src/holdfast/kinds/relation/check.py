@@ -1,0 +1,459 @@
+"""Check relations: the members, the measure, and the ranges in which a relation starts and ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import DefinitionError, Place, did_you_mean
+from ...lang.condition import Caution
+from ...lang.context import Context
+from ...lang.ops import Call, MemberAttribute, Not, Statement, Trigger, place_of
+from ...lang.typed import NameScope, Parameters, Typed, TypedQuantity
+from ...lang.types import of_attribute, predicate
+from ...model.folder import Folder
+from ...model.instant import SECOND
+from ...model.relation import LENGTHS, Pairs, ReadingRange, Relation, Setting, Term, Test, Tie
+from ...model.relation import Participant as Watched
+from ...model.scope import join_values
+from ...model.topic import RESERVED, Attribute, Topic
+from ...model.unit import UNITS
+from .condition import RelationCondition
+from .declared import NUMERIC, group, pairs, route, topic_named
+from .linear import Part, measure_of, proportion, scale_range
+from .syntax import DeclareGroup, DeclareRoute, DefineRelation
+
+_METRE, _TIME = UNITS["m"], UNITS["s"]
+
+
+@dataclass(frozen=True)
+class RelationContext:
+    """The names that statements about relations may use."""
+
+    topics: Mapping[str, Topic]
+    parameters: Parameters
+    groups: Mapping[str, tuple[Watched, ...]]
+    routes: Mapping[str, tuple[Term, ...]]
+    folder: Folder
+
+
+def check(statements: Sequence[Statement], context: Context) -> list[RelationCondition]:
+    """Check the relations that statements define."""
+    by_name = {topic.name: topic for topic in context.topics}
+    groups: dict[str, tuple[Watched, ...]] = {}
+    routes: dict[str, tuple[Term, ...]] = {}
+    for statement in statements:
+        if isinstance(statement, (DeclareGroup, DeclareRoute)) and statement.name in {**groups, **routes}:
+            raise DefinitionError(
+                f"'{statement.name}' is declared twice", statement.at, hint="Rename one of them."
+            )
+        if isinstance(statement, DeclareGroup):
+            groups[statement.name] = tuple(group(statement, by_name, context.folder))
+        elif isinstance(statement, DeclareRoute):
+            routes[statement.name] = tuple(route(statement, by_name, context.folder))
+    known = RelationContext(by_name, context.parameters, groups, routes, context.folder)
+    return [
+        _check_relation(statement, known) for statement in statements if isinstance(statement, DefineRelation)
+    ]
+
+
+def cautions(statements: Sequence[Statement], context: Context) -> Iterator[Caution]:
+    """Warn about relations that are probably mistakes."""
+    for statement in statements:
+        checked = context.conditions.get(statement.name) if isinstance(statement, DefineRelation) else None
+        if isinstance(statement, DefineRelation) and isinstance(checked, RelationCondition):
+            yield from _relation_cautions(statement, checked)
+
+
+# --- relations ---------------------------------------------------------------------------------
+
+
+def _check_relation(statement: DefineRelation, known: RelationContext) -> RelationCondition:
+    try:
+        if statement.delivery.wait is None and statement.delivery.late == "apply":
+            raise DefinitionError(
+                "'late apply' needs 'ordered': without it nothing is ever late",
+                statement.at,
+                hint="Add how long to wait, such as: ordered 30 s",
+            )
+        relation, listens = _best(statement, known) if statement.best else _check_comparison(statement, known)
+        _check_strategy(statement, relation)
+        published = _output_topic(statement, relation)
+        settings = tuple(replace(setting, word=str(setting.word)) for setting in statement.settings)
+        return RelationCondition(
+            statement.name, relation, listens, statement.using, statement.delivery, published, settings
+        )
+    except DefinitionError as error:
+        if error.place is not None:
+            raise
+        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+
+
+def _best(statement: DefineRelation, known: RelationContext) -> tuple[Relation, tuple[Topic, ...]]:
+    """The relation that reports the quickest of several routes.  [B65]"""
+    if len(statement.best) < 2:
+        raise DefinitionError("'best of' needs at least two routes", statement.at)
+    for name in statement.best:
+        if statement.best.count(name) > 1:
+            raise DefinitionError(f"'best of' names '{name}' twice", place_of(name, statement.at))
+    _refuse(statement, roles=True, accuracy=True)
+    terms = tuple(_name_term(name, known.routes, "route", statement.at) for name in statement.best)
+    members = tuple(dict.fromkeys(term.member for term_list in terms for term in term_list))
+    tie = Tie(None, members, terms)
+    every = Test(ReadingRange())
+    relation = Relation(
+        "best", every, every, (tie,), names=tuple(map(str, statement.best)), by=statement.by / SECOND
+    )
+    return relation, _topics(members, known)
+
+
+def _name_term(name: str, known: Mapping[str, tuple], what: str, at: Place | None) -> tuple:  # type: ignore[type-arg]
+    if name not in known:
+        has = f"declared: {', '.join(known)}" if known else "none is declared"
+        raise DefinitionError(
+            f"unknown {what} '{name}'; {has}", place_of(name, at), hint=did_you_mean(name, known)
+        )
+    return known[name]
+
+
+def _topics(members: Iterable[Watched], known: RelationContext) -> tuple[Topic, ...]:
+    return tuple(known.topics[name] for name in dict.fromkeys(member.topic for member in members))
+
+
+def _refuse(statement: DefineRelation, *, roles: bool = False, accuracy: bool = False) -> None:
+    if roles and (statement.roles or statement.pairs is not None):
+        raise DefinitionError(
+            "roles and pairs are for relationships of two",
+            statement.at,
+            hint="Leave them out: the others are named.",
+        )
+    if accuracy and statement.accuracy is not None:
+        raise DefinitionError("'accuracy' is for distances", place_of(statement.accuracy, statement.at))
+
+
+def _check_comparison(
+    statement: DefineRelation, known: RelationContext
+) -> tuple[Relation, tuple[Topic, ...]]:
+    """The relation of a measure that is compared with numbers."""
+    assert statement.enter is not None
+    roles = _roles(statement, known)
+    scope = NameScope(None, known.parameters, _members(roles), lambda call: _measure(call, roles, known))
+    leave = statement.exit or Trigger(
+        Not(statement.enter.when, statement.enter.at), 0, (), statement.enter.at
+    )
+    parts, within = measure_of(predicate(statement.enter.when, scope), statement.enter.at or statement.at)
+    if statement.exit is None and isinstance(statement.enter.when, Not):
+        leave = Trigger(statement.enter.when.arg, 0, (), statement.enter.at)
+    others, beyond = measure_of(predicate(leave.when, scope), leave.at or statement.at)
+    ratio = proportion(parts, others)
+    if ratio is None:
+        raise DefinitionError(
+            "'until' is about another measure than 'when'",
+            leave.at or statement.at,
+            hint="Compare the same distance, spread or sum with another number.",
+        )
+    if within.low > within.high:
+        raise DefinitionError("nothing can satisfy this test", statement.enter.at or statement.at)
+    enter, exit = Test(within, statement.enter.hold), Test(scale_range(beyond, ratio), leave.hold)
+    return _tie(statement, roles, parts, (enter, exit), known)
+
+
+def _roles(statement: DefineRelation, known: RelationContext) -> dict[str, Topic]:
+    roles: dict[str, Topic] = {}
+    for role, topic in statement.roles:
+        if role in roles:
+            raise DefinitionError(f"two roles are named '{role}'", place_of(role, statement.at))
+        if role in RESERVED | {"distance", "value"}:
+            raise DefinitionError(f"a role cannot be named '{role}'", place_of(role, statement.at))
+        roles[str(role)] = topic_named(topic, known.topics, statement.at)
+    if roles and len(roles) != 2:
+        raise DefinitionError(
+            "a relationship is between two; more of them are a group",
+            statement.at,
+            hint='As in: group Team of User ("ann", "bob", "eve")   relate Near all of Team within 100 m',
+        )
+    if statement.pairs is not None and not roles:
+        raise DefinitionError(
+            "pairs need two roles", statement.at, hint="As in: relate Meet (a User, b User) pairs …"
+        )
+    return roles
+
+
+def _members(roles: Mapping[str, Topic]) -> dict[str, dict[str, Typed | str]]:
+    """The numeric attributes of each role, as expressions may name them."""
+    found: dict[str, dict[str, Typed | str]] = {}
+    for role, topic in roles.items():
+        found[role] = {}
+        for attribute in topic.attributes:
+            typed = of_attribute(attribute)
+            if isinstance(typed, TypedQuantity):
+                core = MemberAttribute(role, attribute.name)
+                found[role][attribute.name] = TypedQuantity(core, typed.unit, difference=typed.difference)
+            else:
+                found[role][attribute.name] = f"it is {attribute.kind}, and a relationship compares numbers"
+    return found
+
+
+def _measure(call: Call, roles: Mapping[str, Topic], known: RelationContext) -> TypedQuantity:
+    """The type of a call of ``distance``, ``spread``, ``radius`` or ``travel_time``."""
+    match call.function:
+        case "distance":
+            if sorted(call.args) != sorted(roles) or call.around is not None:
+                names = f"distance({', '.join(roles)})" if roles else "relate Meet (a User, b User) …"
+                raise DefinitionError("a distance is between the two roles", call.at, hint=f"Write: {names}")
+            return TypedQuantity(MemberAttribute("distance", ""), _METRE)
+        case "spread":
+            (name,) = _one_argument(call, "group")
+            _name_term(name, known.groups, "group", call.at)
+            return TypedQuantity(MemberAttribute("spread", name), _METRE)
+        case "radius":
+            return TypedQuantity(MemberAttribute("radius", _radius(call, known)), _METRE)
+        case _:
+            (name,) = _one_argument(call, "route")
+            _name_term(name, known.routes, "route", call.at)
+            return TypedQuantity(MemberAttribute("travel_time", name), _TIME)
+
+
+def _one_argument(call: Call, what: str) -> tuple[str, ...]:
+    if len(call.args) != 1 or call.around is not None:
+        raise DefinitionError(f"{call.function}(…) is of one {what}", call.at)
+    return call.args
+
+
+def _radius(call: Call, known: RelationContext) -> str:
+    """The name of a radius as a measure: the group, the number of members, and the centre."""
+    name, *rest = call.args
+    members = [member.source for member in _name_term(name, known.groups, "group", call.at)]
+    if len(rest) > 1 or not all(number.isdecimal() for number in rest):
+        raise DefinitionError(
+            "radius(…) is of a group, a number and a source",
+            call.at,
+            hint=f'As in: radius({name}, 3), radius({name}, 3, "{members[0]}")',
+        )
+    least = int(rest[0]) if rest else len(members)
+    if not 2 <= least <= len(members):
+        raise DefinitionError(
+            f"{least} of '{name}' cannot gather: it has {len(members)} sources",
+            place_of(rest[0], call.at) if rest else call.at,
+            hint=f"Take from 2 to {len(members)}.",
+        )
+    if call.around is not None and call.around not in members:
+        raise DefinitionError(
+            f"'{call.around}' is not of group '{name}'",
+            place_of(call.around, call.at),
+            hint=did_you_mean(call.around, members) or f"It has {', '.join(members)}.",
+        )
+    return " ".join([name, str(least), *([] if call.around is None else [call.around])])
+
+
+def _tie(
+    statement: DefineRelation,
+    roles: dict[str, Topic],
+    parts: dict[Part, float],
+    tests: tuple[Test, Test],
+    known: RelationContext,
+) -> tuple[Relation, tuple[Topic, ...]]:
+    owners = {member.owner for member, _ in parts}
+    if owners & set(LENGTHS):
+        if len(parts) > 1 or any(reciprocal for _, reciprocal in parts):
+            raise DefinitionError("a distance is compared with a number alone", statement.at)
+        (((member, _), scale),) = parts.items()
+        enter, exit = (Test(scale_range(test.within, scale), test.hold) for test in tests)
+        if member.owner == "spread":
+            _refuse(statement, roles=True)
+            members = known.groups[member.name]
+            listens = _topics(members, known)
+            accuracy = _accuracy(statement, listens)
+            tie = Tie(str(member.name), members)
+            return Relation("spread", enter, exit, (tie,), accuracy=accuracy), listens
+        if member.owner == "radius":
+            return _radius_relation(statement, member.name, enter, exit, known)
+        listens = tuple(dict.fromkeys(roles.values()))
+        accuracy = _accuracy(statement, listens)
+        names = tuple(roles)
+        if statement.pairs is not None:
+            named = list(pairs(statement, roles, known.folder))
+            first, second = (topic.name for topic in roles.values())
+            ties = Pairs((first, second), tuple(a for a, _ in named), tuple(b for _, b in named))
+            return Relation("distance", enter, exit, ties, names=names, accuracy=accuracy), listens
+        if not math.isfinite(enter.within.high):
+            raise DefinitionError(
+                "between all sources, only a distance below some number can start a relationship",
+                statement.enter.at if statement.enter else statement.at,
+                hint='Name the pairs: pairs ("ann", "bob"), or a table: pairs "pairs.csv"',
+            )
+        first, second = (topic.name for topic in roles.values())
+        return Relation("distance", enter, exit, None, (first, second), names, accuracy), listens
+    _refuse(statement, accuracy=True)
+    return _sum(statement, roles, parts, tests, known)
+
+
+def _radius_relation(
+    statement: DefineRelation, of: str, enter: Test, exit: Test, known: RelationContext
+) -> tuple[Relation, tuple[Topic, ...]]:
+    """The relation of a number of members of a group within a radius of one member.  [B59]"""
+    _refuse(statement, roles=True)
+    name, least, *around = of.split(" ", 2)
+    members = known.groups[name]
+    listens = _topics(members, known)
+    accuracy, quorum = _accuracy(statement, listens), int(least)
+    ties, center = (Tie(name, members),), around[0] if around else None
+    return Relation("radius", enter, exit, ties, accuracy=accuracy, quorum=quorum, around=center), listens
+
+
+def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
+    if statement.accuracy is None:
+        return None
+    for topic in topics:
+        attribute = topic.by_name.get(statement.accuracy)
+        if attribute is None or attribute.kind not in NUMERIC:
+            raise DefinitionError(
+                f"topic '{topic.name}' has no number '{statement.accuracy}' that could say how good a fix is",
+                place_of(statement.accuracy, statement.at),
+                hint=f"Declare it: topic {topic.name} ({statement.accuracy} float m)",
+            )
+        if attribute.unit is not None and UNITS[attribute.unit] != _METRE:
+            raise DefinitionError(
+                f"'{statement.accuracy}' must be in metres", place_of(statement.accuracy, statement.at)
+            )
+    return str(statement.accuracy)
+
+
+def _sum(
+    statement: DefineRelation,
+    roles: dict[str, Topic],
+    parts: dict[Part, float],
+    tests: tuple[Test, Test],
+    known: RelationContext,
+) -> tuple[Relation, tuple[Topic, ...]]:
+    """The relation of a sum of attributes of two members, or of the travel times of routes."""
+    of_roles = [member for member, _ in parts if member.owner in roles]
+    if of_roles and len(of_roles) < len(parts):
+        raise DefinitionError("attributes of roles and times of routes do not mix", statement.at)
+    if not of_roles:
+        _refuse(statement, roles=True)
+        terms = []
+        for (member, reciprocal), scale in parts.items():
+            if reciprocal:
+                raise DefinitionError("a time is not divided by", statement.at)
+            terms += [Term(t.member, t.scale * scale, True) for t in known.routes[member.name]]
+        members = tuple(dict.fromkeys(term.member for term in terms))
+        if len(members) < len(terms):
+            terms = [
+                Term(member, math.fsum(t.scale for t in terms if t.member == member), True)
+                for member in members
+            ]
+        return Relation("total", *tests, (Tie(None, members, (tuple(terms),)),)), _topics(members, known)
+    if statement.pairs is None:
+        raise DefinitionError(
+            "attributes are compared of pairs that are named",
+            statement.at,
+            hint='As in: pairs ("ann", "bob"), or a table: pairs "pairs.csv"',
+        )
+    ties = []
+    for a, b in pairs(statement, roles, known.folder):
+        sources = dict(zip(roles, (a, b), strict=True))
+        terms = [
+            Term(Watched(roles[m.owner].name, sources[m.owner], m.name), scale, reciprocal)
+            for (m, reciprocal), scale in parts.items()
+        ]
+        members = tuple(dict.fromkeys(term.member for term in terms))
+        ties.append(Tie(join_values((a, b)), members, (tuple(terms),), (a, b)))
+    relation = Relation("total", *tests, tuple(ties), names=tuple(roles))
+    return relation, tuple(dict.fromkeys(roles.values()))
+
+
+# --- output and strategy --------------------------------------------------------------------------
+
+
+def _output_topic(statement: DefineRelation, relation: Relation) -> Topic:
+    """The output topic: the members and the measured value."""
+    members = () if relation.kind == "best" else relation.names
+    word = relation.measure
+    unit = "m" if relation.kind in LENGTHS else None if relation.names and relation.kind == "total" else "s"
+    return Topic(
+        statement.name, (*(Attribute(name, "text") for name in members), Attribute(word, "float", unit))
+    )
+
+
+_SERVES = {
+    "range_ring": "distance", "parallel_line": "distance", "centre_of_mass": "spread", "counting": "radius",
+    "hierarchy": "total",
+}  # fmt: skip
+
+
+def _check_strategy(statement: DefineRelation, relation: Relation) -> None:
+    if statement.using is None:
+        return
+    kind = "total" if relation.kind == "best" else relation.kind
+    if _SERVES[statement.using] != kind:
+        strategies = [name for name, serves in _SERVES.items() if serves == kind]
+        raise DefinitionError(
+            f"'{statement.using}' cannot watch this relationship",
+            statement.at,
+            hint=f"Take {' or '.join(strategies)}.",
+        )
+    for is_so, why, hint in (
+        (
+            statement.delivery.wait is not None,
+            "agents take readings as they arrive, so 'using' and 'ordered' exclude each other",
+            "Leave out 'using', and one broker watches it in order; or leave out 'ordered'.",
+        ),
+        (
+            bool(relation.enter.hold or relation.exit.hold),
+            "agents do not wait, so 'using' and 'for' exclude each other",
+            "Leave out 'using', and one broker watches it.",
+        ),
+    ):
+        if is_so:
+            raise DefinitionError(why, place_of(statement.using, statement.at), hint=hint)
+    for i, setting in enumerate(statement.settings):
+        if any((setting.word, setting.of) == (before.word, before.of) for before in statement.settings[:i]):
+            raise DefinitionError(f"'{setting.word}' is given twice", place_of(setting.word, statement.at))
+        _check_setting(statement, statement.using, setting, relation)
+
+
+_SETTINGS = {
+    "range_ring": ("volatility", "enlarged"), "parallel_line": ("volatility",), "hierarchy": ("volatility",),
+}  # fmt: skip
+
+
+def _check_setting(statement: DefineRelation, using: str, setting: Setting, relation: Relation) -> None:
+    word, at = setting.word, place_of(setting.word, statement.at)
+    if word not in (known := _SETTINGS.get(using, ())):
+        hint = did_you_mean(word, known) or f"It has {' and '.join(known) or 'none'}."
+        raise DefinitionError(f"'{using}' has no setting '{word}'", at, hint=hint)
+    if word == "enlarged":
+        if setting.of is not None or not 1 <= setting.value < math.inf:
+            raise DefinitionError(
+                "rings are enlarged by a number from 1 on, both alike", at, hint="Write: enlarged 1.5"
+            )
+        return
+    is_pair = bool(relation.names) and relation.kind != "best"
+    members = {member.source for tie in relation.ties or () for member in tie.members}
+    known = relation.names if is_pair else tuple(sorted(members))
+    if setting.of not in known or setting.is_source is is_pair or not 0 < setting.value < math.inf:
+        example = known[0] if is_pair else f'"{known[0]}"'
+        raise DefinitionError(
+            f"'volatility' is a number above 0, of one of {', '.join(known[:6])}",
+            at,
+            hint=f"Write: volatility {example} 3",
+        )
+
+
+def _relation_cautions(statement: DefineRelation, checked: RelationCondition) -> Iterator[Caution]:
+    """Warn about a relation that is probably a mistake."""
+    relation = checked.relation
+    enter, leave = relation.enter.within, relation.exit.within
+    if relation.kind == "best":
+        return
+    if relation.ties is not None and relation.kind == "distance" and enter.high < 0:
+        yield Caution(f"'{statement.name}' can never start: no distance is below 0", statement.at)
+    if max(enter.low, leave.low) <= min(enter.high, leave.high):
+        yield Caution(
+            f"'{statement.name}' can start and end by the same measure, and so goes on and off with every "
+            "reading",
+            statement.at,
+            "Leave a gap: when distance(a, b) <= 10 m until distance(a, b) >= 50 m",
+        )

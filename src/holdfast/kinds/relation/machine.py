@@ -1,0 +1,482 @@
+"""Relations: a state filter over a value that is measured from the latest readings of each tie.  [B53–B72]
+
+All readings of one timestamp are processed together once the watermark has passed it: then every tie with one
+of their sources is measured and tested. Readings of one timestamp have no order, so no measurement mixes old
+and new ones. A test with a minimum duration is reported when it has elapsed, unless a reading of that
+timestamp fails the test. A reading that is older than the latest one of its source is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain, repeat
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...engine.carry_over import CarryOver, CarryOverMachine
+from ...engine.key_codes import KeyCodes
+from ...engine.machine import Batches, Emission, Relevance, Traits
+from ...kernels.relate import BEST, DISTANCE, NOT, RADIUS, SPREAD, TOTAL, relate
+from ...model.batch import latest_time, times, to_events
+from ...model.event import Event, Transition
+from ...model.instant import BEGINNING, NEVER, Duration, Instant
+from ...model.qos import Late
+from ...model.relation import Pairs, Participant, Relation
+from ...model.scope import split_values
+from ...model.topic import Topic
+from .output import EmittedRows, RelationEmitter, join_parts
+from .roaming import RoamingGrid, with_new, without_rest
+from .rows import RelationRows, RoleSlot, has_known_member, join_rows, read, rows_of, value_of
+from .state import RelationState, dump_state, load_state
+from .ties import Bits, Ints, TieLayout, TieMembers
+
+_Seed = tuple[str | None, str, int, float]
+"""The scope of a tie, and the source, number and value of the reading that started it."""
+_encoded, _decoded = msgspec.msgpack.encode, msgspec.msgpack.decode
+
+KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
+MANY = 1 << 20
+"""The number of measurements after which output is collected."""
+
+
+@dataclass(frozen=True)
+class RelationMachine(CarryOverMachine):
+    """The machine of one relation between declared members, or between all sources if ``relation.ties`` is
+    ``None``; ``output`` is the topic of its notifications.
+    """
+
+    output: Topic
+    relation: Relation
+    topics: Mapping[str, Topic]
+    slots: tuple[RoleSlot, ...]
+    wait: Duration
+    late: Late
+    waits: bool
+    """Whether readings before the watermark are late; else they are processed on arrival."""
+
+    @cached_property
+    def traits(self) -> Traits:
+        return Traits(
+            uses_watermark=True,
+            lateness=self.wait if self.waits and self.late == "drop" else None,
+        )
+
+    @cached_property
+    def member_numbers(self) -> dict[tuple[int, str], int]:
+        """The numbers of declared members, by slot and source."""
+        ties = self.relation.ties
+        named: Iterable[tuple[int, str]]
+        if isinstance(ties, Pairs):
+            by_side = (zip(repeat(slot), sources) for slot, sources in self._sides(ties))
+            named = chain.from_iterable(zip(*by_side, strict=True))
+        else:
+            named = ((self._slot(m), m.source) for tie in ties or () for m in tie.members)
+        return {name: number for number, name in enumerate(dict.fromkeys(named))}
+
+    def _sides(self, ties: Pairs) -> list[tuple[int, tuple[str, ...]]]:
+        """The slots of the first and the second members of pairs, with their sources."""
+        sides = zip(ties.topics, (ties.first, ties.second), strict=True)
+        return [(self._slot(Participant(topic, "")), sources) for topic, sources in sides]
+
+    @cached_property
+    def _found(self) -> list[tuple[KeyCodes, Ints]]:
+        """The declared sources of each slot, and their member numbers."""
+        by_slot: list[tuple[list[str], list[int]]] = [([], []) for _ in self.slots]
+        for (slot, source), number in self.member_numbers.items():
+            sources, numbers = by_slot[slot]
+            sources.append(source)
+            numbers.append(number)
+        return [(KeyCodes.of(pa.array(a, pa.string())), np.array([*b, -1], np.int64)) for a, b in by_slot]
+
+    def _numbers(self, slot: int, sources: pa.StringArray) -> Ints:
+        """The member number of each source in a slot, -1 if there is none."""
+        keys, numbers = self._found[slot]
+        return numbers[keys.known(sources)]
+
+    def _slot(self, member: Participant) -> int:
+        return self.slots.index(RoleSlot(member.topic, member.attribute, self._accuracy(member)))
+
+    def _accuracy(self, member: Participant) -> str | None:
+        return self.relation.accuracy if member.attribute is None else None
+
+    @cached_property
+    def layout(self) -> TieLayout:
+        """The layout of the declared ties."""
+        if isinstance(self.relation.ties, Pairs):
+            sides = [
+                [self.member_numbers[slot, source] for source in sources]
+                for slot, sources in self._sides(self.relation.ties)
+            ]
+            return TieLayout.of_pairs(np.array(sides, np.int64).T, len(self.member_numbers))
+        ties = []
+        for tie in self.relation.ties or ():
+            if tie.terms:
+                parts = enumerate(tie.terms)
+                ties.append(
+                    [(self._number(t.member), t.scale, t.reciprocal, i) for i, terms in parts for t in terms]
+                )
+            else:
+                ties.append([(self._number(m), float(self._is_centre(m)), False, 0) for m in tie.members])
+        return TieLayout.of(ties, len(self.member_numbers))
+
+    def _is_centre(self, member: Participant) -> bool:
+        """Whether a radius may be measured around the member."""
+        return self.relation.around in (None, member.source)
+
+    def _number(self, member: Participant) -> int:
+        return self.member_numbers[self._slot(member), member.source]
+
+    @cached_property
+    def _tests(self) -> tuple[NDArray[np.float64], Ints]:
+        enter, leave = self.relation.enter, self.relation.exit
+        bounds = (enter.within.low, enter.within.high, leave.within.low, leave.within.high)
+        return np.array(bounds), np.array((enter.hold, leave.hold), np.int64)
+
+    @property
+    def _rest(self) -> int:
+        return -1 if self.relation.kind == "best" else 0
+
+    @cached_property
+    def _emitter(self) -> RelationEmitter:
+        return RelationEmitter(self.output, self.relation)
+
+    @cached_property
+    def _sources(self) -> list[str]:
+        """The sources of declared members, by number."""
+        return [source for _, source in self.member_numbers]
+
+    def initial(self) -> RelationState:
+        clock, none = np.zeros(1, np.int64), np.zeros((0, 2), np.int64)
+        if self.relation.ties is None:
+            grid = RoamingGrid(max(self.relation.enter.within.high * 1.001, 1e-6))
+            return RelationState(
+                TieMembers.empty(0), Bits.fresh(0, self._rest), {}, [], clock, none, grid, [], []
+            )
+        members, bits = TieMembers.empty(len(self.member_numbers)), Bits.fresh(self.layout.size, self._rest)
+        return RelationState(members, bits, self.member_numbers, self._sources, clock, none, None, [], [])
+
+    # --- readings ---
+
+    def react(self, state: RelationState, event: Event) -> tuple[RelationState, list[Transition]]:
+        state.latest = max(state.latest, event.time)
+        emitted: list[Transition] = []
+        for number, slot in enumerate(self.slots):
+            if slot.topic != event.topic or (value := value_of(slot, event)) is None:
+                continue
+            if (member := self._number_of(state, number, event.source)) < 0:
+                continue
+            if event.time >= state.passed:
+                state.single.append((event.time, member, event.sequence, value))
+            elif self.traits.lateness is not None:
+                return state, [Transition(event, "late", None, None, 0)]
+            else:
+                rows = rows_of([(event.time, member, event.sequence, value)])
+                emitted += self._one_by_one(state, self._take(state, rows))
+        return state, emitted
+
+    def _number_of(self, state: RelationState, number: int, source: str) -> int:
+        """The number of a member, -1 if there is none; where all sources take part, a new source gets a
+        number.
+        """
+        found = state.names.get((number, source), -1)
+        if found < 0 and self.relation.ties is None:
+            found = state.names[number, source] = len(state.names)
+            state.sources.append(source)
+        return found
+
+    def _members(self, state: RelationState, slot: int, sources: pa.Array) -> Ints:
+        if self.relation.ties is not None:
+            return self._numbers(slot, sources)
+        return np.array([self._number_of(state, slot, source) for source in sources.to_pylist()], np.int64)
+
+    def step(
+        self, state: RelationState, batches: Batches, watermark: Instant
+    ) -> tuple[RelationState, Emission]:
+        late: list[Transition] = []
+        for topic, batch in batches.items():
+            at = latest_time(batch)
+            state.latest = state.latest if at is None else max(state.latest, at)
+            late += self._receive(state, topic, batch)
+        emitted = join_parts(self._advance(state, watermark))
+        if late:
+            return state, Emission({}, late + self._in_order(state, emitted))
+        if emitted is None:
+            return state, Emission({})
+        rows = self._emitter.rows(emitted, state.sources)
+        return state, Emission({self.output.name: rows}, topics={self.output.name: self.output})
+
+    def _receive(self, state: RelationState, topic: str, batch: pa.RecordBatch) -> list[Transition]:
+        """Store the readings that the watermark has not passed; return the transitions of late ones."""
+        late = times(batch) < state.passed
+        emitted: list[Transition] = []
+        missed: dict[int, list[RelationRows]] = {}
+        for number, slot in enumerate(self.slots):
+            if slot.topic != topic or not len(batch):
+                continue
+            rows = read(number, slot, batch, partial(self._members, state))
+            is_relevant = has_known_member(rows)
+            if (is_relevant & ~late).any():
+                state.held.append(rows.only(is_relevant & ~late))
+            for row in np.flatnonzero(is_relevant & late).tolist():
+                missed.setdefault(row, []).append(rows.take(np.array([row])))
+        for row, missed_rows in sorted(missed.items()):
+            if self.traits.lateness is None:
+                emitted += [
+                    transition
+                    for rows in missed_rows
+                    for transition in self._one_by_one(state, self._take(state, rows))
+                ]
+            else:
+                (event,) = to_events(self.topics[topic], batch.slice(row, 1))
+                emitted.append(Transition(event, "late", None, None, 0))
+        return emitted
+
+    def advance(self, state: RelationState, watermark: Instant) -> tuple[RelationState, list[Transition]]:
+        return state, self._in_order(state, join_parts(self._advance(state, watermark)))
+
+    def _in_order(self, state: RelationState, rows: EmittedRows | None) -> list[Transition]:
+        """The transitions that time causes: by time, ends first, then by scope."""
+        found = [] if rows is None else self._one_by_one(state, [rows])
+        return sorted(
+            found,
+            key=lambda transition: (
+                transition.event.time,
+                transition.status == "ingress",
+                transition.scope or "",
+            ),
+        )
+
+    def _one_by_one(self, state: RelationState, parts: Iterable[EmittedRows]) -> list[Transition]:
+        return [transition for part in parts for transition in self._emitter.one_by_one(part, state.sources)]
+
+    def _advance(self, state: RelationState, until: Instant) -> list[EmittedRows]:
+        """Advance to ``until``: process the readings that it has passed, in order, then elapsed minimum
+        durations.
+        """
+        if until == NEVER:
+            passed, certain = NEVER, state.latest + 1
+        else:
+            passed = certain = max(state.passed, until if until == BEGINNING else until - self.wait)
+        emitted: list[EmittedRows] = []
+        if state.single:
+            state.held.append(rows_of(state.single))
+            state.single = []
+        if state.held and min(int(rows.times.min()) for rows in state.held) < passed:
+            rows = join_rows(state.held)
+            ready = rows.times < passed
+            state.held = [] if ready.all() else [rows.take(~ready)]
+            emitted = self._take(state, rows.only(ready).in_order())
+        state.passed = max(state.passed, certain)
+        return [*emitted, *self._complete(state, state.passed)]
+
+    def _take(self, state: RelationState, rows: RelationRows) -> list[EmittedRows]:
+        """Process readings in order, in portions whose output fits the arrays."""
+        emitted: list[EmittedRows] = []
+        if len(state.members.latest) < len(state.names):
+            state.members = state.members.with_room(max(len(state.names), 2 * len(state.members.latest)))
+        start = 0
+        while start < len(rows.times):
+            end = self._portion(rows, start)
+            emitted.append(self._relate(state, rows.take(slice(start, end))))
+            start = end
+        return emitted
+
+    def _portion(self, rows: RelationRows, start: int) -> int:
+        """The end of the next portion; readings of one timestamp are never split."""
+        end = start + MANY
+        if end >= len(rows.times):
+            return len(rows.times)
+        return int(np.searchsorted(rows.times, rows.times[end], side="right"))
+
+    def _relate(self, state: RelationState, rows: RelationRows) -> EmittedRows:
+        layout = self.layout
+        if state.grid is not None:
+            layout = self._near_ties(state, state.grid, rows)
+        touching = layout.touch_starts[rows.members + 1] - layout.touch_starts[rows.members]
+        room = 2 * int(touching.sum()) + 2
+        ties, status = np.zeros((room, 2), np.int64), np.zeros(room, np.int64)
+        at, members, number, since = (np.zeros(room, np.int64) for _ in range(4))
+        value = np.zeros(room)
+        bounds, holds = self._tests
+        known, bits = state.members, state.bits
+        with np.errstate(invalid="ignore", over="ignore"):
+            count = relate(
+                rows.times, rows.members, rows.sequences, rows.values, KINDS[self.relation.kind],
+                bounds, holds, self.relation.by, self.relation.quorum, layout.starts, layout.entries,
+                layout.scales, layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
+                known.latest, known.points, known.numbers, known.stamps, state.clock,
+                *bits.columns, ties, status, at, members, number, since, value,
+            )  # fmt: skip
+        emitted = EmittedRows(ties, status, at, members, number, since, value)
+        return self._forget_idle_ties(state, emitted.first(count))
+
+    def _forget_idle_ties(self, state: RelationState, emitted: EmittedRows) -> EmittedRows:
+        """Where all sources take part, drop ties without state, and replace tie numbers in the output by
+        member numbers.
+        """
+        if state.grid is None:
+            return emitted
+        pairs = state.pairs[emitted.pairs[:, 0]]
+        state.pairs, state.bits = without_rest(state.pairs, state.bits)
+        return emitted._replace(pairs=pairs)
+
+    def _near_ties(self, state: RelationState, grid: RoamingGrid, rows: RelationRows) -> TieLayout:
+        """The layout of the ties that are active, count a minimum duration, or come near one another in these
+        rows.
+        """
+        size = len(state.members.latest)
+        grid.make_room(size)
+        sides = np.full(size, -1)
+        if len(self.slots) > 1:
+            for (slot, _), member in state.names.items():
+                sides[member] = slot
+        near = grid.near(rows, sides, self.relation.enter.within.high)
+        if len(near):
+            state.pairs, state.bits = with_new(state.pairs, state.bits, self._by_role(state, near, sides))
+        return TieLayout.of_pairs(state.pairs, size)
+
+    def _by_role(self, state: RelationState, near: Ints, sides: Ints) -> Ints:
+        """Order the members of pairs by their roles; if both have one topic, by name."""
+        if len(self.slots) > 1:
+            swapped = sides[near[:, 0]] > sides[near[:, 1]]
+        else:
+            names = state.sources
+            swapped = np.array([names[a] > names[b] for a, b in near.tolist()])
+        return np.where(swapped[:, None], near[:, ::-1], near)
+
+    def _complete(self, state: RelationState, passed: Instant) -> list[EmittedRows]:
+        """Emit the transitions whose minimum duration has elapsed."""
+        bits, (_, holds) = state.bits, self._tests
+        if not holds.any() or not len(bits.bits) or self.relation.kind == "best":
+            return []
+        due = np.flatnonzero((bits.began != NOT) & (bits.began + holds[bits.bits] < passed))
+        if not len(due):
+            return []
+        sides, by, numbers = bits.bits[due], bits.began_by[due], bits.began_number[due]
+        at, since, values = bits.began[due] + holds[sides], bits.since[due], bits.measured[due]
+        bits.bits[due], bits.began[due] = 1 - sides, NOT
+        bits.since[due] = np.where(sides == 1, NOT, at)
+        bits.since_by[due], bits.since_number[due], bits.since_value[due] = by, numbers, values
+        pairs = np.stack([due, np.zeros_like(due)], axis=1)
+        return [self._forget_idle_ties(state, EmittedRows(pairs, sides, at, by, numbers, since, values))]
+
+    # --- pushdown ---
+
+    def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
+        rows = np.zeros(len(batch), np.bool_)
+        number_all = (
+            None if self.relation.ties is not None else lambda _, sources: np.zeros(len(sources), np.int64)
+        )
+        for number, slot in enumerate(self.slots):
+            if slot.topic == topic and len(batch):
+                rows |= has_known_member(read(number, slot, batch, number_all or self._numbers))
+        return Relevance(rows, np.array([np.count_nonzero(~rows)]))
+
+    # --- state ---
+
+    def due(self, state: RelationState) -> Instant | None:
+        waiting = [row[0] for row in state.single] + [int(rows.times.min()) for rows in state.held]
+        bits, (_, holds) = state.bits, self._tests
+        if holds.any() and self.relation.kind != "best" and (bits.began != NOT).any():
+            counting = bits.began != NOT
+            waiting.append(int((bits.began[counting] + holds[bits.bits[counting]]).min()))
+        return min(waiting) + self.wait if waiting else None
+
+    def _standing(self, state: RelationState) -> EmittedRows:
+        """The starts of the active ties."""
+        bits = state.bits
+        ties = np.flatnonzero(bits.bits > self._rest)
+        pairs = np.stack([ties, bits.bits[ties]], axis=1) if state.grid is None else state.pairs[ties]
+        starts = (bits.since, bits.since_by, bits.since_number)
+        since, by, numbers = (column[ties] for column in starts)
+        return EmittedRows(pairs, np.zeros_like(ties), since, by, numbers, since, bits.since_value[ties])
+
+    def active(self, state: RelationState) -> list[tuple[int, str | None, Instant]]:
+        standing = self._standing(state)
+        _, scopes = self._emitter.names_of(standing.pairs, state.sources)
+        return [(0, scope, at) for scope, at in zip(scopes, standing.times.tolist(), strict=True)]
+
+    def latest_transitions(self, state: RelationState, condition: int) -> list[Transition]:
+        """The start of each active tie."""
+        return self._one_by_one(state, [self._standing(state)])
+
+    def carry_overs(self, state: RelationState, condition: int) -> dict[str | None, CarryOver]:
+        """The active ties by scope, with the readings that started them."""
+        standing = self._standing(state)
+        _, scopes = self._emitter.names_of(standing.pairs, state.sources)
+        columns = zip(
+            scopes, standing.by.tolist(), standing.numbers.tolist(), standing.values.tolist(), strict=True
+        )
+        seeds = [_encoded((scope, state.sources[by], number, value)) for scope, by, number, value in columns]
+        return {
+            scope: CarryOver(at, seed)
+            for scope, at, seed in zip(scopes, standing.times.tolist(), seeds, strict=True)
+        }
+
+    def with_carry_overs(
+        self, state: RelationState, condition: int, bits: Iterable[CarryOver]
+    ) -> RelationState:
+        given = [(bit.since, *_decoded(bit.seed, type=_Seed)) for bit in bits]
+        places = self._places(state, [scope for _, scope, *_ in given])
+        for (since, _, by, number, value), place in zip(given, places, strict=True):
+            if place is None:
+                continue
+            tie, bit = place
+            known = (state.names.get((slot, by)) for slot in range(len(self.slots)))
+            first = state.pairs[tie, 0] if state.grid is not None else self.layout.entries[0]
+            member = next((number for number in known if number is not None), int(first))
+            state.bits.bits[tie], state.bits.since[tie], state.bits.since_by[tie] = bit, since, member
+            state.bits.since_number[tie], state.bits.since_value[tie] = number, value
+        return state
+
+    def wake(self, state: RelationState, condition: int, bits: Iterable[CarryOver]) -> RelationState:
+        return state  # it has no lookaround
+
+    def without(self, bit: CarryOver, attributes: Collection[str]) -> CarryOver:
+        return bit  # its carry-overs have no attributes
+
+    def _places(self, state: RelationState, scopes: Sequence[str | None]) -> list[tuple[int, int] | None]:
+        """The tie and the bit of each scope, ``None`` where there is none; where all sources take part, ties
+        are added.
+        """
+        relation = self.relation
+        if relation.kind == "best":
+            alternatives = {name: (0, number) for number, name in enumerate(relation.names)}
+            return [alternatives.get(scope or "") for scope in scopes]
+        if state.grid is None:
+            pairs_of_ties = np.stack(
+                [np.arange(self.layout.size), np.zeros(self.layout.size, np.int64)], axis=1
+            )
+            _, known = self._emitter.names_of(pairs_of_ties, state.sources)
+            at = {scope: (tie, 1) for tie, scope in enumerate(known)}
+            return [at.get(scope) for scope in scopes]
+        slots, named = (0, len(self.slots) - 1), [split_values(scope or "", 2) for scope in scopes]
+        pairs = [
+            None
+            if pair is None
+            else tuple(
+                self._number_of(state, *slot_and_source) for slot_and_source in zip(slots, pair, strict=True)
+            )
+            for pair in named
+        ]
+        given_pairs = np.array([pair for pair in pairs if pair is not None], np.int64).reshape(-1, 2)
+        state.pairs, state.bits = with_new(state.pairs, state.bits, given_pairs)
+        if len(state.members.latest) < len(state.names):
+            state.members = state.members.with_room(len(state.names))
+        ties = {tuple(pair): tie for tie, pair in enumerate(state.pairs.tolist())}
+        return [None if pair is None else (ties[pair], 1) for pair in pairs]
+
+    def is_initial(self, state: RelationState, condition: int) -> bool:
+        any_reported = (state.members.latest != NOT).any()
+        return not (any_reported or state.held or state.single)
+
+    def dump(self, state: RelationState) -> bytes:
+        return dump_state(state)
+
+    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> RelationState:
+        return load_state(self.initial(), raw, is_new=was is not None and was[0] is None)

@@ -1,0 +1,154 @@
+"""Operators of checked relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import repeat
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.carry_over import CarryingOver
+from ...engine.key_codes import KeyCodes as Names
+from ...engine.operator import FIXED, Keys, Operator, digest
+from ...kernels.relate import together
+from ...model.relation import Pairs, Relation
+from ...model.topic import Topic
+from .condition import RelationCondition
+from .machine import RelationMachine
+from .rows import Codes, RoleSlot, members_of
+
+
+def operators(relations: Iterable[RelationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
+    """One operator for each relation; relations with equal meaning share one."""
+    alike: dict[str, list[RelationCondition]] = {}
+    for relation in relations:
+        alike.setdefault(meaning(relation), []).append(relation)
+    return [_operator(equal) for equal in alike.values()]
+
+
+def meaning(condition: RelationCondition) -> str:
+    """A digest that is equal for relations with equal meaning; it includes the name, which their events
+    have.
+    """
+    return digest((condition.name, condition.relation, condition.listens, condition.delivery))
+
+
+def _operator(equal: Sequence[RelationCondition]) -> Operator:
+    one = equal[0]
+    run = machine(one)
+    names = (tuple(condition.name for condition in equal),)
+    used = {slot: [name for name in (slot.attribute, slot.accuracy) if name] for slot in run.slots}
+    looks_at = {
+        name: frozenset(
+            (*FIXED, *(n for slot, own_sources in used.items() if slot.topic == name for n in own_sources))
+        )
+        for name in run.topics
+    }
+    return Operator(
+        kind="relation",
+        machine=CarryingOver(run, (0,), (run.wait,)),
+        names=names,
+        meanings=(meaning(one),),
+        reading_topics=(tuple(topic.name for topic in one.listens),),
+        decisive_columns=looks_at,
+        needed_columns=None if run.traits.lateness is not None else looks_at,
+        sources=_sources(one.relation),
+        keyed=None if one.relation.ties is None else _key_function(one.relation),
+        key=("relation", one.name),
+        reasons=((one.name, "all sources may come near one another"),) if one.relation.ties is None else (),
+        delay=run.wait,
+    )
+
+
+def machine(condition: RelationCondition) -> RelationMachine:
+    """The machine of a relation."""
+    wait = condition.delivery.wait
+    topics = {topic.name: topic for topic in condition.listens}
+    return RelationMachine(
+        condition.topic,
+        condition.relation,
+        topics,
+        _slots(condition.relation),
+        wait or 0,
+        condition.delivery.late,
+        wait is not None,
+    )
+
+
+def _slots(relation: Relation) -> tuple[RoleSlot, ...]:
+    """The attributes, or the location and its accuracy, that are read of each topic."""
+    if relation.ties is None:
+        return tuple(
+            RoleSlot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.roaming or ())
+        )
+    if isinstance(relation.ties, Pairs):
+        return tuple(
+            RoleSlot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.ties.topics)
+        )
+    members = (member for tie in relation.ties for member in tie.members)
+    return tuple(
+        dict.fromkeys(
+            RoleSlot(m.topic, m.attribute, relation.accuracy if m.attribute is None else None)
+            for m in members
+        )
+    )
+
+
+def _sources(relation: Relation) -> dict[str, frozenset[str]]:
+    """The declared sources of each topic."""
+    found: dict[str, set[str]] = {}
+    if isinstance(relation.ties, Pairs):
+        sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
+        for topic, sources in sides:
+            found.setdefault(topic, set()).update(sources)
+        return {topic: frozenset(sources) for topic, sources in found.items()}
+    for tie in relation.ties or ():
+        for member in tie.members:
+            found.setdefault(member.topic, set()).add(member.source)
+    return {topic: frozenset(sources) for topic, sources in found.items()}
+
+
+def _key_function(relation: Relation) -> Callable[[str, pa.RecordBatch], Keys]:
+    """A function that returns the shard key of each event: sources that are connected by ties, over any
+    number of ties, have one key.
+    """
+
+    @cache
+    def places() -> tuple[dict[str, tuple[Names, Codes]], pa.StringArray]:
+        return _together(relation)
+
+    def keys(topic: str, batch: pa.RecordBatch) -> Keys:
+        of_topic, firsts = places()
+        if topic not in of_topic:
+            return Keys(np.full(len(batch), -1), firsts)
+        names, groups = of_topic[topic]
+        return Keys(members_of(0, batch, lambda _, sources: groups[names.known(sources)]), firsts)
+
+    return keys
+
+
+def _together(relation: Relation) -> tuple[dict[str, tuple[Names, Codes]], pa.StringArray]:
+    """For each topic its sources and the group of each: all sources connected by ties. A group is named after
+    its first source.
+    """
+    if isinstance(relation.ties, Pairs):
+        sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
+        first, second = (list(zip(repeat(topic), sources)) for topic, sources in sides)
+    else:
+        tied = [[(m.topic, m.source) for m in tie.members] for tie in relation.ties or ()]
+        first = [nodes[0] for nodes in tied for _ in nodes]
+        second = [node for nodes in tied for node in nodes]
+    nodes = sorted({*first, *second})
+    number = {node: i for i, node in enumerate(nodes)}
+    ends = [np.array([number[node] for node in side], np.int64) for side in (first, second)]
+    above = np.arange(len(nodes))
+    together(*ends, above)
+    firsts, groups = np.unique(above, return_inverse=True)
+    of_topic = {}
+    for topic in dict.fromkeys(topic for topic, _ in nodes):
+        own_nodes = [i for i, node in enumerate(nodes) if node[0] == topic]
+        names = Names.of(pa.array([nodes[i][1] for i in own_nodes], pa.string()))
+        of_topic[topic] = names, np.append(groups[own_nodes], -1)
+    return of_topic, pa.array([" ".join(nodes[i]) for i in firsts.tolist()], pa.string())

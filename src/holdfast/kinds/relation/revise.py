@@ -1,0 +1,50 @@
+"""A revised relation restarts: its active pairs are unknown until both members have reported again."""
+
+from __future__ import annotations
+
+from ..revision import Past, Revision, TakeOver, restart
+from .condition import RelationCondition
+from .plan import operators
+
+
+def keeps_scopes(was: RelationCondition, now: RelationCondition) -> bool:
+    """Whether scopes of the old definition can be scopes of the new one."""
+    old, new = (
+        (
+            relation.ties is None,
+            relation.roaming,
+            relation.names,
+            relation.kind == "best",
+            relation.kind == "distance",
+        )
+        for relation in (was.relation, now.relation)
+    )
+    return old == new
+
+
+def _has_other_pairs(was: RelationCondition, now: RelationCondition) -> bool:
+    return bool(was.relation.ties != now.relation.ties)
+
+
+def preview(was: RelationCondition, now: RelationCondition) -> str:
+    """Describe in words the effect of a revision on active pairs."""
+    text = "is as a whole history says, where one is heard again, else it begins anew"
+    if not keeps_scopes(was, now):
+        return f"{text}, in other scopes: what holds ends"
+    gone = "; of pairs that it no longer has, what holds ends" if _has_other_pairs(was, now) else ""
+    return f"{text}: what holds is unknown until the new definition starts it or ends it{gone}"
+
+
+def refusal_in_shards(was: RelationCondition, now: RelationCondition, moves: bool) -> str | None:
+    """Why the shards of a streaming query cannot carry over the pairs of a relation; `None` if they can."""
+    others = keeps_scopes(was, now) and _has_other_pairs(was, now)
+    return "what it looks at meets in other shards than what is known" if others or moves else None
+
+
+def take_over(was: RelationCondition, now: RelationCondition, past: Past) -> TakeOver:
+    """Restart a relation with the pairs of the old one as unknown."""
+    (operator,) = operators([now], now.listens)
+    return restart(operator, was, now, past, keeps_scopes=keeps_scopes(was, now))
+
+
+REVISION = Revision(take_over, preview, refusal_in_shards=refusal_in_shards, keeps_scopes=keeps_scopes)

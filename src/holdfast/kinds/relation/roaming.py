@@ -1,0 +1,97 @@
+"""Ties between all sources: only pairs that come near one another are measured.
+
+A grid finds the pairs whose members come as near as a relation requires. Such a pair is a tie while it is
+active or counts a minimum duration; then it is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels.relate import NOT, approach
+from .rows import RelationRows
+from .ties import Bits, Floats, Ints
+
+ROOM = 1 << 16
+"""The number of pairs that the kernel may find before duplicates are removed."""
+
+
+@dataclass
+class RoamingGrid:
+    """The locations of members, for the search of neighbours."""
+
+    width: float
+    heads: Ints = field(default_factory=lambda: np.full(16, -1))
+    following: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    preceding: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    buckets: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    latest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    points: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+
+    def make_room(self, members: int) -> None:
+        """Extend the arrays to a number of members."""
+        more = members - len(self.latest)
+        if more <= 0:
+            return
+        self.latest = np.concatenate([self.latest, np.full(more, NOT)])
+        self.points = np.concatenate([self.points, np.zeros((more, 3))])
+        if 2 * members > len(self.heads):
+            self.heads = np.full(1 << int(2 * members).bit_length(), -1)
+            self.following, self.preceding, self.buckets = (np.full(members, -1) for _ in range(3))
+            known = np.flatnonzero(self.latest != NOT)
+            self._find(
+                RelationRows(self.latest[known], known, known, self.points[known]), np.full(members, -1), -1.0
+            )
+        else:
+            for name in ("following", "preceding", "buckets"):
+                setattr(self, name, np.concatenate([getattr(self, name), np.full(more, -1)]))
+
+    def recover(self, latest: Ints, points: Floats) -> None:
+        """Set the locations of members from their latest readings, after a restart."""
+        self.make_room(len(latest))
+        reported = np.flatnonzero(latest != NOT)
+        self._find(
+            RelationRows(latest[reported], reported, reported, points[reported]),
+            np.full(len(latest), -1),
+            -1.0,
+        )
+
+    def near(self, rows: RelationRows, sides: Ints, reach: float) -> Ints:
+        """The pairs of members that come as near as ``reach`` metres while rows are processed, each once."""
+        found = [np.zeros((0, 2), np.int64)]
+        room, start = ROOM, 0
+        while start < len(rows.times):
+            near, end = self._find(rows.take(slice(start, None)), sides, reach, room)
+            room, start = room * (1 if end else 4), start + end
+            found.append(np.unique(near, axis=0))
+        return np.unique(np.concatenate(found), axis=0)
+
+    def _find(self, rows: RelationRows, sides: Ints, reach: float, room: int = 0) -> tuple[Ints, int]:
+        near = np.empty((room, 2), np.int64)
+        found, end = approach(
+            rows.times, rows.members, rows.values, sides, reach, self.width, self.heads, self.following,
+            self.preceding, self.buckets, self.latest, self.points, near,
+        )  # fmt: skip
+        return near[:found], int(end)
+
+
+def with_new(pairs: Ints, bits: Bits, near: Ints) -> tuple[Ints, Bits]:
+    """Add ties for the near pairs that have none."""
+    if not len(near):
+        return pairs, bits
+    new = ~_among(near, pairs)
+    return np.concatenate([pairs, near[new]]), Bits.join([bits, Bits.fresh(int(new.sum()), 0)])
+
+
+def _among(some: Ints, others: Ints) -> NDArray[np.bool_]:
+    known_codes, near_codes = (pairs[:, 0] << 32 | pairs[:, 1] for pairs in (some, others))
+    return np.isin(known_codes, near_codes)
+
+
+def without_rest(pairs: Ints, bits: Bits) -> tuple[Ints, Bits]:
+    """Drop ties without state."""
+    stays = (bits.bits != 0) | (bits.began != NOT)
+    return (pairs, bits) if stays.all() else (pairs[stays], bits.take(stays))

@@ -1,0 +1,137 @@
+"""Ties and their state in flat arrays, as the kernel requires them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels.relate import NOT
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TieLayout:
+    """The members of each tie, with scale and alternative, and the ties of each member."""
+
+    starts: Ints
+    entries: Ints
+    scales: Floats
+    reciprocal: NDArray[np.bool_]
+    choices: Ints
+    touch_starts: Ints
+    touches: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, ties: Sequence[Sequence[tuple[int, float, bool, int]]], members: int) -> TieLayout:
+        """Build the layout of ties given as lists of (member, scale, reciprocal, alternative)."""
+        flat = [entry for tie in ties for entry in tie]
+        member, scale, reciprocal, choice = zip(*flat, strict=True) if flat else ((), (), (), ())
+        starts = np.cumsum([0, *map(len, ties)])
+        return cls._index(
+            np.asarray(starts, np.int64),
+            np.array(member, np.int64),
+            np.array(scale, np.float64),
+            np.array(reciprocal, np.bool_),
+            np.array(choice, np.int64),
+            members,
+        )
+
+    @classmethod
+    def of_pairs(cls, pairs: Ints, members: int) -> TieLayout:
+        """Build the layout of ties with two members each."""
+        flat = pairs.reshape(-1)
+        return cls._index(
+            np.arange(0, len(flat) + 1, 2),
+            flat,
+            np.ones(len(flat)),
+            np.zeros(len(flat), np.bool_),
+            np.zeros(len(flat), np.int64),
+            members,
+        )
+
+    @classmethod
+    def _index(
+        cls,
+        starts: Ints,
+        entries: Ints,
+        scales: Floats,
+        reciprocal: NDArray[np.bool_],
+        choices: Ints,
+        members: int,
+    ) -> TieLayout:
+        owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        order = np.argsort(entries, kind="stable")
+        touched = np.searchsorted(entries[order], np.arange(members + 1))
+        return cls(starts, entries, scales, reciprocal, choices, touched, owner[order])
+
+
+@dataclass
+class Bits:
+    """The state of each tie: whether it is active (or its current alternative), since when a test has been
+    true, and the reading that started it.
+    """
+
+    bits: Ints
+    began: Ints
+    began_by: Ints
+    began_number: Ints
+    since: Ints
+    since_by: Ints
+    since_number: Ints
+    since_value: Floats
+    measured: Floats
+    looked: Ints
+
+    @classmethod
+    def fresh(cls, count: int, rest: int) -> Bits:
+        """The state of new ties; ``rest`` is the bit of an inactive one."""
+        none = np.full(count, NOT)
+        zero = np.zeros(count, np.int64)
+        return cls(
+            np.full(count, rest, np.int64), none.copy(), zero.copy(), zero.copy(), none.copy(), zero.copy(),
+            zero.copy(), np.full(count, np.nan), np.full(count, np.nan), zero.copy(),
+        )  # fmt: skip
+
+    @property
+    def columns(self) -> list[NDArray[np.generic]]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Bits:
+        return Bits(*(column[which] for column in self.columns))  # type: ignore[arg-type]
+
+    @classmethod
+    def join(cls, parts: Iterable[Bits]) -> Bits:
+        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+
+
+@dataclass
+class TieMembers:
+    """The latest reading of each member."""
+
+    latest: Ints
+    points: Floats
+    numbers: Ints
+    stamps: Ints
+
+    @classmethod
+    def empty(cls, count: int) -> TieMembers:
+        zero = np.zeros(count, np.int64)
+        return cls(np.full(count, NOT), np.zeros((count, 4)), zero.copy(), zero.copy())
+
+    @property
+    def columns(self) -> list[NDArray[np.generic]]:
+        return [self.latest, self.points, self.numbers, self.stamps]
+
+    def with_room(self, count: int) -> TieMembers:
+        """Return a copy with room for ``count`` members."""
+        more = TieMembers.empty(count - len(self.latest))
+        return TieMembers(*(np.concatenate(pair) for pair in zip(self.columns, more.columns, strict=True)))

@@ -1,0 +1,24 @@
+"""States and filters: conditions that one event starts or ends, or that must last for a minimum duration."""
+
+from ..kind import Kind
+from . import check, explain, on_broker, plan, revise, syntax
+from .sql import relevant
+
+KIND = Kind(
+    "state",
+    statements=(syntax.DefineState,),
+    rules=syntax.RULES,
+    show=lambda statement, _notation: syntax.show_state(statement),
+    check=check.check,
+    cautions=check.cautions,
+    implicit_topics=check.implicit_topics,
+    operators=plan.operators,
+    meaning=plan.meaning,
+    describe=explain.describe,
+    explain=explain.explain,
+    explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),
+    sql=relevant,
+    revision=revise.REVISION,
+    on_broker=on_broker.on_broker,
+    starts_silently=on_broker.starts_silently,
+)

@@ -1,0 +1,86 @@
+"""State filters as a database query without Python: a filter and a window function.
+
+Where entrance and exit cannot both be true, an event that satisfies one of them sets or resets the bit,
+whatever it was. So the event is a transition if the last such event of its scope did the opposite: a filter
+and ``lag``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...lang.expressions.sql import Naming, keys, matching, predicate, quote_name, readable_scope
+from ...lang.ops import And
+from ...model.topic import Topic
+from .condition import StateCondition
+from .reason import satisfiable
+
+
+class FilterSql(NamedTuple):
+    """A filter's predicates in SQL; ``exit`` is ``None`` for a momentary one."""
+
+    enter: str
+    exit: str | None
+
+
+class Changes(NamedTuple):
+    """The query of filters that share their scopes.
+
+    ``where`` selects events that satisfy a predicate of some filter, ``apart`` are the columns that partition
+    by scope, and ``scope`` is the expression for the scope's label: null if an event is in no scope, ``None``
+    if there is one scope for all.
+    """
+
+    where: str
+    apart: tuple[str, ...]
+    scope: str | None
+    turns: tuple[FilterSql, ...]
+
+
+def reason_against(conditions: Sequence[StateCondition], published: Sequence[Topic]) -> str | None:
+    """Why filters that share their scopes cannot run as such a query; `None` if they can. The output has
+    columns for all topics that are ``published``.
+    """
+    first = conditions[0]
+    if any(condition.tables for condition in conditions):
+        return "only Python knows the rows of a table"
+    if first.forest is not None:
+        return "only Python can tell in which region an event lies"
+    if len(first.keys) > 1:
+        return "scopes are nested"
+    if keys(first) is None:
+        return "only Python can write a float as a key"
+    kinds = {(attribute.name, attribute.kind) for topic in published for attribute in topic.attributes}
+    for name in (attribute.name for attribute in first.topic.attributes if attribute.kind == "float"):
+        if any((name, other) in kinds for other in ("int", "text", "bool")):
+            return f"only Python can write {name} as text, which it is beside another topic's"
+    for condition in conditions:
+        if (
+            not condition.momentary
+            and satisfiable(And(condition.enter, condition.exit), condition.topic) is not False
+        ):
+            return f"entrance and exit of {condition.name} may both hold"
+    return None
+
+
+def changes(conditions: Sequence[StateCondition], named: Naming = quote_name) -> Changes:
+    """The query of filters that share their scopes; call `reason_against` first."""
+    first = conditions[0]
+    tests = [
+        op
+        for condition in conditions
+        for op in ([condition.enter] if condition.momentary else [condition.enter, condition.exit])
+    ]
+    return Changes(
+        matching(tests, first.topic, named),
+        tuple(named(name) for level in first.keys for name in level),
+        readable_scope(first, named),
+        tuple(
+            FilterSql(
+                predicate(condition.enter, condition.topic, named),
+                None if condition.momentary else predicate(condition.exit, condition.topic, named),
+            )
+            for condition in conditions
+        ),
+    )

@@ -1,0 +1,216 @@
+"""Operators of checked states with minimum durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...engine.machine import Mask
+from ...engine.operator import Keys, Operator, digest
+from ...lang.expressions import batch as columns
+from ...lang.expressions import event as scalar
+from ...lang.expressions import written
+from ...lang.expressions.key_text import join_key as key_of
+from ...lang.expressions.key_text import readable_key
+from ...lang.expressions.tables import add_table_columns, rows_of, rows_without_match, topic_of
+from ...lang.ops import Expression
+from ...lang.rewrite import in_silence, names, silences
+from ...model.event import Event, Value
+from ...model.instant import Duration
+from ...model.topic import Topic
+from .condition import DurationCondition
+from .duration.machine import LONGEST, MOST, DurationMachine, DurationRule, Lengths
+from .plan_toggle import alone_in, decisive, with_delivery, within
+
+
+def operators(conditions: Iterable[DurationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
+    """As few operators as possible: states share a machine if they have the same scopes and forget them after
+    the same time; equal states share one number there. A state with expected sources has a machine of its
+    own.
+    """
+    alike: dict[object, dict[str, list[DurationCondition]]] = {}
+    for condition in conditions:
+        means = meaning(condition)
+        alone = means if condition.roster else alone_in(condition)
+        setting = (
+            condition.topic,
+            condition.keys,
+            condition.forest,
+            condition.delivery,
+            condition.care.forget,
+            alone,
+        )
+        alike.setdefault(setting, {}).setdefault(means, []).append(condition)
+    groups = [list(together.values()) for together in alike.values()]
+    return [_operator(group[i : i + MOST]) for group in groups for i in range(0, len(group), MOST)]
+
+
+def _operator(distinct: Sequence[Sequence[DurationCondition]]) -> Operator:
+    conditions = [equal[0] for equal in distinct]
+    first = conditions[0]
+    topic, run = first.topic.name, duration_machine(conditions)
+
+    def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
+        codes, texts = run.scoping(batch)[-1]
+        return Keys(codes, texts.to_pylist())
+
+    names = tuple(tuple(condition.name for condition in equal) for equal in distinct)
+    why = "those who are expected are in one place"
+    return Operator(
+        kind="state",
+        machine=with_delivery(run, first.topic, first.delivery),
+        names=names,
+        meanings=tuple(map(meaning, conditions)),
+        reading_topics=((topic,),) * len(conditions),
+        decisive_columns={topic: decisive(conditions)},
+        keyed=None if first.roster else shard_keys,
+        key=() if first.roster else ("duration",),
+        reasons=tuple((name, why) for name in chain.from_iterable(names) if first.roster),
+        delay=first.delivery.wait or 0,
+        missing_rows=_lacking(conditions, run),
+    )
+
+
+def _lacking(
+    conditions: Sequence[DurationCondition], run: DurationMachine
+) -> Callable[[pa.RecordBatch], Sequence[Mask]] | None:
+    """A function that finds for each condition the events of a scope without a row in its tables; ``None`` if
+    no condition has tables.
+    """
+    lack = rows_without_match(conditions)
+    if lack is None:
+        return None
+    return lambda batch: [lacks & (run.scoping(batch)[-1][0] >= 0) for lacks in lack(batch)]
+
+
+def duration_machine(conditions: Sequence[DurationCondition]) -> DurationMachine:
+    """The machine of conditions that share their scopes, whatever their delivery."""
+    first = conditions[0]
+    universal = not first.keys and first.forest is None
+    rules = tuple(DurationRule(condition.care, lengths_of(condition)) for condition in conditions)
+    enters = [
+        tuple(_levels(condition.enter, rule.silences))
+        for condition, rule in zip(conditions, rules, strict=True)
+    ]
+    leaves = [
+        tuple(_levels(condition.exit, rule.silences))
+        for condition, rule in zip(conditions, rules, strict=True)
+    ]
+    return DurationMachine(
+        topic=first.topic,
+        rules=rules,
+        words=_words([*enters, *leaves], conditions),
+        columns=_columns([*enters, *leaves], conditions),
+        chain=scalar.chain(first.keys, first.forest),
+        scoping=columns.scoping(first.keys, first.forest),
+        readable_scope=(lambda _key: None) if universal else readable_key,
+        expected=tuple(key_of(None, values) for values in first.roster),
+        lengths=_lengths(conditions),
+    )
+
+
+def lengths_of(condition: DurationCondition) -> tuple[Duration, ...]:
+    """The durations of the ``silent`` predicates of a condition, the shortest first."""
+    return tuple(sorted({*silences(condition.enter), *silences(condition.exit)}))
+
+
+def _levels(op: Expression, lengths: Sequence[Duration]) -> Iterator[Expression]:
+    """A predicate at each level of silence: after none of the durations, after the first, and so on."""
+    for passed in (0, *(length + 1 for length in lengths)):
+        yield in_silence(op, passed)
+
+
+Bits = tuple[tuple[Expression, tuple[tuple[int, int], ...]], ...]
+"""Distinct predicates, each with its lines, and its bits in them."""
+
+
+def _bits(lines: Sequence[Sequence[Expression]]) -> Bits:
+    found: dict[str, tuple[Expression, dict[int, int]]] = {}
+    for line, levels in enumerate(lines):
+        for level, op in enumerate(levels):
+            _, bits = found.setdefault(repr(op), (op, {}))  # 1 == 1.0, but they compare differently
+            bits[line] = bits.get(line, 0) | 1 << level
+    return tuple((op, tuple(bits.items())) for op, bits in found.values())
+
+
+def _words(
+    lines: Sequence[Sequence[Expression]], conditions: Sequence[DurationCondition]
+) -> Callable[[Event], Sequence[int]]:
+    """A function that returns for one event the levels of silence at which each line of predicates is true, a
+    byte per line.
+    """
+    tables = tuple(dict.fromkeys(table for condition in conditions for table in condition.tables))
+    marked = [(op, sum(word << 8 * line for line, word in bits)) for op, bits in _bits(lines)]
+    marks, size = written.marks(marked, topic_of(conditions), tables), len(lines)
+    return lambda event: marks(event).to_bytes(size, "little")
+
+
+def _columns(
+    lines: Sequence[Sequence[Expression]], conditions: Sequence[DurationCondition]
+) -> Callable[[pa.RecordBatch], NDArray[np.uint8]]:
+    """A function that returns for a batch the levels of silence at which each line of predicates is true."""
+    topic, joined = topic_of(conditions), add_table_columns(conditions)
+    tests = [(columns.predicate(op, topic), bits) for op, bits in _bits(lines)]
+
+    def words(batch: pa.RecordBatch) -> NDArray[np.uint8]:
+        whole = batch if joined is None else joined(batch)
+        held = np.zeros((len(lines), len(batch)), np.uint8)
+        for holds, bits in tests:
+            mask = holds(whole)
+            for line, word in bits:
+                held[line] |= mask * np.uint8(word)
+        return held
+
+    return words
+
+
+def _lengths(conditions: Sequence[DurationCondition]) -> Lengths | None:
+    """Functions for the minimum durations that tables define; ``None`` if no table does. A missing duration
+    never elapses.
+    """
+    holds = [condition.care.enter for condition in conditions] + [
+        condition.care.exit for condition in conditions
+    ]
+    named = {hold.column for hold in holds if hold.column}
+    if not named:
+        return None
+    tables = {table.name: table for condition in conditions for table in condition.tables}
+    rows = {column: rows_of(tables[column.partition(".")[0]]) for column in named}
+
+    def of_one(event: Event) -> list[Duration]:
+        found = {name: row.of_one(event)[name] for name, row in rows.items()}
+        return [hold.length if hold.column is None else _length(found[hold.column]) for hold in holds]
+
+    def of_batch(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        found = {name: row.of(batch)[name].fill_null(LONGEST).to_numpy() for name, row in rows.items()}
+        lines = [hold.length if hold.column is None else found[hold.column] for hold in holds]
+        return np.minimum(np.stack([np.broadcast_to(line, len(batch)) for line in lines]), LONGEST)
+
+    return Lengths(of_one, of_batch)
+
+
+def _length(found: Value) -> Duration:
+    assert found is None or isinstance(found, int)
+    return LONGEST if found is None else min(found, LONGEST)
+
+
+def meaning(condition: DurationCondition) -> str:
+    """A digest that is equal for conditions with equal meaning, whatever their names."""
+    used = [*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)]
+    return digest(
+        (
+            condition.topic.name,
+            [condition.topic_with_rows.by_name[name] for name in used],
+            condition.enter,
+            condition.exit,
+            condition.keys,
+            within(condition.forest),
+            condition.delivery,
+            condition.care,
+            condition.roster,
+        )
+    )

@@ -1,0 +1,212 @@
+"""Warnings about probable mistakes: can a predicate be true at all, can two be true at once?
+
+A core predicate becomes a list of alternatives, each a conjunction of comparisons; each comparison restricts
+one attribute to a range. An alternative is impossible if a range is empty, and certainly possible if a
+reading drawn from the ranges satisfies the predicate by evaluation. Comparisons that are not understood
+restrict nothing and make an alternative uncertain. Where neither is certain there is no warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Literal, assert_never
+
+from ...lang.condition import Caution
+from ...lang.expressions.evaluate import predicate
+from ...lang.linear import MIRRORED, restriction
+from ...lang.literal import write_text
+from ...lang.ops import (
+    Absolute,
+    And,
+    Between,
+    Compare,
+    ComparisonSign,
+    Expression,
+    Name,
+    Not,
+    Number,
+    Or,
+    Truth,
+)
+from ...lang.ranges import SAMPLES, Range, Value, everything, flag
+from ...lang.rewrite import within
+from ...lang.show import show_expression
+from ...model.topic import Topic
+from ...model.unit import UNITS
+from .condition import DurationCondition, StateCondition
+from .syntax import DefineState
+
+Alternative = tuple[Expression, ...]
+Reading = Mapping[str, Value]
+
+ALTERNATIVES = 64
+"""The maximal number of alternatives that are analysed."""
+
+
+# --- cautions ----------------------------------------------------------------------------------
+
+
+def cautions(statement: DefineState, condition: StateCondition | DurationCondition) -> list[Caution]:
+    """Warn about one state or filter that is probably a mistake."""
+    return list(_cautions(statement, condition))
+
+
+def _cautions(statement: DefineState, condition: StateCondition | DurationCondition) -> Iterator[Caution]:
+    name, topic, enter, exit = condition.name, condition.topic, condition.enter, condition.exit
+    yield from _bare(statement, topic)
+    if satisfiable(enter, topic) is False:
+        yield Caution(f"'{name}' can never start", statement.enter.at, "No reading satisfies its entrance.")
+    if exit == Truth(True):
+        return
+    if statement.exit != Truth(False) and satisfiable(exit, topic) is False:
+        yield Caution(
+            f"the exit of '{name}' can never hold",
+            statement.exit.at,
+            "If it is never to end, write false as its exit.",
+        )
+    if enter != exit and (reading := example(And(enter, exit), topic)) is not None:
+        yield Caution(
+            f"entrance and exit of '{name}' can both hold at one reading, "
+            f"e.g. at {_show_reading(reading, topic)}",
+            statement.exit.at,
+            "Such a reading starts the condition and, if it comes again, ends it.",
+        )
+    if not condition.keys and condition.forest is None:
+        yield Caution(
+            f"'{name}' has no 'per' and no 'scope': one condition for everything",
+            statement.at,
+            "Add 'per source' to have one for each source.",
+        )
+
+
+def _bare(statement: DefineState, topic: Topic) -> Iterator[Caution]:
+    """Warn about thresholds without a unit where the attribute has one."""
+    for op in (part for whole in (statement.enter, statement.exit) for part in within(whole)):
+        for name, number in _thresholds_of(op):
+            unit = topic.by_name[name].unit if name in topic.by_name else None
+            if unit is not None and number.unit is None and number.at is not None:
+                yield Caution(
+                    f"{show_expression(number)} has no unit, and '{name}' is in {unit}: it is taken for that",
+                    number.at,
+                    f"Write {show_expression(number)} {unit}.",
+                )
+
+
+def _thresholds_of(op: Expression) -> Iterator[tuple[str, Number]]:
+    """The attributes that an operation compares with numbers."""
+    match op:
+        case Compare(_, Name(name), Number() as number) | Compare(_, Number() as number, Name(name)):
+            yield name, number
+        case Between(Name(name), low, high):
+            yield from ((name, side) for side in (low, high) if isinstance(side, Number))
+
+
+def _show_reading(reading: Reading, topic: Topic) -> str:
+    if not reading:
+        return "any"
+    return ", ".join(f"{name} = {_value(value, topic, name)}" for name, value in reading.items())
+
+
+def _value(value: Value, topic: Topic, name: str) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return write_text(value)
+        case _:
+            unit = topic.by_name[name].unit
+            return f"{value:.15g}" + (f" {UNITS[unit].name}" if unit else "")
+
+
+# --- satisfiability ----------------------------------------------------------------------------
+
+
+def satisfiable(op: Expression, topic: Topic) -> bool | None:
+    """Whether some reading satisfies a core predicate; ``None`` if that is not certain."""
+    options = alternatives(op)
+    if options is None:
+        return None
+    if all(_impossible(option, topic) for option in options):
+        return False
+    return True if example(op, topic) is not None else None
+
+
+def example(op: Expression, topic: Topic) -> Reading | None:
+    """A reading that satisfies a core predicate, if one is found."""
+    satisfies = predicate(op)
+    for option in alternatives(op) or ():
+        samples = {name: found.some() for name, found in _ranges(option, topic).items()}
+        if not all(samples.values()):
+            continue
+        for i in range(SAMPLES):
+            reading = {name: values[min(i, len(values) - 1)] for name, values in samples.items()}
+            if satisfies(reading):
+                return reading
+    return None
+
+
+def _impossible(option: Alternative, topic: Topic) -> bool:
+    return Truth(False) in option or any(found.empty for found in _ranges(option, topic).values())
+
+
+def _ranges(option: Alternative, topic: Topic) -> dict[str, Range]:
+    """The ranges to which a conjunction restricts the attributes that it mentions."""
+    found: dict[str, Range] = {}
+    for atom in option:
+        match atom:
+            case Name(name):
+                understood: tuple[str, Range] | None = (name, flag(True))
+            case Not(Name(name)):
+                understood = (name, flag(False))
+            case Compare():
+                understood = restriction(atom, topic)
+            case _:
+                understood = None
+        if understood is not None:
+            name, allowed = understood
+            found[name] = found.get(name, everything(topic.by_name[name].kind)).meet(allowed)
+    return found
+
+
+# --- alternatives ------------------------------------------------------------------------------
+
+
+def alternatives(op: Expression) -> list[Alternative] | None:
+    """A core predicate as a disjunction of conjunctions; ``None`` if there are too many."""
+    match op:
+        case Or(left, right):
+            return _bounds(left, right, "or")
+        case And(left, right):
+            return _bounds(left, right, "and")
+        case Compare(sign, Absolute(arg), Number() as bound):
+            return _absolute(sign, arg, bound, op)
+        case Compare(sign, Number() as bound, Absolute(arg)):
+            return _absolute(MIRRORED[sign], arg, bound, op)
+        case _:
+            return [(op,)]
+
+
+def _bounds(left: Expression, right: Expression, how: Literal["and", "or"]) -> list[Alternative] | None:
+    a, b = alternatives(left), alternatives(right)
+    if a is None or b is None:
+        return None
+    size = len(a) * len(b) if how == "and" else len(a) + len(b)
+    if size > ALTERNATIVES:
+        return None
+    return [x + y for x, y in product(a, b)] if how == "and" else a + b
+
+
+def _absolute(sign: ComparisonSign, arg: Expression, bound: Number, op: Compare) -> list[Alternative] | None:
+    """``|a| > c`` is ``a > c || a < -c``; ``|a| < c`` is ``a < c && a > -c``."""
+    above = Compare(sign, arg, Number(bound.value))
+    below = Compare(MIRRORED[sign], arg, Number(-bound.value))
+    match sign:
+        case ">" | ">=":
+            return alternatives(Or(above, below))
+        case "<" | "<=":
+            return alternatives(And(above, below))
+        case "==" | "!=":
+            return [(op,)]
+        case _:
+            assert_never(sign)

@@ -1,0 +1,376 @@
+"""A revised state carries over its scopes, as far as their state follows.
+
+A scope of the new definition is active or inactive where that follows from the old scope and the two
+predicates (every reading that started or ended the old one starts or ends the new one, too), or from the
+latest reading, if it is stored and decides. Else it is unknown, and keeps its bit until a reading decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernels.guard import EXPECTED, LAST, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
+from ...lang.expressions import event as scalar
+from ...lang.expressions.tables import differing
+from ...lang.ops import And, Expression
+from ...lang.rewrite import names, negate
+from ...model.event import Event, Status, Transition
+from ...model.guard import PLAIN, Care, Hold
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+from ..revision import Past, Revision, TakeOver
+from .condition import DurationCondition, StateCondition
+from .duration.machine import DurationMachine
+from .plan_duration import meaning, operators
+from .reason import satisfiable
+from .rows import is_bounded, row_of, with_row
+from .toggle import ToggleMachine
+
+AnyState = StateCondition | DurationCondition
+
+
+class KnownScope(NamedTuple):
+    """The old state of a scope: whether it is active, since when, its last reading or at least the time of
+    it, whether the bit is certain, and whether it ever had a reading.
+    """
+
+    on: bool
+    since: Instant
+    at: Instant
+    reading: Event | None = None
+    sure: bool = True
+    had_reading: bool = True
+
+
+class PreviousState(NamedTuple):
+    """A state that ran: its definition, its machine and state, and its scopes if they were read already."""
+
+    one: AnyState
+    machine: Any
+    state: Any
+    number: int
+    scopes: Mapping[str, KnownScope] | None = None
+
+
+class RevisedScope(NamedTuple):
+    """A scope under the new definition: its old state, whether it is active (`None` if unknown), since when,
+    and the latest reading.
+    """
+
+    before: KnownScope
+    holds: bool | None
+    since: Instant
+    reading: Event | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the scope differs from its old state."""
+        return self.holds != (self.before.on if self.before.sure else None)
+
+
+def with_duration(condition: AnyState) -> DurationCondition:
+    """Convert a plain state to one that can be unknown."""
+    if isinstance(condition, DurationCondition):
+        return condition
+    return DurationCondition(
+        condition.name, condition.topic, condition.enter, condition.exit, condition.keys, condition.forest,
+        condition.delivery, PLAIN, (), condition.tables,
+    )  # fmt: skip
+
+
+def implies(one: Expression, other: Expression, topic: Topic) -> bool:
+    """Whether every reading that satisfies one predicate certainly satisfies the other."""
+    return one == other or satisfiable(And(one, negate(other)), topic) is False
+
+
+def prospects(was: AnyState, now: AnyState) -> tuple[bool, bool]:
+    """Whether active scopes stay active, and inactive ones inactive, whatever the readings were; rows of
+    tables are assumed unchanged.
+    """
+    topic, (before, after) = _together(was, now), (with_duration(condition).care for condition in (was, now))
+    sooner = _asks_no_more(after.enter, before.enter), _asks_no_more(after.exit, before.exit)
+    later = _asks_no_more(before.enter, after.enter), _asks_no_more(before.exit, after.exit)
+    stays = implies(was.enter, now.enter, topic) and implies(now.exit, was.exit, topic)
+    stays_off = implies(now.enter, was.enter, topic) and implies(was.exit, now.exit, topic)
+    return stays and sooner[0] and later[1], stays_off and later[0] and sooner[1]
+
+
+def is_preserved(was: AnyState, now: AnyState) -> bool:
+    """Whether active scopes stay active, whatever the readings."""
+    return prospects(was, now)[0]
+
+
+def _together(was: AnyState, now: AnyState) -> Topic:
+    """The topic with the table columns of both definitions."""
+    known = now.topic_with_rows
+    more = (a for a in was.topic_with_rows.attributes if a.name not in known.by_name)
+    return Topic(known.name, (*known.attributes, *more))
+
+
+def by_row(was: AnyState, now: AnyState) -> Callable[[str], tuple[bool, bool]]:
+    """``prospects`` for each scope by its key, with its old and its new row."""
+    if was.tables == now.tables:
+        always = prospects(was, now)
+        return lambda _key: always
+    before, after = row_of(was), row_of(now)
+    old, new = with_duration(was), with_duration(now)
+
+    def of_scope(key: str) -> tuple[bool, bool]:
+        had, has = before(key), after(key)
+        if had is None or has is None or not (is_bounded(had) and is_bounded(has)):
+            return False, False
+        return _prospects_of_rows(with_row(old, had), with_row(new, has))
+
+    return of_scope
+
+
+@lru_cache(maxsize=1_024)
+def _prospects_of_rows(was: DurationCondition, now: DurationCondition) -> tuple[bool, bool]:
+    return prospects(was, now)
+
+
+def _asks_no_more(hold: Hold, other: Hold) -> bool:
+    return hold == other or (
+        not hold.column
+        and not other.column
+        and hold.length <= other.length
+        and hold.readings <= other.readings
+    )
+
+
+def preview(was: AnyState, now: AnyState) -> str:
+    """Describe in words the effect of a revision on the scopes of a state."""
+    last = (
+        "is as the history says, where that is heard again, else as the last reading says, where that is "
+        "remembered and decides, else unknown until one does"
+    )
+    stays, stays_off = prospects(was, now)
+    first, second = ("stays so" if is_sure else last for is_sure in (stays, stays_off))
+    text = f"what holds {first}; what does not hold {second}"
+    if was.tables == now.tables:
+        return text
+    if meaning(with_duration(was)) == meaning(with_duration(now)):
+        return f"what has another row ({_other_rows(was, now)}) {last}"
+    return f"{text}; and what has another row ({_other_rows(was, now)}) {last}"
+
+
+def _other_rows(was: AnyState, now: AnyState) -> str:
+    """Describe in words how many rows of tables were added, removed or changed."""
+    before, after = ({t.name: t for t in condition.tables} for condition in (was, now))
+    known = [(before[name], after[name]) for name in before.keys() & after.keys()]
+    several = f"{sum(differing(*pair) for pair in known):,} of {sum(len(pair[1]) for pair in known):,}"
+    return f"{several} rows of {', '.join(sorted(before | after))}"
+
+
+def refusal(was: AnyState, now: AnyState) -> str | None:
+    """Why a state cannot carry over the scopes of another one; `None` if it can."""
+    if was.topic.name != now.topic.name or was.keys != now.keys or was.forest != now.forest:
+        return "its scopes or its topic are others"
+    if any(_kind(was, name) != _kind(now, name) for condition in (was, now) for name in _names_of(condition)):
+        return "an attribute that it looks at has another kind or unit"
+    if was.delivery.wait is not None or now.delivery.wait is not None:
+        return "it is ordered"
+    if (isinstance(was, StateCondition) and was.momentary) or (
+        isinstance(now, StateCondition) and now.momentary
+    ):
+        return "it is momentary"
+    if len(now.keys) + (now.forest.depth if now.forest else 0) > 1:
+        return "it has scopes within scopes"
+    return None
+
+
+def _names_of(condition: AnyState) -> set[str]:
+    return {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
+
+
+def _kind(condition: AnyState, name: str) -> object:
+    """The type of an attribute of a topic; tables may add further attributes."""
+    return condition.topic.by_name.get(name)
+
+
+def take_over(was: AnyState, now: AnyState, past: Past) -> TakeOver:
+    """Carry over the scopes of the state of the same name."""
+    (operator,) = operators([with_duration(now)])
+    machine = operator.machine
+    assert isinstance(machine, DurationMachine)
+    number = next(i for i, names in enumerate(past.operator.names) if now.name in names)
+    ran = PreviousState(was, past.operator.machine, past.state, number)
+    after, found = take_over_scopes(machine, now, [ran], past)
+    transitions = []
+    for key, scope in found.items():
+        if scope.is_changed:
+            status: Status = "unknown" if scope.holds is None else "revised"
+            event = scope.reading or Event(now.topic.name, past.watermark, machine.readable_scope(key) or "")
+            since = None if scope.since == NONE else scope.since
+            transitions.append(Transition(event, status, machine.readable_scope(key), since, 0))
+    return TakeOver(operator, after, transitions, bool(transitions))
+
+
+def take_over_scopes(
+    machine: DurationMachine,
+    now: AnyState,
+    ran: Sequence[PreviousState],
+    past: Past,
+    keys: Iterable[str] = (),
+) -> tuple[Any, dict[str, RevisedScope]]:
+    """The state of a machine with the scopes that follow from the states that ran, and the scopes that may
+    have changed.
+
+    The first of `ran` is the one with the same name, if there is one. `keys` are scopes that exist whether a
+    state has them or not.
+    """
+    found = dict[str, RevisedScope]()
+    after, is_same = _start(machine, now, ran, past.watermark)
+    outlooks = [by_row(scope.one, now) for scope in ran]
+    last = _last(now, past.latest)
+    known = [_known_scopes(scope, past, keys, last) for scope in ran]
+    own_known = known[0] if ran and ran[0].one.name == now.name else {}
+    unknown = KnownScope(False, NONE, past.watermark, sure=False)
+    scopes = dict.fromkeys(key for scopes_of_state in known for key in scopes_of_state)
+    for key in scopes:
+        if is_same(key):
+            continue
+        scope = own_known.get(key) or next(
+            (scopes_of_state[key] for scopes_of_state in known if key in scopes_of_state), unknown
+        )
+        if key not in own_known:
+            scope = unknown._replace(at=scope.at, reading=scope.reading, had_reading=scope.had_reading)
+        code = after.keys.code(key)
+        after.widen()
+        if not scope.had_reading:  # expected, without a reading since then
+            after.scopes["last"][code] = scope.at
+            after.scopes["flags"][code] |= 0 if scope.sure else UNKNOWN
+            continue
+        follows = next(
+            (
+                scopes_of_state[key]
+                for scopes_of_state, follow in zip(known, outlooks, strict=True)
+                if key in scopes_of_state
+                and scopes_of_state[key].sure
+                and follow(key)[0 if scopes_of_state[key].on else 1]
+            ),
+            None,
+        )
+        holds, since = _claim(machine, after, code, scope, follows)
+        found[key] = RevisedScope(scope, holds, since, scope.reading)
+    after.taken = bool(scopes)
+    machine.look(after, np.arange(len(after.keys)))
+    return after, found
+
+
+def _start(
+    machine: DurationMachine, now: AnyState, ran: Sequence[PreviousState], at: Instant
+) -> tuple[Any, Callable[[str], bool]]:
+    """The state of a machine before scopes are carried over, and a test for the scopes that need none: if
+    only rows of tables changed, those whose row is the same.
+    """
+    previous = ran[0] if ran else None
+    if (
+        previous
+        and isinstance(previous.machine, DurationMachine)
+        and meaning(with_duration(previous.one)) == meaning(with_duration(now))
+    ):
+        had, has = row_of(previous.one), row_of(now)
+        state = machine.load(previous.machine.dump(previous.state), (previous.number,))
+        return state, lambda key: had(key) == has(key) is not None
+    state = machine.initial()
+    state.until = state.latest = at
+    if at > BEGINNING:
+        machine.start_expected(state, at)
+    return state, lambda _key: False
+
+
+def _known_scopes(
+    ran: PreviousState, past: Past, keys: Iterable[str], latest: Mapping[str, Event]
+) -> dict[str, KnownScope]:
+    """All scopes with an old state or with a latest reading."""
+    known = scopes_of(ran, past.watermark)
+    known |= {key: KnownScope(False, NONE, past.watermark) for key in keys if key not in known}
+    for key, last in latest.items():
+        before = known.get(key, KnownScope(False, NONE, last.time))
+        known[key] = before._replace(reading=last, at=max(before.at, last.time), had_reading=True)
+    return known
+
+
+def scopes_of(ran: PreviousState, at: Instant) -> dict[str, KnownScope]:
+    """The old state of the scopes of a machine."""
+    return dict(_known(ran.machine, ran.state, ran.number, at) if ran.scopes is None else ran.scopes)
+
+
+def _claim(
+    machine: DurationMachine, after: Any, code: int, known: KnownScope, follows: KnownScope | None
+) -> tuple[bool | None, Instant]:
+    """Set a scope to the state that follows, or that its last reading decides; return whether it is active
+    (`None` if unknown), and since when.
+    """
+    (care,) = (rule.care for rule in machine.rules)
+    words = (0, 0) if known.reading is None else tuple(machine.words(known.reading))
+    holds = follows.on if follows is not None else _decision(care, *words)
+    flags = SEEN | (ON if (known.on if holds is None else holds) else 0)
+    flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
+    flags |= int(after.scopes["flags"][code]) & EXPECTED
+    began = known.since if known.on else follows.since if follows is not None and follows.on else known.at
+    since = began if flags & ON else NONE
+    last = NOBODY if known.reading is None else LAST
+    after.scopes[code] = (known.at, since, NONE, 0, last, NOBODY, flags, 0, *words)
+    if known.reading is not None:
+        after.last.put_one(code, known.reading)
+        if after.waits is not None and machine.lengths is not None:
+            after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(known.reading)
+    return holds, since
+
+
+def _decision(care: Care, enters: int, leaves: int) -> bool | None:
+    """Whether a state is active after a reading, if the reading decides that alone; else `None`."""
+    match enters & 1, leaves & 1:
+        case (1, 0) if not care.enter:
+            return True
+        case (0, 1) if not care.exit:
+            return False
+    return None
+
+
+def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple[str, KnownScope]]:
+    """Yield the old state of the scopes of a machine."""
+    match machine:
+        case ToggleMachine():
+            keys, since = state.levels[-1].keys, state.since[number]
+            for code in np.flatnonzero(since[: len(keys)] != NONE).tolist():
+                yield keys.key(code), KnownScope(True, int(since[code]), at)
+        case DurationMachine():
+            records = state.there[:, number]
+            for code in np.flatnonzero(records["last"] != NONE).tolist():
+                last, since = int(records["last"][code]), int(records["since"][code])
+                is_there = (
+                    machine.keeps_last and records["last_row"][code] == LAST and not state.last.is_empty
+                )
+                reading = state.last.event(code, last) if is_there else None
+                flags = int(records["flags"][code])
+                on, sure = bool(flags & ON), not flags & UNDECIDED
+                if not flags & SEEN:
+                    sure = not flags & UNKNOWN
+                yield state.keys.key(code), KnownScope(on, since, last, reading, sure, bool(flags & SEEN))
+
+
+def _last(now: AnyState, latest: Iterable[Event]) -> Mapping[str, Event]:
+    """The last reading of each scope, as far as the latest readings of sources contain it."""
+    if now.forest is not None or now.keys not in ((), (("source",),)):
+        return {}
+    chain, found = scalar.chain(now.keys, now.forest), dict[str, Event]()
+    for event in latest:
+        if event.topic == now.topic.name and (at := chain(event)) is not None:
+            key = at[-1]
+            assert key is not None
+            if key not in found or found[key].time <= event.time:
+                found[key] = event
+    return found
+
+
+REVISION = Revision(
+    take_over, preview, refusal, is_preserved=is_preserved, revisable=with_duration, splits=True
+)

@@ -1,1 +1,0 @@
-"""Folding of storms: many siblings that hold become one."""

@@ -1,1 +1,0 @@
-"""Muting: what is not told, and when."""

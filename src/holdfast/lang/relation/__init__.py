@@ -1,1 +1,0 @@
-"""The part of the language that speaks of relationships between publishers."""

@@ -1,1 +1,0 @@
-"""Relationships between publishers: state filters over a measure of the latest readings of each tie."""

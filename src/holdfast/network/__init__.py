@@ -1,0 +1,1 @@
+"""Everything that sends: protocols, the broker overlay, simulated networks and motes."""

@@ -1,0 +1,184 @@
+"""Compilation of checked conditions for brokers and subscribers of the content-based family (cbps).
+
+Every kind of condition can be evaluated by one broker. If a kind has a form for brokers
+(``Kind.on_broker``), every broker on the path filters events for its conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+from ..engine.composite import Composite, operator_alone
+from ..engine.operator import Operator
+from ..errors import Unsupported, UsageError
+from ..kinds.kind import BrokerForm
+from ..kinds.registry import kind
+from ..lang.condition import Checked, Condition
+from ..model.batch import from_events
+from ..model.event import Event, Notification, Transition, notify
+from ..model.instant import Instant
+from ..model.qos import Correct
+from ..model.space import Forest, dimensions
+from ..model.topic import Topic
+from ..plan.compile import builds_on, conditions, operators
+from .protocols.cbps.condition import CorrectionProgress, HostedCondition, ReplicatedCondition
+from .protocols.cbps.content import Constraint, Content, Filter
+from .protocols.cbps.event import AXES, to_event
+from .protocols.cbps.parts import pins
+from .protocols.cbps.ranges import Value
+from .protocols.cbps.scopes import NO_SCOPES, Scopes, contains
+
+
+def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
+    """Compile a checked definition with one condition on which no other builds."""
+    found = [name for name in conditions(checked) if not builds_on(checked, name)]
+    if len(found) != 1:
+        raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
+    known = conditions(checked)
+    only = known[found[0]]
+    if (replicated := replicated_condition(only)) is not None:
+        return replicated
+    if isinstance(only.delivery.late, Correct):
+        raise Unsupported(
+            f"'{only.name}' has minimum durations and corrects earlier notifications ('late correct'): "
+            "it runs in one process, not on brokers"
+        )
+    name, operator = _operator_of(checked, found[0])
+    return _hosted_condition(only, known[name], operator)
+
+
+def _operator_of(checked: Checked, name: str) -> tuple[str, Operator]:
+    """Return the name under which a condition is reported, and its operator."""
+    made = operators(checked)
+    (serving,) = (one for one in made if any(name in names for names in one.names))
+    called = serving.aliases.get(name, name)
+    return called, operator_alone(made, called)
+
+
+def _hosted_condition(meant: Any, reported: Any, operator: Operator) -> HostedCondition:
+    """Compile a condition that one broker evaluates."""
+
+    name = reported.name
+
+    def to_notifications(transitions: Iterable[Transition]) -> list[Notification]:
+        return [
+            notification
+            for notification in operator.address(transitions)
+            if notification.subscription == name
+        ]
+
+    return HostedCondition(
+        name=name,
+        inputs=tuple(_inputs(operator)),
+        event=partial(_event, operator.topics),
+        is_relevant=_relevance_of(meant, operator),
+        may_start_silently=kind(reported).starts_silently(reported),
+        machine=operator.machine,
+        to_notifications=to_notifications,
+        topics=tuple(operator.topics.values()),
+        active_scopes=partial(_active_scopes, name, operator),
+    )
+
+
+def _active_scopes(name: str, operator: Operator, state: Any) -> list[tuple[str | None, Instant]]:
+    """Return the active scopes of a condition in a state of its operator, each with its start."""
+    machine = operator.machine
+    inside = (
+        zip(machine.operators, state.values(), strict=True)
+        if isinstance(machine, Composite)
+        else [(operator, state)]
+    )
+    return [(scope, at) for one, own in inside for called, scope, at in one.active(own) if called == name]
+
+
+def _inputs(operator: Operator) -> Iterator[Filter]:
+    """Yield filters for an operator's inputs: its topics, or single sources of them."""
+    for topic in operator.topics:
+        of_topic = Constraint("topic", "text", "=", topic)
+        for source in sorted(operator.sources.get(topic, ())):
+            yield Filter((of_topic, Constraint("source", "text", "=", source)))
+        if topic not in operator.sources:
+            yield Filter((of_topic,))
+
+
+def _event(topics: Mapping[str, Topic], content: Content) -> Event | None:
+    topic = topics.get(str(content.get("topic")))
+    return None if topic is None else to_event(topic, content)
+
+
+def _relevance_of(meant: Any, operator: Operator) -> Callable[[Event], bool]:
+    """Return a predicate for relevant events.
+
+    Where time decides the output, every event is relevant, because it advances the watermark. Only conditions
+    whose output depends on events close in time are free of that.
+    """
+    machine = operator.machine
+    if machine.traits.lookaround is None or meant.delivery.wait is not None:
+        return lambda _: True
+    return lambda event: bool(
+        machine.relevance(event.topic, from_events(machine.topics[event.topic], [event])).satisfies[0]
+    )
+
+
+def replicated_condition(condition: Condition) -> ReplicatedCondition | None:
+    """Compile a condition of which every broker on the path runs a replica.
+
+    Returns ``None`` if its kind has no such form.
+    """
+    form = kind(condition).on_broker(condition)
+    if form is None:
+        return None
+
+    def to_notifications(transitions: Iterable[Transition]) -> list[Notification]:
+        return [notify(condition.name, *transition[:4]) for transition in transitions]
+
+    def mark_uncertain(state: Any, scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
+        return form.mark_uncertain(state, partial(contains, scopes))
+
+    def progress(state: Any) -> CorrectionProgress | None:
+        found = form.progress(state)
+        return None if found is None else CorrectionProgress(*found)
+
+    topic = condition.topic
+    return ReplicatedCondition(
+        name=condition.name,
+        inputs=(Filter((Constraint("topic", "text", "=", topic.name),)),),
+        event=partial(to_event, topic),
+        machine=form.machine,
+        to_notifications=to_notifications,
+        chain=form.chain,
+        reach=lru_cache(maxsize=16_384)(partial(_reach, form, topic)),
+        enter=form.enter,
+        leave=form.leave,
+        is_momentary=condition.momentary,
+        is_filterable=condition.delivery.wait is None,
+        bits=form.bits,
+        uncertain_bits=form.uncertain_bits,
+        mark_uncertain=mark_uncertain,
+        progress=progress,
+    )
+
+
+def _reach(form: BrokerForm, topic: Topic, filter_: Filter) -> Scopes:
+    """Return the scopes of the events that a filter lets pass; all if it does not pin the scope."""
+    pinned, forest = pins(filter_), form.forest
+    if not form.scope_attributes <= pinned.keys() or (
+        forest is not None and not _fixes_region(forest, pinned)
+    ):
+        return None
+    whole = {"source": "", **pinned, "topic": topic.name, "time": 0, "sequence": 0}
+    event = to_event(topic, whole)
+    keys = form.chain(event) if event is not None else None
+    return NO_SCOPES if keys is None else frozenset(key for key in keys if key is not None)
+
+
+def _fixes_region(forest: Forest, pinned: Mapping[str, Value]) -> bool:
+    """Whether pinned values determine the region of events: a known place, or coordinates if neither a place
+    nor a source can contradict them.  [F11]"""
+    if pinned.get("place") in forest.by_place:
+        return True
+    needed = {dimensions(shape) for shape, _ in forest.innermost_first}
+    axes = AXES[: max(needed, default=len(AXES))]
+    return all(axis in pinned for axis in axes) and (not forest.by_source or "source" in pinned)

@@ -1,0 +1,292 @@
+"""From a required lifetime to what must change: wider bands, fewer readings, another strategy.
+
+A plan is judged by the detection it loses: intervals of the history in which a state is active, as defined
+and with every reading, are the intervals to be detected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ...definition.tune import Threshold, Tunable, tunable
+from ...errors import UsageError
+from ...kernels.vary import DELAY, HOLDING, REACHED, SHARED
+from ...lang.expressions.key_text import readable_key
+from ...model.batch import from_events
+from ...model.event import Event
+from ...model.instant import SECOND
+from ...plan.advise.judge import KnownTruth, Trial, VariantGrid, as_it_stands, judge, labels_of
+from ...plan.advise.rows import Interval, Measure, MeasuredRows, collect_rows
+from ..motes.conditions import ScenarioDefinition
+from .forecast import A_DAY, Forecast
+from .rates import Rates, ReadingKind
+from .strategies import Strategy
+
+EVERY_NTH = (1, 2, 3, 5, 10, 20, 30, 60)
+"""One reading of so many is taken from each source."""
+WIDER = (1.0, 1.5, 2.0, 3.0, 4.0)
+"""Factors for the width of a band; its exit moves away from its entrance."""
+
+
+Band = tuple[float | None, float | None]
+"""Entrance and exit."""
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How well the active intervals of a state are detected."""
+
+    known: int
+    met: int
+    late: float
+    """Mean delay in seconds; an interval that is not detected counts with its length."""
+    excess: float
+    """Seconds per interval for which the state is reported active although it is not."""
+
+    @property
+    def share(self) -> float:
+        return self.met / self.known if self.known else 1.0
+
+
+@dataclass(frozen=True)
+class SavingPlan:
+    """A set of changes, the lifetime it gives, and the detection it costs."""
+
+    strategy: str
+    every: int
+    wider: float
+    bands: Mapping[str, Band]
+    """The band of each state that has one."""
+    days: float
+    node: int
+    joules: float
+    """Of all nodes, per day."""
+    detection: Mapping[str, Detection]
+
+    @property
+    def loss(self) -> tuple[float, float]:
+        """For comparison, less is better: the share of intervals not detected, then the mean seconds of
+        wrong state.
+        """
+        detections = self.detection.values()
+        known = sum(each.known for each in detections) or 1
+        wrong = sum((each.late + each.excess) * each.known for each in detections) / known
+        return 1 - sum(each.met for each in detections) / known, wrong
+
+    @property
+    def changes(self) -> tuple[int, float]:
+        return self.every, self.wider
+
+
+class Budget:
+    """All plans for the strategies of a network and a history."""
+
+    def __init__(self, ways: Sequence[Strategy], rates: Rates, definition: ScenarioDefinition) -> None:
+        self._strategies = [strategy for strategy in ways if strategy.forecast is not None]
+        self._rates = rates
+        self._bands = dict(_tunable(definition, rates.subscriptions))
+        self._known = {name: _intervals(found, rates.events) for name, found in self._bands.items()}
+
+    def plans(self) -> Iterator[SavingPlan]:
+        """Every strategy with every rate and every band."""
+        for every in EVERY_NTH:
+            events = _every_nth(self._rates.events, every)
+            if len({event.time for event in events}) < 2:
+                return
+            trials = {
+                name: _BandTrial(found, events, self._known[name]) for name, found in self._bands.items()
+            }
+            for wider in WIDER if trials else (1.0,):
+                found = {name: tried.found(wider) for name, tried in trials.items()}
+                for strategy in self._strategies:
+                    assert strategy.forecast is not None
+                    yield _plan(strategy, strategy.forecast, every, wider, found)
+
+
+def fitting(plans: Sequence[SavingPlan], days: float) -> list[SavingPlan]:
+    """The plans with the required lifetime, the best of each strategy: least loss, then least change, then
+    longest life.
+    """
+    lasting = [plan for plan in plans if plan.days >= days]
+    lasting.sort(key=lambda plan: (plan.loss, plan.changes, -plan.days))
+    best: dict[str, SavingPlan] = {}
+    for plan in lasting:
+        best.setdefault(plan.strategy, plan)
+    return list(best.values())
+
+
+def _plan(
+    strategy: Strategy, forecast: Forecast, every: int, wider: float, found: Mapping[str, BandResult]
+) -> SavingPlan:
+    a_day = _rates(forecast.rates, every, {name: result.turns for name, result in found.items()})
+    lasts = forecast.days(a_day)
+    if lasts is None:
+        raise UsageError("no battery of this network ends: say with energy.battery what a node has")
+    return SavingPlan(
+        strategy.name,
+        every,
+        wider,
+        {name: result.band for name, result in found.items()},
+        *lasts,
+        float(forecast.joules(a_day).sum()),
+        {name: _over(forecast, name, result.detection) for name, result in found.items()},
+    )
+
+
+def _over(forecast: Forecast, name: str, detection: Detection) -> Detection:
+    """Detection at the subscriber: the network adds delay and losses."""
+    arrival = forecast.delay(name)
+    if arrival is None:
+        return detection
+    seconds, chance = arrival
+    return replace(detection, met=round(detection.met * chance), late=detection.late + seconds)
+
+
+def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[ReadingKind, float]:
+    """Readings of each kind per day under a plan: state changes as counted, the others in proportion."""
+    share = _shares(rates, turns)
+    found: dict[ReadingKind, float] = {}
+    for kind in rates.counts:
+        changing = [name for name in turns if kind.sort[rates.subscriptions.index(name)][0]]
+        shares = [share(name, kind.source) for name in changing]
+        remaining = max(shares) if changing else 1 / every
+        found[kind] = rates.a_day(kind) * min(remaining, 1.0)
+    quiet: dict[str, float] = defaultdict(float)
+    missing: dict[str, float] = defaultdict(float)
+    for kind in rates.counts:
+        missing[kind.source] += rates.a_day(kind) / every - found[kind]
+        if not any(changing for changing, _ in kind.sort):
+            quiet[kind.source] += found[kind]
+    for kind in rates.counts:
+        if not any(changing for changing, _ in kind.sort) and quiet[kind.source]:
+            found[kind] *= max(0.0, 1 + missing[kind.source] / quiet[kind.source])
+    return found
+
+
+def _shares(rates: Rates, turns: Mapping[str, Counter[str]]) -> Callable[[str, str], float]:
+    """A function for the share of a source's state changes that remain; over all sources where scopes are
+    not sources.
+    """
+    now: dict[str, Counter[str]] = {name: Counter() for name in turns}
+    for kind, count in rates.counts.items():
+        for name in turns:
+            if kind.sort[rates.subscriptions.index(name)][0]:
+                now[name][kind.source] += count
+    sources = {kind.source for kind in rates.counts}
+
+    def share(name: str, source: str) -> float:
+        if turns[name].keys() <= sources:
+            return turns[name][source] / now[name][source]
+        return turns[name].total() / now[name].total()
+
+    return share
+
+
+# Bands.
+
+
+def _tunable(definition: ScenarioDefinition, names: Sequence[str]) -> Iterator[tuple[str, Tunable]]:
+    for name in names:
+        try:
+            yield name, tunable(definition.checked, name)
+        except UsageError:
+            continue  # it has no band, so it stays as it is
+
+
+def _rows(found: Tunable, events: Sequence[Event]) -> MeasuredRows:
+    topic = found.condition.topic
+    topic_events = [event for event in events if event.topic == topic.name]
+    return collect_rows([Measure(found)(from_events(topic, topic_events))])
+
+
+def _intervals(found: Tunable, events: Sequence[Event]) -> dict[str | None, list[Interval]]:
+    """The active intervals of the state, by scope."""
+    rows = _rows(found, events)
+    return dict(_by_scope(rows, as_it_stands(rows, found, rows.span()[1])))
+
+
+def _by_scope(rows: MeasuredRows, known: KnownTruth) -> Iterator[tuple[str | None, list[Interval]]]:
+    for i, key in enumerate(rows.keys.all().to_pylist()):
+        indices = range(int(known.ends[i]), int(known.ends[i + 1]))
+        yield (
+            readable_key(key) if key else None,
+            [(int(known.start[k]), int(known.end[k])) for k in indices],
+        )
+
+
+class BandResult(NamedTuple):
+    """The result of a state with one band."""
+
+    band: Band
+    turns: Counter[str]
+    """The number of starts and ends, by scope."""
+    detection: Detection
+
+
+class _BandTrial:
+    """A state with bands of several widths, on a part of the readings."""
+
+    def __init__(
+        self, found: Tunable, events: Sequence[Event], known: Mapping[str | None, list[Interval]]
+    ) -> None:
+        self._found, self._rows = found, _rows(found, events)
+        self._until = self._rows.span()[1]
+        self._known = labels_of(self._rows, known)
+        bands = [self.band(wider) for wider in WIDER]
+        self._exits = tuple(dict.fromkeys(exit for _, exit in bands))
+        grid = VariantGrid((bands[0][0],), self._exits, (found.guard,))
+        self._counts = judge(Trial(self._rows, found, self._known, self._until), grid)
+
+    def band(self, wider: float) -> Band:
+        """Entrance and exit; only the exit moves."""
+        enter, exit = self._found.enter, self._found.exit
+        if enter is None or exit is None or enter.of != exit.of:
+            return (None if enter is None else enter.value), (None if exit is None else exit.value)
+        return enter.value, enter.value + (exit.value - enter.value) * wider
+
+    def found(self, wider: float) -> BandResult:
+        return BandResult(self.band(wider), self._turns(wider), self._detection(wider))
+
+    def _detection(self, wider: float) -> Detection:
+        counts = self._counts[0, self._exits.index(self.band(wider)[1]), 0]
+        known, length = self._known.count, self._known.length
+        late = (int(counts[DELAY]) + length) / known / SECOND if known else 0.0
+        excess = (int(counts[HOLDING]) - int(counts[SHARED])) / max(1, known) / SECOND
+        return Detection(known, int(counts[REACHED]), late, excess)
+
+    def _turns(self, wider: float) -> Counter[str]:
+        enter, exit = self.band(wider)
+        changed = replace(
+            self._found, enter=_with_value(self._found.enter, enter), exit=_with_value(self._found.exit, exit)
+        )
+        detections = _by_scope(self._rows, as_it_stands(self._rows, changed, self._until))
+        return Counter(
+            {
+                str(scope): sum(1 + (end < self._until) for _, end in intervals)
+                for scope, intervals in detections
+            }
+        )
+
+
+def _with_value(threshold: Threshold | None, value: float | None) -> Threshold | None:
+    return threshold if threshold is None or value is None else replace(threshold, value=value)
+
+
+def _every_nth(events: Sequence[Event], every: int) -> list[Event]:
+    """One reading of every ``every`` from each source."""
+    seen: Counter[tuple[str, str]] = Counter()
+    kept = []
+    for event in events:
+        if seen[event.source, event.topic] % every == 0:
+            kept.append(event)
+        seen[event.source, event.topic] += 1
+    return kept
+
+
+def at_rest(forecast: Forecast) -> float | None:
+    """Lifetime in days of a node without activity, the upper bound of all plans."""
+    battery = forecast.plan.setup.battery_j
+    return None if battery is None else battery / (forecast.rest * A_DAY)

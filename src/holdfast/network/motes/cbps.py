@@ -1,0 +1,307 @@
+"""Content-based publish/subscribe on motes: a tree of brokers, connected over routing.  [Fulcrum]"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from ...model.event import Event, Value
+from ...model.instant import Duration, Instant
+from ..protocols.cbps.broker import CbpsBroker
+from ..protocols.cbps.bundle import is_droppable, main_kind
+from ..protocols.cbps.client import (
+    CbpsClient,
+    ConditionChange,
+    ConditionUnknown,
+    ReceivedNotification,
+    Submit,
+    WithdrawSubmission,
+    advertise,
+    publish,
+    subscribe,
+    watch,
+    watch_exactly,
+)
+from ..protocols.cbps.condition import NetworkCondition
+from ..protocols.cbps.content import Constraint, Filter
+from ..protocols.cbps.event import advertisement_for, to_content, to_event
+from ..protocols.cbps.message import Bundle, BundleKey, CbpsMessage, bytes_of
+from ..protocols.cbps.parts import pins
+from ..protocols.wire_name import wire_name
+from ..sim.frame import NodeId
+from ..sim.host import NodeHost, RoutingService
+from ..sim.node import Node
+from ..sim.routing import tempo
+from ..sim.topology import Topology
+from . import connection
+from .account import LOST, ON_THE_WAY, NodeSubscription, Row
+from .conditions import broker_form, for_brokers
+from .connection import ConnectionHello, Frame, Terms
+from .context import ChargingRouter, RunContext, schedule_subscriptions
+from .fault import ScenarioError, at
+from .mote import BROKER, PUBLISHER, SUBSCRIBER, Mote, MoteState
+from .nodes import AtLeastOne, NodeName, find_node, find_nodes
+from .sink import Sinks
+from .spanning import Pair, best_next_hops, nearest, require_tree
+
+UNSENT = "its publisher had no connection"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cbps:
+    """Brokers on nodes.  A publisher or subscriber on another node connects to one of them; a node that is
+    both gets a broker of its own.
+    """
+
+    kind: ClassVar = "cbps"
+    brokers: Literal["all"] | tuple[NodeName, ...] = "all"
+    root: NodeName | None = None
+    """The root of the tree of brokers; by default the first broker or, if all nodes have one, the first
+    subscriber's.
+    """
+    links: tuple[tuple[NodeName, NodeName], ...] | None = None
+    """Connected pairs of brokers; by default each broker is connected with the first one on its best path
+    to the root.
+    """
+    rto: Duration | None = None
+    """How long to wait for an acknowledgement; by default as long as an answer may take."""
+    tries: AtLeastOne = 8
+    """The number of tries, at growing intervals, after which a connection counts as lost."""
+    queue: AtLeastOne = 20
+    """How many messages may wait at an end of a connection."""
+
+    def on(self, context: RunContext) -> CbpsNodes:
+        """Set up the protocol for a run."""
+        with at("protocol"):
+            return CbpsNodes(self, context)
+
+
+class CbpsNodes:
+    """Brokers, clients and connections on the nodes of a run."""
+
+    def __init__(self, cbps: Cbps, context: RunContext) -> None:
+        self._context = context
+        self._subscribers = {sub.node for sub in context.subscriptions}
+        self._publishers = set[NodeId]().union(*context.publishers.values())
+        self._brokers, self._connections = _plan_connections(
+            cbps, context, self._publishers, self._subscribers
+        )
+        self._terms = Terms(
+            rto=tempo.answer(context.airing) if cbps.rto is None else cbps.rto,
+            tries=cbps.tries,
+            queue=cbps.queue,
+            segment=context.room - connection.HEADER,
+            size=bytes_of,
+            losable=is_droppable,
+        )
+        self._texts: dict[str, str] = {}
+        self._conditions: dict[str, NetworkCondition] = {}
+        wanted = {sub.name for sub in context.subscriptions if not sub.plain}
+        for name, condition in context.definition.filters.items():
+            if name in wanted and (found := broker_form(context.definition, condition)) is not None:
+                self._texts[name], self._conditions[found[0]] = found
+        elsewhere = [sub for sub in context.subscriptions if sub.plain or sub.name not in self._texts]
+        self._sinks = Sinks(context.definition, elsewhere, context.account)
+        self._subscriptions = {
+            (w.node, submit.name): w for w in context.subscriptions for submit in self._requests_of(w)
+        }
+        self.hosts: dict[NodeId, NodeHost] = {}
+        self._stored: dict[BundleKey, list[str]] = {}
+        """Names of the subscriptions for which brokers have stored a bundle."""
+        self._unsent: set[tuple[str, Instant]] = set()
+        self._counts: Counter[str] = Counter()
+
+    # During the run.
+
+    def destinations(self) -> Iterable[NodeId]:
+        return [end for pair in self._connections for end in pair]
+
+    @property
+    def patience(self) -> Duration | None:
+        return self._terms.rto
+
+    @property
+    def cycle(self) -> Duration | None:
+        return None
+
+    def boot(self, node: Node, router: RoutingService) -> None:
+        self._sinks.boot(node)
+        machines: dict[str, CbpsBroker | CbpsClient] = {}
+        if node.id in self._brokers:
+            machines[BROKER] = CbpsBroker(self._conditions.__getitem__)
+        for role, nodes in ((PUBLISHER, self._publishers), (SUBSCRIBER, self._subscribers)):
+            if node.id in nodes:
+                name = f"{role} {self._context.topology.names[node.id]}"
+                machines[role] = CbpsClient(name, self._conditions.__getitem__)
+        if not machines:
+            return
+        peers = [str(b if a == node.id else a) for a, b in self._connections if node.id in (a, b)]
+        machine = Mote(machines, tuple(peers), self._terms)
+        charged = ChargingRouter(router, self._cause)
+        host = self.hosts[node.id] = NodeHost(
+            node, machine, charged, size=connection.bytes_of, deliver=self._on_delivery
+        )
+        for name, publishers in self._context.publishers.items():
+            if node.id in publishers:
+                topic = self._context.definition.topics[name]
+                source = self._context.topology.names[node.id]
+                host.ask((PUBLISHER, advertise(name, advertisement_for(topic, source=source))))
+        schedule_subscriptions(node, self._context.subscriptions, self._subscribe, self._unsubscribe)
+
+    def bury(self, node: NodeId) -> None:
+        if (host := self.hosts.pop(node, None)) is not None:
+            self._counts += _counts_of(host.state)
+
+    def offset(self, _node: NodeId) -> Duration | None:
+        return None
+
+    def publish(self, node: Node, event: Event) -> None:
+        host = self.hosts[node.id]
+        if host.state.machines[PUBLISHER].broker is None:
+            self._unsent.add((event.source, event.time))
+        host.ask((PUBLISHER, publish(to_content(event))))
+
+    def _requests_of(self, sub: NodeSubscription) -> list[Submit]:
+        """The requests of a subscriber: a condition, or every event of some topics."""
+        if sub.name in self._texts and not sub.plain:
+            text, condition = (
+                self._texts[sub.name],
+                self._context.definition.filters[sub.name],
+            )
+            if condition.tables:
+                return [watch_exactly(sub.name, [text], for_brokers(condition))]
+            return [watch(sub.name, text)]
+        about = {topic: Filter((Constraint("topic", "text", "=", topic),)) for topic in sub.topics}
+        return [subscribe(f"{sub.name} {topic}", filter_) for topic, filter_ in about.items()]
+
+    def _subscribe(self, sub: NodeSubscription) -> None:
+        for request in self._requests_of(sub):
+            self.hosts[sub.node].ask((SUBSCRIBER, request))
+
+    def _unsubscribe(self, sub: NodeSubscription) -> None:
+        for request in self._requests_of(sub):
+            self.hosts[sub.node].ask((SUBSCRIBER, WithdrawSubmission(request.name)))
+
+    # The account.
+
+    def _on_delivery(self, node: Node, what: Any) -> None:
+        match what:
+            case ConditionChange(name, notification) if notification.status != "known":
+                self._context.account.notify(self._subscriptions[node.id, name], notification)
+            case ReceivedNotification(name, _, content):
+                topic = self._context.definition.topics[str(content["topic"])]
+                if (event := to_event(topic, content)) is not None:
+                    self._sinks.take(node, self._subscriptions[node.id, name], event)
+            case ConditionUnknown():
+                self._counts["conditions unknown"] += 1
+
+    def _cause(self, frame: Frame) -> str:
+        """Account for a frame that leaves a node; return its cause."""
+        charge = self._context.account.charge
+        if isinstance(frame, ConnectionHello):
+            return charge([sub.name for sub in self._context.subscriptions], "Hello", "connection")
+        message, ack = frame.message, isinstance(frame, connection.ConnectionAck)
+        kind = main_kind(message) if isinstance(message, Bundle) else wire_name(message).lower()
+        return charge(self._names(message), "Ack" if ack else wire_name(message), "ack" if ack else kind)
+
+    def _names(self, message: CbpsMessage) -> list[str]:
+        """Names of the subscriptions that a message serves."""
+        match message:
+            case Bundle():
+                names = list(self._names_in_bundle(message))
+                if not message.notifications:
+                    self._stored[message.key] = names
+                return names
+            case _ if (of := getattr(message, "of", None)) is not None:
+                return self._stored.get(of.bundle, [])
+            case _ if (key := getattr(message, "bundle", None)) is not None:
+                return self._stored.get(key, [])
+        return [sub.name for sub in self._context.subscriptions]
+
+    def _names_in_bundle(self, bundle: Bundle) -> Iterator[str]:
+        for notification in bundle.notifications:
+            yield from self._context.about(str(notification.content["topic"]))
+        for advertisement in bundle.advertisements:
+            yield from self._context.about(str(pins(advertisement.filter)["topic"]))
+        for request in bundle.subscriptions:
+            if request.state is None:
+                topic = str(pins(request.filter)["topic"])
+                yield from (sub.name for sub in self._sinks.subscriptions if topic in sub.topics)
+            else:
+                yield self._conditions[request.state.definition].name
+
+    # After the run.
+
+    def fate(self, _wish: NodeSubscription, event: Event) -> str:
+        sample = event.source, event.time
+        return UNSENT if sample in self._unsent else ON_THE_WAY if sample in self._in_transit else LOST
+
+    @cached_property
+    def _in_transit(self) -> set[tuple[Value, Value]]:
+        """Events that wait at an end of a connection, or are not acknowledged, at the end of the run."""
+        ends = [end for host in self.hosts.values() for end in host.state.ends.values()]
+        messages = [message for end in ends for message, _ in end.waiting]
+        messages += [end.sent.message for end in ends if end.sent is not None]
+        return {
+            (notification.content["source"], notification.content["time"])
+            for message in messages
+            if isinstance(message, Bundle)
+            for notification in message.notifications
+        }
+
+    def measures(self) -> Row:
+        counts = sum((_counts_of(host.state) for host in self.hosts.values()), self._counts)
+        return {
+            "brokers": len(self._brokers),
+            "connections": len(self._connections),
+            "counted": dict(counts),
+        }
+
+
+def _plan_connections(
+    cbps: Cbps, context: RunContext, publishers: set[NodeId], subscribers: set[NodeId]
+) -> tuple[list[NodeId], list[Pair]]:
+    """The nodes with brokers, and the connected pairs."""
+    topology = context.topology
+    with at("brokers"):
+        brokers = list(range(len(topology))) if cbps.brokers == "all" else find_nodes(topology, cbps.brokers)
+        if not brokers:
+            raise ScenarioError("one broker at least")
+    with at("root"):
+        first = (
+            context.subscriptions[0].node if cbps.brokers == "all" and context.subscriptions else brokers[0]
+        )
+        root = first if cbps.root is None else find_node(topology, cbps.root)
+        if root not in brokers:
+            raise ScenarioError(f"node {topology.names[root]} has no broker")
+    next_hops = best_next_hops(context.network, root)
+    others = sorted((publishers | subscribers) - set(brokers))
+    for broker in {*brokers, *others} - next_hops.keys():
+        raise ScenarioError(f"no way leads from node {topology.names[broker]} to node {topology.names[root]}")
+    pairs = [(broker, nearest(broker, next_hops, brokers)) for broker in brokers if broker != root]
+    if cbps.links is not None:
+        pairs = _explicit_links(cbps.links, topology, brokers)
+    pairs += [(broker, nearest(broker, next_hops, brokers)) for broker in others]
+    return brokers + [broker for broker in others if broker in publishers & subscribers], pairs
+
+
+def _explicit_links(
+    links: Iterable[tuple[NodeName, NodeName]], topology: Topology, brokers: list[NodeId]
+) -> list[Pair]:
+    pairs = []
+    with at("links"):
+        for i, pair in enumerate(links):
+            with at(i):
+                a, b = find_nodes(topology, pair)
+            pairs.append((a, b))
+        require_tree(pairs, brokers)
+    return pairs
+
+
+def _counts_of(state: MoteState) -> Counter[str]:
+    """Counts of connections and broker on a node."""
+    found: Counter[str] = sum((end.counts for end in state.ends.values()), Counter())
+    return found + (state.machines[BROKER].counted if BROKER in state.machines else Counter())

@@ -1,0 +1,130 @@
+"""Failures of a scenario, and the actions they cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...model.instant import Duration
+from ...model.quantity import Ppm
+from ..sim.frame import NodeId
+from ..sim.network import Network
+from ..sim.topology import Topology
+from .fault import ScenarioError, at
+from .nodes import NodeName, find_nodes
+
+
+@dataclass(frozen=True)
+class _ToNodes:
+    """A failure of nodes."""
+
+    at: Duration
+    nodes: tuple[NodeName, ...]
+
+
+@dataclass(frozen=True)
+class _ToLinks:
+    """A failure of links between pairs of nodes."""
+
+    at: Duration
+    links: tuple[tuple[NodeName, NodeName], ...]
+
+
+class Kill(_ToNodes):
+    """Nodes go down."""
+
+    kind: ClassVar = "kill"
+
+
+class Restart(_ToNodes):
+    """Nodes start again with no memory."""
+
+    kind: ClassVar = "restart"
+
+
+class Cut(_ToLinks):
+    """Links are cut in both directions."""
+
+    kind: ClassVar = "cut"
+
+
+class Mend(_ToLinks):
+    """Cut links work again."""
+
+    kind: ClassVar = "mend"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Only links within a group work; nodes in no group form one together."""
+
+    kind: ClassVar = "partition"
+    at: Duration
+    groups: tuple[tuple[NodeName, ...], ...]
+
+
+@dataclass(frozen=True)
+class Heal:
+    """All links work again."""
+
+    kind: ClassVar = "heal"
+    at: Duration
+
+
+@dataclass(frozen=True)
+class Drift(_ToNodes):
+    """Clocks of nodes deviate by so many parts per million."""
+
+    kind: ClassVar = "drift"
+    by: Ppm
+
+
+Failure = Kill | Restart | Cut | Mend | Partition | Heal | Drift
+
+
+def action(failure: Failure, topology: Topology) -> Callable[[Network], None]:
+    """The function that applies a failure to a network."""
+    match failure:
+        case Kill(_, nodes):
+            down = _node_ids(topology, nodes)
+            return lambda network: _each(network.kill, down)
+        case Restart(_, nodes):
+            up = _node_ids(topology, nodes)
+            return lambda network: _each(network.restart, up)
+        case Cut(_, links):
+            pairs = _node_groups(topology, links, "links")
+            return lambda network: _each(lambda pair: network.cut(*pair), pairs)
+        case Mend(_, links):
+            pairs = _node_groups(topology, links, "links")
+            return lambda network: _each(lambda pair: network.mend(*pair), pairs)
+        case Partition(_, groups):
+            apart = _node_groups(topology, groups, "groups")
+            if len({id for group in apart for id in group}) < sum(map(len, apart)):
+                raise ScenarioError("a node is in two groups", ("groups",))
+            return lambda network: network.partition(*apart)
+        case Heal():
+            return Network.heal
+        case Drift(_, nodes, by):
+            if not -1e5 <= by <= 1e5:
+                raise ScenarioError("a clock runs wrong by 100000 ppm at most", ("by",))
+            clocks = _node_ids(topology, nodes)
+            return lambda network: _each(lambda id: network.drift(id, by), clocks)
+
+
+def _node_ids(topology: Topology, given: Sequence[NodeName]) -> list[NodeId]:
+    with at("nodes"):
+        return find_nodes(topology, given)
+
+
+def _node_groups(topology: Topology, given: Sequence[Sequence[NodeName]], where: str) -> list[list[NodeId]]:
+    found = []
+    for i, group in enumerate(given):
+        with at(where, i):
+            found.append(find_nodes(topology, group))
+    return found
+
+
+def _each(act: Callable[[Any], None], things: Sequence[Any]) -> None:
+    for thing in things:
+        act(thing)

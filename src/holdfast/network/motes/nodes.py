@@ -1,0 +1,166 @@
+"""The nodes of a scenario: where they stand, and how the scenario names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from ...errors import did_you_mean
+from ...model.quantity import Metres
+from ..sim import topology
+from ..sim.frame import NodeId
+from ..sim.topology import Topology
+from .fault import ScenarioError, at
+
+AtLeastOne = Annotated[int, Meta(ge=1)]
+NodeName = int | str
+"""A node, by its name."""
+
+MOST = 10_000
+"""The most nodes of a network."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of nodes, numbered row by row from 0."""
+
+    kind: ClassVar = "grid"
+    rows: AtLeastOne
+    columns: AtLeastOne
+    spacing: Metres
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform:
+    """Nodes at random positions in a rectangle, all connected over ``reach`` metres."""
+
+    kind: ClassVar = "uniform"
+    count: Annotated[int, Meta(ge=1, le=MOST)]
+    width: Metres
+    height: Metres
+    reach: Metres
+    seed: int | None = None
+    """Gives all runs the same positions; without it each run's seed draws its own."""
+
+
+@dataclass(frozen=True)
+class Csv:
+    """Your own network: a table node,x,y and, if measured, a table sender,receiver,quality; one of them is
+    enough.
+    """
+
+    kind: ClassVar = "csv"
+    file: str | None = None
+    links: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.file is None and self.links is None:
+            raise ScenarioError("'file' is missing, or 'links' if only the links are known")
+
+
+@dataclass(frozen=True)
+class IntelLab:
+    """The 54 motes of the Intel Berkeley lab: a folder with mote_locs.txt and connectivity.txt."""
+
+    kind: ClassVar = "intel-lab"
+    folder: str
+
+
+@dataclass(frozen=True)
+class Redwood:
+    """One of the two redwoods of Sonoma, from mote-location-data.txt."""
+
+    kind: ClassVar = "redwood"
+    file: str
+    tree: Literal["interior", "edge"] = "interior"
+
+
+Nodes = Grid | Uniform | Csv | IntelLab | Redwood
+
+
+def common_topology(nodes: Nodes, folder: Path) -> Topology | None:
+    """The positions of nodes that are equal in all runs; None if each seed draws its own."""
+    match nodes:
+        case Grid():
+            if (count := nodes.rows * nodes.columns) > MOST:
+                raise ScenarioError(f"{count:,} nodes; a network has {MOST:,} at most")
+            with at("spacing"):
+                return topology.grid(nodes.rows, nodes.columns, nodes.spacing)
+        case Uniform():
+            return None if nodes.seed is None else random_topology(nodes, nodes.seed)
+        case Csv():
+            links = None if nodes.links is None else folder / nodes.links
+            if nodes.file is not None:
+                with at("file"):
+                    return topology.from_csv(folder / nodes.file, links)
+            assert links is not None
+            with at("links"):
+                return topology.from_links(links)
+        case IntelLab():
+            with at("folder"):
+                place = folder / nodes.folder
+                return topology.intel_lab(place / "mote_locs.txt", place / "connectivity.txt")
+        case Redwood():
+            with at("file"):
+                return topology.redwood(folder / nodes.file, nodes.tree)
+
+
+def random_topology(nodes: Uniform, seed: int) -> Topology:
+    """The random positions of the nodes of one run."""
+    return topology.uniform(nodes.count, nodes.width, nodes.height, nodes.reach, seed)
+
+
+# By name.
+
+
+def find_node(network: Topology, given: NodeName) -> NodeId:
+    """Find a node by name."""
+    name = str(given)
+    if name not in network.names:
+        some = f"Nodes are {', '.join(network.names[:3])} … {network.names[-1]}."
+        near = None if name.isdecimal() else did_you_mean(name, network.names)
+        raise ScenarioError(f"there is no node '{name}'", hint=near or some)
+    return network.names.index(name)
+
+
+def find_nodes(network: Topology, given: Sequence[NodeName]) -> list[NodeId]:
+    """Find nodes by name."""
+    found = []
+    for i, name in enumerate(given):
+        with at(i):
+            found.append(find_node(network, name))
+    return found
+
+
+@dataclass(frozen=True)
+class RandomNodes:
+    """So many nodes, drawn by the seed."""
+
+    any: AtLeastOne
+
+
+NodeChoice = NodeName | tuple[NodeName, ...] | RandomNodes
+"""A node, several nodes, ``all`` except the destinations, or a number of nodes drawn by the seed."""
+
+
+def select_nodes(
+    network: Topology, given: NodeChoice, excluded: Sequence[object], draw: Random
+) -> list[NodeId]:
+    """Select nodes; ``but`` are excluded unless they are named."""
+    others = [id for id in range(len(network)) if id not in excluded]
+    match given:
+        case RandomNodes(any=count):
+            if count > len(others):
+                raise ScenarioError(f"there are only {len(others)} nodes beside the destination", ("any",))
+            return sorted(draw.sample(others, count))
+        case tuple():
+            return find_nodes(network, given)
+        case "all":
+            return others
+        case name:
+            return [find_node(network, name)]

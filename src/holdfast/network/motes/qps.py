@@ -1,0 +1,254 @@
+"""Quad-PubSub on motes: by topic and place, over geographic routing.  [SPS, chapter 4]"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from ...model.event import Event
+from ...model.instant import SECOND, Duration, Instant
+from ...model.quantity import Metres
+from ...model.space import Rectangle
+from ..protocols.qps import mapping, request
+from ..protocols.qps.deployment import Compliance, QpsDeployment
+from ..protocols.qps.envelope import Envelope, NodeEnvelope, SeekEnvelope, bytes_of, cause_of
+from ..protocols.qps.physical import PhysicalNode
+from ..protocols.qps.tree import MOST_LEVELS, ScopeTree
+from ..protocols.wire_name import wire_name
+from ..sim.frame import NodeId
+from ..sim.host import NodeHost, RoutingService
+from ..sim.node import Node
+from ..sim.routing.datagram import Destination
+from .account import LOST, ON_THE_WAY, NodeSubscription, Row
+from .context import ChargingRouter, RunContext, schedule_subscriptions
+from .fault import ScenarioError, at
+from .sink import Sinks
+
+ENVELOPE = 12
+"""Bytes that the physical layer writes before a message."""
+SPREAD = 0.5
+"""The share of a period over which nodes that boot together spread their renewals."""
+REPORTS = 10 * SECOND
+"""How often a node reports its remaining energy to its broker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Selects the nodes that act for the logical brokers."""
+
+    by: Literal["position", "energy"] = "position"
+    """The nearest node; or a near one with much energy left."""
+    half: Metres | None = None
+    """By energy: the distance at which a node's suitability halves; by default a leaf's width."""
+    fall: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    """By energy: a node gives its role away when its suitability falls below this share of the original
+    one.
+    """
+    check: Duration = 60 * SECOND
+    patience: Duration = 10 * SECOND
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qps:
+    """Quad-PubSub.  Publishers advertise their position; subscribers ask for a region."""
+
+    kind: ClassVar = "qps"
+    regional: ClassVar = True
+    levels: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 3
+    side: Metres | None = None
+    """The side of the square of space, from the least coordinates of the nodes; by default it just
+    contains them.
+    """
+    epsilon: float = 1.5
+    compliance: Compliance = "best-effort"
+    renewal: Duration = 20 * SECOND
+    roles: Roles = field(default_factory=Roles)
+
+    def on(self, context: RunContext) -> QpsNodes:
+        """Set up the protocol for a run."""
+        with at("protocol"):
+            found = QpsNodes(self, context)
+        with at("subscribers"):
+            for sub in context.subscriptions:
+                found.region(sub)
+        return found
+
+    def deployment(self, context: RunContext) -> QpsDeployment:
+        """The configuration that every node has."""
+        places = context.topology.positions
+        low = (min(p[0] for p in places), min(p[1] for p in places))
+        extent = max(_extent(low[axis], max(p[axis] for p in places)) for axis in (0, 1))
+        side = self.side or extent or 1.0
+        if side < extent:
+            raise ScenarioError(
+                f"nodes stand {extent:g} m apart", ("side",), hint="Leave it out for the least."
+            )
+        if not 1 <= self.epsilon < float("inf"):
+            raise ScenarioError(
+                f"ε is {self.epsilon}; it is 1 (the straight way) or more, such as 1.5", ("epsilon",)
+            )
+        suit: mapping.Suit = mapping.by_position
+        compare: mapping.Compare = mapping.never
+        if self.roles.by == "energy":
+            suit = mapping.by_resources(self.roles.half or side / 2 ** (self.levels - 1))
+            compare = mapping.fallen_below(self.roles.fall)
+        return QpsDeployment(
+            tree=ScopeTree(low, side, self.levels),
+            topics=tuple(context.definition.topics),
+            compliance=self.compliance,
+            renewal=self.renewal,
+            spread=SPREAD,
+            mapping=mapping.RoleMapping(
+                suit=suit,
+                compare=compare,
+                check=self.roles.check,
+                patience=self.roles.patience,
+                room=context.room - 2 * ENVELOPE,
+            ),
+        )
+
+
+class QpsNodes:
+    """Brokers on the nodes of a run."""
+
+    def __init__(self, qps: Qps, context: RunContext) -> None:
+        self._qps, self._context = qps, context
+        self.deployment = qps.deployment(context)
+        self._sinks = Sinks(context.definition, context.subscriptions, context.account)
+        self._subscriptions = {
+            (w.node, f"{w.name} {topic}"): w for w in context.subscriptions for topic in w.topics
+        }
+        self._events: dict[tuple[str, Instant], Event] = {}
+        self.hosts: dict[NodeId, NodeHost] = {}
+        self._counts_of_lost: Counter[str] = Counter()
+
+    def destinations(self) -> Iterable[Destination]:
+        return [(0.0, 0.0)] if self._context.subscriptions else []
+
+    @property
+    def patience(self) -> Duration | None:
+        return None
+
+    @property
+    def cycle(self) -> Duration | None:
+        return max(self._qps.renewal, self._qps.roles.check)
+
+    def boot(self, node: Node, router: RoutingService) -> None:
+        self._sinks.boot(node)
+        charged = ChargingRouter(router, self._cause)
+        host = self.hosts[node.id] = NodeHost(
+            node,
+            PhysicalNode(self.deployment, node.position),
+            charged,
+            size=bytes_of,
+            deliver=self._on_delivery,
+        )
+        name = self._context.topology.names[node.id]
+        for topic, publishers in self._context.publishers.items():
+            if node.id in publishers:
+                host.ask(request.QpsAdvertiseRequest(name, topic, self._own(node)))
+        schedule_subscriptions(node, self._context.subscriptions, self._subscribe, self._unsubscribe)
+        self._report(node)
+
+    def _own(self, node: Node) -> Rectangle:
+        """The area of a node: a square in space with a side of a thousandth of it."""
+        tree = self.deployment.tree
+        half = tree.side / 2000
+        place = [
+            min(max(p, low + half), low + tree.side - half)
+            for p, low in zip(node.position, tree.low, strict=False)
+        ]
+        return Rectangle(tuple(p - half for p in place), tuple(p + half for p in place))
+
+    def _report(self, node: Node) -> None:
+        now, meter = node.clock.now, node.energy
+        left = meter.residual(now)
+        if left is None:
+            share = 1 / (1 + meter.joules(now))
+        else:
+            share = left / (left + meter.joules(now)) if left > 0 else 0.0
+        if node.id in self.hosts:
+            self.hosts[node.id].ask(mapping.Resources(energy=share))
+            node.after(REPORTS, self._report, node)
+
+    def bury(self, node: NodeId) -> None:
+        if (host := self.hosts.pop(node, None)) is not None:
+            self._counts_of_lost["repeated"] += host.state.broker.repeated
+
+    def offset(self, _node: NodeId) -> Duration | None:
+        return None
+
+    def publish(self, node: Node, event: Event) -> None:
+        host = self.hosts[node.id]
+        host.ask(request.QpsPublishRequest(event.source, event.topic, self._spot(node), event.attributes))
+        self._events[event.source, host.state.broker.latest] = event
+
+    def _spot(self, node: Node) -> tuple[float, ...]:
+        own = self._own(node)
+        return tuple((a + b) / 2 for a, b in zip(own.low, own.high, strict=True))
+
+    def region(self, sub: NodeSubscription) -> Rectangle:
+        """The region of a subscription; the whole space by default."""
+        tree = self.deployment.tree
+        found = sub.region or Rectangle(tree.low, tuple(low + tree.side for low in tree.low))
+        self.deployment.region(found)
+        return found
+
+    def _subscribe(self, sub: NodeSubscription) -> None:
+        for topic in sub.topics:
+            asked = request.QpsSubscribeRequest(
+                f"{sub.name} {topic}", topic, self.region(sub), self._qps.epsilon
+            )
+            self.hosts[sub.node].ask(asked)
+
+    def _unsubscribe(self, sub: NodeSubscription) -> None:
+        for topic in sub.topics:
+            asked = request.QpsUnsubscribeRequest(f"{sub.name} {topic}", topic, self.region(sub))
+            self.hosts[sub.node].ask(asked)
+
+    # The account.
+
+    def _cause(self, given: Envelope) -> str:
+        inner = given.message if isinstance(given, SeekEnvelope | NodeEnvelope) else given
+        names = self._context.about(inner.topic)
+        return self._context.account.charge(names, wire_name(inner), cause_of(inner))
+
+    def _on_delivery(self, node: Node, what: request.QpsDelivery) -> None:
+        if isinstance(what, request.QpsNotify):
+            event = self._events[what.publisher, what.time]
+            self._sinks.take(node, self._subscriptions[node.id, what.client], event)
+
+    def fate(self, _wish: NodeSubscription, event: Event) -> str:
+        return ON_THE_WAY if (event.source, event.time) in self._in_transit else LOST
+
+    @cached_property
+    def _in_transit(self) -> set[tuple[str, Instant]]:
+        """Events in transit at the end of the run."""
+        inner = (getattr(d.message, "message", d.message) for d in self._context.ledger.held())
+        named = ((getattr(m, "publisher", ""), getattr(m, "time", 0)) for m in inner)
+        return {(e.source, e.time) for key in named if (e := self._events.get(key)) is not None}
+
+    def measures(self) -> Row:
+        held = {role: node for node, host in self.hosts.items() for role in host.state.own_roles}
+        return {
+            "roles": {
+                f"{topic} {scope}": self._context.topology.names[node]
+                for (topic, scope), node in sorted(held.items())
+            },
+            "links": sum(host.state.broker.links for host in self.hosts.values()),
+            "handed_over": self._context.account.messages["Taken"],
+            "repeated": self._counts_of_lost["repeated"]
+            + sum(host.state.broker.repeated for host in self.hosts.values()),
+        }
+
+
+def _extent(low: float, high: float) -> float:
+    """``high - low``, rounded so that ``low`` plus it reaches ``high``."""
+    extent = high - low
+    return extent if low + extent >= high else extent + math.ulp(high)

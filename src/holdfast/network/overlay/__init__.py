@@ -1,0 +1,18 @@
+"""The overlay: hosts that run protocol machines on sockets, or in one process.
+
+    tcp          TcpHost: a machine that listens and calls
+    udp          UdpHost: a machine that sends datagrams, which may get lost
+    clock        the clock of both
+    memory/      networks in one process, joined by queues
+    broker       a broker of the content-based family (cbps) on TCP
+    client       a publisher or subscriber on TCP
+    conditions   definitions that are sent with subscriptions
+    regions      the regions of a network, which a broker stores
+    exactly      subscriptions as requests, including those that read a file
+    connection/  below TCP hosts: calls, identities, queues
+    wire/        messages as bytes: MessagePack in frames, or the thesis' XML
+    commands/    the work of ``holdfast broker``, ``publish`` and ``subscribe``: lines and processes
+
+The machines are in ``protocols``; ``model.host`` runs them. The hosts here add sending, delivering and
+closing.
+"""

@@ -1,0 +1,22 @@
+"""The identity of a host, and its credentials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..wire.codec import Language
+from ..wire.control import Role
+from .tls import Certificates
+
+IN_CLEAR = Certificates()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A name, which is used once at a time, a role, and credentials."""
+
+    name: str
+    role: Role = "client"
+    token: bytes | None = field(default=None, repr=False)
+    certificates: Certificates = IN_CLEAR
+    language: Language = "msgpack"

@@ -1,0 +1,34 @@
+"""The regions of a network, which a broker stores for subscribers that have none of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...definition.app import App
+from ...definition.parse import parse
+from ...definition.show import show
+from ...errors import UsageError
+from ...lang.ops import DeclareRegion, UseGazetteer
+from ...lang.scopes import in_themselves
+from .conditions import LONGEST
+
+REGIONS = "regions"
+"""The key of the regions in an inquiry to a broker."""
+
+
+def regions(path: Path) -> str:
+    """Return the regions of a gazetteer as text."""
+    text = show(App(in_themselves([UseGazetteer(path.name)], path.parent)))
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"{path}: its regions have {len(text):,} characters, and a definition that travels "
+            f"{LONGEST:,} at most"
+        )
+    return text
+
+
+def with_regions(app: App, regions: str) -> App:
+    """Return an app with the regions of a network added, for an app that uses regions but defines
+    none.  [S6]"""
+    known = [statement for statement in parse(regions).statements if isinstance(statement, DeclareRegion)]
+    return App([*known, *app.statements], file=app.file)

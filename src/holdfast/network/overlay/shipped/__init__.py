@@ -1,0 +1,5 @@
+"""Execution of shipped code.
+
+worker    the process in which it runs; this file is the only code of Holdfast in it pool      the processes
+of a broker
+"""

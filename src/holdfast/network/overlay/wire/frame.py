@@ -1,0 +1,76 @@
+"""Frames: a stream of bytes as messages of known length.
+
+A connection begins with the preamble, four bytes of which the last is the version of the wire format. A frame
+is a length (four bytes, big-endian) followed by that many bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .fault import ConnectionRefused, WireFault
+
+VERSION = 1
+MAGIC = b"HFW"
+PREAMBLE = MAGIC + bytes([VERSION])
+HEADER = 4
+
+
+def to_frame(body: bytes) -> bytes:
+    """Return a message as a frame."""
+    return len(body).to_bytes(HEADER) + body
+
+
+class Frames:
+    """Splits a stream, in pieces of any size, into frames.
+
+    It never stores more than one frame of the greatest length and one piece.
+    """
+
+    def __init__(self, max_frame: int) -> None:
+        self._max_frame = max_frame
+        self._rest = bytearray()
+        self._needed = len(PREAMBLE)
+        self._has_preamble = False
+
+    def receive(self, piece: bytes | memoryview) -> Iterator[bytes]:
+        """Yield the frames that a piece completes; a fault is raised after the last valid one."""
+        rest = self._rest
+        rest += piece
+        if len(rest) < self._needed:
+            return
+        at, end = self._begin(), len(rest)
+        view = bytes(rest)
+        try:
+            while at + HEADER <= end:
+                length = int.from_bytes(view[at : at + HEADER])
+                if length > self._max_frame:
+                    raise WireFault(too_large(length, self._max_frame))
+                if at + HEADER + length > end:
+                    break
+                at += HEADER + length
+                yield view[at - length : at]
+        finally:
+            del rest[:at]
+        self._needed = HEADER + int.from_bytes(rest[:HEADER]) if len(rest) >= HEADER else HEADER
+
+    def _begin(self) -> int:
+        """Return where frames begin: after the preamble, the first time."""
+        if self._has_preamble:
+            return 0
+        _require_preamble(bytes(self._rest[: len(PREAMBLE)]))
+        self._has_preamble = True
+        return len(PREAMBLE)
+
+
+def too_large(length: int, most: int) -> str:
+    """Return the error message for a message that is too long."""
+    return f"a message of {length:,} bytes; at most {most:,} are taken here (--max-frame)"
+
+
+def _require_preamble(start: bytes) -> None:
+    if start == PREAMBLE:
+        return
+    if start.startswith(MAGIC):
+        raise ConnectionRefused(f"the peer speaks version {start[-1]} of the wire; this is version {VERSION}")
+    raise ConnectionRefused(f"the peer does not speak the wire of Holdfast: it began with {start!r}")

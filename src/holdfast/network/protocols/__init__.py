@@ -1,0 +1,2 @@
+"""Protocol machines: pure state machines that hosts run. They import only the model, the kernels and the
+engine."""

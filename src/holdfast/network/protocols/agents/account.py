@@ -1,0 +1,83 @@
+"""The cost of a strategy over a history of events, compared with reporting every reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ....model.event import Event
+from ....model.instant import Instant
+from ....model.relation import Participant, Relation, Tie
+from . import talk
+from .library import STRATEGIES, BuiltAgent, Settings
+from .room import AgentRoom
+from .talk import AgentReading, AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyCost:
+    """The cost of monitoring.
+
+    ``readings`` is the number of readings of all members. Without agents, ``full`` messages would report each
+    reading for each relationship. With agents there are ``messages`` between agents and ``reports`` to
+    subscribers.
+    """
+
+    readings: int
+    full: int
+    messages: int
+    reports: int
+
+    @property
+    def saved(self) -> float:
+        """The share of messages that agents save."""
+        return 1 - (self.messages + self.reports) / self.full if self.full else 0.0
+
+
+def account(
+    relation: Relation, using: str, events: Sequence[Event], settings: Settings = ()
+) -> tuple[StrategyCost, list[tuple[Tie, AgentReport]]]:
+    """Run the agents of every tie on events in time order; return the cost and the reports."""
+    by_source: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        by_source.setdefault((event.topic, event.source), []).append(event)
+    full_count = messages = 0
+    reports: list[tuple[Tie, AgentReport]] = []
+    for tie in relation.ties or ():
+        agents = STRATEGIES[using](relation, tie, settings)
+        room = AgentRoom({one.agent.name: one.agent for one in agents})
+        member_events = [
+            e for m in dict.fromkeys((m.topic, m.source) for m in tie.members) for e in by_source.get(m, ())
+        ]
+        for _, readings in instants(
+            agents, relation.accuracy, sorted(member_events, key=lambda event: event.order)
+        ):
+            reports += [(tie, report) for report in room.process(readings)]
+        full_count += len(member_events)
+        messages += room.counted["messages"]
+    watched = {(m.topic, m.source) for tie in relation.ties or () for m in tie.members}
+    reading_count = sum(len(by_source.get(key, ())) for key in watched)
+    return StrategyCost(reading_count, full_count, messages, len(reports)), reports
+
+
+def instants(
+    made: Sequence[BuiltAgent], accuracy: str | None, events: Iterable[Event]
+) -> Iterator[tuple[Instant, list[tuple[str, AgentReading]]]]:
+    """Yield, for each time in ascending order, the readings of each agent."""
+    for time, simultaneous in groupby(events, key=lambda event: event.time):
+        readings = [
+            (made_agent.agent.name, reading)
+            for event in simultaneous
+            for made_agent in made
+            if (reading := reading_of(made_agent.member, accuracy, event)) is not None
+        ]
+        yield time, readings
+
+
+def reading_of(member: Participant, accuracy: str | None, event: Event) -> AgentReading | None:
+    """Return an event as a reading of an agent's member; ``None`` if the event is of another source."""
+    if (event.topic, event.source) != (member.topic, member.source):
+        return None
+    stamp = (event.time, event.sequence)
+    return talk.reading_of(member, accuracy, stamp, event.attributes, event.location)

@@ -1,0 +1,114 @@
+"""The least of several sums: which alternative is best, and when another is clearly better.  [B63, B65]
+
+The agents are observers and a mediator, as for one sum. Another alternative is reported when its sum is at
+least ``by`` less than that of the present one. The distance of each other alternative from that point is room
+for both to move; the present one takes half of the least such distance, and each other alternative takes what
+is left of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+
+from ....model.relation import Relation, Term
+from .hierarchy import NO_VOLATILITY, RESERVE, SumMediator, TermObserver, observers, sources
+from .talk import AgentKnowledge, AgentOutputs, AgentReport
+
+
+@dataclass
+class BestMediator(SumMediator):
+    """The mediator that knows all sums; ``alternatives`` lists the observers of each alternative."""
+
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    present: int | None = None
+    in_doubt: frozenset[int] = field(default_factory=frozenset)
+    """Alternatives that may have been reported as the best one."""
+
+    def sums(self) -> list[float]:
+        """Return the sum of each alternative from the last reported values."""
+        found = []
+        for names in self.alternatives:
+            total = 0.0
+            for name in names:
+                total += self.last_values[name].value
+            found.append(total)
+        return found
+
+    def _change_report(self) -> AgentOutputs:
+        """Return the reports if another alternative is best now."""
+        sums = self.sums()
+        if any(total != total for total in sums):
+            return []
+        least = min(sums)
+        if self.present is not None and not least <= sums[self.present] - self.relation.by:
+            return []
+        best, previous = sums.index(least), self.present
+        self.present, self.turns = best, self.turns + 1
+        ended, self.in_doubt = self.in_doubt - {best}, frozenset()
+        if previous is not None and previous != best:
+            ended |= {previous}
+        elif previous == best:
+            return []
+        by, reading = self._latest()
+        names = self.relation.names
+        ends: AgentOutputs = [AgentReport("egress", by, reading, sums[i], names[i]) for i in sorted(ended)]
+        return [*ends, AgentReport("ingress", by, reading, least, names[best])]
+
+    def _ranges(self) -> dict[str, float]:
+        """Return the range of each observer."""
+        sums, present = self.sums(), self.present
+        if present is None or any(total != total for total in sums):
+            return dict.fromkeys(self.observers, 0.0)
+        edge = sums[present] - self.relation.by
+        rooms = {
+            i: max(0.0, total - edge - 1e-9 * (abs(total) + abs(edge)))
+            for i, total in enumerate(sums)
+            if i != present
+        }
+        present_room = min(rooms.values(), default=math.inf) / 2
+        ranges = {present: min(present_room, 1e300)} | {i: room - present_room for i, room in rooms.items()}
+        return {
+            name: ranges[i] * (1 - RESERVE) * self._share(name, names)
+            for i, names in enumerate(self.alternatives)
+            for name in names
+        }
+
+    def _from_cache(self, _sender: str) -> float | None:
+        """Return ``None``: the reserve of one alternative cannot be given to another without new values."""
+        return None
+
+    def knowledge(self) -> AgentKnowledge:
+        return AgentKnowledge(self.turns, self.present, tuple(sorted(self.in_doubt)))
+
+    def adopt(self, knowledge: AgentKnowledge) -> None:
+        self.turns, self.present = knowledge.turns, knowledge.bit
+        self.in_doubt = frozenset(knowledge.doubted)
+
+    def on_lost(self, other: str) -> AgentOutputs:
+        self.on_partner_changed(other)
+        self.turns += 1
+        was, self.present = self.present, None
+        if was is None:
+            return []
+        self.in_doubt |= {was}
+        return [AgentReport("unknown", other, None, math.nan, self.relation.names[was])]
+
+    def mark_unknown(self) -> None:
+        self.present, self.turns = None, self.turns + 1
+        self.in_doubt = frozenset(range(len(self.alternatives)))
+
+
+def best_of(
+    relation: Relation, terms: tuple[tuple[Term, ...], ...], moves: Mapping[str, float] = NO_VOLATILITY
+) -> list[TermObserver | SumMediator]:
+    """Build one mediator, beside the first source, and an observer for each term of each alternative."""
+    below = observers(tuple(chain.from_iterable(terms)))
+    names = [one.name for one in below]
+    ends = list(accumulate(map(len, terms)))
+    named = tuple(tuple(names[end - len(some) : end]) for some, end in zip(terms, ends, strict=True))
+    top, whose = below[0].mediator, sources(below)
+    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
+    return [*below, BestMediator(top, tuple(names), relation, volatility, alternatives=named, sources=whose)]

@@ -1,0 +1,238 @@
+"""A sum over many publishers compared with a bound: observers below, a mediator above.  [B60–B68]
+
+Data flow up, control flows down. An observer computes a term from each reading (``scale * x`` or ``scale /
+x``) and sends nothing while the term stays within a range of the last reported value. The mediator ensures
+that all ranges together do not exceed the room, the distance of the sum from the nearest bound. The part that
+is not assigned is its cache. An observer that leaves its range receives a new one from the cache if that is
+large enough. Otherwise the mediator asks all observers, computes the sum, and divides the room again in
+proportion to their volatility.
+
+As printed in the thesis (``printed``), four fifths of the needed range count as all of it. Then the ranges
+together exceed the room, and the sum may pass the bound unnoticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+import msgspec
+
+from ....model.relation import Relation, Term
+from .mediated import MediatedAgent, MediatorAgent
+from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests, room_to_change
+
+RESERVE = 0.25
+"""The share of the room that stays in the cache when the room is divided.  [B66]"""
+
+ENOUGH_AS_PRINTED = 0.8
+"""As printed: this share of the needed range counts as all of it."""
+
+
+NO_VOLATILITY: Mapping[str, float] = MappingProxyType({})
+
+
+class TermValue(msgspec.Struct, frozen=True, tag="Value"):
+    """An observer's current term: it left its range, or was asked for."""
+
+    value: float
+    reading: AgentReading
+    round: int = 0
+
+
+class TermRequest(msgspec.Struct, frozen=True, tag="Ask"):
+    """Asks an observer for its current term."""
+
+    round: int
+
+
+class RangeReset(msgspec.Struct, frozen=True, tag="Reset"):
+    """``resetOriginRangeValue``: sets the range around an origin in which an observer sends nothing.
+    [B68]"""
+
+    origin: float
+    range: float
+
+
+@dataclass
+class TermObserver(MediatedAgent):
+    """Observes, transforms and filters.  [B61]"""
+
+    name: str
+    term: Term
+    mediator: str
+    current: AgentReading | None = None
+    value: float = math.nan
+    origin: float = math.nan
+    range: float = 0.0
+    is_waiting: bool = False
+    """Whether it waits for its range."""
+    last_sent: AgentReading | None = None
+    accepts: ClassVar[tuple[type, ...]] = (TermRequest, RangeReset)
+
+    def on_reading(self, reading: AgentReading) -> AgentOutputs:
+        self.current, self.value = reading, self.term.of(reading.at[0])
+        if self.is_waiting or abs(self.value - self.origin) < self.range:
+            return []
+        return self._send_value(0)
+
+    def _send_value(self, round: int) -> AgentOutputs:
+        if self.current is None:
+            return []
+        self.is_waiting, self.last_sent = True, self.current
+        return [SendToAgent(self.mediator, TermValue(self.value, self.current, round))]
+
+    def on_message(self, _sender: str, message: TermRequest | RangeReset) -> AgentOutputs:
+        if isinstance(message, TermRequest):
+            return self._send_value(message.round)
+        self.origin, self.range, self.is_waiting = message.origin, message.range, False
+        if self.current == self.last_sent or abs(self.value - self.origin) < self.range:
+            return []
+        return self._send_value(0)
+
+
+@dataclass
+class SumMediator(MediatorAgent):
+    """Adds up the terms and divides the room among the observers.
+
+    ``volatility`` is the relative rate of change of each observer; without it all are equal.  [B62, B66]
+    """
+
+    name: str
+    observers: tuple[str, ...]
+    relation: Relation
+    volatility: Mapping[str, float] = field(default_factory=dict)
+    printed: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """By observer: the source of its reading, where that is not its name."""
+    last_values: dict[str, TermValue] = field(default_factory=dict)
+    ranges: dict[str, float] = field(default_factory=dict)
+    awaited: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
+    """Observers that have reported a term and wait for their range."""
+    round: int = 0
+    bit: int | None = 0
+    turns: int = 0
+    accepts: ClassVar[tuple[type, ...]] = (TermValue,)
+
+    @property
+    def total(self) -> float:
+        """The sum of the last reported terms, in the order of the observers."""
+        sum = 0.0
+        for name in self.observers:
+            sum += self.last_values[name].value
+        return sum
+
+    def _room(self) -> float:
+        return room_to_change(self.total, self.relation, self.bit)
+
+    def on_message(self, sender: str, message: TermValue) -> AgentOutputs:
+        self.last_values[sender] = message
+        self.ranges[sender] = 0.0
+        self.waiting.add(sender)
+        if self.awaited:
+            if message.round == self.round:
+                self.awaited.discard(sender)
+            return [] if self.awaited else self._divide_room()
+        if message.round or len(self.last_values) < len(self.observers):
+            return []
+        if self.waiting == {sender} and (given := self._from_cache(sender)) is not None:
+            self.ranges[sender] = given
+            self.waiting.clear()
+            return [SendToAgent(sender, RangeReset(message.value, given))]
+        return self._ask_all(sender)
+
+    def _ask_all(self, known: str | None = None) -> AgentOutputs:
+        """Ask all observers for their terms, except one that is known."""
+        self.awaited = {name for name in self.observers if name != known}
+        self.round += 1
+        asking: AgentOutputs = [
+            SendToAgent(name, TermRequest(self.round)) for name in self.observers if name in self.awaited
+        ]
+        return asking or self._divide_room()
+
+    def _from_cache(self, sender: str) -> float | None:
+        """Return the range that one observer can receive from the cache, or ``None`` if the cache is too
+        small."""
+        room = self._room()
+        cache = room - math.fsum(self.ranges.values())
+        need = room * (1 - RESERVE) * self._share(sender)
+        if need <= 0 or cache <= 0:
+            return None
+        if self.printed:
+            return need if cache >= ENOUGH_AS_PRINTED * need else None
+        return min(cache, need) * (1 - 1e-9) if cache >= need / 4 else None
+
+    def _share(self, name: str, among: tuple[str, ...] | None = None) -> float:
+        """Return the share of one observer among some, by default among all."""
+        whole = math.fsum(self.volatility.get(one, 1.0) for one in among or self.observers)
+        return self.volatility.get(name, 1.0) / whole
+
+    def _divide_room(self) -> AgentOutputs:
+        """Evaluate the condition on all terms, report a change, and assign new ranges."""
+        wants = self._change_report()
+        self.waiting.clear()
+        self.ranges = self._ranges()
+        return wants + [
+            SendToAgent(name, RangeReset(self.last_values[name].value, self.ranges[name]))
+            for name in self.observers
+        ]
+
+    def _change_report(self) -> AgentOutputs:
+        """Return the report if the condition starts or ends with the current sum."""
+        total = self.total
+        for bit, test in next_tests(self.relation, self.bit):
+            if total == total and test.within.holds(total):
+                self.bit, self.turns = bit, self.turns + 1
+                return [AgentReport("ingress" if self.bit else "egress", *self._latest(), total)]
+        return []
+
+    def _latest(self) -> tuple[str, AgentReading]:
+        name, reading = latest({name: self.last_values[name].reading for name in self.observers})
+        return self.sources.get(name, name), reading
+
+    def _ranges(self) -> dict[str, float]:
+        """Return the range of each observer."""
+        room = self._room() * (1 - RESERVE)
+        return {name: room * self._share(name) for name in self.observers}
+
+    def change_relation(self, relation: Relation) -> AgentOutputs:
+        self.relation = relation
+        return [] if len(self.last_values) < len(self.observers) else self._ask_all()
+
+
+def sum_agents(
+    relation: Relation,
+    terms: tuple[Term, ...],
+    moves: Mapping[str, float] = NO_VOLATILITY,
+    *,
+    printed: bool = False,
+) -> list[TermObserver | SumMediator]:
+    """Build one mediator, beside the first source, and an observer for each term.
+
+    ``moves`` is the volatility by source.
+    """
+    below = observers(terms)
+    names, whose = tuple(one.name for one in below), sources(below)
+    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
+    top = below[0].mediator
+    return [*below, SumMediator(top, names, relation, volatility, printed=printed, sources=whose)]
+
+
+def observers(terms: tuple[Term, ...]) -> list[TermObserver]:
+    """Build an observer beside the source of each term; several terms of one source are numbered."""
+    top = f"{terms[0].member.source}@"
+    found: list[TermObserver] = []
+    for i, term in enumerate(terms):
+        source = term.member.source
+        is_new = all(one.term.member.source != source for one in found)
+        found.append(TermObserver(source if is_new else f"{source}#{i}", term, top))
+    return found
+
+
+def sources(below: list[TermObserver]) -> dict[str, str]:
+    """Return the source of each observer's reading."""
+    return {one.name: one.term.member.source for one in below}

@@ -1,0 +1,129 @@
+"""An agent at a broker: its identity, its readings, and the form of its reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....model.event import UNNUMBERED
+from ....model.instant import EARLIEST, LATEST
+from ....model.protocol import Peer
+from ....model.relation import Participant
+from ..cbps.client import CbpsClient, CbpsClientState, ReceivedNotification
+from ..cbps.content import Content
+from ..cbps.event import location_of, whole_number
+from ..cbps.message import AgentStrategy, BundleKey
+from .library import RELATIONSHIP, AgentParameters, BuiltAgent, address, name_of
+from .place_index import AgentPlace
+from .talk import AgentReading, AgentReport, reading_of
+
+
+@dataclass(slots=True)
+class HostedAgent:
+    """An agent and the client through which it communicates; ``code`` is its text if it is shipped.
+
+    Where several brokers have publishers of one source, each runs an *instance* of its agent. One of them
+    *leads*: it alone takes part in the strategy. The others send it the readings that they receive.
+    """
+
+    place: AgentPlace
+    peer: Peer
+    strategy: AgentStrategy
+    parameters: AgentParameters
+    built: BuiltAgent
+    client: CbpsClient
+    code: str = ""
+    in_doubt: bool = False
+    """Whether there were agents before whose reports are unknown."""
+    state: CbpsClientState = field(init=False)
+    partners: dict[str, str] = field(init=False)
+    """By address: the other agents that it talks to, and the names by which it knows them."""
+    addresses: dict[str, str] = field(init=False)
+    ways_to_partners: dict[str, BundleKey] = field(default_factory=dict)
+    """By address: the partners that can be reached, and the way to each."""
+    successors: dict[str, str] = field(default_factory=dict)
+    """By address: the instance that is to continue for the one that was reached last."""
+    ways_before: dict[str, frozenset[BundleKey]] = field(default_factory=dict)
+    """By address: the ways that instances had laid when the wait for the successor began."""
+    active_partners: set[str] = field(default_factory=set)
+    """The addresses of partners that have sent a message since they were reached."""
+    pending: list[ReceivedNotification] = field(default_factory=list)
+    """Messages of others that could not be answered yet."""
+    is_leading: bool = False
+    succeeds_lost: bool = False
+    """Whether it leads because another instance was lost with its knowledge."""
+    is_shared: bool = False
+    """Whether other brokers may run an instance that must know of this one."""
+    siblings: set[str] = field(default_factory=set)
+    """The names of the other instances that can be reached."""
+    claims: Counter[str] = field(default_factory=Counter)
+    """By name: the claims of all instances, this one included.
+
+    Claims only grow, and the greatest leads. Without a reading there is no claim (0).
+    """
+    latest: AgentReading | None = None
+    """The latest reading of its publisher that this instance knows."""
+    relay_run: tuple[str, int] = ("", 0)
+    """The instance that sent the last readings, and how many it sent in a row."""
+
+    def __post_init__(self) -> None:
+        self.state = self.client.initial()
+        before = len(name_of(self.parameters.relationship, self.parameters.tie, ""))
+        self.partners = {address(self.place[0], name): name[before:] for name, _ in self.parameters.partners}
+        self.addresses = {name: at for at, name in self.partners.items()}
+
+    @property
+    def name(self) -> str:
+        """The origin of this instance's bundles."""
+        return self.client.name
+
+    @property
+    def address(self) -> str:
+        """The address that all its instances share."""
+        return address(self.place[0], self.parameters.name)
+
+    @property
+    def claim(self) -> int:
+        """The claim of this instance."""
+        return self.claims[self.name]
+
+    @property
+    def leader(self) -> str:
+        """The instance that leads, as far as this broker knows."""
+        return max((self.name, *self.siblings), key=self.rank)
+
+    def rank(self, name: str) -> tuple[int, str]:
+        """Return the rank of an instance; the greatest leads."""
+        return self.claims[name], name
+
+    def is_late(self, reading: AgentReading) -> bool:
+        """Whether a reading is older than the latest."""
+        return self.latest is not None and reading[:2] < self.latest[:2]
+
+    @property
+    def worker(self) -> str:
+        """The worker process of its code, shared only with other agents of its bundle."""
+        key, i, _ = self.place
+        return f"{key.origin} {key.sequence} {i}"
+
+
+def reading_in(content: Content, beside: Participant, accuracy: str | None) -> AgentReading | None:
+    """Return the reading in a notification if it is one of the agent's publisher."""
+    if (content.get("topic"), content.get("source")) != (beside.topic, beside.source):
+        return None
+    time, sequence = whole_number(content.get("time")), whole_number(content.get("sequence", UNNUMBERED))
+    if time is None or sequence is None or not EARLIEST <= time <= LATEST:
+        return None
+    return reading_of(beside, accuracy, (time, sequence), content, location_of(content))
+
+
+def report_content(part: AgentParameters, report: AgentReport) -> dict[str, Any]:
+    """Return the content of a report's notification; equal reports have equal contents."""
+    content: dict[str, Any] = {RELATIONSHIP: part.relationship, "status": report.status, "source": report.by}
+    scope = part.tie.scope if report.alternative is None else report.alternative
+    if scope is not None:
+        content["scope"] = scope
+    if report.reading is not None:
+        content |= {"time": report.reading.time, "sequence": report.reading.sequence}
+    return content | ({"value": report.value} if report.value == report.value else {})

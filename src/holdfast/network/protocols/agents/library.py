@@ -1,0 +1,265 @@
+"""The strategies by name: what an active subscription requests, and the agents built from it.  [B31, B34]
+
+A subscriber's bundle has a strategy for each agent: a slip that describes the publisher beside which it runs,
+a name, and parameters. The address of an agent consists of the bundle's name, which no client can forge, and
+its own name. So only agents of one bundle communicate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+
+from ....errors import UsageError
+from ....model.relation import Participant, Relation, Setting, Tie
+from ..cbps.content import Constraint, Filter
+from ..cbps.message import ActiveSubscription, AgentStrategy, Bundle, BundleKey, CbpsSubscription
+from . import centre, hierarchy
+from .best import best_of
+from .centre import GroupPosition, GroupRing, PositionRequest
+from .code_store import digest_of
+from .hierarchy import RangeReset, TermRequest, TermValue
+from .quorum import CloseWatch, PairPosition, QuorumSides, quorum_agents
+from .ring import RingMove, ring_pair
+from .shipped import STARLARK, ShippedAgent, ShippedMessage
+from .talk import Agent, KnowledgeLost, SuccessorNotice
+
+Message = (
+    RingMove
+    | GroupPosition
+    | PositionRequest
+    | GroupRing
+    | PairPosition
+    | QuorumSides
+    | CloseWatch
+    | TermValue
+    | TermRequest
+    | RangeReset
+    | ShippedMessage
+    | SuccessorNotice
+    | KnowledgeLost
+)
+ADDRESS, INSTANCE, RELATIONSHIP = "holdfast.agent", "holdfast.instance", "holdfast.relationship"
+"""Fields that route messages between agents, between instances of one agent, and reports.
+
+Messages between agents go to one instance, by the origin of its bundles.
+"""
+
+
+Settings = tuple[Setting, ...]
+
+
+class AgentParameters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parameters of one agent: its name, the relationship of one tie, and its partners."""
+
+    relationship: str
+    name: str
+    relation: Relation
+    partners: tuple[tuple[str, Filter], ...]
+    """Other agents by name, and filters for the publishers beside which they run."""
+    settings: Settings = ()
+
+    @property
+    def tie(self) -> Tie:
+        """The only tie of its relation."""
+        (tie,) = self.relation.ties or ()
+        return tie
+
+    @property
+    def scopes(self) -> tuple[str | None, ...]:
+        """The scopes of its reports."""
+        return scopes_of(self.relation)
+
+
+def scopes_of(relation: Relation) -> tuple[str | None, ...]:
+    """Return the scopes of a relationship's reports; for the best of several, the alternatives."""
+    if relation.kind == "best":
+        return relation.names
+    return tuple(tie.scope for tie in relation.ties or ())
+
+
+class BuiltAgent(NamedTuple):
+    """An agent, the source beside which it runs, and the names of the agents that it talks to."""
+
+    agent: Agent
+    member: Participant
+    partners: tuple[str, ...]
+
+
+def _volatility(relation: Relation, tie: Tie, settings: Settings) -> dict[str, float]:
+    """Return the volatility by source from the settings.  [B55]"""
+    source_by_name = dict(zip(relation.names, tie.pair, strict=False)) if tie.pair else {}
+    volatility = {
+        setting.of if setting.is_source else source_by_name[setting.of]: setting.value
+        for setting in settings
+        if setting.word == "volatility" and setting.of is not None
+    }
+    if any(not 0 < value < math.inf for value in volatility.values()):
+        raise ValueError("a volatility is a number above 0")
+    return volatility
+
+
+def _pair_agents(
+    relation: Relation, tie: Tie, settings: Settings = (), *, is_line: bool = False
+) -> list[BuiltAgent]:
+    """Build the two agents of a pair."""
+    first, second = tie.pair
+    moves = _volatility(relation, tie, settings)
+    enlarged = max((one.value for one in settings if one.word == "enlarged"), default=1.0)
+    both = [moves.get(name, 1.0) for name in tie.pair]
+    agents = ring_pair(relation, first, second, share=both[0] / sum(both), is_line=is_line, enlarged=enlarged)
+    return [
+        BuiltAgent(agent, member, (agent.partner,)) for agent, member in zip(agents, tie.members, strict=True)
+    ]
+
+
+def _group_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
+    """Build the agents of a group around its centre."""
+    *members, mediator = centre.group(relation, tuple(member.source for member in tie.members))
+    return _with_mediator(members, mediator, tie.members)
+
+
+def _quorum_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
+    """Build the agents of a quorum."""
+    participants, chair = quorum_agents(relation, tuple(member.source for member in tie.members))
+    homes = {member.source: member for member in tie.members}
+    made = [BuiltAgent(one, homes[one.name], (*one.others, chair.name)) for one in participants]
+    return [*made, BuiltAgent(chair, homes[chair.counters[0]], chair.members)]
+
+
+def _sum_agents(relation: Relation, tie: Tie, settings: Settings = ()) -> list[BuiltAgent]:
+    """Build the agents of a sum, or of the best of several sums."""
+    moves = _volatility(relation, tie, settings)
+    if relation.kind == "best":
+        *observers, mediator = best_of(relation, tie.terms, moves)
+    else:
+        *observers, mediator = hierarchy.sum_agents(relation, tie.terms[0], moves)
+    return _with_mediator(observers, mediator, [term.member for some in tie.terms for term in some])
+
+
+def _with_mediator(
+    below: Sequence[Agent], mediator: Agent, members: Sequence[Participant]
+) -> list[BuiltAgent]:
+    """Return agents with the mediator above them, each with its member."""
+    made = [BuiltAgent(agent, member, (mediator.name,)) for agent, member in zip(below, members, strict=True)]
+    return [*made, BuiltAgent(mediator, members[0], tuple(agent.name for agent in below))]
+
+
+def _shipped_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
+    """Build the agents of shipped code."""
+    names = tuple(member.source for member in tie.members)
+    return [
+        BuiltAgent(ShippedAgent(name, others, relation, name == names[0]), member, others)
+        for name, member in zip(names, tie.members, strict=True)
+        for others in [tuple(other for other in names if other != name)]
+    ]
+
+
+STRATEGIES: Mapping[str, Callable[[Relation, Tie, Settings], list[BuiltAgent]]] = {
+    "range_ring": _pair_agents,
+    "parallel_line": partial(_pair_agents, is_line=True),
+    "centre_of_mass": _group_agents,
+    "counting": _quorum_agents,
+    "hierarchy": _sum_agents,
+    STARLARK: _shipped_agents,
+}
+
+
+def name_of(relationship: str, tie: Tie, agent: str) -> str:
+    """Return the name of an agent in its bundle."""
+    return f"{relationship}/{tie.scope or ''}/{agent}"
+
+
+def address(bundle: BundleKey, name: str) -> str:
+    """Return the address of an agent, unique in the network."""
+    return f"{bundle.origin} {bundle.sequence}/{name}"
+
+
+def publisher_filter(member: Participant) -> Filter:
+    """Return the filter for the publishers of a member's readings."""
+    return Filter(
+        (
+            Constraint("topic", "text", "=", member.topic),
+            Constraint("source", "text", "=", member.source),
+        )
+    )
+
+
+def active_bundle(
+    relationship: str, relation: Relation, using: str, settings: Settings = (), *, code: str = ""
+) -> Bundle:
+    """Build the bundle that a subscriber submits: strategies, and the subscription to their reports.  [B32]
+
+    Everyone who knows the name of a relationship can receive and forge its reports, so a careful subscriber
+    chooses a name that cannot be guessed. ``code`` is the text of a shipped strategy (`STARLARK`).
+    """
+    if using not in STRATEGIES or relation.ties is None:
+        raise UsageError("agents watch relationships of named publishers, by a strategy that is known")
+    if relation.enter.hold or relation.exit.hold:
+        raise UsageError("agents do not wait: a relationship that must hold for some time runs at a broker")
+    strategies = chain.from_iterable(
+        _strategies(relationship, relation, using, settings, tie) for tie in relation.ties
+    )
+    back = Filter((Constraint(RELATIONSHIP, "text", "=", relationship),))
+    return Bundle(
+        BundleKey("", 0),
+        subscriptions=(CbpsSubscription(back),),
+        active=(ActiveSubscription(tuple(strategies), digest_of(code) if code else ""),),
+    )
+
+
+def disable_agents(bundle: Bundle) -> Bundle:
+    """Return the bundle with its agents disabled; its subscription stays.  [B69]"""
+    active = tuple(msgspec.structs.replace(subscription, disabled=True) for subscription in bundle.active)
+    return msgspec.structs.replace(bundle, active=active)
+
+
+def _strategies(
+    relationship: str, relation: Relation, using: str, settings: Settings, tie: Tie
+) -> Iterator[AgentStrategy]:
+    """Yield a strategy for each agent of a tie."""
+    agents = STRATEGIES[using](relation, tie, settings)
+    homes = {built.agent.name: publisher_filter(built.member) for built in agents}
+    for built in agents:
+        partners = tuple((name_of(relationship, tie, name), homes[name]) for name in built.partners)
+        own = name_of(relationship, tie, built.agent.name)
+        part = AgentParameters(relationship, own, replace(relation, ties=(tie,)), partners, settings)
+        yield AgentStrategy(publisher_filter(built.member), using, (("part", _encode(part)),))
+
+
+def _encode(part: AgentParameters) -> str:
+    return msgspec.msgpack.encode(part).hex()
+
+
+def decode_parameters(strategy: AgentStrategy) -> AgentParameters:
+    """Decode the parameters of a strategy; raise a `UsageError` if they are invalid."""
+    try:
+        part = msgspec.msgpack.decode(bytes.fromhex(dict(strategy.parameters)["part"]), type=AgentParameters)
+        if len(part.relation.ties or ()) == 1:
+            return part
+    except (KeyError, ValueError, msgspec.MsgspecError):
+        pass
+    raise UsageError(
+        f"no agent can be made of '{strategy.implementation}': it lacks parameters, or has others"
+    )
+
+
+def build_agent(strategy: AgentStrategy) -> tuple[AgentParameters, BuiltAgent]:
+    """Build the agent that a strategy requests; raise a `UsageError` if that is not possible."""
+    part = decode_parameters(strategy)
+    if strategy.implementation not in STRATEGIES:
+        raise UsageError(f"there is no strategy '{strategy.implementation}'")
+    try:
+        agents = STRATEGIES[strategy.implementation](part.relation, part.tie, part.settings)
+    except (ValueError, TypeError, LookupError) as error:
+        raise UsageError(f"no agent can be made of '{strategy.implementation}': {error}") from None
+    for built in agents:
+        if name_of(part.relationship, part.tie, built.agent.name) == part.name:
+            return part, built
+    raise UsageError(f"'{strategy.implementation}' has no agent '{part.name}'")

@@ -1,0 +1,116 @@
+"""An index of strategies and matching advertisements, which decides where agents run.  [B30]
+
+It is updated with each stored bundle, so that a change costs only as much as it affects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from ..cbps.content import MATCHES
+from ..cbps.database import Item, ItemTable
+from ..cbps.message import AgentStrategy, Bundle, BundleKey
+from ..cbps.routing import RoutingTable, StoredBundle
+
+MARK = "agent "
+"""The prefix of the connection names of agents; no other connection name begins with it."""
+
+AgentPlace = tuple[BundleKey, int, int]
+"""The strategy of an agent: the bundle, the index of the active subscription, the index of the strategy."""
+
+AdvertisementRef = tuple[BundleKey, int]
+"""An advertisement: the bundle, and the index in it."""
+
+
+@dataclass(slots=True)
+class PlaceIndex:
+    """The index.
+
+    ``advertisements_of`` maps each strategy to the advertisements that match it, and to whether a publisher
+    that is connected here made them.
+    """
+
+    strategies: ItemTable = field(default_factory=lambda: ItemTable("subscription slip"))
+    promises: ItemTable = field(default_factory=lambda: ItemTable("advertisement"))
+    advertisements_of: dict[AgentPlace, dict[AdvertisementRef, bool]] = field(default_factory=dict)
+    strategies_of: dict[AdvertisementRef, dict[AgentPlace, None]] = field(default_factory=dict)
+    """By advertisement: the strategies that match it."""
+    entries: dict[BundleKey, tuple[list[AgentPlace], list[AdvertisementRef]]] = field(default_factory=dict)
+    """By bundle: its strategies and advertisements in the index."""
+
+    def update(self, key: BundleKey, stored: StoredBundle | None) -> dict[AgentPlace, None]:
+        """Update the index after a bundle came, changed or went; return the strategies concerned."""
+        places = self._remove(key)
+        if stored is not None and not stored.source.startswith(MARK):
+            places |= self._add(key, stored.bundle)
+        return places
+
+    def _remove(self, key: BundleKey) -> dict[AgentPlace, None]:
+        changed_places: dict[AgentPlace, None] = {}
+        places, promises = self.entries.pop(key, ((), ()))
+        for place in places:
+            self.strategies.delete(place)
+            for promise in self.advertisements_of.pop(place):
+                del self.strategies_of[promise][place]
+            changed_places[place] = None
+        for promise in promises:
+            self.promises.delete(promise)
+            for place in self.strategies_of.pop(promise):
+                del self.advertisements_of[place][promise]
+                changed_places[place] = None
+        return changed_places
+
+    def _add(self, key: BundleKey, bundle: Bundle) -> dict[AgentPlace, None]:
+        changed_places: dict[AgentPlace, None] = {}
+        is_near = bundle.context is not None and bundle.context.hop_count == 1
+        bundle_entries: tuple[list[AgentPlace], list[AdvertisementRef]] = [], []
+        for i, active in enumerate(bundle.active):
+            for j, strategy in enumerate(active.strategies):
+                place = key, i, j
+                self.strategies.insert(Item(place, strategy.slip, None, None))
+                matches_ = self.promises.search(
+                    strategy.slip.box, MATCHES["subscription slip", "advertisement"]
+                )
+                self.advertisements_of[place] = {
+                    cast(AdvertisementRef, item.key): item.bundle for item in matches_
+                }
+                for promise in self.advertisements_of[place]:
+                    self.strategies_of[promise][place] = None
+                bundle_entries[0].append(place)
+                changed_places[place] = None
+        for i, advertisement in enumerate(bundle.advertisements):
+            promise = key, i
+            self.promises.insert(Item(promise, advertisement.filter, is_near, None))
+            matching = MATCHES["advertisement", "subscription slip"]
+            matches_ = self.strategies.search(advertisement.filter.box, matching)
+            self.strategies_of[promise] = {cast(AgentPlace, item.key): None for item in matches_}
+            for place in self.strategies_of[promise]:
+                self.advertisements_of[place][promise] = is_near
+                changed_places[place] = None
+            bundle_entries[1].append(promise)
+        if any(bundle_entries):
+            self.entries[key] = bundle_entries
+        return changed_places
+
+    def is_near(self, place: AgentPlace) -> bool:
+        """Whether a publisher that is connected here requires the agent."""
+        return any(self.advertisements_of.get(place, {}).values())
+
+    def is_shared(self, place: AgentPlace) -> bool:
+        """Whether publishers at other brokers require the agent too."""
+        return not all(self.advertisements_of.get(place, {}).values())
+
+    def is_somewhere(self, place: AgentPlace) -> bool:
+        """Whether any publisher requires the agent."""
+        return bool(self.advertisements_of.get(place))
+
+
+def strategy_of(routing: RoutingTable, place: AgentPlace) -> AgentStrategy | None:
+    """Return the strategy of a place; ``None`` if it is gone or disabled."""
+    key, i, j = place
+    stored = routing.in_force.get(key)
+    if stored is None or i >= len(stored.bundle.active) or stored.bundle.active[i].disabled:
+        return None
+    strategies = stored.bundle.active[i].strategies
+    return strategies[j] if j < len(strategies) else None

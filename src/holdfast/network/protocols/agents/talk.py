@@ -1,0 +1,194 @@
+"""The inputs and outputs of agents, and the interface that all strategies share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import msgspec
+
+from ....model.instant import Instant
+from ....model.relation import Participant, Point, ReadingRange, Relation, Test
+
+
+class AgentReading(NamedTuple):
+    """The last value of a publisher: a point, or a number as a point on a line, with its maximal
+    ``error``."""
+
+    time: Instant
+    sequence: int
+    at: Point
+    error: float = 0.0
+
+
+def reading_of(
+    member: Participant,
+    accuracy: str | None,
+    stamp: tuple[Instant, int],
+    attributes: Mapping[str, Any],
+    location: Point | None,
+) -> AgentReading | None:
+    """Return an event as a reading of an agent's member, by the rules of the relation machine.
+
+    ``stamp`` is the event's time and sequence number. Returns ``None`` if a required value is missing.
+    """
+    if member.attribute is not None:
+        value = _number(attributes.get(member.attribute))
+        return None if value is None else AgentReading(*stamp, (value,))
+    error = 0.0 if accuracy is None else _number(attributes.get(accuracy))
+    if not location or not all(map(math.isfinite, location)) or error is None or not 0 <= error < math.inf:
+        return None
+    return AgentReading(*stamp, location, error)
+
+
+def _number(value: Any) -> float | None:
+    """Return a value as a float if it is a number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return float(value) if is_number else None
+
+
+class SuccessorNotice(msgspec.Struct, frozen=True, tag="Successor"):
+    """Names the instance that continues for this agent with its knowledge."""
+
+    name: str
+
+
+class LeadClaim(msgspec.Struct, frozen=True, tag="Claim"):
+    """Claims the lead with a number."""
+
+    number: int
+
+
+class RelayedReading(msgspec.Struct, frozen=True, tag="Relayed"):
+    """A reading that another instance received."""
+
+    reading: AgentReading
+
+
+class LeadHandover(msgspec.Struct, frozen=True, tag="Lead"):
+    """Hands the lead over, with the latest reading and the knowledge of the relationship."""
+
+    reading: AgentReading | None
+    knowledge: AgentKnowledge | None
+
+
+class SiblingLeave(msgspec.Struct, frozen=True, tag="Leave"):
+    """Announces that the sender's publisher sends no readings any more."""
+
+
+SiblingMessage = LeadClaim | RelayedReading | LeadHandover | SiblingLeave | SuccessorNotice
+
+
+class KnowledgeLost(msgspec.Struct, frozen=True, tag="Doubt"):
+    """Announces that the knowledge of another instance of this agent is lost."""
+
+
+class SendToAgent(NamedTuple):
+    """Output: send a message to another agent."""
+
+    to: str
+    message: msgspec.Struct
+
+
+class AgentReport(NamedTuple):
+    """Output: report to the subscriber that a relationship starts, ends or is unknown.
+
+    ``by`` is the member whose reading caused it.
+    """
+
+    status: str
+    by: str
+    reading: AgentReading | None
+    value: float
+    alternative: str | None = None
+    """For the best of several, the alternative."""
+
+
+class AgentKnowledge(msgspec.Struct, frozen=True):
+    """The knowledge that an agent needs to continue for another instance.
+
+    ``turns`` is the number of starts and ends, ``bit`` the current state (for the best of several, the
+    alternative), ``None`` if unknown; ``doubted`` are the alternatives that may have been reported.
+    """
+
+    turns: int
+    bit: int | None
+    doubted: tuple[int, ...] = ()
+
+
+class RunCode(NamedTuple):
+    """Output: call shipped code; its outputs follow later."""
+
+    call: str
+    arguments: tuple[Any, ...] = ()
+
+
+AgentOutputs = list[SendToAgent | AgentReport | RunCode]
+
+
+class Agent(Protocol):
+    """The interface of an agent; its methods change it, so a host must not share it."""
+
+    name: str
+    accepts: ClassVar[tuple[type, ...]]
+    """The types of messages that it accepts from others."""
+
+    @property
+    def reports(self) -> bool:
+        """Whether it is the agent that reports starts and ends."""
+
+    def on_reading(self, reading: AgentReading, /) -> AgentOutputs:
+        """Process a reading of its publisher."""
+
+    def on_message(self, sender: str, message: Any, /) -> AgentOutputs:
+        """Process a message of another agent."""
+
+    def on_lost(self, other: str, /) -> AgentOutputs:
+        """Handle the loss of another agent: the state of the relationship is unknown."""
+
+    def on_found(self, other: str, /) -> AgentOutputs:
+        """Handle that another agent can be reached again: restart the conversation.  [B69]"""
+
+    def on_partner_changed(self, other: str, /) -> AgentOutputs:
+        """Restart the conversation with another instance of a partner; the state stays known."""
+
+    def knowledge(self) -> AgentKnowledge | None:
+        """Return the knowledge for a successor; ``None`` if only this agent can use it."""
+
+    def adopt(self, knowledge: AgentKnowledge, /) -> None:
+        """Continue with the knowledge of another instance."""
+
+    def mark_unknown(self) -> None:
+        """Mark the state as unknown, because there were agents before."""
+
+    def change_relation(self, relation: Relation, /) -> AgentOutputs:
+        """Change the relationship; what was reported stays valid.  [B64]"""
+
+
+def next_tests(relation: Relation, bit: int | None) -> list[tuple[int, Test]]:
+    """Return the possible next bits with their tests; both if the current bit is unknown."""
+    ways = {0: (1, relation.enter), 1: (0, relation.exit)}
+    return list(ways.values()) if bit is None else [ways[bit]]
+
+
+def room_to_change(value: float, relation: Relation, bit: int | None) -> float:
+    """Return the distance of a measure from the nearest bound; 0 if the measure is unknown."""
+    return (
+        min(distance_to(value, test.within) for _, test in next_tests(relation, bit))
+        if value == value
+        else 0.0
+    )
+
+
+def distance_to(value: float, within: ReadingRange) -> float:
+    """Return the distance of a number from a range, slightly reduced so that rounding never hides a
+    crossing."""
+    far = max(within.low - value, value - within.high, 0.0)
+    return max(0.0, far - 1e-12 * (abs(value) + far))
+
+
+def latest(readings: dict[str, AgentReading]) -> tuple[str, AgentReading]:
+    """Return the member with the latest reading; of equal times, the one listed last."""
+    name = max(readings, key=lambda one: (readings[one].time, list(readings).index(one)))
+    return name, readings[name]

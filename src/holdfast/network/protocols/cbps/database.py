@@ -1,0 +1,297 @@
+"""The forwarding database: the items that each connection has stored, and a search for matches.  [B22–B25]
+
+There is one table for each connection and kind of item, so that the search of a connection can stop at its
+first match. An item that another item of its table covers stays in the table as inactive and becomes active
+when the other is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ....model.protocol import Peer
+from .attribute_index import AttributeIndex, EntrySlice
+from .columns import BoxColumns
+from .content import COVERED_BY, COVERS, MATCHES, Box, BoxRelation, Filter, Kind, is_related
+from .ranges import Line, line
+
+MANY = 1000
+"""With more candidates than this a search builds and uses columns, if it can; the columns are kept."""
+
+FEW = 64
+"""With more candidates than this a search uses columns that exist already."""
+
+BY_COLUMNS: Mapping[BoxRelation, Callable[[BoxColumns, Box], Iterator[int]]] = {
+    BoxRelation("superset", "subset"): BoxColumns.containing,
+    BoxRelation("subset", "superset"): BoxColumns.within,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A stored filter, the bundle that it belongs to, and its covering group.
+
+    An item covers only items of its group; an item whose group is ``None`` takes no part in covering [B13].
+    ``pinned`` are the attributes that determine its scopes: an item that covers it pins no others.
+    """
+
+    key: Hashable
+    filter: Filter
+    bundle: Any = None
+    group: Hashable = ()
+    pinned: frozenset[str] = frozenset()
+
+
+class InsertResult(NamedTuple):
+    """The result of an insertion: the item that covers the new one, or else the items that it covers now."""
+
+    covered_by: Item | None
+    covered: tuple[Item, ...]
+
+
+class DeleteResult(NamedTuple):
+    """The result of a deletion: the item, whether it was active, and the items that became active."""
+
+    item: Item
+    was_active: bool
+    restored: tuple[Item, ...]
+
+
+@dataclass(slots=True)
+class ItemTable:
+    """The items of one kind from one connection; items that no other item covers are *active*."""
+
+    kind: Kind
+    _active: dict[int, Item] = field(default_factory=dict)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _covered: dict[Hashable, tuple[Item, Hashable]] = field(default_factory=dict)
+    _covered_by: dict[Hashable, dict[Hashable, None]] = field(default_factory=dict)
+    _shelves: dict[int, dict[tuple[str, Line], AttributeIndex]] = field(default_factory=dict)
+    """By the number of an item's fields, then by attribute."""
+    _unindexed: dict[int, None] = field(default_factory=dict)
+    """Items without fields, or with a field that no value satisfies."""
+    _columns: BoxColumns | None = field(default=None, compare=False)
+    """All items but the odd ones; built when a search had too many candidates."""
+    _next: int = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers) + len(self._covered)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._numbers or key in self._covered
+
+    def get(self, key: Hashable) -> Item | None:
+        """Return the item with a key, active or covered."""
+        if key in self._numbers:
+            return self._active[self._numbers[key]]
+        return self._covered[key][0] if key in self._covered else None
+
+    def active(self) -> Iterator[Item]:
+        """Iterate over the items that no other covers."""
+        return iter(self._active.values())
+
+    def items(self) -> Iterator[Item]:
+        """Iterate over all items."""
+        yield from self._active.values()
+        yield from (item for item, _ in self._covered.values())
+
+    def insert(self, item: Item) -> InsertResult:
+        """Store an item under a new key and check covering in both directions.  [B12]"""
+        assert item.key not in self, f"there is an item {item.key!r} already"
+        coverer = next(
+            (item_ for item_ in self._related(item, COVERED_BY) if item_.pinned <= item.pinned), None
+        )
+        if coverer is not None:
+            self._cover(item, coverer.key)
+            return InsertResult(coverer, ())
+        covered = tuple(item_ for item_ in self._related(item, COVERS) if item.pinned <= item_.pinned)
+        self._activate(item)
+        for covered_item in covered:
+            self._deactivate(covered_item)
+            self._cover(covered_item, item.key)
+            for key in self._covered_by.pop(covered_item.key, ()):
+                self._cover(self._covered[key][0], item.key)
+        return InsertResult(None, covered)
+
+    def delete(self, key: Hashable) -> DeleteResult | None:
+        """Delete an item; items that only it covered become active. Returns ``None`` if there is no such
+        item."""
+        if key in self._covered:
+            item, coverer = self._covered.pop(key)
+            self._covered_by[coverer].pop(key)
+            return DeleteResult(item, False, ())
+        if key not in self._numbers:
+            return None
+        item = self._active[self._numbers[key]]
+        self._deactivate(item)
+        beneath = [self._covered.pop(other)[0] for other in self._covered_by.pop(key, ())]
+        for other in beneath:
+            self.insert(other)
+        return DeleteResult(item, True, tuple(other for other in beneath if other.key in self._numbers))
+
+    def _related(self, item: Item, covering: Mapping[Kind, BoxRelation]) -> Iterator[Item]:
+        if item.group is None or self.kind not in covering:
+            return iter(())
+        found = self.search(item.filter.box, covering[self.kind])
+        return (other for other in found if other.group == item.group)
+
+    def _cover(self, item: Item, coverer: Hashable) -> None:
+        self._covered[item.key] = (item, coverer)
+        self._covered_by.setdefault(coverer, {})[item.key] = None
+
+    def _activate(self, item: Item) -> None:
+        number, self._next = self._next, self._next + 1
+        self._active[number] = item
+        self._numbers[item.key] = number
+        box = item.filter.box
+        if not box or item.filter.is_empty:
+            self._unindexed[number] = None
+            return
+        if self._columns is not None:
+            if self._columns.fits(box):
+                self._columns.add({number: box})
+            else:
+                self._columns = None
+        shelves = self._shelves.setdefault(len(box), {})
+        for name, values in box.items():
+            shelves.setdefault((name, line(values)), AttributeIndex()).add(number, values)
+
+    def _deactivate(self, item: Item) -> None:
+        number, box = self._numbers.pop(item.key), item.filter.box
+        del self._active[number]
+        if number in self._unindexed:
+            del self._unindexed[number]
+            return
+        if self._columns is not None:
+            self._columns.remove(number)
+        shelves = self._shelves[len(box)]
+        for name, values in box.items():
+            place = name, line(values)
+            shelves[place].remove(number, values)
+            if not shelves[place]:
+                del shelves[place]
+        if not shelves:
+            del self._shelves[len(box)]
+
+    def search(self, box: Box, relation: BoxRelation) -> Iterator[Item]:
+        """Yield the active items to which a box has a relation.
+
+        This counts matching attributes [B24] as far as necessary: an item that must match in ``needed`` of
+        ``n`` attributes is among the candidates of any ``n - needed + 1`` of them, so only the shortest lists
+        are scanned. The table must not change during the iteration.
+        """
+        if not all(box.values()) or not box:
+            numbers: Iterable[int] = self._active
+        else:
+            numbers = chain(self._candidates(box, relation), self._unindexed)
+        for number in numbers:
+            if is_related(box, self._active[number].filter.box, relation):
+                yield self._active[number]
+
+    def _candidates(self, box: Box, relation: BoxRelation) -> Iterable[int]:
+        """Return the numbers of a superset of the items to which a box has a relation."""
+        slices = [
+            slice_
+            for size, shelves in self._shelves.items()
+            for slice_ in _shortest(shelves, box, relation, size)
+        ]
+        enough = MANY if self._columns is None else FEW
+        if sum(slice_.size for slice_ in slices) > enough and relation in BY_COLUMNS:
+            if self._columns is None:
+                self._columns = BoxColumns(
+                    {n: i.filter.box for n, i in self._active.items() if n not in self._unindexed}
+                )
+            return BY_COLUMNS[relation](self._columns, box)
+        return dict.fromkeys(chain.from_iterable(slice_.item_numbers() for slice_ in slices))
+
+
+def _shortest(
+    shelves: Mapping[tuple[str, Line], AttributeIndex], box: Box, relation: BoxRelation, size: int
+) -> Iterator[EntrySlice]:
+    """Return the shortest lists that contain every matching item with ``size`` fields."""
+    needed = len(box) if relation.fields == "subset" else size
+    if needed > min(size, len(box)):
+        return iter(())
+    lists = sorted(
+        (
+            shelves[name, line(values)].candidates(values, relation.contents)
+            if (name, line(values)) in shelves
+            else []
+            for name, values in box.items()
+        ),
+        key=lambda slices: sum(slice_.size for slice_ in slices),
+    )
+    return chain.from_iterable(lists[: len(box) - needed + 1])
+
+
+@dataclass(slots=True)
+class ForwardingDatabase:
+    """The tables of a broker, by kind and connection."""
+
+    _tables: dict[Kind, dict[Peer, ItemTable]] = field(default_factory=dict)
+
+    def table(self, peer: Peer, kind: Kind) -> ItemTable:
+        """Return the table of a connection and kind; an empty one if nothing is stored."""
+        return self._tables.get(kind, {}).get(peer) or ItemTable(kind)
+
+    def tables(self) -> Iterator[tuple[Peer, Kind, ItemTable]]:
+        """Yield every table with its connection and kind."""
+        for kind, of_kind in self._tables.items():
+            yield from ((peer, kind, table) for peer, table in of_kind.items())
+
+    def insert(self, peer: Peer, kind: Kind, item: Item) -> InsertResult:
+        """Store an item of a connection."""
+        return self._tables.setdefault(kind, {}).setdefault(peer, ItemTable(kind)).insert(item)
+
+    def delete(self, peer: Peer, kind: Kind, key: Hashable) -> DeleteResult | None:
+        """Delete an item of a connection."""
+        tables = self._tables.get(kind, {})
+        if peer not in tables:
+            return None
+        deleted = tables[peer].delete(key)
+        if not tables[peer]:
+            self._drop(peer, kind)
+        return deleted
+
+    def forget(self, peer: Peer) -> dict[Kind, tuple[Item, ...]]:
+        """Delete all items of a connection and return them by kind.  [B21]"""
+        kinds = [kind for kind, tables in self._tables.items() if peer in tables]
+        return {kind: tuple(self._drop(peer, kind).items()) for kind in kinds}
+
+    def _drop(self, peer: Peer, kind: Kind) -> ItemTable:
+        dropped = self._tables[kind].pop(peer)
+        if not self._tables[kind]:
+            del self._tables[kind]
+        return dropped
+
+    def peers(self, kind: Kind) -> tuple[Peer, ...]:
+        """Return the connections that have stored items of a kind."""
+        return tuple(self._tables.get(kind, ()))
+
+    def __len__(self) -> int:
+        return sum(len(table) for _, _, table in self.tables())
+
+    def find_matches(
+        self,
+        row: Kind,
+        box: Box,
+        column: Kind,
+        peers: Iterable[Peer],
+        callback: Callable[[Peer, Item], bool],
+    ) -> list[Peer]:
+        """Call ``callback`` with each match of each connection until it returns true for that connection.
+        [B25]
+
+        Returns the connections for which it returned true, in the order given.
+        """
+        relation = MATCHES.get((row, column))
+        if relation is None:
+            return []
+        return [
+            peer
+            for peer in peers
+            if any(callback(peer, item) for item in self.table(peer, column).search(box, relation))
+        ]

@@ -1,0 +1,85 @@
+"""The interface of a condition that a broker watches for one of its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from ....model.instant import Instant
+from ....model.protocol import Effect, Peer
+from .condition import NetworkCondition
+from .content import Content, Filter
+from .message import CbpsSubscription, ConditionMessage, SubscriptionRef
+from .routing import StoredBundle
+
+
+class Emitter(NamedTuple):
+    """The time of the input that is handled, and the function that collects its effects."""
+
+    now: Instant
+    emit: Callable[[Effect], None]
+
+
+class ConditionWatch(Protocol):
+    """A condition watched for the connection that has stored a subscription to it.
+
+    *Below* is that connection, on the subscriber's side; *above* are the connections to which the
+    subscription was forwarded.
+    """
+
+    part: SubscriptionRef
+    stored: StoredBundle
+    condition: NetworkCondition
+
+    @property
+    def peer(self) -> Peer:
+        """The connection below."""
+        return self.stored.source
+
+    @property
+    def subscription(self) -> CbpsSubscription:
+        """The watched subscription."""
+        return self.stored.bundle.subscriptions[self.part.place]
+
+    # --- who publishes where ---
+
+    def add_advertisement(self, peer: Peer, advertised: Filter) -> None:
+        """Add a relevant advertisement of a connection that became active."""
+
+    def remove_advertisement(self, peer: Peer, advertised: Filter) -> None:
+        """Remove an advertisement that became inactive."""
+
+    def notify_peers(self, emitter: Emitter) -> None:
+        """Send the connections above and below whatever has changed for them."""
+
+    def must_stay_at(self, peer: Peer) -> bool:
+        """Whether the subscription must stay at a connection above although no publisher is there."""
+
+    def on_withdrawn(self, peer: Peer) -> None:
+        """Handle the withdrawal of the subscription from a connection above."""
+
+    def on_left(self, peer: Peer, emitter: Emitter) -> None:
+        """Handle the loss of a connection, which may be one above."""
+
+    # --- events ---
+
+    def view_of(self, content: Content) -> Any:
+        """Return a notification as this condition, and all equal ones, consume it; ``None`` if it is not
+        relevant."""
+
+    def should_forward(self, view: Any, sender: Peer, emitter: Emitter) -> bool:
+        """Process an event from a connection; whether it is forwarded below."""
+
+    def on_forwarded(self, view: Any, emitter: Emitter) -> None:
+        """Handle the fact that an event was forwarded below, for this condition or for another."""
+
+    def on_undelivered(self, view: Any, emitter: Emitter) -> None:
+        """Handle the loss of an event that was forwarded below."""
+
+    # --- what is said about it ---
+
+    def on_subscriber_message(self, message: ConditionMessage, emitter: Emitter) -> None:
+        """Handle a message of the subscriber's side."""
+
+    def on_publisher_message(self, sender: Peer, message: ConditionMessage, emitter: Emitter) -> None:
+        """Handle a message of a publisher's side."""

@@ -1,0 +1,50 @@
+"""State filters on the publisher's node: only starts and ends of a condition are sent, reliably.
+
+A subscription with a condition is evaluated where the samples originate. Each publisher runs the machine on
+its own samples, so only conditions per source are possible (law 3: split by scope).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....model.event import Event, Transition, Value
+from ....model.instant import Instant
+from ....model.protocol import Peer
+from .deployment import PublisherMachine
+from .topic import DdsTopic, TopicId
+
+
+@dataclass(slots=True)
+class PlacedConditions:
+    """The conditions that run on a node, by topic and name, with their states."""
+
+    states: dict[tuple[TopicId, str], Any] = field(default_factory=dict)
+    samples: dict[TopicId, int] = field(default_factory=dict)
+
+    def place(self, topic: TopicId, names: Iterable[str], known: Mapping[str, PublisherMachine]) -> None:
+        """Run exactly these conditions on a topic; running ones keep their state."""
+        wanted = {name for name in names if name in known}
+        for key in [k for k in self.states if k[0] == topic and k[1] not in wanted]:
+            del self.states[key]
+        for name in sorted(wanted):
+            if (topic, name) not in self.states:
+                self.states[topic, name] = known[name].initial()
+
+    def react(
+        self,
+        topic: DdsTopic,
+        source: Peer,
+        values: Mapping[str, Value],
+        time: Instant,
+        known: Mapping[str, PublisherMachine],
+    ) -> Iterator[tuple[str, Transition]]:
+        """Yield the transitions that a sample causes."""
+        number = self.samples[topic.id] = self.samples.get(topic.id, -1) + 1
+        event = Event(topic.name, time, source, values, number)
+        for key in [k for k in self.states if k[0] == topic.id]:
+            self.states[key], transitions = known[key[1]].react(self.states[key], event)
+            for transition in transitions:
+                yield key[1], transition

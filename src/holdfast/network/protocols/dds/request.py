@@ -1,0 +1,148 @@
+"""The API of a node: requests of an application, and deliveries to it.  [D1]
+
+No call waits: results are delivered later, or never.  [D2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ....model.event import Status, Value
+from ....model.instant import Instant
+from ....model.protocol import Peer
+from .interest import Interest
+from .message import SampleName, SampleStream
+
+
+class DdsAdvertiseRequest(msgspec.Struct, frozen=True):
+    """Request a writer for a topic."""
+
+    topic: str
+
+
+class DdsPublishRequest(msgspec.Struct, frozen=True):
+    """Publish a sample of a topic."""
+
+    topic: str
+    values: Mapping[str, Value]
+
+
+class DdsSubscribeRequest(msgspec.Struct, frozen=True):
+    """Request readers for all topics of an interest; ``name`` is chosen by the application."""
+
+    name: str
+    interest: Interest
+
+
+class DdsUnsubscribeRequest(msgspec.Struct, frozen=True):
+    """Remove the readers of a subscription."""
+
+    name: str
+
+
+class AssureRequest(msgspec.Struct, frozen=True):
+    """ARQoS: request a share of the topic's samples, in percent.  [D55, D61]"""
+
+    topic: str
+    percent: float
+
+
+class ResidualEnergy(msgspec.Struct, frozen=True):
+    """The joules that the node has left, as its meter reports.  [D47]"""
+
+    joules: float
+
+
+DdsRequest = (
+    DdsAdvertiseRequest
+    | DdsPublishRequest
+    | DdsSubscribeRequest
+    | DdsUnsubscribeRequest
+    | AssureRequest
+    | ResidualEnergy
+)
+
+
+class DdsNotify(msgspec.Struct, frozen=True):
+    """A sample for a subscription."""
+
+    subscription: str
+    topic: str
+    origin: Peer
+    name: SampleName
+    values: Mapping[str, Value]
+    time: Instant
+    instance: tuple[Value, ...] = ()
+    """Of a keyed topic: the values of its key.  [D5]"""
+    status: Status = "atomic"
+    since: Instant | None = None
+
+
+# What a host may want to know besides, for accounts.
+
+
+class SampleAccepted(msgspec.Struct, frozen=True):
+    """A writer has accepted a sample: it is sent, or waits in the ring."""
+
+    name: SampleName
+    values: Mapping[str, Value]
+    time: Instant
+    reliable: bool
+
+
+class SampleRefused(msgspec.Struct, frozen=True):
+    """A writer has dropped a sample because its ring is full.  [D19]"""
+
+    stream: SampleStream
+    values: Mapping[str, Value]
+    time: Instant
+
+
+class SampleGivenUp(msgspec.Struct, frozen=True):
+    """A writer has stopped trying to deliver a sample to all subscribers."""
+
+    name: SampleName
+
+
+class SubscriptionRegistered(msgspec.Struct, frozen=True):
+    """A subscription is in the table of this node: the RN, or a publisher.  [D44]"""
+
+    topic: str
+    subscriber: Peer
+    version: Instant
+
+
+class SubscriberLapsed(msgspec.Struct, frozen=True):
+    """A subscriber gave no sign of life for a lease and was removed.
+
+    Its next subscription adds it again.
+    """
+
+    topic: str
+    subscriber: Peer
+
+
+class SampleUnread(msgspec.Struct, frozen=True):
+    """The RN reported that a sample has no subscriber."""
+
+    name: SampleName
+
+
+class SampleRepeated(msgspec.Struct, frozen=True):
+    """A duplicate of a sample arrived and was not delivered."""
+
+    name: SampleName
+
+
+DdsDelivery = (
+    DdsNotify
+    | SampleAccepted
+    | SampleRefused
+    | SampleGivenUp
+    | SubscriptionRegistered
+    | SubscriberLapsed
+    | SampleUnread
+    | SampleRepeated
+)

@@ -1,0 +1,107 @@
+"""The state of a node of the DDS family."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from ....model.event import Value
+from ....model.instant import Instant
+from ....model.protocol import Peer
+from .arqos import LevelAgreement, SampleAssembly, SentHistory
+from .cluster import EnergyCluster, IncomingTransfer, RoleHolder, TableTransfer
+from .message import DdsSubscribe, DdsUnsubscribe, Demand, SampleStream
+from .placement import PlacedConditions
+from .registry import SubscriptionTable
+from .rendezvous import Rendezvous
+from .rtdds import LastDelivered, ReliableWriter
+from .topic import TopicId
+
+
+@dataclass(slots=True)
+class DataReader:
+    """A data reader: the subscription to one topic, and how often it was sent.  [D7, D14]"""
+
+    subscription: str
+    wish: DdsSubscribe
+    times_sent: int = 0
+
+
+@dataclass(slots=True)
+class AssuredReceiver:
+    """A receiver that requested a level from this publisher, and the mode that it ordered."""
+
+    percent: float
+    version: Instant
+    reliable: bool = False
+
+
+@dataclass(slots=True)
+class DdsState:
+    """The state of a node; ``counted`` holds counters for statistics."""
+
+    session: Instant = 0
+    version: Instant = 0
+    """The latest version that was given to a subscription."""
+    counted: Counter[str] = field(default_factory=Counter)
+
+    # As a publisher.
+    writers: dict[SampleStream, ReliableWriter] = field(default_factory=dict)
+    waiting_for_slot: deque[tuple[TopicId, Mapping[str, Value], Instant]] = field(default_factory=deque)
+    """Samples that wait for the node's slot.  [D32]"""
+    demands: dict[TopicId, Demand] = field(default_factory=dict)
+    placed_conditions: PlacedConditions = field(default_factory=PlacedConditions)
+    subscribers: dict[TopicId, SubscriptionTable] = field(default_factory=dict)
+    """BLTDDS and HyTDDS: a publisher's own table.  [D40, D43]"""
+    assured_receivers: dict[TopicId, dict[Peer, AssuredReceiver]] = field(default_factory=dict)
+    histories: dict[TopicId, SentHistory] = field(default_factory=dict)
+
+    # As a subscriber.
+    chance: Random = field(default_factory=lambda: Random(0))
+    """The node's own random numbers, from its name and its seed."""
+    readers: dict[int, DataReader] = field(default_factory=dict)
+    last_reader_number: int = 0
+    last_delivered: LastDelivered = field(default_factory=dict)
+    start_times: dict[TopicId, int] = field(default_factory=dict)
+    """The start time of each topic's RN, as far as this reader knows."""
+    agreements: dict[TopicId, LevelAgreement] = field(default_factory=dict)
+    assemblies: dict[tuple[Peer, SampleStream], SampleAssembly] = field(default_factory=dict)
+
+    # As a rendezvous node.
+    rendezvous: dict[TopicId, Rendezvous] = field(default_factory=dict)
+    unsent_notices: dict[TopicId, dict[tuple[Peer, Peer, int], DdsSubscribe | DdsUnsubscribe]] = field(
+        default_factory=dict
+    )
+    """HyTDDS: notifications to be sent, by publisher, subscriber and reader."""
+    unconfirmed_notices: dict[TopicId, dict[tuple[Peer, Peer, int], DdsSubscribe]] = field(
+        default_factory=dict
+    )
+    """HyTDDS: notifications that publishers have not confirmed, by publisher, subscriber and reader."""
+    repetition_counts: dict[TopicId, int] = field(default_factory=dict)
+    """How often these were repeated."""
+    confirmed_versions: dict[TopicId, dict[tuple[Peer, Peer, int], Instant]] = field(default_factory=dict)
+    """The versions that publishers have confirmed."""
+    clusters: dict[TopicId, EnergyCluster] = field(default_factory=dict)
+    """EATDDS: the round of each topic whose role this node has."""
+    transfers: dict[TopicId, TableTransfer] = field(default_factory=dict)
+    incoming: dict[TopicId, IncomingTransfer] = field(default_factory=dict)
+    roles: dict[TopicId, RoleHolder] = field(default_factory=dict)
+    """EATDDS: the holder of each role, as far as this node knows."""
+    predecessors: dict[TopicId, tuple[Peer, ...]] = field(default_factory=dict)
+    """EATDDS: the readers that RNs reported, for their successors."""
+    suspected: dict[TopicId, int] = field(default_factory=dict)
+    """EATDDS: how often RNs were asked whether they are alive."""
+    without_table: set[TopicId] = field(default_factory=set)
+    """EATDDS: topics whose RN does not seem to know this subscriber."""
+    joules: float = 0.0
+
+    def of_topic(self, topic: TopicId) -> Iterator[DataReader]:
+        """Iterate over the readers of a topic."""
+        return (reader for reader in self.readers.values() if reader.wish.topic == topic)
+
+    def newer(self, now: Instant) -> Instant:
+        """Return a version that is later than all earlier ones."""
+        self.version = max(now, self.version + 1)
+        return self.version

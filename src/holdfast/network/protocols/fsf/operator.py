@@ -1,0 +1,99 @@
+"""Operators: the requests of a node to its neighbour.  [J1, J6]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....errors import UsageError
+from ....model.correlation import Correlation, RangeFilter
+from ....model.instant import Duration
+from ....model.space import Point, Region, contains, relation
+
+Key = tuple[str, str | None]
+"""The subject of a filter: an attribute of any sensor, or of one sensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class FsfOperator:
+    """Filters of one subscription that events must satisfy together.
+
+    ``wanted`` marks the filters whose events are requested; events of the others only have to exist.
+    """
+
+    name: str
+    filters: tuple[RangeFilter, ...]
+    wanted: tuple[bool, ...]
+    within: Duration
+    near: float = math.inf
+    region: Region | None = None
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of the filters."""
+        return tuple(map(key_of, self.filters))
+
+
+def key_of(one: RangeFilter) -> Key:
+    """Return the key of a filter."""
+    return one.attribute, one.sensor
+
+
+def to_operator(name: str, subscription: Correlation) -> FsfOperator:
+    """Return a subscription as an operator; raise a `UsageError` if it cannot be satisfied."""
+    filters = tuple(sorted(subscription.filters, key=lambda one: (one.attribute, one.sensor or "")))
+    if fault := _fault(filters, subscription):
+        raise UsageError(f"subscription '{name}' {fault}")
+    every = (True,) * len(filters)
+    return FsfOperator(name, filters, every, subscription.within, subscription.near, subscription.region)
+
+
+def _fault(filters: tuple[RangeFilter, ...], subscription: Correlation) -> str | None:
+    """Return why a subscription cannot be satisfied, or ``None``."""
+    if not filters:
+        return "has no filter; give it one for each attribute"
+    if len(set(map(key_of, filters))) < len(filters):
+        return "has two filters for one attribute; write one range"
+    if not subscription.names_sensors and any(one.sensor for one in filters):
+        return "names the sensors of some filters; name those of all, or of none"
+    for one in filters:
+        if not one.low <= one.high:
+            return f"allows no value of '{one.attribute}': [{one.low}, {one.high}] is empty"
+    if subscription.within <= 0:
+        return "needs a δt above zero: the bound is strict"
+    if not subscription.near > 0:
+        return "needs a δl above zero: the bound is strict"
+    return None
+
+
+def sub_operator(
+    operator: FsfOperator, chosen: Sequence[int], wanted: Sequence[int] | None = None
+) -> FsfOperator:
+    """Return an operator with some of the filters; by default all of their events are wanted."""
+    return FsfOperator(
+        operator.name,
+        tuple(operator.filters[i] for i in chosen),
+        tuple(wanted is None or i in wanted for i in chosen),
+        operator.within,
+        operator.near,
+        operator.region,
+    )
+
+
+def is_in_region(region: Region | None, sensor: str, at: Point | None) -> bool:
+    """Whether a sensor is in a region, by its name or by its position."""
+    if region is None or sensor in region.sources:
+        return True
+    return region.shape is not None and contains(region.shape, at)
+
+
+def encloses(wide: Region | None, narrow: Region | None) -> bool:
+    """Whether every sensor of the second region is in the first."""
+    if wide is None or wide == narrow:
+        return True
+    if narrow is None or not set(narrow.sources) <= set(wide.sources):
+        return False
+    if narrow.shape is None:
+        return True
+    return wide.shape is not None and relation(wide.shape, narrow.shape) in ("contains", "equal")

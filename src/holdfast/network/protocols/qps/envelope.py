@@ -1,0 +1,114 @@
+"""Messages between nodes about the roles of logical brokers, and envelopes of messages on their way.
+
+[F33, F45–F49]
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....model.instant import Instant
+from ..wire_name import wire_name
+from . import message
+from .message import ADDRESS, HEAD, At, QpsMessage
+from .tree import QuadScope
+
+
+class RoleHeartbeat(msgspec.Struct, frozen=True, array_like=True, tag="here"):
+    """A heartbeat: the sender has the role of a broker since ``turn``."""
+
+    topic: str
+    to: QuadScope
+    at: At
+    turn: Instant
+
+
+class RoleVacant(msgspec.Struct, frozen=True, array_like=True, tag="vacant"):
+    """The sender wants to hand over a role and searches for a successor."""
+
+    topic: str
+    to: QuadScope
+    at: At
+
+
+class RoleOffer(msgspec.Struct, frozen=True, array_like=True, tag="offer"):
+    """The sender would take a role."""
+
+    topic: str
+    to: QuadScope
+    at: At
+
+
+class RoleTables(msgspec.Struct, frozen=True, array_like=True, tag="tables"):
+    """A broker's tables as messages, in several parts: for its successor, or as a copy for nodes near by."""
+
+    topic: str
+    to: QuadScope
+    at: At
+    turn: Instant
+    version: Instant
+    part: int
+    parts: int
+    rows: tuple[QpsMessage, ...]
+
+
+class RoleTaken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+    """The successor has all tables and the role; the former holder can clean up."""
+
+    topic: str
+    to: QuadScope
+    at: At
+    turn: Instant
+
+
+RoleMessage = RoleHeartbeat | RoleVacant | RoleOffer | RoleTables | RoleTaken
+
+
+class SeekEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="seek"):
+    """A message on its way to a broker's point, until it meets a node that knows the holder of the role.
+
+    ``candidate`` is the best node for the role so far.
+    """
+
+    message: QpsMessage | RoleHeartbeat | RoleVacant
+    candidate: At | None = None
+    suits: float = 0.0
+    left: tuple[At, ...] = ()
+    """Nodes that no longer have the role."""
+
+
+class NodeEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="to"):
+    """A message for the node at a point."""
+
+    at: At
+    message: QpsMessage | RoleMessage
+    tries: int = 0
+    left: tuple[At, ...] = ()
+    """Of a message to a broker: nodes that no longer have the role."""
+
+
+Envelope = SeekEnvelope | NodeEnvelope | RoleHeartbeat | RoleTables | QpsMessage
+"""Messages without an envelope are for every node of a leaf; tables without one are for the nodes near by."""
+
+
+def bytes_of(given: Envelope | RoleMessage) -> int:
+    """Return the size on a mote, in bytes."""
+    match given:
+        case SeekEnvelope(message=inner, left=left):
+            return bytes_of(inner) + ADDRESS * (1 + len(left)) + 2
+        case NodeEnvelope(message=inner, left=left):
+            return bytes_of(inner) + ADDRESS * (1 + len(left)) + 1
+        case RoleTables(rows=rows):
+            return HEAD + ADDRESS + 8 + sum(map(message.bytes_of, rows))
+        case RoleHeartbeat() | RoleVacant() | RoleOffer() | RoleTaken():
+            return HEAD + ADDRESS + 4
+    return message.bytes_of(given)
+
+
+def cause_of(given: Envelope | RoleMessage) -> str:
+    """Return the name under which the simulator accounts for it: that of the enclosed message."""
+    return (
+        cause_of(given.message)
+        if isinstance(given, SeekEnvelope | NodeEnvelope)
+        else wire_name(given).lower()
+    )

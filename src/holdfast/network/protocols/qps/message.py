@@ -1,0 +1,142 @@
+"""The messages between brokers.  [F30]
+
+Every message is addressed to a point: that of a node, or that of a logical broker (then ``to`` is its scope).
+The nearest live node receives it. Subscriptions and their ends have versions: for each part of space the
+latest message of a subscriber counts, in whatever order they arrive. Tags and the order of fields are the
+wire format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ....model.event import Value
+from ....model.instant import Instant
+from ..wire_name import wire_name
+from .area import Area, corner_count
+from .tree import QuadScope
+
+At = tuple[float, float]
+"""The position of a node, which is its address."""
+
+
+class QpsSource(msgspec.Struct, frozen=True, array_like=True):
+    """A subscriber: a node for its clients or, with a scope, the logical broker of that scope.
+
+    The scope replaces the thesis' quad bit, because a node may have the roles of several scopes.
+    """
+
+    at: At
+    scope: QuadScope | None = None
+    turn: Instant = 0
+    """Since when this node has the role; messages of a successor take precedence."""
+
+
+class QpsAdvertise(msgspec.Struct, frozen=True, array_like=True, tag="advertise"):
+    """The area in which publishers of another leaf's node publish here; an empty area is the
+    un-advertisement."""
+
+    topic: str
+    source: QpsSource
+    to: QuadScope
+    area: Area
+    version: Instant
+
+
+class QpsSubscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
+    """Requests events of an area; without ``to``, a leaf requests them from publishers."""
+
+    topic: str
+    source: QpsSource
+    to: QuadScope | None
+    area: Area
+    epsilon: float
+    fulfil: bool
+    """Whether the part of the area without a publisher must be reported."""
+    version: Instant
+
+
+class QpsUnsubscribe(msgspec.Struct, frozen=True, array_like=True, tag="unsubscribe"):
+    """Ends the request for events of an area."""
+
+    topic: str
+    source: QpsSource
+    to: QuadScope | None
+    area: Area
+    version: Instant
+
+
+class AreaCoverage(msgspec.Struct, frozen=True, array_like=True, tag="coverage"):
+    """Coverage fulfilment: the area that the source's publishers cover (``covered``), or the uncovered area.
+
+    Each message replaces the one before.
+    """
+
+    topic: str
+    source: QpsSource
+    to: QuadScope | None
+    area: Area
+    covered: bool
+    version: Instant
+
+
+class SubscriberGone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
+    """Reports, in place of the source, that the source does not answer.  [F49]"""
+
+    topic: str
+    source: QpsSource
+    to: QuadScope
+
+
+class RoutedPublication(msgspec.Struct, frozen=True, array_like=True, tag="publication"):
+    """An event on its way: to a logical broker (Q = 1), or without a scope to a subscribers' node (Q = 0)."""
+
+    topic: str
+    source: QpsSource
+    """The sender of this message."""
+    to: QuadScope | None
+    location: At
+    home: At
+    """The publisher's node; names of clients are unique only within a node."""
+    publisher: str
+    time: Instant
+    """Identifies the event together with the node: no two events of a node have the same time."""
+    values: Mapping[str, Value]
+    way: tuple[At, ...] = ()
+    """The addresses of the forwarding brokers on the path, the leaf's first."""
+    repeated: bool = False
+    """Whether it is an earlier event, sent to a new subscriber."""
+
+
+QpsMessage = QpsAdvertise | QpsSubscribe | QpsUnsubscribe | AreaCoverage | RoutedPublication | SubscriberGone
+MESSAGES = (QpsAdvertise, QpsSubscribe, QpsUnsubscribe, AreaCoverage, RoutedPublication, SubscriberGone)
+
+ADDRESS, _SCOPE, _TOPIC, _CORNER, _NUMBER, _TIME = 4, 3, 1, 4, 4, 4
+HEAD = _TOPIC + ADDRESS + 2 * _SCOPE
+_RECTANGLE = 4
+
+
+def bytes_of(message: QpsMessage) -> int:
+    """Return the size of a message on a mote: coordinates in two bytes, numbers in four."""
+    match message:
+        case QpsSubscribe(area=area):
+            return HEAD + _area(area) + 3 + _TIME
+        case QpsAdvertise(area=area) | QpsUnsubscribe(area=area) | AreaCoverage(area=area):
+            return HEAD + _area(area) + 1 + _TIME
+        case RoutedPublication(values=values):
+            attributes = sum(len(v) if isinstance(v, str) else _NUMBER for v in values.values())
+            return HEAD + ADDRESS + ADDRESS + _TIME + attributes
+        case SubscriberGone():
+            return HEAD
+
+
+def _area(area: Area) -> int:
+    """Return the size of an area; a rectangle is two corners."""
+    return 1 + _CORNER * (2 if corner_count(area) == _RECTANGLE else corner_count(area))
+
+
+def cause_of(message: QpsMessage) -> str:
+    """Return the name under which the simulator accounts for a message."""
+    return wire_name(message).lower()

@@ -1,0 +1,109 @@
+"""The API of a node: five operations of clients, and two callbacks.  [F21]
+
+No call waits. A client is known to its node by a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....model.event import Value
+from ....model.instant import Instant
+from ....model.space import Point, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class QpsAdvertiseRequest:
+    """A publisher announces that it will publish events of a topic in a region."""
+
+    client: str
+    topic: str
+    region: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class QpsUnadvertiseRequest:
+    """A publisher withdraws such an announcement."""
+
+    client: str
+    topic: str
+    region: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class QpsPublishRequest:
+    """A publisher publishes an event; ``location`` is that of the data, not of the publisher.  [F16]"""
+
+    client: str
+    topic: str
+    location: Point
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class QpsSubscribeRequest:
+    """A subscriber requests the events of a topic in a region.  [F18]"""
+
+    client: str
+    topic: str
+    region: Shape
+    epsilon: float = 1.5
+    """The largest ratio of the path of an event to the straight line."""
+    guaranteed: bool = False
+    """Whether the part of the region without a publisher must be reported.  [F27]"""
+
+
+@dataclass(frozen=True, slots=True)
+class QpsUnsubscribeRequest:
+    """A subscriber ends such a request."""
+
+    client: str
+    topic: str
+    region: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceSign:
+    """A sign of life of a client; every other request counts as one, too.  [F48]"""
+
+    client: str
+
+
+QpsRequest = (
+    QpsAdvertiseRequest
+    | QpsUnadvertiseRequest
+    | QpsPublishRequest
+    | QpsSubscribeRequest
+    | QpsUnsubscribeRequest
+    | PresenceSign
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QpsNotify:
+    """Callback ``notify``: an event for a subscriber."""
+
+    client: str
+    topic: str
+    location: Point
+    publisher: str
+    time: Instant
+    values: Mapping[str, Value]
+    way: tuple[Point, ...] = ()
+    """The addresses of the brokers that forwarded it."""
+    repeated: bool = False
+    """Whether it is the latest of its publisher from before the subscription.  [F75]"""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCoverage:
+    """Callback ``failed_coverage_fulfillment``: this part of a subscriber's region has no publisher."""
+
+    client: str
+    topic: str
+    corners: tuple[tuple[tuple[tuple[float, float], ...], ...], ...]
+    """The part, as polygons of rings."""
+
+
+QpsDelivery = QpsNotify | FailedCoverage

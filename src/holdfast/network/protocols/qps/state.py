@@ -1,0 +1,146 @@
+"""The state of a node: for each topic its clients, and the logical brokers whose roles it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from ....model.instant import BEGINNING, Instant
+from .area import NOTHING, Area, intersection, union_of
+from .message import At, RoutedPublication
+from .request_table import AreaRequest, RequestTable
+from .tree import QuadScope
+
+Key = QuadScope | At
+"""A subscriber: a logical broker by its scope, a node by its address."""
+Publisher = tuple[At, str]
+"""A publisher: its node, and its name there."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdvertArea:
+    """The area of a node's last advertisement or report."""
+
+    area: Area
+    version: Instant
+    last_renewal: Instant
+
+
+@dataclass(slots=True)
+class LogicalBroker:
+    """A logical broker: its subscription table, its advertisement table, and its own requests."""
+
+    topic: str
+    scope: QuadScope
+    links: dict[Key, RequestTable] = field(default_factory=dict)
+    adverts: dict[At, AdvertArea] = field(default_factory=dict)
+    requests: list[AreaRequest] = field(default_factory=list)
+    version: Instant = BEGINNING
+    """The version of its latest own message."""
+    turn: Instant = 0
+    """Since when this node has the role, where roles move."""
+    covering: dict[At, AdvertArea] = field(default_factory=dict)
+    """At a leaf: the coverage reported by publishers."""
+    missing: Area = NOTHING
+    """The part of the required area that is not covered."""
+    reports: dict[QuadScope, AdvertArea] = field(default_factory=dict)
+    """The uncovered areas reported by brokers below."""
+    latest: dict[Publisher, RoutedPublication] = field(default_factory=dict)
+    """The latest event of each publisher, if new subscribers receive it."""
+
+    @property
+    def registered_area(self) -> Area:
+        """``cov(u)``: everything that is registered here."""
+        return union_of(wishes.registered_area() for wishes in self.links.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither subscribers nor advertisers nor requests."""
+        return not (self.links or self.adverts or self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSubscription:
+    """A subscription of a client."""
+
+    area: Area
+    epsilon: float
+    guaranteed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest(AreaRequest):
+    """A node's request for its clients, and the logical broker to which it was sent."""
+
+    target: QuadScope
+
+
+@dataclass(slots=True)
+class HostedTopic:
+    """A topic at a node with publishers and subscribers."""
+
+    adverts: dict[str, list[Area]] = field(default_factory=dict)
+    informed: dict[QuadScope, AdvertArea] = field(default_factory=dict)
+    """The brokers that received the advertisements."""
+    leaf_requests: dict[QuadScope, RequestTable] = field(default_factory=dict)
+    """The requests of leaves to publishers here."""
+    subscriptions: dict[str, list[ClientSubscription]] = field(default_factory=dict)
+    requests: list[SentRequest] = field(default_factory=list)
+    reports: dict[QuadScope, AdvertArea] = field(default_factory=dict)
+    """The areas without a publisher, as reported by brokers."""
+    delivered: dict[tuple[At, Instant], Instant] = field(default_factory=dict)
+    """Events that were delivered here, and when."""
+    latest: dict[Publisher, RoutedPublication] = field(default_factory=dict)
+    """The latest delivered event of each publisher, if new subscribers receive it."""
+    own: dict[str, RoutedPublication] = field(default_factory=dict)
+    """The latest event of each publisher here."""
+
+    @property
+    def advertised_area(self) -> Area:
+        """The area that publishers here have advertised."""
+        return union_of(area for areas in self.adverts.values() for area in areas)
+
+    @property
+    def subscribed_area(self) -> Area:
+        """The area that subscribers here have requested."""
+        return union_of(each.area for some in self.subscriptions.values() for each in some)
+
+    @property
+    def missing_area(self) -> Area:
+        """The part of the requested area without a publisher."""
+        return intersection(union_of(report.area for report in self.reports.values()), self.subscribed_area)
+
+
+@dataclass(slots=True)
+class QpsState:
+    """The state of a node."""
+
+    topics: dict[str, HostedTopic] = field(default_factory=dict)
+    logical: dict[tuple[str, QuadScope], LogicalBroker] = field(default_factory=dict)
+    latest: Instant = BEGINNING
+    """The latest version or event time that this node has assigned."""
+    clients: dict[str, Instant] = field(default_factory=dict)
+    """The last sign of life of each client, if these are required."""
+    repeated: int = 0
+    """The number of duplicate events."""
+    chance: Random = field(default_factory=lambda: Random(0))
+    """The node's own random numbers, from its seed."""
+
+    def version(self, now: Instant) -> Instant:
+        """Return a version above all earlier ones, close to the current time."""
+        self.latest = max(now, self.latest + 1)
+        return self.latest
+
+    @property
+    def links(self) -> int:
+        """The number of publish-subscribe links here: at brokers, for publishers, and to subscribers."""
+        brokers = sum(
+            bool(w.registered_area()) for role in self.logical.values() for w in role.links.values()
+        )
+        return brokers + sum(_links(hosted) for hosted in self.topics.values())
+
+
+def _links(hosted: HostedTopic) -> int:
+    area = hosted.advertised_area
+    leaves = sum(any(wishes.patches_in(area, "here")) for wishes in hosted.leaf_requests.values())
+    return leaves + sum(map(len, hosted.subscriptions.values()))

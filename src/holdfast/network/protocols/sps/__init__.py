@@ -1,0 +1,6 @@
+"""Components that run in the network: State-based Publish/Subscribe over Quad-PubSub.  [SPS, chapter 5]
+
+placement       where a component, or each of its parts, runs, and the cost of every choice node
+Node: a broker with an information space and components, as one machine proxy           Proxies: subscriptions
+of mobile subscribers at fixed nodes traveller       Traveller: a mobile subscriber's own device
+"""

@@ -1,0 +1,133 @@
+"""A mobile subscriber as its own device knows it: its ticket, and the events it has received."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ....errors import UsageError
+from ....model.instant import Instant
+from ....model.space import Polygon, Rectangle, Shape
+from ..qps.message import At
+from ..qps.request import QpsNotify
+
+Sign = tuple[str, str, Instant, tuple[float, ...]]
+"""Identifies an event that arrives again from another proxy."""
+REMEMBERED = 1000
+_RECTANGLE = 2
+
+
+class TravellerWish(msgspec.Struct, frozen=True, array_like=True):
+    """A subscription: the events of a topic in a region.
+
+    ``outline`` contains two corners of a rectangle, or all corners of a polygon.
+    """
+
+    topic: str
+    outline: tuple[At, ...]
+    epsilon: float = 1.5
+
+    @property
+    def region(self) -> Shape:
+        """The region as a shape."""
+        return Rectangle(*self.outline) if len(self.outline) == _RECTANGLE else Polygon(self.outline)
+
+
+def wish(topic: str, region: Shape, epsilon: float = 1.5) -> TravellerWish:
+    """Build a subscription from a region."""
+    match region:
+        case Rectangle(low, high):
+            corners: Iterable[tuple[float, ...]] = (low, high)
+        case Polygon(corners):
+            pass
+        case _:
+            raise UsageError("a region is a rectangle or a polygon; draw a polygon round the circle")
+    return TravellerWish(topic, tuple((float(x), float(y)) for x, y in corners), epsilon)
+
+
+class Ticket(msgspec.Struct, frozen=True, array_like=True):
+    """The data that a subscriber shows to every node that it meets."""
+
+    client: str
+    """Its name, unique in the network."""
+    proxy: At
+    """The point whose nearest node is its proxy."""
+    wishes: tuple[TravellerWish, ...] = ()
+    components: tuple[str, ...] = ()
+    """The components that its proxy hosts."""
+    turn: int = 0
+    """The number of this ticket; the latest counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtEvent:
+    """An event that a node has for a subscriber."""
+
+    client: str
+    since: Instant
+    """Identifies the proxy that sent it."""
+    number: int
+    event: QpsNotify
+    first: int = 0
+    """Missing events with lower numbers will not come any more."""
+
+
+@dataclass(slots=True)
+class Traveller:
+    """The subscriber; each event is delivered to it once."""
+
+    ticket: Ticket
+    since: Instant = 0
+    """Of its latest proxy."""
+    numbers: set[int] = field(default_factory=set)
+    """Of the latest proxy's events that have arrived, from ``least`` on; all earlier ones have arrived."""
+    least: int = 0
+    lost: int = 0
+    """The number of events that its proxies dropped for lack of room."""
+    delivered: dict[Sign, Instant] = field(default_factory=dict)
+    """The last events, and the proxy from which each came."""
+
+    def next_ticket(self, **changes: object) -> Ticket:
+        """Return its ticket for the next node, with optional changes."""
+        self.ticket = msgspec.structs.replace(self.ticket, turn=self.ticket.turn + 1, **changes)
+        return self.ticket
+
+    def accept(self, given: BroughtEvent) -> QpsNotify | None:
+        """Return the event if it is new, else ``None``."""
+        event = given.event
+        sign = (event.topic, event.publisher, event.time, tuple(event.location))
+        by = self.delivered.get(sign)
+        if given.since > self.since:
+            self.since, self.numbers, self.least = given.since, set(), 0
+        if given.since == self.since:
+            self._on_given_up(given.first)
+            if not self._is_new_number(given.number):
+                return None
+        if by is not None and (by != given.since or given.since < self.since):
+            return None
+        if len(self.delivered) >= REMEMBERED:
+            del self.delivered[next(iter(self.delivered))]
+        self.delivered[sign] = given.since
+        return event
+
+    def _on_given_up(self, first: int) -> None:
+        """Handle that the latest proxy stores no events below a number."""
+        self.lost += sum(number not in self.numbers for number in range(self.least, first))
+        self.numbers = {number for number in self.numbers if number >= first}
+        self.least = max(self.least, first)
+        self._close_up()
+
+    def _is_new_number(self, number: int) -> bool:
+        """Record a number; whether the latest proxy has not sent it before."""
+        if number < self.least or number in self.numbers:
+            return False
+        self.numbers.add(number)
+        self._close_up()
+        return True
+
+    def _close_up(self) -> None:
+        while self.least in self.numbers:
+            self.numbers.remove(self.least)
+            self.least += 1

@@ -1,0 +1,79 @@
+"""Frames and packets, the outcomes of packets, and the causes of lost signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from ...model.instant import Duration
+
+NodeId = int
+BROADCAST: Final[NodeId] = -1
+NEIGHBOURS: Final[NodeId] = -2
+"""Destination of a datagram for all nodes that receive one transmission; used by routing."""
+
+# Kinds of frames.
+DATA, ACK, RTS, CTS = "data", "ack", "rts", "cts"
+
+Outcome = str
+"""The result that a sender learns: ``ACKNOWLEDGED``, ``AIRED`` (sent without acknowledgement), or why the
+packet was dropped.
+"""
+ACKNOWLEDGED, AIRED = "acknowledged", "aired"
+NO_ACK, CHANNEL_BUSY, QUEUE_FULL, NODE_DOWN = "no ack", "channel busy", "queue full", "node down"
+NOT_RECEIVED = "not received"
+"""A unicast packet that was sent once without acknowledgement and did not arrive."""
+
+# Why a node in range did not receive a signal.
+NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT = (
+    "noise",  # bit errors without interference
+    "collision",  # bit errors under interference, or too much interference to synchronise
+    "busy",  # the receiver was receiving another frame
+    "deaf",  # the receiver was transmitting, or turning to transmit
+    "asleep",  # the receiver's radio was off
+    "dead",
+    "cut short",  # the sender or the receiver stopped in the middle
+)
+LOSSES = (NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT)
+
+
+class LinkPacket(msgspec.Struct, eq=False):
+    """A payload on its way to one neighbour, or to all of them."""
+
+    destination: NodeId
+    payload: Any
+    size: int
+    """Bytes of the payload."""
+    cause: str
+    done: Callable[[Outcome], None] | None
+    sequence: int
+    tries: int = 0
+    arrived: bool = False
+    """Whether the neighbour has received it; its sender may not know this."""
+
+
+class Frame(msgspec.Struct, eq=False):
+    """One transmission of a radio."""
+
+    kind: str
+    source: NodeId
+    destination: NodeId
+    sequence: int
+    size: int
+    """Bytes of the payload."""
+    bytes: int
+    """Bytes of the whole frame after its length field."""
+    cause: str
+    packet: LinkPacket | None = None
+    wakeup: Duration = 0
+    """Duration of an additional preamble, in µs."""
+    reserve: Duration = 0
+    """How long other nodes must not send after this frame, in µs."""
+    id: int = 0
+    """Number among all transmissions, assigned by the medium."""
+
+    @property
+    def payload(self) -> Any:
+        return self.packet.payload if self.packet is not None else None

@@ -1,0 +1,146 @@
+"""A protocol machine on a node: its sends go through routing, its timers through the node's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from typing import Any, Protocol
+
+from ...model.host import Actions, Host
+from ...model.protocol import (
+    EVERYBODY,
+    Deliver,
+    Drop,
+    Nearby,
+    Peer,
+    ProtocolMachine,
+    Received,
+    Route,
+    Send,
+    Spread,
+    Started,
+)
+from ...model.space import Rectangle
+from .chance import derive_seed
+from .frame import BROADCAST, NEIGHBOURS, NodeId
+from .node import Node
+
+KIND = "machine"
+SPREAD, NEARBY = "/spread", "/nearby"
+"""Suffixes of message types: for all nodes in a rectangle, and for nodes one hop away."""
+
+
+class RoutedMessage(Protocol):
+    """A message as routing delivers it."""
+
+    @property
+    def origin(self) -> NodeId: ...
+    @property
+    def message(self) -> Any: ...
+
+
+class RoutingService(Protocol):
+    """The interface of a routing protocol for the layers above [F19, F20]."""
+
+    def send(self, destination: Any, type: str, message: Any, size: int, cause: str = "") -> None:
+        """Send a message of ``size`` bytes over any number of hops: to a node, to all (``BROADCAST``), to
+        the node nearest to a point, or to all nodes in a rectangle.
+        """
+
+    def register_handler(self, type: str, peek: bool, callback: Callable[[Any], Any]) -> None:
+        """Call ``callback`` with each message of a type: those for this node or, with ``peek``, those in
+        transit.
+        """
+
+
+class TransitMessage(RoutedMessage, Protocol):
+    """A message in transit, with its destination."""
+
+    @property
+    def destination(self) -> Any: ...
+
+
+def _ignore(*_: Any) -> None:
+    """Discard a delivery."""
+
+
+@dataclass(eq=False, slots=True)
+class NodeHost:
+    """Runs a protocol machine on a node.  Peers are node numbers; messages from a dropped peer are
+    ignored.
+    """
+
+    node: Node
+    machine: ProtocolMachine
+    routing: RoutingService
+    _: KW_ONLY
+    size: Callable[[Any], int]
+    deliver: Callable[[Node, Any], None] = _ignore
+    cause: str = ""
+    kind: str = KIND
+    stored_state: InitVar[Any] = None
+    """The machine's stored state from before a restart, if it has one."""
+    _host: Host = field(init=False)
+    _dropped: dict[Peer, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, stored_state: Any) -> None:
+        state = self.machine.initial() if stored_state is None else stored_state
+        actions: Actions = {
+            Send: self._send,
+            Route: self._route,
+            Spread: self._spread,
+            Nearby: self._nearby,
+            Deliver: self._deliver,
+            Drop: self._drop,
+        }
+        self._host = Host(self.machine, state, self.node, actions, alive=lambda: self.node.alive)
+        self.routing.register_handler(self.kind, False, self._on_message)
+        if getattr(self.machine, "peeks", False):
+            self.routing.register_handler(self.kind, True, self._on_transit)
+        self.routing.register_handler(self.kind + SPREAD, False, self._on_message)
+        self.routing.register_handler(self.kind + NEARBY, False, self._on_message)
+        self._host.tell(Started, derive_seed(self.node.seed, self.kind, self.node.boots))
+
+    @property
+    def state(self) -> Any:
+        """The current state of the machine."""
+        return self._host.state
+
+    def ask(self, request: Any) -> None:
+        """Pass a request of the application to the machine."""
+        self._host.ask(request)
+
+    def _on_message(self, message: RoutedMessage) -> None:
+        sender = str(message.origin)
+        if sender not in self._dropped:
+            self._host.tell(Received, sender, message.message)
+
+    def _send(self, effect: Send) -> None:
+        destination = BROADCAST if effect.to == EVERYBODY else int(effect.to)
+        message = effect.message
+        self.routing.send(destination, self.kind, message, self.size(message), effect.cause or self.cause)
+
+    # Sends to points, to rectangles, and to nodes in range.
+
+    def _route(self, effect: Route) -> None:
+        self._to(tuple(effect.to), "", effect.message, effect.cause)
+
+    def _to(self, destination: Any, suffix: str, message: Any, cause: str) -> None:
+        self.routing.send(destination, self.kind + suffix, message, self.size(message), cause or self.cause)
+
+    def _on_transit(self, message: TransitMessage) -> Any:
+        if not isinstance(message.destination, tuple):
+            return message.message
+        return self._host.peek(message.destination, message.message)
+
+    def _spread(self, effect: Spread) -> None:
+        self._to(Rectangle(effect.low, effect.high), SPREAD, effect.message, effect.cause)
+
+    def _nearby(self, effect: Nearby) -> None:
+        self._to(NEIGHBOURS, NEARBY, effect.message, effect.cause)
+
+    def _deliver(self, effect: Deliver) -> None:
+        self.deliver(self.node, effect.what)
+
+    def _drop(self, effect: Drop) -> None:
+        self._dropped[effect.peer] = effect.why

@@ -1,0 +1,31 @@
+"""Pure ALOHA: send at once without sensing the channel.  The oldest MAC, with a closed formula for its
+throughput.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .station import Station, StationOwner, at_least
+
+
+@dataclass(frozen=True, slots=True)
+class Aloha:
+    """Every packet is sent once, as soon as it is queued, and not acknowledged."""
+
+    kind: ClassVar = "aloha"
+    queue: int = 16
+
+    def __post_init__(self) -> None:
+        at_least(self, queue=1)
+
+
+class AlohaStation(Station):
+    """A station that transmits without waiting."""
+
+    def __init__(self, node: StationOwner, mac: Aloha) -> None:
+        super().__init__(node, queue=mac.queue, acknowledged=False)
+
+    def _contend(self) -> None:
+        self._transmit()

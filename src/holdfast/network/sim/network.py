@@ -1,0 +1,362 @@
+"""Network: nodes on a shared channel, built from a ``Setup``, booted, run, disturbed, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ...errors import UsageError
+from ...model.instant import SECOND, Duration, Instant
+from ...model.space import Point
+from .chance import derive_seed, stream
+from .clock import Clock, Entry, LocalClock
+from .energy import Draw, NodeEnergy, Rest, draw
+from .frame import NodeId
+from .mac import Csma, Mac, Tdma
+from .mac.station import PacketLedgers
+from .mac.tdma import colouring
+from .medium import Medium
+from .node import Boot, Node
+from .platforms import MICAZ, Platform
+from .propagation import LogDistance, Propagation, Reception, interference_rule, receptions
+from .radio import CC2420, Radio
+from .trace import Trace
+from .transceiver import Audience, Path, Transceiver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Everything that a run depends on, except the protocols on the nodes."""
+
+    positions: Sequence[Point]
+    """In metres, in two or three dimensions; a node's number is its index in this list."""
+    propagation: Propagation = field(default_factory=LogDistance)
+    radio: Radio = CC2420
+    mac: Mac = field(default_factory=Csma)
+    platform: Platform = MICAZ
+    rest: Rest = field(default_factory=Rest)
+    battery_j: float | None = None
+    """Joules of each node's battery; None: unlimited."""
+    batteries: Mapping[NodeId, float | None] = field(default_factory=dict)
+    """Joules of single nodes with another battery."""
+    drift_ppm: Mapping[NodeId, float] = field(default_factory=dict)
+    """Deviation of single nodes' clocks, in parts per million."""
+    delays: bool = False
+    """Whether the processor's time for a frame (``platform.work``) delays it, and not only costs energy."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.positions:
+            raise UsageError("a network needs at least one node; positions is empty")
+        for joules in (self.battery_j, *self.batteries.values()):
+            if joules is not None and not joules > 0:
+                raise UsageError(
+                    f"a battery of {joules} J; it must be above 0, or None for a supply without end"
+                )
+        for node in (*self.batteries, *self.drift_ppm):
+            if not 0 <= node < len(self.positions):
+                raise UsageError(f"there is no node {node}; nodes are 0 to {len(self.positions) - 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts at one time.  Signals, packets and broadcasts each equal the sum of the counts of their
+    outcomes.
+    """
+
+    time: Instant
+    transmissions: int
+    signals: int
+    """Signals, counted for each node that could have received them: received + lost + on_air."""
+    received: int
+    lost: dict[str, int]
+    on_air: int
+    packets: int
+    """Packets to a neighbour: delivered + dropped + waiting."""
+    delivered: int
+    dropped: dict[str, int]
+    waiting: int
+    broadcasts: int
+    """Packets to all neighbours: aired + not_aired + unaired."""
+    aired: int
+    not_aired: dict[str, int]
+    unaired: int
+    events: int
+    """Events that the clock processed."""
+
+    def is_conserved(self) -> bool:
+        """Whether every signal and packet is accounted for exactly once."""
+        return (
+            self.signals == self.received + sum(self.lost.values()) + self.on_air
+            and self.packets == self.delivered + sum(self.dropped.values()) + self.waiting
+            and self.broadcasts == self.aired + sum(self.not_aired.values()) + self.unaired
+        )
+
+
+class Network:
+    """Nodes that share a channel.  Equal setups, boots and calls give equal runs, bit for bit."""
+
+    def __init__(self, setup: Setup, trace: Trace | None = None) -> None:
+        self.setup = setup
+        self.clock = Clock()
+        self.trace = trace
+        self.draw: Draw = draw(setup.platform, setup.rest, setup.radio.power_dbm)
+        self.ledgers = PacketLedgers()
+        self.events = 0
+        noise, table = interference_rule(setup.propagation, setup.radio)
+        self.medium = Medium(self.clock, setup.radio, noise, table, trace)
+        self._receptions = list(receptions(setup.propagation, setup.positions, setup.radio, setup.seed))
+        self._boot: Boot = lambda _: None
+        self._on_death: Callable[[Node], None] = lambda _: None
+        self._broken: set[tuple[NodeId, NodeId]] = set()
+        self._extra_loss = 0.0
+        mac = self._assign_slots()
+        self.nodes = [self._make_node(id, position, mac) for id, position in enumerate(setup.positions)]
+        for node in self.nodes:
+            self._connect(node.id)
+
+    def _assign_slots(self) -> Mac:
+        mac, nodes = self.setup.mac, len(self.setup.positions)
+        if not isinstance(mac, Tdma):
+            return mac
+        if mac.slots is None:
+            return replace(mac, slots=colouring(self.receivers()))
+        if len(mac.slots) != nodes:
+            raise UsageError(
+                f"Tdma: {len(mac.slots)} slots for {nodes} nodes; give each node one, or none at all"
+            )
+        return mac
+
+    def _make_node(self, id: NodeId, position: Point, mac: Mac) -> Node:
+        setup = self.setup
+        energy = NodeEnergy(self.draw)
+        battery = setup.batteries.get(id, setup.battery_j)
+        if battery is not None:
+            energy.supply(battery, self.clock, partial(self._on_empty_battery, id))
+        if self.trace is not None:
+            energy.record(id, self.trace)
+        radio = Transceiver(id, self.medium, energy.radio, stream(setup.seed, "radio", id))
+        return Node(
+            id,
+            position,
+            clock=self.clock,
+            local=LocalClock(drift_ppb=round(setup.drift_ppm.get(id, 0.0) * 1000)),
+            random=stream(setup.seed, "node", id),
+            seed=derive_seed(setup.seed, "machine", id),
+            radio=radio,
+            energy=energy,
+            platform=setup.platform,
+            mac=mac,
+            ledgers=self.ledgers,
+            delays=setup.delays,
+        )
+
+    # Running.
+
+    def boot(self, boot: Boot) -> None:
+        """Switch all nodes on; ``boot(node)`` installs the protocols on one, now and after each restart."""
+        self._boot = boot
+        for node in self.nodes:
+            node.start(boot)
+
+    def at(self, time: Instant, action: Callable[[], None]) -> Entry:
+        """Schedule an action from outside the nodes: a failure, a measurement."""
+        if time < self.clock.now:
+            raise UsageError(f"{time} µs has passed: it is {self.clock.now} µs")
+        return self.clock.at(time, lambda _: action())
+
+    def every(self, period: Duration, action: Callable[[], None]) -> None:
+        """Repeat an action with a period, first after one period."""
+        if period <= 0:
+            raise UsageError(f"a period of {period} µs; it must be above 0")
+
+        def again(_: Any) -> None:
+            action()
+            self.clock.after(period, again)
+
+        self.clock.after(period, again)
+
+    def run(self, until: Instant) -> None:
+        """Process all events up to and including ``until``."""
+        self.events += self.clock.run(until)
+        for node in self.nodes:
+            node.energy.mcu.settle(self.now)
+
+    def stop(self) -> None:
+        """End the run after the present event (to be called during a run)."""
+        self.clock.stop()
+
+    def on_death(self, action: Callable[[Node], None]) -> None:
+        """Call ``action(node)`` when a battery is empty; ``lambda _: network.stop()`` ends the run."""
+        self._on_death = action
+
+    @property
+    def now(self) -> Instant:
+        return self.clock.now
+
+    # Failures.
+
+    def kill(self, id: NodeId) -> None:
+        """Take a node down, in the middle of its work.  Without effect if it is down."""
+        if self._existing(id).alive:
+            self._existing(id).halt()
+
+    def restart(self, id: NodeId) -> None:
+        """Start a node again with no memory; without effect if its battery is empty."""
+        node = self._existing(id)
+        if not node.alive and node.died is None:
+            node.start(self._boot)
+
+    def cut(self, a: NodeId, b: NodeId, *, both: bool = True) -> None:
+        """Break the link from ``a`` to ``b`` (and back); frames in transmission still arrive."""
+        self._change([(a, b), (b, a)] if both else [(a, b)], self._broken.add)
+
+    def mend(self, a: NodeId, b: NodeId, *, both: bool = True) -> None:
+        """Restore the link from ``a`` to ``b`` (and back) to its original quality."""
+        self._change([(a, b), (b, a)] if both else [(a, b)], self._broken.discard)
+
+    def partition(self, *groups: Iterable[NodeId]) -> None:
+        """Break all links between groups; nodes that are in no group form one together."""
+        member = {self._existing(id).id: i for i, group in enumerate(groups) for id in group}
+        pairs = [
+            (a.id, reception.node)
+            for a in self.nodes
+            for reception in self._receptions[a.id]
+            if member.get(a.id) != member.get(reception.node)
+        ]
+        self._change(pairs, self._broken.add)
+
+    def heal(self) -> None:
+        """Restore all broken links."""
+        self._change(sorted(self._broken), self._broken.discard)
+
+    def disturb(self, per_us: float) -> None:
+        """Worsen all links from now on: add ``per_us``, at most 0, to the log of the probability that 1 µs
+        is correct.
+        """
+        if not per_us <= 0:
+            raise UsageError(f"a chance worse by a logarithm of {per_us}; it is 0 or less")
+        self._extra_loss = per_us
+        for node in self.nodes:
+            self._connect(node.id)
+
+    def drift(self, id: NodeId, ppm: float) -> None:
+        """Change the deviation of a node's clock from now on, in parts per million."""
+        self._existing(id).local.drift(self.now, round(ppm * 1000))
+
+    def _existing(self, id: NodeId) -> Node:
+        if not 0 <= id < len(self.nodes):
+            raise UsageError(f"there is no node {id}; nodes are 0 to {len(self.nodes) - 1}")
+        return self.nodes[id]
+
+    def _change(
+        self, links: Iterable[tuple[NodeId, NodeId]], change: Callable[[tuple[NodeId, NodeId]], None]
+    ) -> None:
+        senders = set()
+        for sender, receiver in links:
+            change((self._existing(sender).id, self._existing(receiver).id))
+            senders.add(sender)
+        for sender in senders:
+            self._connect(sender)
+
+    def _connect(self, sender: NodeId) -> None:
+        in_range = [
+            reception
+            for reception in self._receptions[sender]
+            if (sender, reception.node) not in self._broken
+        ]
+        self.medium.connect(
+            sender,
+            Audience(
+                tuple(
+                    Path(
+                        self.nodes[reception.node].radio,
+                        reception.power_mw,
+                        reception.per_us + self._extra_loss,
+                        reception.quality,
+                    )
+                    for reception in in_range
+                    if reception.decodable
+                ),
+                tuple(
+                    (self.nodes[reception.node].radio, reception.power_mw)
+                    for reception in in_range
+                    if not reception.decodable
+                ),
+            ),
+        )
+
+    def _on_empty_battery(self, id: NodeId) -> None:
+        node = self.nodes[id]
+        if node.alive:
+            node.died = self.now
+            node.halt()
+            self._on_death(node)
+
+    # Reading.
+
+    def receivers(self) -> dict[NodeId, set[NodeId]]:
+        """For each node, the nodes that can receive from it (while no link is cut)."""
+        return {
+            id: {reception.node for reception in in_range if reception.decodable}
+            for id, in_range in enumerate(self._receptions)
+        }
+
+    def receptions(self, id: NodeId) -> list[Reception]:
+        """How each node in range receives a node's signal."""
+        return self._receptions[self._existing(id).id]
+
+    def joules(self) -> list[float]:
+        """Energy used so far by each node."""
+        return [node.energy.joules(self.now) for node in self.nodes]
+
+    def by_cause(self) -> dict[str, float]:
+        """Joules of all nodes so far, by cause."""
+        joules_by_cause: dict[str, float] = {}
+        for node in self.nodes:
+            for cause, joules in node.energy.by_cause(self.now).items():
+                joules_by_cause[cause] = joules_by_cause.get(cause, 0.0) + joules
+        return joules_by_cause
+
+    def meter(self, round: Duration = 10 * SECOND) -> None:
+        """Write every node's energy to the trace once per ``round`` [D38]."""
+        if self.trace is None:
+            raise UsageError("a meter writes to the trace; make the network with a Trace")
+        self.every(round, self._measure)
+
+    def _measure(self) -> None:
+        assert self.trace is not None
+        for node in self.nodes:
+            reading, left = node.energy.read(self.now), node.energy.residual(self.now)
+            self.trace.energy.append(
+                self.now,
+                node.id,
+                reading.radio_joules,
+                reading.mcu_joules,
+                float("nan") if left is None else left,
+            )
+
+    def totals(self) -> Totals:
+        """The counts so far."""
+        medium, unicast, broadcast = self.medium, self.ledgers.unicast, self.ledgers.broadcast
+        waiting = [packet for node in self.nodes if node.alive for packet in node.link.in_flight()]
+        unaired = sum(self.ledgers.of(packet) is broadcast for packet in waiting)
+        return Totals(
+            time=self.now,
+            transmissions=medium.transmissions,
+            signals=medium.signals,
+            received=medium.received,
+            lost={why: count for why, count in medium.lost.items() if count},
+            on_air=medium.in_flight(),
+            packets=unicast.sent,
+            delivered=unicast.delivered,
+            dropped=dict(unicast.dropped),
+            waiting=len(waiting) - unaired,
+            broadcasts=broadcast.sent,
+            aired=broadcast.delivered,
+            not_aired=dict(broadcast.dropped),
+            unaired=unaired,
+            events=self.events,
+        )

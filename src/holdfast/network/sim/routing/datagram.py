@@ -1,0 +1,149 @@
+"""Datagrams, and the inputs and effects of routing machines in addition to those of ``model/protocol``.
+
+A machine receives frames and decides; its host, the ``Router`` of a node, owns link, timers and handlers.
+``Asked`` passes a datagram to send on from this node: its own, or one returned after a ``Relay`` effect by
+the handlers that peek.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from ....model.instant import Instant
+from ....model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
+from ....model.space import Point, Rectangle
+from ..frame import NodeId, Outcome
+
+Destination = NodeId | Point | Rectangle
+"""A node, ``BROADCAST`` for all nodes, ``NEIGHBOURS`` for all that receive one transmission, a point (the
+node nearest to it), or a rectangle (all nodes in it).
+"""
+
+Key = tuple[NodeId, int]
+"""Identifies a datagram: its origin, and its number there."""
+
+ADDRESS, COORDINATE = 2, 4
+"""Bytes of a node's id and of a coordinate in a header."""
+HEADER = 8
+"""Bytes before every message: origin, destination, number, hops, type."""
+
+
+class Datagram(msgspec.Struct, frozen=True):
+    """A message on its way from end to end."""
+
+    origin: NodeId
+    number: int
+    destination: Destination
+    type: str
+    message: Any
+    size: int
+    """Bytes of the message, without headers."""
+    cause: str = ""
+    hops: int = 0
+    """The number of links it has travelled."""
+    route: Any = None
+    """Data that the routing protocol writes on it."""
+
+    @property
+    def key(self) -> Key:
+        return (self.origin, self.number)
+
+    def after_hop(self) -> Datagram:
+        """A copy that has travelled one link more."""
+        return msgspec.structs.replace(self, hops=self.hops + 1)
+
+
+class FrameReceived(msgspec.Struct, frozen=True):
+    """Input: a frame was received, addressed to this node or to all, or (``ours`` false) overheard."""
+
+    now: Instant
+    sender: NodeId
+    what: Any
+    ours: bool = True
+
+
+class TransmissionDone(msgspec.Struct, frozen=True):
+    """Input: the outcome of a transmission that had a token."""
+
+    now: Instant
+    token: str
+    outcome: Outcome
+
+
+Input = Started | Asked | FrameReceived | TransmissionDone | Fired
+
+
+class Transmit(msgspec.Struct, frozen=True):
+    """Effect: send to a neighbour, or to all of them; with a token, its outcome is an input later."""
+
+    to: NodeId
+    what: Any
+    size: int
+    """Bytes for the link, headers included."""
+    token: str = ""
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """Effect: a datagram is in transit; pass it to the handlers that peek, then back as ``Asked``."""
+
+    datagram: Datagram
+
+
+class Discard(msgspec.Struct, frozen=True):
+    """Effect: drop this copy of a datagram."""
+
+    datagram: Datagram
+    why: str
+
+
+Effect = Transmit | SetTimer | CancelTimer | Deliver | Relay | Discard
+
+NO_ROUTE, HOP_LIMIT, NO_ROOM, TAKEN = "no route", "hop limit", "no room", "taken by a peek"
+"""Causes of a drop, in addition to those of the link."""
+
+
+class RoutingMachine(Protocol):
+    """A routing protocol on one node: pure, so that it also runs without radios.
+
+    A class attribute ``overhears = False`` says that the machine ignores frames for other nodes.
+    """
+
+    def initial(self, node: NodeId) -> Any:
+        """The state of a node before any input."""
+
+    def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
+        """Process one input.  The state that was passed in must not be used again."""
+
+    def held(self, state: Any, /) -> Iterable[Datagram]:
+        """The datagrams waiting in the state."""
+
+    def refuses(self, destination: Destination, /) -> str | None:
+        """Why the protocol cannot route to this destination; None if it can."""
+
+
+class RecentKeys:
+    """The most recent keys, as many as a small node can remember."""
+
+    __slots__ = ("_keys", "_most")
+
+    def __init__(self, most: int = 512) -> None:
+        self._keys: dict[Hashable, None] = {}
+        self._most = most
+
+    def add(self, key: Hashable) -> bool:
+        """Remember a key; return whether it is new."""
+        if key in self._keys:
+            return False
+        self._keys[key] = None
+        if len(self._keys) > self._most:
+            del self._keys[next(iter(self._keys))]
+        return True
+
+
+def refuses_points(destination: Destination) -> str | None:
+    """Why a protocol without positions cannot route to this destination; None if it can."""
+    there = {tuple: "a point", Rectangle: "a rectangle"}.get(type(destination))
+    return None if there is None else f"only geographic routing leads to {there}"

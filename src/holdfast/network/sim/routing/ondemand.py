@@ -1,0 +1,368 @@
+"""Routes on demand, as in DYMO (draft-ietf-manet-dymo): requested when needed, removed when unused.
+
+A node without a route floods a request; the target replies when the flood has passed it, along the best path
+by which a request came.  Sequence numbers order routes by age, so that no loop can form.  A link that fails
+repeatedly is reported to the nodes that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+import msgspec
+from msgspec.structs import replace
+
+from ....model.instant import MILLISECOND, SECOND, Duration, Instant
+from ....model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
+from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NO_ACK, NodeId, Outcome
+from .datagram import (
+    ADDRESS,
+    HEADER,
+    HOP_LIMIT,
+    NO_ROOM,
+    NO_ROUTE,
+    Datagram,
+    Destination,
+    Discard,
+    Effect,
+    FrameReceived,
+    Input,
+    RecentKeys,
+    Relay,
+    TransmissionDone,
+    Transmit,
+    refuses_points,
+)
+
+_NUMBER = 2
+ROUTE_BYTES = 2 * (ADDRESS + _NUMBER) + 4
+"""Size of a request or a reply: both ends with their numbers, hops, limit, kind."""
+
+
+class RouteRequest(msgspec.Struct, frozen=True):
+    """A flooded request for a route to the target (RREQ)."""
+
+    origin: NodeId
+    number: int
+    target: NodeId
+    hops: int = 0
+
+
+class RouteReply(msgspec.Struct, frozen=True):
+    """The target's reply, on its way back to the requesting node (RREP)."""
+
+    origin: NodeId
+    number: int
+    target: NodeId
+    hops: int = 0
+
+
+class RouteError(msgspec.Struct, frozen=True):
+    """The sender has lost its routes to these nodes (RERR)."""
+
+    lost: tuple[tuple[NodeId, int], ...]
+
+
+@dataclass(slots=True)
+class RouteEntry:
+    """A route to a node: next hop, sequence number, length, expiry."""
+
+    by: NodeId
+    number: int
+    hops: int
+    until: Instant
+    broken: bool = False
+
+
+@dataclass(slots=True)
+class Search:
+    """An unanswered request, with the datagrams that wait for the route."""
+
+    waiting: list[Datagram]
+    tries: int = 1
+
+
+@dataclass(slots=True)
+class UnconfirmedMessage:
+    """A message given to a neighbour, until the link reports the outcome."""
+
+    what: Datagram | RouteReply
+    to: NodeId
+    size: int
+    resends: int = 0
+
+
+@dataclass(slots=True)
+class OnDemandState:
+    """A node's routes and searches."""
+
+    node: NodeId
+    random: Random = field(default_factory=Random)
+    number: int = 0
+    """The node's own sequence number; it starts from the time, so that it grows over a restart."""
+    routes: dict[NodeId, RouteEntry] = field(default_factory=dict)
+    searches: dict[NodeId, Search] = field(default_factory=dict)
+    repeats: dict[str, RouteRequest] = field(default_factory=dict)
+    answers: dict[str, NodeId] = field(default_factory=dict)
+    """Requesting nodes to which a reply is due, by timer."""
+    distrusted: dict[NodeId, Instant] = field(default_factory=dict)
+    visits: RecentKeys = field(default_factory=RecentKeys)
+    again: RecentKeys = field(default_factory=RecentKeys)
+    """This node's own datagrams whose first route broke."""
+    sent: dict[str, UnconfirmedMessage] = field(default_factory=dict)
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemand:
+    """Find a route when there is a datagram to send."""
+
+    keep: Duration = 60 * SECOND
+    """How long an unused route is kept."""
+    wait: Duration = 1 * SECOND
+    """How long to wait for a reply to the first request; twice as long for each further one."""
+    tries: int = 3
+    """How many requests are sent before the target is given up."""
+    room: int = 8
+    """How many datagrams may wait for a route, for each target."""
+    jitter: Duration = 10 * MILLISECOND
+    """The longest random delay before a request is repeated or a message is sent again."""
+    resends: int = 2
+    """How many times a message is sent to the same neighbour again."""
+    distrust: Duration = 10 * SECOND
+    """How long requests from a neighbour that did not acknowledge are ignored: it may not receive our
+    frames.
+    """
+    limit: int = 32
+    """The number of hops after which a datagram is dropped."""
+    second: bool = True
+    """Whether to search a new route for the node's own datagram when the first route failed."""
+    buffers: int | None = None
+    """How many datagrams of other nodes are forwarded at a time; more are dropped.  None: no limit."""
+
+    def initial(self, node: NodeId) -> OnDemandState:
+        return OnDemandState(node)
+
+    def held(self, state: OnDemandState) -> Iterable[Datagram]:
+        waiting = [datagram for search in state.searches.values() for datagram in search.waiting]
+        return waiting + [sent.what for sent in state.sent.values() if isinstance(sent.what, Datagram)]
+
+    def refuses(self, destination: Destination) -> str | None:
+        return refuses_points(destination)
+
+    def handle(self, state: OnDemandState, event: Input) -> tuple[OnDemandState, list[Effect]]:
+        return state, self._react(state, event)
+
+    def _react(self, state: OnDemandState, event: Input) -> list[Effect]:
+        match event:
+            case Started(now, seed):
+                state.random, state.number = Random(seed), now // MILLISECOND
+            case Asked(now, datagram):
+                return self._forward(state, now, datagram)
+            case FrameReceived(now, sender, Datagram() as datagram, True):
+                return self._on_datagram(state, now, sender, datagram.after_hop())
+            case FrameReceived(now, sender, RouteRequest() as request, True):
+                return self._on_request(state, now, sender, replace(request, hops=request.hops + 1))
+            case FrameReceived(now, sender, RouteReply() as reply, True):
+                return self._on_reply(state, now, sender, replace(reply, hops=reply.hops + 1))
+            case FrameReceived(_, sender, RouteError(lost), True):
+                return self._drop_routes(state, lost, sender)
+            case TransmissionDone(now, token, outcome):
+                return self._on_outcome(state, now, token, outcome)
+            case Fired(now, timer):
+                return self._on_timer(state, now, timer)
+        return []
+
+    def _on_timer(self, state: OnDemandState, now: Instant, timer: str) -> list[Effect]:
+        if timer in state.repeats:
+            return [Transmit(BROADCAST, state.repeats.pop(timer), ROUTE_BYTES)]
+        if timer in state.answers:
+            return self._send_reply(state, now, state.answers.pop(timer))
+        if timer in state.sent:
+            sent = state.sent[timer]
+            return [Transmit(sent.to, sent.what, sent.size, timer)]
+        if timer.startswith(_SEARCH):
+            return self._search_again(state, now, int(timer.removeprefix(_SEARCH)))
+        return []
+
+    # Datagrams.
+
+    def _on_datagram(
+        self, state: OnDemandState, now: Instant, sender: NodeId, datagram: Datagram
+    ) -> list[Effect]:
+        if not state.visits.add((datagram.key, datagram.hops)):
+            return []
+        for node in (datagram.origin, sender):
+            self._refresh(state, now, node)
+        if datagram.destination == state.node:
+            return [Deliver(datagram)]
+        return [Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)]
+
+    def _forward(self, state: OnDemandState, now: Instant, datagram: Datagram) -> list[Effect]:
+        target = datagram.destination
+        assert isinstance(target, int)
+        route = self._usable(state, now, target)
+        if route is not None:
+            if datagram.origin != state.node and self._is_full(state):
+                return [Discard(datagram, NO_ROOM)]
+            self._refresh(state, now, target)
+            return [self._transmission(state, route.by, datagram, HEADER + datagram.size)]
+        if datagram.origin != state.node:
+            known = state.routes.get(target)
+            lost = RouteError(((target, known.number if known else _UNKNOWN),))
+            return [Discard(datagram, NO_ROUTE), _error_message(lost)]
+        search = state.searches.get(target)
+        if search is None:
+            state.searches[target] = Search([datagram])
+            return self._send_request(state, now, target, self.wait)
+        if len(search.waiting) >= self.room:
+            return [Discard(datagram, NO_ROOM)]
+        search.waiting.append(datagram)
+        return []
+
+    def _is_full(self, state: OnDemandState) -> bool:
+        """Whether all buffers for forwarding are in use."""
+        if self.buffers is None:
+            return False
+        forwarding = [sent.what for sent in state.sent.values() if isinstance(sent.what, Datagram)]
+        return sum(datagram.origin != state.node for datagram in forwarding) >= self.buffers
+
+    def _transmission(
+        self, state: OnDemandState, to: NodeId, what: Datagram | RouteReply, size: int
+    ) -> Transmit:
+        state.tokens += 1
+        token = f"sent {state.tokens}"
+        state.sent[token] = UnconfirmedMessage(what, to, size)
+        return Transmit(to, what, size, token)
+
+    def _on_outcome(self, state: OnDemandState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+        sent = state.sent[token]
+        if outcome in (ACKNOWLEDGED, AIRED):
+            del state.sent[token]
+            return []
+        if sent.resends < self.resends:
+            sent.resends += 1
+            return [SetTimer(token, now + state.random.randint(0, self.jitter))]
+        del state.sent[token]
+        effects = self._on_broken_link(state, now, sent.to) if outcome == NO_ACK else []
+        if isinstance(sent.what, RouteReply):
+            return effects
+        if self.second and sent.what.origin == state.node and state.again.add(sent.what.key):
+            return effects + self._forward(state, now, sent.what)
+        return [*effects, Discard(sent.what, outcome)]
+
+    def _on_broken_link(self, state: OnDemandState, now: Instant, by: NodeId) -> list[Effect]:
+        """Break all routes through a neighbour that does not acknowledge, and distrust it for a while."""
+        state.distrusted[by] = now + self.distrust
+        lost_routes = [(node, route.number) for node, route in state.routes.items() if route.by == by]
+        return self._drop_routes(state, lost_routes, by)
+
+    # Routes.
+
+    def _usable(self, state: OnDemandState, now: Instant, target: NodeId) -> RouteEntry | None:
+        route = state.routes.get(target)
+        return route if route is not None and not route.broken and route.until > now else None
+
+    def _refresh(self, state: OnDemandState, now: Instant, target: NodeId) -> None:
+        if (route := self._usable(state, now, target)) is not None:
+            route.until = now + self.keep
+
+    def _learn(
+        self, state: OnDemandState, now: Instant, by: NodeId, message: RouteRequest | RouteReply
+    ) -> bool:
+        """Store the route by which a message came if it is newer than the present one, or as new and
+        shorter; return whether it was stored.
+        """
+        target, number, hops = message.origin, message.number, message.hops
+        known = state.routes.get(target)
+        if known is not None:
+            usable = self._usable(state, now, target) is not None
+            if (number, -hops) < (known.number, -known.hops):
+                return False
+            if (number, hops) == (known.number, known.hops) and usable:
+                return False
+        state.routes[target] = RouteEntry(by, number, hops, now + self.keep)
+        return True
+
+    def _drop_routes(
+        self, state: OnDemandState, lost: Iterable[tuple[NodeId, int]], by: NodeId
+    ) -> list[Effect]:
+        """Mark routes through a neighbour to these nodes as broken, and report them if there were any."""
+        lost_routes = []
+        for node, number in lost:
+            route = state.routes.get(node)
+            if route is None or route.by != by or route.broken:
+                continue
+            if number == _UNKNOWN or number >= route.number:
+                route.broken = True
+                lost_routes.append((node, route.number))
+        return [_error_message(RouteError(tuple(lost_routes)))] if lost_routes else []
+
+    # Requests and replies.
+
+    def _send_request(
+        self, state: OnDemandState, now: Instant, target: NodeId, wait: Duration
+    ) -> list[Effect]:
+        state.number += 1
+        request = RouteRequest(state.node, state.number, target)
+        return [Transmit(BROADCAST, request, ROUTE_BYTES), SetTimer(f"{_SEARCH}{target}", now + wait)]
+
+    def _search_again(self, state: OnDemandState, now: Instant, target: NodeId) -> list[Effect]:
+        search = state.searches[target]
+        if search.tries >= self.tries:
+            del state.searches[target]
+            return [Discard(datagram, NO_ROUTE) for datagram in search.waiting]
+        search.tries += 1
+        return self._send_request(state, now, target, self.wait << (search.tries - 1))
+
+    def _on_request(
+        self, state: OnDemandState, now: Instant, sender: NodeId, request: RouteRequest
+    ) -> list[Effect]:
+        if request.origin == state.node or state.distrusted.get(sender, now) > now:
+            return []
+        if not self._learn(state, now, sender, request):
+            return []
+        if request.target == state.node:
+            timer = f"answer {request.origin}"
+            if timer in state.answers:
+                return []
+            state.answers[timer] = request.origin
+            return [SetTimer(timer, now + 2 * self.jitter)]
+        if request.hops >= self.limit:
+            return []
+        timer = f"repeat {request.origin}.{request.number}"
+        state.repeats[timer] = request
+        return [SetTimer(timer, now + state.random.randint(0, self.jitter))]
+
+    def _send_reply(self, state: OnDemandState, now: Instant, asker: NodeId) -> list[Effect]:
+        route = self._usable(state, now, asker)
+        if route is None:
+            return []
+        state.number += 1
+        reply = RouteReply(state.node, state.number, asker)
+        return [self._transmission(state, route.by, reply, ROUTE_BYTES)]
+
+    def _on_reply(
+        self, state: OnDemandState, now: Instant, sender: NodeId, reply: RouteReply
+    ) -> list[Effect]:
+        if reply.origin == state.node or not self._learn(state, now, sender, reply):
+            return []
+        effects: list[Effect] = []
+        if (search := state.searches.pop(reply.origin, None)) is not None:
+            effects.append(CancelTimer(f"{_SEARCH}{reply.origin}"))
+            for datagram in search.waiting:
+                effects += self._forward(state, now, datagram)
+        back = self._usable(state, now, reply.target)
+        if reply.target != state.node and back is not None:
+            effects.append(self._transmission(state, back.by, reply, ROUTE_BYTES))
+        return effects
+
+
+_SEARCH = "search "
+_UNKNOWN = -1
+
+
+def _error_message(lost: RouteError) -> Transmit:
+    return Transmit(BROADCAST, lost, 4 + len(lost.lost) * (ADDRESS + _NUMBER))

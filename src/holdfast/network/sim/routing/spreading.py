@@ -1,0 +1,148 @@
+"""Delivery of a message to every node of a rectangle.
+
+A node of the rectangle repeats the message once to its neighbours.  Nodes of the rectangle may be connected
+only by nodes outside it, so the message also walks, by the right-hand rule, along every face of the planar
+graph that meets the rectangle.  On a connected planar graph it reaches every node of the rectangle.  [After
+Seada and Helmy, PerCom 2004, who walk only the faces beside nodes of the rectangle: a link that crosses the
+rectangle between two nodes outside may hide others.]  A node uses each link once for a message, so the walks
+end.  A node at which the repetitions cover the whole rectangle starts no walk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic
+
+from ....model.space import Point, Rectangle
+from .plane import FaceWalk, Node, Surroundings, beside, next_link, towards
+
+CELLS = 8
+"""Number of columns and rows into which a rectangle is divided to test whether it is covered."""
+
+
+def is_inside(area: Rectangle, place: Point) -> bool:
+    """Whether a place lies in the closed rectangle; coordinates that the rectangle lacks are ignored."""
+    return all(a <= p <= b for a, p, b in zip(area.low, place, area.high, strict=False))
+
+
+def nearest_point(area: Rectangle, place: Point) -> Point:
+    """The point of a rectangle that is nearest to a place."""
+    return tuple(min(max(a, p), b) for a, p, b in zip(area.low, place, area.high, strict=False))
+
+
+def next_walks(known: Surroundings[Node], area: Rectangle, seen: Point) -> list[Node]:
+    """The neighbours to which walks continue from a node that has the message.
+
+    From a node of the rectangle a walk starts over each planar link that leaves it, unless all nodes of the
+    rectangle are in range of repetitions.  At a node outside, the walk continues along the face right of the
+    link from ``seen``; where a link crosses the rectangle, another walk starts along the face beyond that
+    link. ``seen`` is the place of the sender; where the first walk starts, at the node nearest to a point of
+    the rectangle, it lies ``beside`` that point.
+    """
+    here, planar = known.here, known.planar(known.here, known.near)
+    if is_inside(area, here):
+        leaving = [node for node, place in planar.items() if not is_inside(area, place)]
+        return [] if not leaving or _is_covered(known, area) else leaving
+    result: list[Node] = []
+    while planar and (node := next_link(here, seen, planar)) not in result:
+        result.append(node)
+        seen = planar[node]
+        if is_inside(area, seen) or not _crosses(area, here, seen):
+            break
+    return result
+
+
+def usual_reach(here: Point, near: Mapping[Node, Point]) -> float | None:
+    """The radio range in metres as one node can estimate it; the farthest neighbours are excluded as
+    outliers.
+    """
+    lengths = sorted(math.dist(here, place) for place in near.values())
+    return lengths[int(0.9 * (len(lengths) - 1))] if lengths else None
+
+
+def _is_covered(known: Surroundings[Node], area: Rectangle) -> bool:
+    """Whether every point of the rectangle is in range of this node or one of its neighbours in the
+    rectangle.
+    """
+    if known.reach is None:
+        return False
+    (left, low), (right, high) = area.low[:2], area.high[:2]
+    width, height = (right - left) / CELLS, (high - low) / CELLS
+    rest = known.reach - math.hypot(width, height) / 2
+    if rest <= 0:
+        return False
+    senders = [known.here, *(place for place in known.near.values() if is_inside(area, place))]
+    centres = (
+        (left + (column + 0.5) * width, low + (row + 0.5) * height)
+        for column in range(CELLS)
+        for row in range(CELLS)
+    )
+    return all(any(math.dist(centre, place[:2]) <= rest for place in senders) for centre in centres)
+
+
+def _crosses(area: Rectangle, a: Point, b: Point) -> bool:
+    """Whether the line from a to b meets the rectangle."""
+    begin, end = 0.0, 1.0
+    for low, high, p, q in zip(area.low, area.high, a, b, strict=False):
+        if p == q:
+            if not low <= p <= high:
+                return False
+        else:
+            first, last = sorted(((low - p) / (q - p), (high - p) / (q - p)))
+            begin, end = max(begin, first), min(end, last)
+    return begin <= end
+
+
+@dataclass
+class SpreadResult(Generic[Node]):
+    """The result of sending one message to a rectangle."""
+
+    hops: dict[Node, int] = field(default_factory=dict)
+    """The nodes of the rectangle that receive it, with the number of hops."""
+    senders: list[Node] = field(default_factory=list)
+    """The sender of each transmission, in order; the first is the origin."""
+
+
+def spread(start: Node, area: Rectangle, known: Callable[[Node], Surroundings[Node]]) -> SpreadResult[Node]:
+    """Send a message from a node to all nodes of a rectangle, where every transmission arrives."""
+    result: SpreadResult[Node] = SpreadResult()
+    entry, hops = _approach(start, area, known, result)
+    used: set[tuple[Node, Node]] = set()
+    waiting: deque[tuple[Node, Point | None, int]] = deque([(entry, None, hops)])
+    while waiting:
+        node, seen, hops = waiting.popleft()
+        view = known(node)
+        if is_inside(area, view.here):
+            if node in result.hops:
+                continue
+            result.hops[node] = hops
+            result.senders.append(node)
+            waiting += [
+                (other, view.here, hops + 1) for other, place in view.near.items() if is_inside(area, place)
+            ]
+        for other in next_walks(view, area, seen or beside(view.here, _target(start, area, known))):
+            if (node, other) not in used:
+                used.add((node, other))
+                result.senders.append(node)
+                waiting.append((other, view.here, hops + 1))
+    return result
+
+
+def _target(start: Node, area: Rectangle, known: Callable[[Node], Surroundings[Node]]) -> Point:
+    return nearest_point(area, known(start).here)
+
+
+def _approach(
+    start: Node, area: Rectangle, known: Callable[[Node], Surroundings[Node]], result: SpreadResult[Node]
+) -> tuple[Node, int]:
+    """The first node of the rectangle on the way to its nearest point, or the node nearest to that point."""
+    walk: FaceWalk[Node] | None = None
+    node, came_from, target = start, None, _target(start, area, known)
+    while not is_inside(area, known(node).here) and (chosen := towards(known(node), target, walk, came_from)):
+        result.senders.append(node)
+        came_from = known(node).here
+        node, walk = chosen
+    return node, len(result.senders)

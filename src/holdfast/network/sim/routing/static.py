@@ -1,0 +1,65 @@
+"""ID-based routing without retries: every datagram is forwarded once, by the rules a–h [D52, D53].
+
+The thesis calls it static routing (§4.2.1): no tables, no control packets, no second try.  Losses are left to
+the layer above, which may send again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....model.protocol import Asked, Deliver
+from ..frame import NodeId
+from .datagram import (
+    HEADER,
+    HOP_LIMIT,
+    Datagram,
+    Destination,
+    Discard,
+    Effect,
+    FrameReceived,
+    Input,
+    Relay,
+    Transmit,
+    refuses_points,
+)
+from .grid import next_hop
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """The rules a–h on a grid of ``rows`` and ``columns``."""
+
+    rows: int
+    columns: int
+    limit: int = 64
+    """The number of hops after which a datagram is dropped."""
+
+    overhears: ClassVar[bool] = False
+
+    def initial(self, node: NodeId) -> NodeId:
+        return node
+
+    def held(self, _state: NodeId) -> Iterable[Datagram]:
+        return ()
+
+    def refuses(self, destination: Destination) -> str | None:
+        if isinstance(destination, int) and not 0 <= destination < self.rows * self.columns:
+            return f"the grid has {self.rows} × {self.columns} nodes, from 0"
+        return refuses_points(destination)
+
+    def handle(self, state: NodeId, event: Input) -> tuple[NodeId, list[Effect]]:
+        match event:
+            case Asked(_, datagram):
+                to = next_hop(state, datagram.destination, self.columns)
+                return state, [Transmit(to, datagram, HEADER + datagram.size)]
+            case FrameReceived(_, _, Datagram() as what, True):
+                return state, [self._arrival(state, what.after_hop())]
+        return state, []
+
+    def _arrival(self, node: NodeId, datagram: Datagram) -> Effect:
+        if datagram.destination == node:
+            return Deliver(datagram)
+        return Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)

@@ -1,0 +1,263 @@
+"""A tree to each sink: every node sends to the neighbour through which the sink costs least (as in CTP).
+
+The cost of a link is its expected number of transmissions (ETX), from the share of beacons that arrive in
+both directions or, if that is more, from the outcomes of datagrams; or one per hop.  A node that receives a
+datagram from a node that should be nearer to the sink than itself knows that costs are stale: it announces
+its own soon, and holds the datagram until then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal
+
+from msgspec.structs import replace
+
+from ....model.instant import MILLISECOND, Duration, Instant
+from ....model.protocol import Asked, Deliver, Fired, SetTimer, Started
+from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NO_ACK, NodeId, Outcome
+from .datagram import (
+    ADDRESS,
+    HEADER,
+    HOP_LIMIT,
+    NO_ROOM,
+    Datagram,
+    Destination,
+    Discard,
+    Effect,
+    FrameReceived,
+    Input,
+    RecentKeys,
+    Relay,
+    TransmissionDone,
+    Transmit,
+)
+from .neighbours import BEACON, BEACONS, Beacons, NeighbourTable, Pace, Report, report_bytes
+
+_DECAY = 0.9
+"""The weight of a link's cost so far relative to a new measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteOffer:
+    """The cost of a sink through the sender of a beacon, and its parent on the way."""
+
+    cost: float
+    parent: NodeId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beacon:
+    """The costs of all sinks through its sender."""
+
+    number: int
+    report: Report
+    offers: tuple[tuple[NodeId, RouteOffer], ...]
+
+
+@dataclass(slots=True)
+class TreeState:
+    """A node's parents, its neighbours' offers, and waiting datagrams."""
+
+    node: NodeId
+    neighbours: NeighbourTable
+    random: Random = field(default_factory=Random)
+    pace: Pace = field(default_factory=Pace)
+    links: dict[NodeId, float] = field(default_factory=dict)
+    """The recent number of transmissions for a datagram to each neighbour."""
+    failures: dict[NodeId, int] = field(default_factory=dict)
+    """The number of consecutive missing acknowledgements, by neighbour."""
+    offers: dict[NodeId, dict[NodeId, RouteOffer]] = field(default_factory=dict)
+    """By neighbour and sink."""
+    parents: dict[NodeId, NodeId] = field(default_factory=dict)
+    announced: dict[NodeId, float] = field(default_factory=dict)
+    """The costs announced in the last beacon, by sink."""
+    waiting: list[Datagram] = field(default_factory=list)
+    visits: RecentKeys = field(default_factory=RecentKeys)
+    sent: dict[str, tuple[Datagram, NodeId, int]] = field(default_factory=dict)
+    """Datagrams without an outcome: parent, and number of earlier tries."""
+    again: dict[str, tuple[Datagram, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A routing tree for each sink."""
+
+    sinks: tuple[NodeId, ...]
+    metric: Literal["etx", "hops"] = "etx"
+    beacons: Beacons = BEACONS
+    least: float = 0.1
+    """The least probability of an acknowledged transmission for a neighbour to be a parent."""
+    better: float = 1.5
+    """How much less another parent's cost must be before a node changes to it."""
+    news: float = 2.0
+    """How much a cost must differ from the announced one for a beacon to be sent soon."""
+    failure: float = 4.0
+    """How many transmissions a missing acknowledgement of a parent counts for."""
+    row: int = 3
+    """Consecutive failures multiply this cost, up to so many."""
+    resends: int = 10
+    """How many times a node tries again to forward a datagram."""
+    pause: Duration = 40 * MILLISECOND
+    """The longest delay before a datagram is sent again."""
+    room: int = 8
+    """How many datagrams may wait for a parent."""
+    limit: int = 64
+    """The number of hops after which a datagram is dropped."""
+
+    def initial(self, node: NodeId) -> TreeState:
+        return TreeState(node, NeighbourTable(node))
+
+    def held(self, state: TreeState) -> Iterable[Datagram]:
+        sent = [datagram for datagram, _, _ in state.sent.values()]
+        return [*state.waiting, *sent, *(datagram for datagram, _ in state.again.values())]
+
+    def refuses(self, destination: Destination) -> str | None:
+        if destination in self.sinks:
+            return None
+        return f"a tree leads to its sinks only: {', '.join(map(str, self.sinks))}"
+
+    def handle(self, state: TreeState, event: Input) -> tuple[TreeState, list[Effect]]:
+        return state, self._react(state, event)
+
+    def _react(self, state: TreeState, event: Input) -> list[Effect]:
+        match event:
+            case Started(now, seed):
+                state.random = Random(seed)
+                return [state.pace.first(self.beacons, now, state.random)]
+            case Fired(now, timer) if timer == BEACON:
+                later = state.pace.next(self.beacons, now, state.random)
+                self._choose(state, now)
+                return [self._beacon(state), later]
+            case FrameReceived(now, sender, Beacon() as beacon, True):
+                return self._learn(state, now, sender, beacon)
+            case FrameReceived(_, _, Datagram() as datagram, True):
+                return self._on_datagram(state, datagram.after_hop())
+            case Asked(now, datagram):
+                return self._on_request(state, now, datagram)
+            case TransmissionDone(now, token, outcome):
+                return self._on_outcome(state, now, token, outcome)
+            case Fired(now, timer) if timer in state.again:
+                datagram, resends = state.again.pop(timer)
+                return self._forward(state, datagram, resends)
+        return []
+
+    # The tree.
+
+    def cost(self, state: TreeState, sink: NodeId) -> float:
+        """The cost of a sink from this node; infinite while there is no route."""
+        if sink == state.node:
+            return 0.0
+        parent = state.parents.get(sink)
+        return math.inf if parent is None else self._through(state, parent, sink)
+
+    def _through(self, state: TreeState, neighbour: NodeId, sink: NodeId) -> float:
+        offer = state.offers.get(neighbour, {}).get(sink)
+        if offer is None or offer.parent == state.node:
+            return math.inf
+        known = state.neighbours.known.get(neighbour)
+        if known is None or known.both_ways < self.least:
+            return math.inf
+        if self.metric == "hops":
+            return offer.cost + 1.0
+        return offer.cost + max(1 / known.both_ways, state.links.get(neighbour, 1.0))
+
+    def _choose(self, state: TreeState, now: Instant) -> bool:
+        """Select the best parents; return whether a cost has changed enough to announce it."""
+        near = state.neighbours.near(now, self.beacons.silence)
+        enough = 1.0 if self.metric == "hops" else self.better
+        for sink in self.sinks:
+            if sink == state.node:
+                continue
+            best = min(near, key=lambda n: (self._through(state, n, sink), n), default=None)
+            least = math.inf if best is None else self._through(state, best, sink)
+            if math.isinf(least):
+                state.parents.pop(sink, None)
+            elif best is not None and self.cost(state, sink) - least >= enough:
+                state.parents[sink] = best
+        return any(self._is_news(state, sink) for sink in self.sinks)
+
+    def _is_news(self, state: TreeState, sink: NodeId) -> bool:
+        cost, announced = self.cost(state, sink), state.announced.get(sink, math.inf)
+        return cost != announced and abs(cost - announced) >= self.news
+
+    def _beacon(self, state: TreeState) -> Transmit:
+        state.announced = {sink: self.cost(state, sink) for sink in self.sinks}
+        offers = tuple(
+            (sink, RouteOffer(cost, state.parents.get(sink))) for sink, cost in state.announced.items()
+        )
+        beacon = Beacon(state.pace.number, state.neighbours.report(), offers)
+        size = ADDRESS + 2 + report_bytes(beacon.report) + len(offers) * (2 * ADDRESS + 2)
+        return Transmit(BROADCAST, beacon, size)
+
+    def _learn(self, state: TreeState, now: Instant, sender: NodeId, beacon: Beacon) -> list[Effect]:
+        state.neighbours.on_beacon(sender, beacon.number, beacon.report, now)
+        self._update_link(state, sender, 1.0)
+        state.offers[sender] = dict(beacon.offers)
+        news = self._choose(state, now)
+        lost = any(math.isinf(offer.cost) and sink in state.parents for sink, offer in beacon.offers)
+        effects: list[Effect] = [state.pace.first(self.beacons, now, state.random)] if news or lost else []
+        if state.parents:
+            waiting, state.waiting = state.waiting, []
+            for datagram in waiting:
+                effects += self._forward(state, datagram)
+        return effects
+
+    def _update_link(self, state: TreeState, neighbour: NodeId, transmissions: float) -> None:
+        state.links[neighbour] = state.links.get(neighbour, 1.0) * _DECAY + transmissions * (1 - _DECAY)
+
+    # Datagrams.
+
+    def _on_datagram(self, state: TreeState, datagram: Datagram) -> list[Effect]:
+        if not state.visits.add((datagram.key, datagram.hops)):
+            return []
+        if datagram.destination == state.node:
+            return [Deliver(datagram)]
+        if datagram.hops >= self.limit:
+            return [Discard(datagram, HOP_LIMIT)]
+        return [Relay(datagram)]
+
+    def _on_request(self, state: TreeState, now: Instant, datagram: Datagram) -> list[Effect]:
+        """Forward a datagram; one from a node that should be nearer to the sink waits for the next beacon."""
+        if datagram.route is None or datagram.route > self.cost(state, _sink(datagram)):
+            return self._forward(state, datagram)
+        return [state.pace.first(self.beacons, now, state.random), *self._wait(state, datagram)]
+
+    def _wait(self, state: TreeState, datagram: Datagram) -> list[Effect]:
+        if len(state.waiting) >= self.room:
+            return [Discard(datagram, NO_ROOM)]
+        state.waiting.append(datagram)
+        return []
+
+    def _forward(self, state: TreeState, datagram: Datagram, resends: int = 0) -> list[Effect]:
+        sink = _sink(datagram)
+        parent = state.parents.get(sink)
+        if parent is None:
+            return self._wait(state, datagram)
+        token = f"{datagram.origin}.{datagram.number}.{datagram.hops}"
+        state.sent[token] = (datagram, parent, resends)
+        signed = replace(datagram, route=self.cost(state, sink))
+        return [Transmit(parent, signed, HEADER + 2 + datagram.size, token)]
+
+    def _on_outcome(self, state: TreeState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+        datagram, parent, resends = state.sent.pop(token)
+        arrived = outcome in (ACKNOWLEDGED, AIRED)
+        if outcome in (ACKNOWLEDGED, NO_ACK):
+            state.failures[parent] = 0 if arrived else state.failures.get(parent, 0) + 1
+            self._update_link(state, parent, max(1.0, self.failure * min(state.failures[parent], self.row)))
+        news = self._choose(state, now)
+        effects: list[Effect] = [state.pace.first(self.beacons, now, state.random)] if news else []
+        if arrived:
+            return effects
+        if resends >= self.resends:
+            return [*effects, Discard(datagram, outcome)]
+        state.again[token] = (datagram, resends + 1)
+        return [*effects, SetTimer(token, now + state.random.randint(0, self.pause))]
+
+
+def _sink(datagram: Datagram) -> NodeId:
+    assert isinstance(datagram.destination, int)
+    return datagram.destination

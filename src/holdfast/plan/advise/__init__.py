@@ -1,0 +1,1 @@
+"""Advice on the numbers of a state: the effect of variants over a history."""

@@ -1,0 +1,1 @@
+"""Histories: files are read once, compacted where they are read, and processed in shards."""

@@ -1,0 +1,51 @@
+"""Everything that Holdfast uses behind Spark's public interface; no other module of `src` may.
+
+A classic session runs in the same process as its Java driver; a session of Spark Connect talks to a server
+and offers the public interface only. Each function here says what a Connect session gets instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""The errors with which Spark ends a call. `Py4JError` is not public, but it is all that a classic session
+raises when its Java process has died or when Java raises an error that PySpark does not translate."""
+
+
+def untranslated_message(error: Exception) -> str | None:
+    """Return the message of a Java error that PySpark did not translate, or `None` for any other error.
+
+    The text of the Python exception is a Java stack; only the Java object behind it has the bare message.
+    """
+    return str(error.java_exception) if isinstance(error, Py4JJavaError) else None
+
+
+def core_count(spark: SparkSession) -> int:
+    """Return how many tasks a session runs at once.
+
+    Spark has no public name for this number. A Connect session has no Spark context; there a small job
+    counts the partitions of a range, which by default are as many.
+    """
+    if is_classic(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    return spark.range(1 << 16).select(spark_partition_id()).distinct().count()
+
+
+def optimized_plan(frame: DataFrame) -> Any | None:
+    """Return the optimized logical plan of a frame as a Java object, or `None` for a Connect session.
+
+    The plan tells whether a frame only reads files and which filters apply to them. Spark has no public
+    interface to it, so frames of a Connect session always take the plans that need no such knowledge.
+    """
+    return frame._jdf.queryExecution().optimizedPlan() if is_classic(frame.sparkSession) else None
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Tell whether the session runs in a Java process of its own, and not behind Spark Connect."""
+    return not type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,1 +1,0 @@
-"""History: files are read once, reduced where they are read, and stepped through in shards."""

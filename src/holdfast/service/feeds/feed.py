@@ -1,0 +1,55 @@
+"""The protocol of feeds: what the service requires of a source of readings."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypedDict
+
+from ...model.instant import Instant
+
+
+class FeedStatus(TypedDict):
+    """The state of a feed, as the status page and the metrics show it. The keys are part of the HTTP API."""
+
+    name: str
+    kind: str
+    connected: bool
+    trouble: str | None
+    """Why the feed delivers nothing, if it does not."""
+    caught_up: bool
+    """Whether everything that was published is in the log."""
+    lag: float | None
+    """Seconds that the latest reading took from its time to its arrival."""
+    messages: int
+    waiting: int
+    """Messages that have arrived and are not in the log."""
+    dropped: int
+
+
+class Feed(Protocol):
+    """A source of readings.
+
+    The service calls all members in its event loop, in this order: ``status`` for the name of the feed,
+    ``serves`` and ``read_until`` before the feed delivers anything, then ``run`` once as a task of its own.
+    While it runs, ``serves`` and ``read_until`` are called five times per second and ``status`` for every
+    status request, so they must return at once and must not raise.
+
+    ``run`` calls ``Service.submit`` with readings, and acknowledges messages to their source only after that
+    returns, because only then they are in the log. A message that cannot be used goes to ``Service.reject``;
+    it must not end the feed. If ``run`` raises or returns, it is logged, and called again after a delay. It
+    must release its resources when it is cancelled.
+    """
+
+    async def run(self) -> None:
+        """Submit readings until cancelled."""
+
+    def serves(self, topic: str, /) -> bool:
+        """Whether this feed may deliver readings of a topic. Timers over the topic wait for it."""
+
+    def read_until(self) -> Instant | None:
+        """The wall clock time up to which the log has everything that was published.
+
+        Nothing if the feed is not connected, or may have a backlog.
+        """
+
+    def status(self) -> FeedStatus:
+        """The state of the feed."""

@@ -1,0 +1,184 @@
+"""Convert submissions of feeds to log entries: drop repetitions, advance the clock, find what is unusable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from ..model.instant import Duration, Instant
+from ..model.topic import Topic
+from .clock import WallTime
+from .evaluation import printable
+from .feeds.submission import NOWHERE, IncomingEvent, Rejected, runs
+from .log.frame import ORIGIN, Advance, Entry, Pause, Readings, require_valid
+from .origins import Origins, RepeatedRequest, Request, Requests
+
+
+class Submission(NamedTuple):
+    """Readings that a feed submits together.
+
+    ``again`` says that its messages may be repetitions. Of several submissions with one ``request`` the first
+    is accepted. ``read`` is up to when the feeds have delivered all readings of a topic; the wall clock may
+    advance event time that far.
+    """
+
+    incoming: Sequence[IncomingEvent] = ()
+    entries: Sequence[Entry] = ()
+    again: bool = False
+    request: Request | None = None
+    read: Mapping[str, Instant] = MappingProxyType({})
+
+    @property
+    def size(self) -> int:
+        """How many readings there are."""
+        return len(self.incoming) + sum(map(_count, self.entries))
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """The state of the engine that other threads read. The engine's thread replaces it after each group."""
+
+    topics: Mapping[str, Topic]
+    due: Instant | None
+    """When the next timer fires."""
+    watermarks: Mapping[str, Instant]
+    topic_groups: Sequence[Collection[str]]
+    """Groups of topics that are evaluated together."""
+    max_delay: Duration
+    """The largest ``wait`` of an ordered condition."""
+
+
+class Intake:
+    """Converts groups of submissions to log entries.
+
+    ``to_entries`` and ``add`` are called in the log's thread for each group, in this order, with the append
+    to the log between them. If ``to_entries`` raises, ``split`` separates the unusable parts of submissions.
+    """
+
+    def __init__(
+        self,
+        origins: Origins,
+        requests: Requests,
+        wall_time: WallTime,
+        clock: Callable[[], Instant],
+        state: Callable[[], EngineState],
+    ) -> None:
+        self._origins, self._requests, self._wall_time = origins, requests, wall_time
+        self._clock, self._state = clock, state
+
+    def add(self, entries: Sequence[Entry], requests: Iterable[Request] | None = None) -> None:
+        """Remember the messages and requests that the log has.
+
+        ``requests`` defaults to those of the entries; a request can also have delivered no readings.
+        """
+        self._origins.add(origin for entry in entries for origin in _origins(entry))
+        self._requests.add(_requests(entries) if requests is None else requests, self._clock())
+
+    def to_entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | RepeatedRequest]]:
+        """The new readings of a group as log entries, and how many readings of each submission were new."""
+        entries: list[Entry] = []
+        incoming: list[IncomingEvent] = []
+        counts: list[int | RepeatedRequest] = []
+        origins_of_group: set[int] = set()
+        requests: dict[bytes, bytes] = {}
+        for submission in group:
+            request = submission.request
+            if request is not None:
+                if (repeated := self._requests.find_repetition(request, requests)) is not None:
+                    counts.append(repeated)
+                    continue
+                requests[request.key] = request.body
+            new = [
+                one for one in submission.incoming if self._is_new(one.origin, submission, origins_of_group)
+            ]
+            self._note_lags(new, submission.entries)
+            origins_of_group.update(one.origin for one in new)
+            if request is not None or submission.entries:
+                entries += self._readings(incoming)
+                incoming = []
+                known = (self._resume(one, submission.read) for one in submission.entries)
+                own = [*self._readings(new if request else ()), *known]
+                entries += own if request is None else [_with_request(one, request) for one in own]
+            if request is None:
+                incoming += new
+            counts.append(len(new) + sum(map(_count, submission.entries)))
+        entries += self._readings(incoming)
+        if reads := [one.read for one in group if one.read]:
+            entries += self._advance(reads[-1])
+        for entry in entries:
+            require_valid(entry)
+        return entries, counts
+
+    def _note_lags(self, incoming: Iterable[IncomingEvent], entries: Iterable[Entry]) -> None:
+        """Note how long readings took to arrive."""
+        now, lags = self._clock(), self._wall_time.lags
+        for event, _ in incoming:
+            lags.add(event.topic, event.source, now - event.time, now)
+        for entry in entries:
+            if isinstance(entry, Readings):
+                lags.add_batch(entry.topic, entry.batch, now)
+
+    def _time_limits(self, read: Mapping[str, Instant]) -> dict[str, Instant]:
+        """How far the wall clock lets event time advance."""
+        state = self._state()
+        return self._wall_time.advance(read, state.watermarks, state.topic_groups, state.max_delay)
+
+    def _resume(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
+        """Add to a pause how far time advances for topics that resume; it counts for none of their scopes."""
+        return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
+
+    def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
+        """An entry that advances event time as far as the wall clock allows, if a timer is due."""
+        until, due = self._time_limits(read), self._state().due
+        is_due = due is not None and max(until.values(), default=due) > due
+        return [Advance(until)] if is_due else []
+
+    def _is_new(self, origin: int, submission: Submission, origins_of_group: set[int]) -> bool:
+        if origin == NOWHERE or not submission.again:
+            return True
+        return origin not in self._origins and origin not in origins_of_group
+
+    def _readings(self, incoming: Iterable[IncomingEvent]) -> Iterator[Readings]:
+        """Convert readings to entries; readings of a topic that was removed meanwhile are dropped."""
+        topics = self._state().topics
+        return runs(topics, [one for one in incoming if one.event.topic in topics])
+
+    def split(self, submission: Submission) -> tuple[Submission, list[Rejected]]:
+        """Separate the parts of a submission that no log entry can represent."""
+        bad: list[Rejected] = []
+        incoming = [one for one in submission.incoming if self._is_valid(one.event.topic, one, bad)]
+        entries = [one for one in submission.entries if self._is_valid("", one, bad)]
+        return submission._replace(incoming=incoming, entries=entries), bad
+
+    def _is_valid(self, topic: str, what: IncomingEvent | Entry, bad: list[Rejected]) -> bool:
+        try:
+            for entry in self._readings([what]) if isinstance(what, IncomingEvent) else [what]:
+                require_valid(entry)
+        except Exception as error:
+            content = repr(what).encode() if isinstance(what, IncomingEvent) else printable(what)
+            topic = what.topic if isinstance(what, Readings) else topic
+            bad.append(Rejected("log", topic, f"the log cannot hold it: {error}", content, self._clock()))
+            return False
+        return True
+
+
+def _origins(entry: Entry) -> list[int]:
+    return np.asarray(entry.batch.column(ORIGIN)).tolist() if isinstance(entry, Readings) else []
+
+
+def _with_request(entry: Entry, request: Request) -> Entry:
+    return entry._replace(request=request.to_bytes()) if isinstance(entry, Readings) else entry
+
+
+def _requests(entries: Iterable[Entry]) -> list[Request]:
+    """The requests that created log entries."""
+    found = dict.fromkeys(one.request for one in entries if isinstance(one, Readings) and one.request)
+    return list(map(Request.from_bytes, found))
+
+
+def _count(entry: Entry) -> int:
+    return len(entry.batch) if isinstance(entry, Readings) else 0

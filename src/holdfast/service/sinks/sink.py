@@ -1,0 +1,51 @@
+"""The protocol of sinks: what the service requires of a target of notifications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...errors import HoldfastError
+from ...runtimes.local.engine import Holding
+from ..store import NotificationRow
+
+
+class Unavailable(HoldfastError):
+    """The target cannot accept anything now; it may later."""
+
+
+class Refusal(HoldfastError):
+    """The target rejects this notification permanently."""
+
+
+class NotificationSink(Protocol):
+    """A target of notifications.
+
+    One `SinkDelivery` for each sink calls its members in the event loop, never two at a time: ``deliver``
+    with each batch in the order of positions, ``refresh`` between batches, ``close`` once at the end. A
+    member that waits for a disk or a library must do so in a thread.
+
+    ``deliver`` and ``refresh`` may raise only ``Unavailable``, after which the same batch is delivered again
+    later, and ``Refusal``, after which it is delivered in halves until each refused notification is alone and
+    becomes a dead letter. Any other exception restarts the delivery. After a crash or an error the sink
+    receives some notifications again; their ids are the same.
+    """
+
+    name: str
+    """Identifies the sink; its position is stored under this name."""
+    kind: str
+    heeds_mutes: bool
+    """Whether notifications of muted conditions are withheld from this sink."""
+
+    @property
+    def refresh_every(self) -> float | None:
+        """Seconds after which ``refresh`` is called again, or nothing if the target needs no refresh."""
+
+    async def deliver(self, rows: Sequence[NotificationRow]) -> None:
+        """Send notifications. Returns when the target has accepted all of them."""
+
+    async def refresh(self, active: Sequence[Holding]) -> None:
+        """Send all active conditions to a target that forgets them after a while."""
+
+    async def close(self) -> None:
+        """Close the connection to the target."""

@@ -1,0 +1,46 @@
+"""What happens to correlated states within one moment."""
+
+from itertools import permutations
+
+from holdfast.definition.check import check
+from holdfast.definition.parse import parse
+from holdfast.model.batch import from_events
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
+from holdfast.plan import compile as planning
+
+ROOMS = check(
+    parse(
+        "topic T (v float, room text)\n"
+        "state A on T [v > 1; v < 0] per room\n"
+        "state B on T [v > 2; v < 1] per room\n"
+        "correlate X = A, B overlapping\n"
+    )
+)
+(MACHINE,) = (one.machine for one in planning.operators(ROOMS) if one.kind == "overlap")
+MOMENT = 5 * SECOND
+
+
+def said(state, status, source="s1", sequence=0, *, at=MOMENT, since=None):
+    """What a condition tells of the one room that there is."""
+    own = {"@status": status, "@key": "", "@scope": "r", "@since": since}
+    return Event(f"@{state}", at, source, {"v": 0.0, "room": "r", **own}, sequence)
+
+
+B = said("B", "ingress", at=0)
+
+
+def test_late_events_of_two_conditions_are_processed_in_order_of_time():
+    """Which of the two is named first does not matter; one by one, it would be as they come."""
+    ends, starts = said("B", "egress", at=MOMENT, since=0), said("A", "ingress", at=SECOND)
+    until, late = 10 * SECOND, [ends, starts]
+
+    def reached():
+        return MACHINE.advance(MACHINE.react(MACHINE.initial(), B)[0], until)[0]
+
+    for order in permutations(late):
+        batches = {event.topic: from_events(MACHINE.topics[event.topic], [event]) for event in order}
+        _, out = MACHINE.step(reached(), batches, until)
+        assert [t.status for t in out.single] == ["ingress", "egress"]
+    state = reached()
+    assert [t for event in late for t in MACHINE.react(state, event)[1]] == []

@@ -1,0 +1,103 @@
+"""``subscribe --pairs``: who is asked to stop tells no more starts, and stays until all has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.model.event import Event, Notification
+from holdfast.network.overlay.commands.subscribe import subscribe
+from holdfast.network.protocols.cbps.client import (
+    ConditionChange,
+    ReleaseSubscription,
+    SubscriptionClosed,
+    watch,
+)
+
+WARM = watch("Warm", "topic T (value float)\nstate Warm on T [value > 25; value < 22]")
+
+
+class Node:
+    """A client whose broker is the test."""
+
+    now = 0
+
+    def __init__(self, deliver):
+        self.deliver, self.asked = deliver, []
+
+    def ask(self, request):
+        self.asked.append(request)
+
+    async def inquire(self):
+        return {"name": "hub"}
+
+    async def unless_failed(self, awaited):
+        return await awaited
+
+    def tell(self, status, time):
+        event = Event("T", time, "s", {"value": 30.0}, 0)
+        self.deliver(ConditionChange("Warm", Notification("Warm", event, status, None, None)))
+
+
+async def until(is_so):
+    async with asyncio.timeout(60):
+        while not is_so():
+            await asyncio.sleep(0)
+
+
+def story(told, **options):
+    """Run the command; what it asked of its client."""
+    nodes = []
+
+    @asynccontextmanager
+    async def connect(deliver):
+        nodes.append(Node(deliver))
+        yield nodes[0]
+
+    async def run():
+        task = asyncio.create_task(subscribe(connect, [WARM], {}, subscribed=lambda _: None, **options))
+        await until(lambda: nodes and nodes[0].asked)
+        await told(nodes[0], task)
+        await task
+
+    asyncio.run(run())
+    return nodes[0].asked
+
+
+def test_asked_to_stop_it_waits_for_ends(capfdbinary):
+    async def told(node, task):
+        node.tell("ingress", 1)
+        await asyncio.sleep(0)
+        task.cancel()
+        await until(lambda: ReleaseSubscription("Warm") in node.asked)
+        node.tell("egress", 2)
+        node.deliver(SubscriptionClosed("Warm"))
+
+    assert story(told, count=None, pairs=True) == [WARM, ReleaseSubscription("Warm")]
+    assert capfdbinary.readouterr().out.count(b'"status"') == 2
+
+
+def test_asked_twice_it_stops():
+    async def told(node, task):
+        task.cancel()
+        await until(lambda: ReleaseSubscription("Warm") in node.asked)
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        story(told, count=None, pairs=True)
+
+
+def test_after_so_many_lines_it_waits_too_and_without_pairs_it_does_not():
+    async def told(node, _task):
+        node.tell("ingress", 1)
+        await until(lambda: ReleaseSubscription("Warm") in node.asked)
+        node.tell("egress", 2)
+        node.deliver(SubscriptionClosed("Warm"))
+
+    async def one(node, _task):
+        node.tell("ingress", 1)
+
+    assert story(told, count=1, pairs=True) == [WARM, ReleaseSubscription("Warm")]
+    assert story(one, count=1) == [WARM]

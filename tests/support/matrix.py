@@ -73,10 +73,6 @@ def _numbered(events: Sequence[Event]) -> list[Event]:
     return [replace(event, sequence=number) for number, event in enumerate(events)]
 
 
-_fold = _some("Fold")
-# A count over a fold has no order at one time on Spark: the strict xfail of test_whole.
-_fold = replace(_fold, definitions=_fold.definitions.filter(lambda text: "Above" not in text))
-
 ROWS = {
     "state": Row(
         histories.subscriptions(most=3).map(_with_topic),
@@ -106,7 +102,7 @@ ROWS = {
     ),
     "count": _some("Count"),
     "overlap": _some("Intervals"),
-    "fold": _fold,
+    "fold": _some("Fold"),
     "mute": _some("Mute"),
     "several kinds": Row(whole.definitions(), whole.histories()),
 }

@@ -42,11 +42,13 @@ EVERY = np.uint64(2**64 - 1)
 
 class Emission(NamedTuple):
     """The output of a machine in one step: rows of events by topic, and transitions that are not rows of an
-    input. `topics` declares topics of rows that are not input topics."""
+    input. `topics` declares topics of rows that are not input topics. `order` has a sort key for each of
+    `single`, if the order at one time is not that of source and sequence (`operator.order_keys`)."""
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
     topics: Mapping[str, Topic] = MappingProxyType({})
+    order: Sequence[bytes] = ()
 
 
 @dataclass

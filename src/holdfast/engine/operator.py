@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, turns, with_totals
+from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, turns, values, with_totals
 from ..model.event import Event, Notification, Transition, notify
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Attribute, Topic
@@ -29,6 +30,9 @@ FIXED = ("time", "source", "sequence", "place", *AXES)
 STATUS, KEY, SCOPE, SINCE = RETOLD = "@status", "@key", "@scope", "@since"
 """The columns that derived events have beside those of the event: status, key of the scope, label of the
 scope, and since when it is active."""
+
+ORDER = "@order"
+"""The column with the sort keys of derived events at one time, if their machine emits some (`order_keys`)."""
 
 
 class Keys(NamedTuple):
@@ -262,10 +266,17 @@ class Operator:
             for rows in emission.rows.values():
                 if len(some := _of(rows, condition)):
                     derived.setdefault(topic.name, []).append(self._to_rows(topic, condition, some))
-            single = [one for one in emission.single if one.condition == condition and one.status != "late"]
-            if single:
-                readings = [self._to_event(topic, one) for one in single]
-                derived.setdefault(topic.name, []).append(from_events(topic, readings))
+            numbers = [
+                i
+                for i, one in enumerate(emission.single)
+                if one.condition == condition and one.status != "late"
+            ]
+            if numbers:
+                events = from_events(topic, [self._to_event(topic, emission.single[i]) for i in numbers])
+                if emission.order:
+                    keys = pa.array([emission.order[i] for i in numbers], pa.binary())
+                    events = events.append_column(ORDER, keys)
+                derived.setdefault(topic.name, []).append(events)
         return {name: some[0] if len(some) == 1 else concatenate(some) for name, some in derived.items()}
 
     @cached_property
@@ -315,12 +326,36 @@ def is_derived(topic: Topic) -> bool:
     return STATUS in topic.by_name
 
 
+def order_keys(rows: pa.RecordBatch) -> list[bytes]:
+    """The sort key of each derived event among those of its time: the column `ORDER`, or else the bytes of
+    its source and sequence.
+
+    A machine that emits, for one event, transitions with the source of another event appends the place of
+    each transition to the key of the event that caused it. Sorted by these keys, transitions that
+    a shuffle has mixed are in the order in which one process emits them.
+    """
+    if ORDER in rows.schema.names:
+        found: list[bytes] = rows.column(ORDER).to_pylist()
+        return found
+    pairs = zip(values(rows.column("source")), values(rows.column("sequence")), strict=True)
+    return [
+        source.encode().replace(b"\0", b"\0\xff") + b"\0\0" + (sequence + (1 << 63)).to_bytes(8)
+        for source, sequence in pairs
+    ]
+
+
 def sort_derived(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort derived events by (time, source, sequence), but keep the order in which they were emitted for each
+    """Sort derived events by time and `order_keys`, but keep the order in which they were emitted for each
     scope."""
     if SCOPE not in rows.schema.names:
         return in_order(rows)
-    return rows.take(pa.array(np.argsort(_turns(rows, order(rows).to_numpy()), kind="stable")))
+    if ORDER in rows.schema.names:
+        keys = rows.column(ORDER).fill_null(b"")  # rows without a key belong to a revision and come first
+        table = pa.table({"time": rows.column("time"), ORDER: keys})
+        ordered = pc.sort_indices(table, sort_keys=[("time", "ascending"), (ORDER, "ascending")])
+    else:
+        ordered = order(rows)
+    return rows.take(pa.array(np.argsort(_turns(rows, ordered.to_numpy()), kind="stable")))
 
 
 def _turns(rows: pa.RecordBatch, ordered: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 import msgspec
 import pyarrow as pa
 
-from ..engine.machine import Machine
+from ..engine.machine import Emission, Machine
 from ..engine.operator import SCOPE, SINCE, STATUS, Keys, Operator, digest
 from ..engine.waiting import PendingEvents
 from ..lang.expressions import event as scalar
@@ -89,6 +89,15 @@ class DerivedMachine(Machine[D]):
 
     def due(self, state: D) -> Instant | None:
         return None if state.waiting.first == NEVER else state.waiting.first
+
+    def in_order(
+        self, left: Sequence[Transition], causes: Sequence[bytes], emitted: Sequence[Transition]
+    ) -> Emission:
+        """An emission of transitions that are `left` from an earlier definition and of others, each with the
+        key of the event that caused it (`order_keys`)."""
+        keys = [*[b""] * len(left), *causes]
+        order = [key + place.to_bytes(4) for place, key in enumerate(keys)]
+        return Emission({}, [*left, *emitted], order=order)
 
     def read(self, event: Event) -> tuple[str, str, Value]:
         """The status, scope and start of a derived event; the scope is empty if its condition has

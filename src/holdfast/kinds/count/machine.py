@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...engine.machine import Batches, Emission, Traits
+from ...engine.operator import order_keys
 from ...engine.waiting import Held, PendingEvents
 from ...model.batch import times, to_events, values
 from ...model.count import Quota, Unknown
@@ -187,9 +188,9 @@ class CountMachine(DerivedMachine[CountState]):
                 outcomes.append(outcome)
         if not rows:
             return state, Emission({}, left)
-        events = to_events(self.topic, batch.take(pa.array(rows)))
-        pairs = zip(events, outcomes, strict=True)
-        return state, Emission({}, left + [self._transition(*pair) for pair in pairs])
+        causes = batch.take(pa.array(rows))
+        pairs = zip(to_events(self.topic, causes), outcomes, strict=True)
+        return state, self.in_order(left, order_keys(causes), [self._transition(*pair) for pair in pairs])
 
     def advance(self, state: CountState, watermark: Instant) -> tuple[CountState, list[Transition]]:
         if state.since is not None and state.waiting.first < watermark:

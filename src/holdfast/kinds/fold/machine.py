@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from ...engine.machine import Batches, Emission, Traits
+from ...engine.operator import order_keys
 from ...engine.waiting import PendingEvents
 from ...model.batch import from_events, to_events
 from ...model.event import Event, Status, Transition
@@ -96,14 +97,15 @@ class FoldMachine(DerivedMachine[FoldState]):
 
     def step(self, state: FoldState, batches: Batches, watermark: Instant) -> tuple[FoldState, Emission]:
         batch = batches.get(self.topic.name)
-        out = self.process_left(state)
+        if self.waits:
+            return super().step(state, batches, watermark)
+        left, emitted, causes = self.process_left(state), list[Transition](), list[bytes]()
         if batch is not None and len(batch):
-            events = to_events(self.topic, batch)
-            for event, path in zip(events, self.paths(batch), strict=True):
-                if not (self.waits and self.enqueue(state, event)):
-                    out += self._process(state, event, path)
-        state, emitted = self.advance(state, watermark)
-        return state, Emission({}, out + emitted)
+            rows = zip(to_events(self.topic, batch), self.paths(batch), order_keys(batch), strict=True)
+            for event, path, key in rows:
+                emitted += self._process(state, event, path)
+                causes += [key] * (len(emitted) - len(causes))
+        return state, self.in_order(left, causes, emitted)
 
     def _path(self, event: Event) -> Path:
         return self.paths(from_events(self.topic, [event]))[0]

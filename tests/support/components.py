@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from holdfast.kernels.functions import AGGREGATES
 from holdfast.kinds.component.syntax import Collide, DefineComponent
 from holdfast.lang.literal import is_name
 from holdfast.lang.ops import MemberAttribute, Name, Trigger
 from holdfast.model.instant import EARLIEST, LATEST
 from holdfast.model.query import (
-    FUNCTIONS,
     HERE,
     NOW,
     WHOLE,
@@ -48,8 +48,8 @@ spots = st.one_of(
     st.builds(Index, st.text(max_size=5) | st.sampled_from(("A5", "junction 7"))),
 )
 statuses = st.sampled_from(("atomic", "ingress", "egress")).map(Index)
-functions = st.sampled_from(FUNCTIONS) | st.lists(
-    st.tuples(attribute_names.filter(is_name), st.sampled_from(FUNCTIONS)), min_size=1, max_size=2
+functions = st.sampled_from(tuple(AGGREGATES)) | st.lists(
+    st.tuples(attribute_names.filter(is_name), st.sampled_from(tuple(AGGREGATES))), min_size=1, max_size=2
 ).map(tuple)
 hows = st.sampled_from(("one", "all", "any", "separate"))
 
@@ -122,4 +122,4 @@ detects = st.builds(DefineComponent, component_names, named_inputs, turns, turns
 short_detects = st.builds(
     DefineComponent, component_names, queries.map(lambda query: (("", query),)), turns, turns, **traits
 )
-collisions = st.builds(Collide, st.sampled_from(FUNCTIONS))
+collisions = st.builds(Collide, st.sampled_from(tuple(AGGREGATES)))

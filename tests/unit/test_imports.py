@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "demo": PRODUCT,
     "service": PRODUCT,
     "plot": PRODUCT,
-    "importers": frozenset({"definition", "kinds", "lang", "model"}),
+    "importers": frozenset({"definition", "kernels", "kinds", "lang", "model"}),
     "lab/experiments": PRODUCT,
     "lab/benchmarks": PRODUCT,
 }

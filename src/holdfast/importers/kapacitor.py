@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..model.query import FUNCTIONS
+from ..kernels.functions import AGGREGATES
 from .translation import Translation, Untranslatable, duration, valid_name
 
 LEVELS = ("info", "warn", "crit")
-_AGGREGATES: dict[str, str] = {"mean": "avg", **{name: name for name in FUNCTIONS if name != "avg"}}
+_FUNCTIONS: dict[str, str] = {"mean": "avg", **{name: name for name in AGGREGATES if name != "avg"}}
 _TOLD = (
     "id", "message", "details", "log", "slack", "email", "topic", "post", "exec", "pagerDuty", "pagerDuty2",
     "opsGenie", "opsGenie2", "victorOps", "telegram", "hipChat", "sensu", "snmpTrap", "tcp", "mqtt", "kafka",
@@ -185,10 +185,10 @@ def _before(known: Alert, node: str, call: ScriptCall) -> None:
             known.where.append(_value(call.arguments, variables))
         case "window", ("period"):
             known.window = duration(_value(call.arguments, variables))
-        case name, same if name == same and name in _AGGREGATES:
+        case name, same if name == same and name in _FUNCTIONS:
             column = call.arguments.split(",")[0].strip().strip("'")
-            known.function = (_AGGREGATES[name], column, name)
-        case name, "as" if name in _AGGREGATES and known.function is not None:
+            known.function = (_FUNCTIONS[name], column, name)
+        case name, "as" if name in _FUNCTIONS and known.function is not None:
             known.function = (*known.function[:2], call.arguments.strip("'"))
         case (("stateDuration" | "stateCount") as name, same) if name == same:
             unit = "1 s" if name == "stateDuration" else "readings"
@@ -200,7 +200,7 @@ def _before(known: Alert, node: str, call: ScriptCall) -> None:
             known.held = (*known.held[:2], call.arguments.strip("'"))
         case (("from" | "window" | "barrier" | "log" | "stream" | "default" | "where" | "groupBy"), _):
             pass
-        case name, _ if name in _AGGREGATES:
+        case name, _ if name in _FUNCTIONS:
             pass
         case name, _:
             raise Untranslatable(f"|{name}() has no like here")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..definition.show import show
-from ..model.query import FUNCTIONS
+from ..kernels.functions import AGGREGATES
 from .expressions import QuerySeries, letters
 from .translation import Translation, Untranslatable, with_names
 
@@ -76,6 +76,6 @@ def _members(text: str, names: dict[str, str]) -> str:
 def _query(series: QuerySeries) -> str:
     if series.function is None:
         return series.topic
-    if series.function not in FUNCTIONS:
+    if series.function not in AGGREGATES:
         raise Untranslatable(f"{series.function} over a window has no like here")
     return f"{series.function} {series.topic} over {series.window}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..model.query import FUNCTIONS
+from ..kernels.functions import AGGREGATES
 from .documents import Mapped, as_list, documents
 from .expressions import ExpressionParser, QuerySeries
 from .state import TranslatedRule, state
@@ -139,7 +139,7 @@ class _Calls:
         if function == "last" and rest in ("", "#1", "0"):
             return QuerySeries(topic)
         if (
-            function in FUNCTIONS
+            function in AGGREGATES
             and rest
             and "," not in rest
             and ":" not in rest

@@ -1,8 +1,7 @@
-"""Aggregate functions: one row for each, with its meaning in every form of evaluation.
+"""Aggregate functions: one row for each, with its name and its meaning in every form of evaluation.
 
-To add a function, append its name to `model.query.Function` and a row to `AGGREGATES`; the grammar, the
-checks and the columnar runtime read them there. The value of one group of numbers is the reference for the
-other forms.
+To add a function, add a row to `AGGREGATES`; the language, the checks and the runtimes read the table. The
+value of one group of numbers is the reference for the other forms.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class AggregateFunction:
     """The type of the result: that of the values, or a fixed one; a difference converts by scale alone."""
     adds_up: bool = False
     """Whether it adds values, so that floats may be too small for exact sums of integers."""
-    is_incremental: bool = True
-    """Whether `RunningAggregate` can update it when a value is added."""
+    is_incremental: bool = False
+    """Whether `RunningAggregate` can update it when a value is added; it then needs code there."""
     synonyms: tuple[str, ...] = ()
     """Names in other languages, for which an error proposes this one."""
 
@@ -70,22 +69,32 @@ def deviation(numbers: Sequence[Number]) -> float | None:
 
 
 AGGREGATES: Mapping[str, AggregateFunction] = {
-    "max": AggregateFunction(max, largest, FoldParts.largest, synonyms=("maximum",)),
+    "max": AggregateFunction(max, largest, FoldParts.largest, is_incremental=True, synonyms=("maximum",)),
     "min": AggregateFunction(
         min,
         lambda values, low, high: largest(values, low, high, -1.0),
         lambda parts, values: parts.largest(values, -1.0),
+        is_incremental=True,
         synonyms=("minimum",),
     ),
-    "sum": AggregateFunction(total, sums, FoldParts.sums, adds_up=True, synonyms=("total",)),
+    "sum": AggregateFunction(
+        total, sums, FoldParts.sums, adds_up=True, is_incremental=True, synonyms=("total",)
+    ),
     "avg": AggregateFunction(
-        mean, means, FoldParts.means, result="float", adds_up=True, synonyms=("mean", "average")
+        mean,
+        means,
+        FoldParts.means,
+        result="float",
+        adds_up=True,
+        is_incremental=True,
+        synonyms=("mean", "average"),
     ),
     "count": AggregateFunction(
         len,
         lambda values, low, high: counts(values, low, high).astype(np.float64),
         lambda parts, values: parts.counts(values).astype(np.float64),
         result="int",
+        is_incremental=True,
         synonyms=("number",),
     ),
     "stddev": AggregateFunction(
@@ -94,7 +103,6 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         FoldParts.deviations,
         result="difference",
         adds_up=True,
-        is_incremental=False,
         synonyms=("std", "sd"),
     ),
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import DefinitionError
+from ..kernels.functions import AGGREGATES
 from ..model.instant import Duration
-from ..model.query import FUNCTIONS
 from ..model.unit import UNITS
 from .nodes import coordinate_of, duration, expression, levels
 from .ops import Expression, Levels
@@ -60,7 +60,7 @@ def parse_length(text: str) -> float:
 def _grammar() -> str:
     """The grammar with the names of aggregate functions; those of units are missing."""
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
-    return grammar.replace("<FUNCTIONS>", "|".join(FUNCTIONS))
+    return grammar.replace("<FUNCTIONS>", "|".join(AGGREGATES))
 
 
 @cache

@@ -6,8 +6,8 @@ import math
 import re
 from fractions import Fraction
 
+from ..kernels.functions import AGGREGATES
 from ..model.instant import NEVER, SECOND, Duration
-from ..model.query import FUNCTIONS
 from ..model.unit import UNITS, Unit
 
 RESERVED_WORDS = frozenset({
@@ -21,7 +21,7 @@ STARTING_WORDS = frozenset({
     "correlate", "during", "each", "enter", "ever", "every", "exit", "expect", "filter", "for",
     "from", "gazetteer", "given", "here", "joined", "let", "levels", "of", "one", "over",
     "pairs", "region", "relate", "set", "slow", "starting", "state", "tell", "tick",
-    "topic", "unknown", "until", "using", "whatever", "when", "while", *FUNCTIONS,
+    "topic", "unknown", "until", "using", "whatever", "when", "while", *AGGREGATES,
 })  # fmt: skip
 """Words that start or continue a statement: a name at the start of a statement cannot be one of them."""
 

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 from .space import Point
 
 Dimension = Literal["topic", "time", "location", "status"]
-Function = Literal["max", "min", "sum", "avg", "count", "stddev"]
+Function = str
+"""The name of an aggregate function (`kernels.functions.AGGREGATES`)."""
 How = Literal["one", "all", "any", "separate"]
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
-FUNCTIONS: tuple[Function, ...] = get_args(Function)
 HOWS: tuple[How, ...] = get_args(How)
 
 MOST_TICKS = 10_000

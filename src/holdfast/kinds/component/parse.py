@@ -179,8 +179,8 @@ def select(node: Node) -> Query:
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
     words = [as_token(part) for part in parts_of(node)]
     if len(words) == 1:
-        return cast("Function", str(words[0]))
-    return tuple((name_of(n), cast("Function", str(f))) for f, n in zip(words[::2], words[1::2], strict=True))
+        return str(words[0])
+    return tuple((name_of(n), str(f)) for f, n in zip(words[::2], words[1::2], strict=True))
 
 
 def _topics(node: Tree[Token]) -> Closest | Aggregate | Multiple:
@@ -386,4 +386,4 @@ def parse_query(text: str) -> Query:
 
 def collide(parts: list[Any]) -> Collide:
     """`collide max`."""
-    return Collide(cast(Function, str(parts[0])), place(parts[0]))
+    return Collide(str(parts[0]), place(parts[0]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ...kernels.functions import AGGREGATES
 from ...lang.literal import is_name, write_number, write_text
 from ...lang.ops import Trigger
 from ...lang.show import show_delivery, show_expression
 from ...model.event import STATUSES
 from ...model.instant import show_duration, show_instant
 from ...model.query import (
-    FUNCTIONS,
     HERE,
     HOWS,
     NOW,
@@ -30,7 +30,7 @@ from ...model.query import (
 )
 from .syntax import DefineComponent
 
-_BEFORE_A_TOPIC = {*FUNCTIONS, *HOWS, *STATUSES, "each", "latest"}
+_BEFORE_A_TOPIC = {*AGGREGATES, *HOWS, *STATUSES, "each", "latest"}
 """Words that stand before a topic; a topic of that name is quoted."""
 
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError
+from ...kernels.functions import AGGREGATES
 from ...lang.literal import finite, is_name, read_exact, write_number, write_text
 from ...lang.nodes import (
     as_token,
@@ -30,7 +31,6 @@ from ...lang.show import show_expression
 from ...model.instant import EARLIEST, LATEST, NEVER, SECOND, show_duration
 from ...model.query import (
     DIMENSIONS,
-    FUNCTIONS,
     HERE,
     HOWS,
     WHOLE,
@@ -129,14 +129,13 @@ def _key(node: Tree[Token]) -> str:
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
     if not is_tree(node):
-        return cast(Function, one_of(as_token(node), FUNCTIONS, "a function"))
+        return one_of(as_token(node), tuple(AGGREGATES), "a function")
     pairs = [parts_of(pair) for pair in parts_of(node)]
     if any(len(pair) != 2 or any(map(is_tree, pair)) for pair in pairs):
         hint = "As in: {(avg, level), (max, speed)}."
         raise DefinitionError("expected functions, each with an attribute", place(node), hint=hint)
     return tuple(
-        (name_of(as_token(name)), cast(Function, one_of(as_token(f), FUNCTIONS, "a function")))
-        for f, name in pairs
+        (name_of(as_token(name)), one_of(as_token(f), tuple(AGGREGATES), "a function")) for f, name in pairs
     )
 
 

@@ -250,15 +250,26 @@ class Graph:
         return Graph({i: operator for i, operator in self.operators.items() if i in needed})
 
 
-def run_alone(operator: Operator, batches: Batches, watermark: Instant) -> tuple[Any, Emission]:
-    """Run one operator from its initial state on all its input; its state and what it emits."""
-    return operator.machine.step(operator.machine.initial(), batches, watermark)
+def start_alone(operator: Operator, watermark: Instant) -> Any:
+    """The state of an operator when it starts at a watermark, before any event."""
+    state = operator.machine.initial()
+    return advance_alone(operator.machine, state, watermark)[0] if watermark > BEGINNING else state
+
+
+def run_alone(
+    operator: Operator, batches: Batches, watermark: Instant, state: Any = None
+) -> tuple[Any, Emission]:
+    """Run one operator on all its input, from its initial state unless another is given."""
+    return operator.machine.step(operator.machine.initial() if state is None else state, batches, watermark)
 
 
 def push_alone(
     machine: Machine[Any], state: Any, event: Event, watermark: Instant | None = None
 ) -> tuple[Any, list[Transition]]:
-    """Process one event with a machine that a host runs by itself, then advance it to the watermark."""
+    """Process one event with a machine that its host runs outside of a graph, then advance the machine.
+
+    Publishers and takeovers of a revision run one machine, whose emissions no other machine consumes.
+    """
     state, transitions = machine.react(state, event)
     if watermark is None:
         return state, transitions
@@ -267,8 +278,8 @@ def push_alone(
 
 
 def advance_alone(machine: Machine[Any], state: Any, watermark: Instant) -> tuple[Any, list[Transition]]:
-    """Advance a machine that a host runs by itself, if it uses watermarks."""
-    return machine.advance(state, watermark) if machine.traits.uses_watermark else (state, [])
+    """Advance a machine that its host runs outside of a graph."""
+    return machine.advance(state, watermark)
 
 
 def _collect(steps: list[Step], derived: dict[str, list[Event]], step: Step) -> None:

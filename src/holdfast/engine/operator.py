@@ -167,13 +167,6 @@ class Operator:
         pairs = zip(self.names, self.reading_topics, strict=True)
         return {name: topics for names, topics in pairs for name in names}
 
-    def start(self, watermark: Instant) -> Any:
-        """The state of its machine when it starts at a watermark, before any event."""
-        state = self.machine.initial()
-        if self.machine.traits.uses_watermark and watermark > BEGINNING:
-            state, _ = self.machine.advance(state, watermark)
-        return state
-
     # --- time ---
 
     def due(self, state: Any) -> Instant | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..engine.carry_over import CarryingOver, CarryOver
+from ..engine.graph import run_alone, start_alone
 from ..engine.operator import Operator
 from ..engine.standing import Scoped, revision_transitions, standings
 from ..errors import UsageError
@@ -88,7 +89,7 @@ def start_from_standings(
     """Let an operator consume the standings of its upstreams; `finish` marks scopes that these leave
     undecided.
     """
-    state, _ = operator.machine.step(state, past.standings, past.watermark)
+    state, _ = run_alone(operator, past.standings, past.watermark, state)
     return changes_since(operator, finish(state), now, past, {})
 
 
@@ -122,7 +123,7 @@ def carry_overs(was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> list[C
 
 def restart(operator: Operator, was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> TakeOver:
     """Start a condition at the watermark with the scopes that were active as unknown; the others end."""
-    machine, state = operator.machine, operator.start(past.watermark)
+    machine, state = operator.machine, start_alone(operator, past.watermark)
     if isinstance(machine, CarryingOver):
         known = carry_overs(was, now, past, keeps_scopes=keeps_scopes)
         state = machine.start(state, 0, known, past.watermark)

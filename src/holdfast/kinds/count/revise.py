@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...engine.graph import advance_alone, push_alone
 from ...model.count import CountShare
 from ...model.event import Event
 from ...model.instant import NEVER
@@ -38,10 +39,10 @@ class RebuiltCount:
         revision.
         """
         ran = machine(self.was)
-        state, _ = ran.advance(ran.load(ran.dump(self.state)), NEVER)
+        state, _ = advance_alone(ran, ran.load(ran.dump(self.state)), NEVER)
         for event in revised:
-            state, _ = ran.react(state, event)
-        return ran.advance(state, NEVER)[0]
+            state, _ = push_alone(ran, state, event)
+        return advance_alone(ran, state, NEVER)[0]
 
     def finish(self, state: CountState) -> CountState:
         """Complete the state after the standings were consumed."""

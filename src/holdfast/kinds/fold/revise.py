@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...engine.graph import advance_alone, push_alone
 from ...model.event import Event
 from ...model.instant import NEVER
 from ..revision import Past, Revision, TakeOver, start_from_standings
@@ -22,13 +23,13 @@ def _with_members(
     state = new.initial()
     if was.over != now.over:
         return state
-    before, _ = old.advance(old.load(old.dump(ran)), NEVER)
+    before, _ = advance_alone(old, old.load(old.dump(ran)), NEVER)
     for event in revised:
-        before, _ = old.react(before, event)
-    before, _ = old.advance(before, NEVER)
+        before, _ = push_alone(old, before, event)
+    before, _ = advance_alone(old, before, NEVER)
     for member in sorted(before.members.values(), key=lambda member: member.event.order):
-        state, _ = new.react(state, member.event)
-    state, _ = new.advance(state, NEVER)
+        state, _ = push_alone(new, state, member.event)
+    state, _ = advance_alone(new, state, NEVER)
     state.waiting.until = ran.waiting.until
     return state
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...engine.carry_over import CarryingOver, CarryOver
 from ...engine.corrected import start_corrections
-from ...engine.graph import Graph, LocalStates, OperatorId, Step, Watermarks, notifications
+from ...engine.graph import Graph, LocalStates, OperatorId, Step, Watermarks, notifications, start_alone
 from ...engine.operator import Operator, OperatorRecord, latest_time, sort_derived, without_names
 from ...lang.condition import Checked
 from ...model.batch import concatenate, plain
@@ -132,7 +132,7 @@ class RunningDefinition:
         new = [i for i in range(len(operator.names)) if resumed.before is None or resumed.was[i] is None]
         now = latest_time(self.watermarks.topics, operator.clock, BEGINNING)
         if resumed.before is None:
-            state = start_corrections(machine, operator.start(now))
+            state = start_corrections(machine, start_alone(operator, now))
         else:
             assert load is not None
             state = load(resumed)

@@ -45,6 +45,7 @@ class PlacedConditions:
         number = self.samples[topic.id] = self.samples.get(topic.id, -1) + 1
         event = Event(topic.name, time, source, values, number)
         for key in [k for k in self.states if k[0] == topic.id]:
-            self.states[key], transitions = known[key[1]].react(self.states[key], event)
+            watch = known[key[1]]
+            self.states[key], transitions = watch.react(self.states[key], event)
             for transition in transitions:
                 yield key[1], transition

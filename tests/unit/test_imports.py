@@ -259,12 +259,77 @@ def test_module_names_say_what_is_inside():
     assert not vague, f"name these after what they hold: {listed(vague)}"
 
 
-def test_spark_knows_no_kind_of_condition_by_name():
-    """It schedules operators; what they are is below it."""
-    kinds = re.compile("component|correlat", re.IGNORECASE)
-    found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
-    assert len(found) > 20
-    assert [path for path in found if kinds.search(path + modules()[path])] == []
+ABOUT_ONE_KIND = {
+    # Python functions that build statements
+    "definition/app.py": {"component", "correlation", "state"},
+    # `holdfast tune` and the covering of states
+    "definition/tune.py": {"state"},
+    "definition/cover_text.py": {"state"},
+    "plan/advise/rows.py": {"state"},
+    # commands about relationships, hosts of components, and covering
+    "cli/covering.py": {"state"},
+    "cli/hosting.py": {"component"},
+    "cli/overlay.py": {"relation"},
+    "cli/relate.py": {"relation"},
+    "cli/rings.py": {"relation"},
+    "network/overlay/commands/agent_requests.py": {"relation"},
+    # motes evaluate states; `pass every reading` is a state
+    "network/motes/conditions.py": {"state"},
+    "network/motes/dds.py": {"state"},
+    "network/overlay/requests.py": {"state"},
+}
+"""Modules outside `kinds` for a feature that only one kind has -> the kinds that they may import."""
+OF_ALL_KINDS = {"kind", "registry", "revision", "derived"}
+BUILDS_ON = {"levels": {"state"}, "component": {"state"}}
+"""Levels contain states; a component is printed as the equivalent state."""
+
+
+def questions_by_kind(path: str, code: str) -> list[str]:
+    """The kinds that a module imports though it must treat all alike."""
+    package = PACKAGES[""][0] + "." + path.removesuffix(".py").replace("/", ".")
+    folder, _, rest = path.partition("/")
+    own = rest.split("/")[0] if folder == "kinds" else ""
+    allowed = OF_ALL_KINDS | {own} | BUILDS_ON.get(own, set()) | ABOUT_ONE_KIND.get(path, set())
+    inside = package if path.endswith("__init__.py") else package.rpartition(".")[0]
+    named = (one.name.split(".") for one in imports(code, inside.removesuffix(".__init__")))
+    return sorted(
+        {name[2] for name in named if name[:2] == ["holdfast", "kinds"] and len(name) > 2} - allowed
+    )
+
+
+def test_only_a_kind_and_the_registry_import_the_package_of_a_kind():
+    """Everything else asks for traits and optional forms (`kinds/kind.py`), so that a new kind changes
+    nothing there."""
+    found = {
+        path: kinds
+        for path, code in modules().items()
+        if not path.startswith("lab/") and path != "kinds/registry.py"
+        if (kinds := questions_by_kind(path, code))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("path", sorted(ABOUT_ONE_KIND))
+def test_every_module_that_may_import_a_kind_does(path):
+    kinds = ABOUT_ONE_KIND.pop(path)
+    try:
+        assert set(questions_by_kind(path, modules()[path])) == kinds
+    finally:
+        ABOUT_ONE_KIND[path] = kinds
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "kinds"),
+    [
+        ("runtimes/local/engine.py", "from ...kinds.state.syntax import DefineState", ["state"]),
+        ("service/core.py", "def f():\n    from ..kinds import mute", ["mute"]),
+        ("kinds/count/machine.py", "from ..fold.machine import FoldMachine", ["fold"]),
+        ("kinds/levels/machine.py", "from ..state.toggle import ToggleMachine", []),
+        ("plan/compile.py", "from ..kinds.registry import kind\nfrom ..kinds.kind import Kind", []),
+    ],
+)
+def test_the_check_finds_imports_of_kinds(path, code, kinds):
+    assert questions_by_kind(path, code) == kinds
 
 
 BEHIND_SPARK = {"_jdf", "_jvm", "_sc", "_jsc", "_jsparkSession", "_jconf", "sparkContext", "java_exception"}
@@ -386,15 +451,3 @@ def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
 def test_a_folder_outside_the_table_is_found():
     (message,) = violations("plumbing/pipe.py", "")
     assert "'plumbing' is not in the table" in message
-
-
-def test_runtimes_know_operators_and_no_kind_of_condition():
-    """A runtime is only a way to schedule machines: a new kind of condition changes none of them."""
-    kinds = re.compile(r"component|correlat", re.IGNORECASE)
-    naming = [
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in sorted((ROOT / "src" / "holdfast" / "runtimes").rglob("*.py"))
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if kinds.search(line)
-    ]
-    assert naming == []

@@ -15,6 +15,7 @@ from ..lang.ops import Notation, Statement
 from ..lang.tree import Rules
 from ..lang.typed import Parameters
 from ..model.event import Event
+from ..model.folder import Folder
 from ..model.instant import Duration, Instant
 from ..model.space import Forest
 from ..model.topic import Topic
@@ -50,6 +51,37 @@ class BrokerForm(NamedTuple):
     """The progress of a condition that corrects its notifications: the time before which starts were
     reported, the time before which everything is final, how far that is before the latest event, and the
     starts of active scopes."""
+
+
+class FilterSql(NamedTuple):
+    """The predicates of a filter in SQL; `exit` is `None` for a momentary one."""
+
+    enter: str
+    exit: str | None
+
+
+class WindowQuery(NamedTuple):
+    """A query that finds the transitions of filters with the same scopes: each row that satisfies a predicate
+    and differs from the row before.
+
+    `where` selects events that satisfy a predicate of some filter, `apart` are the columns that partition by
+    scope, and `scope` is the expression for the label of a scope: null if an event is in no scope, `None` if
+    all events share one scope.
+    """
+
+    where: str
+    apart: tuple[str, ...]
+    scope: str | None
+    filters: tuple[FilterSql, ...]
+
+
+class WindowForm(NamedTuple):
+    """Conditions as a window query of a database, without Python."""
+
+    reason_against: Callable[[Conditions, Sequence[Topic]], str | None]
+    """The reason why conditions with the same scopes cannot run as such a query, given all output topics."""
+    query: Callable[[Conditions, Naming], WindowQuery]
+    """The query of conditions for which there is no such reason."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +125,21 @@ class Kind:
     """Whether its conditions consume the derived events of others, of any kind."""
     sql: Callable[[Any, Topic, Naming], list[str] | None] | None = None
     """SQL tests of which one is true for every relevant event of a topic; ``None`` if there are none."""
+    window: WindowForm | None = None
+    """Its conditions as a window query, if some of them have that form."""
 
     on_broker: Callable[[Any], BrokerForm | None] = lambda _condition: None
     """The form of a condition for all brokers on a path; ``None``: one broker evaluates it."""
     starts_silently: Callable[[Any], bool] = lambda _condition: False
     """Whether a scope of a condition may become active without a notification."""
+    tables: Callable[[Any], Iterable[str]] = lambda _statement: ()
+    """The tables that a statement names."""
+    reads_file: Callable[[Any], bool] = lambda _statement: False
+    """Whether a statement reads expected sources from a file."""
+    with_rows: Callable[[Any, Folder], Statement] = lambda statement, _folder: statement
+    """The statement with the rows of a file in the place of its name."""
+    with_topic: Callable[[Any, Sequence[str]], Statement] = lambda statement, _topics: statement
+    """The statement with its topic, given those that it consumes, if its notation has none."""
     shorter: Callable[[Any], Statement | None] | None = None
     """A shorter statement for the same condition, if there is one."""
 

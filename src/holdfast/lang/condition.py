@@ -21,6 +21,9 @@ from .ops import Case, Expression, Levels
 
 C = TypeVar("C", bound="Condition")
 
+LEVEL, BEFORE = "level", "was"
+"""The attributes of notifications that have levels: the new level and the level before."""
+
 
 class Condition:
     """A checked condition. Each kind has a subclass; the properties exist for every kind."""

@@ -173,6 +173,21 @@ class Statement:
         def at(self) -> Place | None:
             """Where it stands in the text."""
 
+    @property
+    def subject(self) -> str | None:
+        """What it defines or mutes, as messages name it; `None` for a declaration."""
+        return None
+
+    @property
+    def mutes(self) -> str | None:
+        """The condition whose notifications it withholds; `None` if it is no mute."""
+        return None
+
+    @property
+    def upstreams(self) -> tuple[str, ...]:
+        """The conditions that it names as its inputs."""
+        return ()
+
 
 class ConditionStatement(Statement):
     """A statement that defines a condition."""
@@ -181,11 +196,16 @@ class ConditionStatement(Statement):
     has_scopes: ClassVar[bool] = True
     """Whether it may have a clause ``scope``."""
     if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Any]]
 
         @property
         def name(self) -> str: ...
         @property
         def at(self) -> Place | None: ...
+
+    @property
+    def subject(self) -> str | None:
+        return self.name
 
     @property
     def scopes(self) -> Levels:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from ..kinds.correlation.condition import CorrelationCondition
-from ..kinds.registry import by_kind
-from ..kinds.state.changes import reason_against
-from ..kinds.state.condition import StateCondition
+from ..kinds.registry import by_kind, kind
 from ..lang.condition import Checked
 from ..model.topic import Topic
 from .compile import operators, read_whole, relevant_in_sql
@@ -15,22 +13,21 @@ from .compile import operators, read_whole, relevant_in_sql
 
 def explain(checked: Checked) -> str:
     """Explain every machine that a definition needs."""
-    parts = [part for kind, conditions in by_kind(checked.conditions) for part in kind.explain(conditions)]
+    parts = [part for kind_, found in by_kind(checked.conditions) for part in kind_.explain(found)]
     return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
 
 
 def explain_on_spark(checked: Checked) -> str:
     """Explain the plan on Spark, stage by stage, without starting Spark."""
     parts: list[Iterable[str]] = []
-    for kind, conditions in by_kind(checked.conditions):
-        if kind.explain_on_spark is None:
-            parts += (part.splitlines() for part in kind.explain(conditions))
+    for kind_, conditions in by_kind(checked.conditions):
+        if kind_.explain_on_spark is None:
+            parts += (part.splitlines() for part in kind_.explain(conditions))
         else:
-            parts += kind.explain_on_spark(conditions, checked.topics)
+            parts += kind_.explain_on_spark(conditions, checked.topics)
     if not parts:
         return explain(checked)
-    watched = {condition.topic for condition in checked.of(StateCondition)}
-    watched |= {topic for correlation in checked.of(CorrelationCondition) for topic in correlation.listens}
+    watched = {topic for c in checked.conditions if kind(c).sql for topic in c.listens}
     watched |= set(read_whole(checked))
     parts += [_frame(checked, topic) for topic in checked.topics if topic in watched]
     return "\n\n".join("\n".join(part) for part in (*parts, _FILES, _LIVE))
@@ -38,9 +35,10 @@ def explain_on_spark(checked: Checked) -> str:
 
 def _frame(checked: Checked, topic: Topic) -> Iterator[str]:
     """Explain which plan Spark uses for rows of a topic in a DataFrame."""
-    conditions = [condition for condition in checked.of(StateCondition) if condition.topic == topic]
+    consumers = [c for c in checked.conditions if kind(c).sql and topic in c.listens]
+    conditions = [c for c in consumers if kind(c).window]
     is_whole = topic in read_whole(checked)
-    others = is_whole or any(topic in correlation.listens for correlation in checked.of(CorrelationCondition))
+    others = is_whole or len(conditions) < len(consumers)
     where = "every row: a component listens" if is_whole else relevant_in_sql(checked, topic)
     yield f"a DataFrame of {topic.name}"
     yield f"  reads     {', '.join(['time', 'source', *(a.name for a in topic.attributes)])}"
@@ -53,25 +51,25 @@ def _frame(checked: Checked, topic: Topic) -> Iterator[str]:
     yield f"  stream    {_stream(checked, topic)}"
 
 
-def _explain_native(conditions: list[StateCondition], published: Sequence[Topic], others: bool) -> str:
+def _explain_native(conditions: list[Any], published: Sequence[Topic], others: bool) -> str:
     """Explain whether Spark SQL evaluates the conditions without Python."""
     if others:
         return "no: a component or a correlation listens"
-    sharing: dict[object, list[StateCondition]] = {}
+    sharing: dict[object, list[Any]] = {}
     for condition in conditions:
         sharing.setdefault((condition.keys, condition.forest), []).append(condition)
-    for conditions_of_group in sharing.values():
-        if (reason := reason_against(conditions_of_group, published)) is not None:
+    for group in sharing.values():
+        window = kind(group[0]).window
+        if window is not None and (reason := window.reason_against(group, published)) is not None:
             return f"no: {reason}"
     keys = " and ".join(
-        ", ".join(conditions_of_group[0].keys[0]) if conditions_of_group[0].keys else "nothing"
-        for conditions_of_group in sharing.values()
+        ", ".join(group[0].keys[0]) if group[0].keys else "nothing" for group in sharing.values()
     )
     again = ", of a frame that can be read again" if len(sharing) > 1 else ""
     return f"else Spark's own window query: what differs from the row before, by {keys}{again}"
 
 
-def _explain_closed(conditions: list[StateCondition], others: bool) -> str:
+def _explain_closed(conditions: list[Any], others: bool) -> str:
     """Explain whether partitions are compacted on their own."""
     if others:
         return "no: a component or a correlation listens"

@@ -21,9 +21,8 @@ from ..definition.app import App
 from ..definition.check import check, correcting
 from ..definition.parse import parse
 from ..errors import UsageError
-from ..kinds.mute.syntax import DefineMute
 from ..lang.condition import Checked
-from ..lang.ops import ConditionStatement, Statement
+from ..lang.ops import ConditionStatement
 from ..model.batch import conform
 from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
@@ -246,7 +245,7 @@ class Core:
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
         restarts = with_downstream(check(app, folder), definition.restart)
-        staying = [s for s in app.statements if _name(s) not in restarts]
+        staying = [s for s in app.statements if s.subject not in restarts]
         revised = App(staying, file=app.file)
         past, whole = self._history(check(revised, folder)) if with_history else (None, False)
         rows = engine.revise(revised, past, whole=whole, base=folder)
@@ -334,13 +333,6 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
         return len(batch)
     missing: int = batch.column(column).null_count
     return missing
-
-
-def _name(statement: Statement) -> str | None:
-    """The condition that a statement defines, or nothing."""
-    if isinstance(statement, DefineMute):
-        return f"mute {statement.target}"
-    return statement.name if isinstance(statement, ConditionStatement) else None
 
 
 def _active_since(n: Notification) -> Instant | None:

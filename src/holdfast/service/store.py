@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from ..errors import HoldfastError, UsageError
 from ..files.write import event_line
-from ..kinds.levels.check import BEFORE, LEVEL
+from ..lang.condition import BEFORE, LEVEL
 from ..model.event import Notification, meant
 from ..model.instant import Duration, Instant
 from .feeds.submission import Rejected

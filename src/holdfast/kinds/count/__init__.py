@@ -15,4 +15,5 @@ KIND = Kind(
     explain=plan.explain,
     revision=revise.REVISION,
     builds_on_conditions=True,
+    reads_file=lambda statement: statement.roster is not None,
 )

@@ -15,4 +15,6 @@ KIND = Kind(
     describe=plan.describe,
     explain=plan.explain,
     revision=revise.REVISION,
+    tables=syntax.tables,
+    reads_file=syntax.reads_file,
 )

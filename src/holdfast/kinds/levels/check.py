@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ...errors import DefinitionError
-from ...lang.condition import Caution
+from ...lang.condition import BEFORE, LEVEL, Caution
 from ...lang.context import Context
 from ...model.qos import Correct
 from ...model.topic import Attribute, Topic
@@ -16,7 +16,6 @@ from .condition import LevelsCondition
 from .syntax import DefineLevels
 
 MOST = 64
-LEVEL, BEFORE = "level", "was"
 """The attributes that levels add to those of the reading: the new level, and the level before."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...engine.operator import Operator, digest
+from ...lang.condition import BEFORE, LEVEL
 from ...lang.show import show_expression, show_hold
 from ...model.topic import Topic
 from ..state import plan_duration as guarded
@@ -15,7 +16,6 @@ from ..state.explain_duration import describe as guard_words
 from ..state.explain_duration import in_silence
 from ..state.explain_toggle import describe as filter_words
 from ..state.explain_toggle import scopes
-from .check import BEFORE, LEVEL
 from .condition import LevelsCondition
 from .machine import LevelsMachine
 

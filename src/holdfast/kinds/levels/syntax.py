@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from ...errors import Place
@@ -11,6 +12,8 @@ from ...lang.nodes import label_of, place, topic_word
 from ...lang.ops import ConditionStatement, Levels
 from ...lang.show import label
 from ..state.syntax import DefineState, predicates, show_clauses, show_predicates, subscribe
+from ..state.syntax import reads_file as state_reads_file
+from ..state.syntax import tables as tables_of_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +48,13 @@ def show_levels_statement(statement: DefineLevels) -> str:
     name, rungs = statement.name, statement.rungs
     rungs_text = ", ".join(f"{rung.name} {show_predicates(rung)}" for rung in rungs)
     return " ".join([f"levels {label(name)} on {rungs[0].topic}: {rungs_text}", *show_clauses(rungs[0])])
+
+
+def tables(statement: DefineLevels) -> Iterator[str]:
+    """Yield the tables that the states of the levels name."""
+    return chain.from_iterable(map(tables_of_state, statement.rungs))
+
+
+def reads_file(statement: DefineLevels) -> bool:
+    """Whether a state of a level reads its expected sources from a file."""
+    return any(map(state_reads_file, statement.rungs))

@@ -49,6 +49,18 @@ class DefineMute(Statement):
     wait: Duration = 0
     at: Place | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def subject(self) -> str:
+        return f"mute {self.target}"
+
+    @property
+    def mutes(self) -> str:
+        return self.target
+
+    @property
+    def upstreams(self) -> tuple[str, ...]:
+        return (self.cause.parent,) if isinstance(self.cause, While) else ()
+
 
 def show_mute(mute: DefineMute) -> str:
     """Print ``mute Child while Parent``."""

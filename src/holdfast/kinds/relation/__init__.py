@@ -1,7 +1,7 @@
 """Relations: pairs and groups of sources that are near, or otherwise related."""
 
 from ..kind import Kind
-from . import check, explain, parse, plan, revise, show, syntax
+from . import check, declared, explain, parse, plan, revise, show, syntax
 
 KIND = Kind(
     "relation",
@@ -15,5 +15,6 @@ KIND = Kind(
     describe=explain.describe,
     explain=explain.explain,
     revision=revise.REVISION,
+    with_rows=declared.with_listed_sources,
     explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),
 )

@@ -1,7 +1,9 @@
 """States and filters: conditions that one event starts or ends, or that must last for a minimum duration."""
 
+from dataclasses import replace
+
 from ..kind import Kind
-from . import check, explain, on_broker, plan, revise, syntax
+from . import check, explain, on_broker, plan, revise, syntax, window
 from .sql import relevant
 
 KIND = Kind(
@@ -17,7 +19,11 @@ KIND = Kind(
     describe=explain.describe,
     explain=explain.explain,
     explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),
+    tables=syntax.tables,
+    reads_file=syntax.reads_file,
+    with_topic=lambda statement, topics: replace(statement, topic=topics[0]),
     sql=relevant,
+    window=window.WINDOW_FORM,
     revision=revise.REVISION,
     on_broker=on_broker.on_broker,
     starts_silently=on_broker.starts_silently,

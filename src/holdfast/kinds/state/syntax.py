@@ -27,7 +27,8 @@ from ...lang.nodes import (
     topic_word,
     word_of,
 )
-from ...lang.ops import ConditionStatement, Expression, Levels, Not, Truth
+from ...lang.ops import ConditionStatement, Expression, Levels, MemberAttribute, Not, Truth
+from ...lang.rewrite import parts
 from ...lang.show import label, show_delivery, show_expression, show_hold, show_levels
 from ...lang.tree import Rules
 from ...model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
@@ -221,3 +222,26 @@ RULES: Rules = {
     "anonymous": read_anonymous,
 }
 """The parsers of the notations of a state."""
+
+
+def tables(statement: DefineState) -> Iterator[str]:
+    """Yield the tables that a state names in its predicates, minimum durations and roster."""
+    care = statement.care
+    columns = [hold.column for hold in (care.enter, care.exit) if hold.column]
+    yield from (column.partition(".")[0] for column in columns)
+    yield from (*_owners(statement.enter), *_owners(statement.exit))
+    if care.roster is not None and care.roster.table is not None:
+        yield care.roster.table
+
+
+def _owners(op: Expression) -> Iterator[str]:
+    """Yield the tables whose columns an expression names."""
+    if isinstance(op, MemberAttribute):
+        yield op.owner
+    for part in parts(op):
+        yield from _owners(part)
+
+
+def reads_file(statement: DefineState) -> bool:
+    """Whether a state reads its expected sources from a file."""
+    return statement.care.roster is not None and statement.care.roster.path is not None

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeGuard
 
 from ...definition.app import App
 from ...definition.check import check
 from ...definition.parse import parse
 from ...errors import Unsupported, UsageError
-from ...kinds.count.syntax import DefineCount
-from ...kinds.levels.syntax import DefineLevels
-from ...kinds.mute.syntax import DefineMute, While
-from ...kinds.relation.declared import with_listed_sources
-from ...kinds.relation.syntax import DeclareGroup, DeclareRoute, DefineRelation
-from ...kinds.state.syntax import DefineState
+from ...kinds.registry import kind_of
 from ...lang.ops import (
     Case,
     ConditionStatement,
     DeclareTable,
     DeclareTopic,
-    Expression,
-    MemberAttribute,
     Statement,
     UseGazetteer,
 )
-from ...lang.rewrite import parts
 from ...lang.scopes import in_themselves
 from ...plan.compile import builds_on, operators
 from ..conditions import compile_checked, replicated_condition
@@ -44,31 +35,35 @@ def split_app(app: App) -> dict[str, App]:
     """Return each subscription of an app as an app with only the statements that it needs."""
     folder = folder_of(app)
     statements = [
-        _with_listed_sources(s, folder)
-        for s in in_themselves(app.statements, folder)
-        if not isinstance(s, Case)
+        _with_rows(s, folder) for s in in_themselves(app.statements, folder) if not isinstance(s, Case)
     ]
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.topics_by_name().items()}
     defined = {
         s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, ConditionStatement)
     }
-    about = [s for s in statements if not isinstance(s, DeclareTopic | ConditionStatement | DefineMute)]
+    mutes = [s for s in statements if s.mutes]
+    about = [s for s in statements if not (isinstance(s, DeclareTopic | ConditionStatement) or s.mutes)]
     above = {name: builds_on(checked, name) for name in defined}
     found = {}
     for name in defined:
-        mutes = [s for s in statements if isinstance(s, DefineMute) and s.target == name]
-        parents = [s.cause.parent for s in mutes if isinstance(s.cause, While)]
-        needed = [part for each in (name, *parents) for part in _dependencies(each, above)]
+        own = [s for s in mutes if s.mutes == name]
+        needed = [
+            part
+            for start in (name, *(parent for s in own for parent in s.upstreams))
+            for part in _dependencies(start, above)
+        ]
         topics_needed = {topic for part in needed for topic in topics[part]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in topics_needed]
-        declarations = [
-            s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in topics_needed
-        ]
         below = [statement for part, statement in defined.items() if part in needed]
-        tables = {table for statement in below for table in _tables(statement)}
-        declarations = [s for s in declarations if not isinstance(s, DeclareTable) or s.name in tables]
-        found[name] = App([*declared, *declarations, *below, *mutes])
+        tables = {table for s in below if (kind := kind_of(s)) for table in kind.tables(s)}
+        declarations = [
+            s
+            for s in about
+            if getattr(s, "topic", None) in {None, *topics_needed}
+            and (not isinstance(s, DeclareTable) or s.name in tables)
+        ]
+        found[name] = App([*declared, *declarations, *below, *own])
     return found
 
 
@@ -77,37 +72,16 @@ def folder_of(app: App) -> Path:
     return Path(app.file).parent if app.file else Path()
 
 
-def _tables(statement: ConditionStatement) -> Iterator[str]:
-    """Yield the tables that a statement names."""
-    for statement_ in statement.rungs if isinstance(statement, DefineLevels) else (statement,):
-        if isinstance(statement_, DefineState):
-            columns = [hold.column for hold in (statement_.care.enter, statement_.care.exit) if hold.column]
-            yield from (column.partition(".")[0] for column in columns)
-            yield from (*_owners(statement_.enter), *_owners(statement_.exit))
-            if statement_.care.roster is not None and statement_.care.roster.table is not None:
-                yield statement_.care.roster.table
+def _with_rows(statement: Statement, folder: Path) -> Statement:
+    """Return a statement with the rows that it would read from a table."""
+    kind = kind_of(statement)
+    return statement if kind is None else kind.with_rows(statement, folder)
 
 
-def _owners(op: Expression) -> Iterator[str]:
-    """Yield the tables whose columns an expression names."""
-    if isinstance(op, MemberAttribute):
-        yield op.owner
-    for part in parts(op):
-        yield from _owners(part)
-
-
-def _with_listed_sources(statement: Statement, folder: Path) -> Statement:
-    """Return a statement with the sources that it would read from a table."""
-    return (
-        with_listed_sources(statement, folder)
-        if isinstance(statement, DeclareGroup | DeclareRoute | DefineRelation)
-        else statement
-    )
-
-
-def _with_topic(statement: ConditionStatement, topics: tuple[str, ...]) -> ConditionStatement:
+def _with_topic(statement: ConditionStatement, topics: tuple[str, ...]) -> Statement:
     """Return a statement with its topic, if it was written in a notation without one."""
-    return replace(statement, topic=topics[0]) if isinstance(statement, DefineState) else statement
+    kind = kind_of(statement)
+    return statement if kind is None else kind.with_topic(statement, topics)
 
 
 def _dependencies(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
@@ -145,22 +119,16 @@ def _require_movable(statements: Iterable[Statement]) -> None:
             "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
         )
     if (named := next((s for s in statements if reads_file(s)), None)) is not None:
-        what = f"table '{named.name}'" if isinstance(named, DeclareTable) else f"the roster of '{named.name}'"
+        what = f"the roster of '{named.subject}'"
+        if isinstance(named, DeclareTable):
+            what = f"table '{named.name}'"
         raise Unsupported(f"{what} is a file elsewhere, and cannot be read here")
     tables = [getattr(s, "pairs", getattr(s, "sources", getattr(s, "legs", None))) for s in statements]
     if any(isinstance(table, str) for table in tables):
         raise Unsupported("a table is a file elsewhere; a definition that travels has its rows in itself")
 
 
-def reads_file(statement: Statement) -> TypeGuard[DeclareTable | ConditionStatement]:
+def reads_file(statement: Statement) -> bool:
     """Whether a statement needs a table, or expected sources from a file."""
-    match statement:
-        case DeclareTable():
-            return True
-        case DefineLevels(rungs=rungs):
-            return any(map(reads_file, rungs))
-        case DefineState(care=care):
-            return care.roster is not None and care.roster.path is not None
-        case DefineCount(roster=roster):
-            return roster is not None
-    return False
+    kind = kind_of(statement)
+    return isinstance(statement, DeclareTable) or (kind is not None and kind.reads_file(statement))

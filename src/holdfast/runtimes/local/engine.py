@@ -26,7 +26,6 @@ from ...definition.parse import as_app
 from ...engine.graph import Step, Watermarks, notifications
 from ...engine.standing import standings
 from ...errors import UsageError, did_you_mean
-from ...kinds.state.syntax import DefineState
 from ...lang.condition import Checked
 from ...lang.ops import Case, ConditionStatement, DeclareTable
 from ...model.batch import conform, latest_time, to_events
@@ -173,7 +172,7 @@ class Engine:
         if text.lstrip().startswith(("[", "{")):  # unnamed, as in the papers: use any free name
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
             added = App(
-                [replace(s, name=free) if isinstance(s, DefineState) else s for s in added.statements]
+                [replace(s, name=free) if isinstance(s, ConditionStatement) else s for s in added.statements]
             )
         joined = {
             name

@@ -17,7 +17,8 @@ from pyspark.sql.types import StructField, TimestampType
 
 from ....engine.machine import SINCE, STATUS
 from ....engine.operator import Operator
-from ....kinds.state.changes import Changes, FilterSql, changes, reason_against
+from ....kinds.kind import FilterSql, WindowForm, WindowQuery
+from ....kinds.registry import kind
 from ....lang.expressions.sql import literal, quote_name, some_of
 from ....model.batch import AXES
 from ....model.event import notification_id
@@ -41,7 +42,8 @@ def require(job: Job, frame: DataFrame) -> None:
     if whole_topics(job) or not all(field.compacts for field in job.operators.values()):
         raise PlanDoesNotFit("it is more than state filters")
     for operator in job.operators.values():
-        if (reason := reason_against(_filters(job, operator), job.published)) is not None:
+        form, filters = _form(job, operator)
+        if (reason := form.reason_against(filters, job.published)) is not None:
             raise PlanDoesNotFit(reason)
     if (many := len(job.operators)) > 1 and (many > MOST or not is_repeatable(frame)):
         raise PlanDoesNotFit("it would be read once for each set of scopes")
@@ -58,7 +60,8 @@ def notifications(
     parts = []
     for operator in job.operators.values():
         (topic,) = operator.topics.values()
-        query = changes(_filters(job, operator), naming(job.checked, topic))
+        form, filters = _form(job, operator)
+        query = form.query(filters, naming(job.checked, topic))
         inside = (f"{name} IS NOT NULL" for name in query.apart if name != "source")
         own = select({topic.name: " AND ".join([f"({query.where})", *inside])})
         parts.append(
@@ -69,29 +72,35 @@ def notifications(
     return reduce(DataFrame.union, parts)
 
 
-def _filters(job: Job, operator: Operator) -> list[Any]:
-    """Return the checked conditions of an operator."""
+def _form(job: Job, operator: Operator) -> tuple[WindowForm, list[Any]]:
+    """Return the form of an operator as a window query, and its checked conditions."""
     known = conditions(job.checked)
-    return [known[names[0]] for names in operator.names]
+    filters = [known[names[0]] for names in operator.names]
+    form = kind(filters[0]).window
+    if form is None:
+        raise PlanDoesNotFit("it is more than state filters")
+    return form, filters
 
 
-def _passing_rows(rows: DataFrame, columns: Sequence[str], query: Changes, has_sequence: bool) -> DataFrame:
+def _passing_rows(
+    rows: DataFrame, columns: Sequence[str], query: WindowQuery, has_sequence: bool
+) -> DataFrame:
     """Return the rows that pass a filter, once for each filter, with its number, the status and the start."""
-    moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
+    moving = [(i, turn) for i, turn in enumerate(query.filters) if turn.exit is not None]
     if not moving:
         rows = _add_columns(rows, columns, {})
-        return _explode(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
+        return _explode(rows, [_momentary(i, turn) for i, turn in enumerate(query.filters)])
     order = [name for name in ("time", "source") if name not in query.apart]
     window = f"PARTITION BY {', '.join(query.apart) or '0'} ORDER BY {', '.join(order)}"
-    if len(query.turns) == 1:
-        return _run_single(rows, columns, query.turns[0], window, has_sequence)
+    if len(query.filters) == 1:
+        return _run_single(rows, columns, query.filters[0], window, has_sequence)
     window = f"{window}, sequence"
     before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     rows = _add_columns(rows, columns, {f"@on{i}": _bit(turn) for i, turn in moving})
     was = {f"@was{i}": f"coalesce(last(`@on{i}`, true) OVER {before}, false)" for i, _ in moving}
     rows = _with(rows, was)
     turned = {i: f"(`@on{i}` <> `@was{i}`)" for i, _ in moving}
-    passing = [*turned.values(), *(f"({turn.enter})" for turn in query.turns if turn.exit is None)]
+    passing = [*turned.values(), *(f"({turn.enter})" for turn in query.filters if turn.exit is None)]
     rows = rows.where(some_of(f"coalesce({test}, false)" for test in passing))
     starts = {
         f"@began{i}": f"last(CASE WHEN {turned[i]} AND `@on{i}` THEN time END, true) OVER {before}"
@@ -100,7 +109,7 @@ def _passing_rows(rows: DataFrame, columns: Sequence[str], query: Changes, has_s
     rows = _with(rows, starts)
     cells = {i: _cell(i, _status(f"`@on{i}`"), _ending(f"`@on{i}`", f"`@began{i}`")) for i, _ in moving}
     changed = {i: f"CASE WHEN {turned[i]} THEN {cell} END" for i, cell in cells.items()}
-    return _explode(rows, [changed.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
+    return _explode(rows, [changed.get(i) or _momentary(i, turn) for i, turn in enumerate(query.filters)])
 
 
 def _add_columns(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str]) -> DataFrame:

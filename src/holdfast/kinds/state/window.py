@@ -8,34 +8,13 @@ and ``lag``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...lang.expressions.sql import Naming, keys, matching, predicate, quote_name, readable_scope
 from ...lang.ops import And
 from ...model.topic import Topic
+from ..kind import FilterSql, WindowForm, WindowQuery
 from .condition import StateCondition
 from .reason import satisfiable
-
-
-class FilterSql(NamedTuple):
-    """A filter's predicates in SQL; ``exit`` is ``None`` for a momentary one."""
-
-    enter: str
-    exit: str | None
-
-
-class Changes(NamedTuple):
-    """The query of filters that share their scopes.
-
-    ``where`` selects events that satisfy a predicate of some filter, ``apart`` are the columns that partition
-    by scope, and ``scope`` is the expression for the scope's label: null if an event is in no scope, ``None``
-    if there is one scope for all.
-    """
-
-    where: str
-    apart: tuple[str, ...]
-    scope: str | None
-    turns: tuple[FilterSql, ...]
 
 
 def reason_against(conditions: Sequence[StateCondition], published: Sequence[Topic]) -> str | None:
@@ -64,7 +43,7 @@ def reason_against(conditions: Sequence[StateCondition], published: Sequence[Top
     return None
 
 
-def changes(conditions: Sequence[StateCondition], named: Naming = quote_name) -> Changes:
+def window_query(conditions: Sequence[StateCondition], named: Naming = quote_name) -> WindowQuery:
     """The query of filters that share their scopes; call `reason_against` first."""
     first = conditions[0]
     tests = [
@@ -72,7 +51,7 @@ def changes(conditions: Sequence[StateCondition], named: Naming = quote_name) ->
         for condition in conditions
         for op in ([condition.enter] if condition.momentary else [condition.enter, condition.exit])
     ]
-    return Changes(
+    return WindowQuery(
         matching(tests, first.topic, named),
         tuple(named(name) for level in first.keys for name in level),
         readable_scope(first, named),
@@ -84,3 +63,6 @@ def changes(conditions: Sequence[StateCondition], named: Naming = quote_name) ->
             for condition in conditions
         ),
     )
+
+
+WINDOW_FORM = WindowForm(reason_against, window_query)

@@ -93,8 +93,11 @@ class DerivedMachine(Machine[D]):
     def in_order(
         self, left: Sequence[Transition], causes: Sequence[bytes], emitted: Sequence[Transition]
     ) -> Emission:
-        """An emission of transitions that are `left` from an earlier definition and of others, each with the
-        key of the event that caused it (`order_keys`)."""
+        """An emission with the sort keys of its transitions.
+
+        Those `left` from an earlier definition come first. `causes` has, for each of the others, the key of
+        the event that caused it (`engine.operator.order_keys`).
+        """
         keys = [*[b""] * len(left), *causes]
         order = [key + place.to_bytes(4) for place, key in enumerate(keys)]
         return Emission({}, [*left, *emitted], order=order)

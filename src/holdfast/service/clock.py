@@ -97,9 +97,9 @@ class WallTime:
         """The event times that the wall clock allows, for topics where that is at least a second more than
         before.
 
-        ``read`` is up to when the feeds have delivered all of a topic, ``reached`` its watermark,
-        ``together`` the groups of topics that are evaluated together, ``spread`` the largest ``wait`` of an
-        ordered condition.
+        `read` has, for each topic, the time up to which its feeds have delivered everything; `watermarks` its
+        watermark. `together` are the groups of topics that are evaluated together; `spread` is the longest
+        delay of an ordered condition.
         """
         advanced: dict[str, Instant] = {}
         for group in together:

@@ -73,8 +73,8 @@ class Core:
         log: Path | None = None,
         wait_for_log: Callable[[], object] = lambda: None,
     ) -> None:
-        """``log`` is the folder of the log; revisions rebuild conditions from the entries that it still
-        has. ``still`` blocks until nothing is sealed or removed there."""
+        """`log` is the folder of the log; revisions rebuild conditions from the entries that it still has.
+        `wait_for_log` blocks until nothing is sealed or removed there."""
         self._base, self._clock, self._log, self._wait_for_log = base, clock, log, wait_for_log
         self._copies = (log or base) / FOLDER
         self.definition = ""
@@ -240,7 +240,7 @@ class Core:
     ) -> tuple[Engine, list[Notification]]:
         """Create an engine that runs another definition, and return the transitions of scopes that change.
 
-        With ``hears`` conditions are rebuilt from the log.
+        Conditions are rebuilt from the log, unless `with_history` is false.
         """
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))

@@ -93,12 +93,12 @@ class Requests:
     """
 
     def __init__(self, request_body: Callable[[bytes], bytes | None]) -> None:
-        """``body_of`` looks up the digest of a request's body in the database by its key."""
+        """`request_body` looks up the digest of a request's body in the database by its key."""
         self._lock, self._body_of = Lock(), request_body
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
     def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
-        """Whether the key was used before, or by one of the requests ``others`` in the same group."""
+        """The earlier request with the same key, among those `accepted` in the same group too; or nothing."""
         with self._lock:
             unsaved = self._fresh.get(request.key)
         body = accepted.get(request.key) or (self._body_of(request.key) if unsaved is None else unsaved[0])

@@ -258,8 +258,8 @@ class Timeline:
     def rows(
         self, view: TimelineView, now: Instant, active: Iterable[tuple[Row, Instant]] = ()
     ) -> tuple[list[dict[str, Any]], int]:
-        """The rows of a view with their bars, and how many rows there are; ``held`` conditions last until
-        now."""
+        """The rows of a view with their bars, and how many rows there are; bars of `active` conditions last
+        until now."""
         starts = {row: since for row, since in active if since < view.end and view.has(row)}
         with self._lock:
             known = self._in_view(view)

@@ -326,9 +326,10 @@ class Engine:
         return self.advance_topics(dict.fromkeys(self._running.topics, until))
 
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant] = MappingProxyType({})) -> None:
-        """Stop the timers of states over these topics, because some of their readings are delayed. The clocks
-        of their scopes later continue from the last readings. ``until`` has the watermarks that topics
-        watermarks meanwhile. ``ordered`` states need no such care.
+        """Stop the timers of states over these topics, because some of their readings are delayed.
+
+        The clocks of their scopes later continue from the last readings. `until` has the watermarks of topics
+        at the pause. `ordered` states do not need a pause.
         """
         self._running.pause(topics, until)
 

@@ -28,6 +28,16 @@ def emitted_by(steps):
     return visible(output(list(notifications(steps))))
 
 
+def in_each_scope(steps):
+    """The starts and ends of each scope in the order in which they were emitted, also at one time."""
+    found = {}
+    for one in notifications(steps):
+        if one.status == "atomic":
+            continue
+        found.setdefault((one.subscription, one.scope), []).append(visible([one]))
+    return found
+
+
 def chunks(topics, events):
     """Batches of neighbouring events of one topic, three at most."""
     for name, some in groupby(events, key=lambda event: event.topic):
@@ -36,25 +46,23 @@ def chunks(topics, events):
 
 
 def run(text, events):
-    """Run a history in chunks, then end event time."""
+    """The steps of a history that is run in chunks, until event time ends."""
     graph, topics = graph_of(text)
     states, watermarks, steps = LocalStates(graph), Watermarks(), []
     for topic, batch in chunks(topics, events):
         watermarks.advance(topic, int(times(batch).max()))
         steps += graph.run(states, {topic: batch}, watermarks).steps
-    steps += graph.run(states, {}, watermarks, final=True).steps
-    return emitted_by(steps)
+    return [*steps, *graph.run(states, {}, watermarks, final=True).steps]
 
 
 def push(text, events):
-    """Push a history event by event, then end event time."""
+    """The steps of a history that is pushed event by event, until event time ends."""
     graph, _ = graph_of(text)
     states, watermarks, steps = LocalStates(graph), Watermarks(), []
     for event in events:
         watermarks.advance(event.topic, event.time)
         steps += graph.push(states, event, watermarks)
-    steps += graph.run(states, {}, watermarks, final=True).steps
-    return emitted_by(steps)
+    return [*steps, *graph.run(states, {}, watermarks, final=True).steps]
 
 
 @given(text=definitions(), sharded=st.booleans())
@@ -68,8 +76,9 @@ def test_upstreams_come_before_the_operators_that_consume_them(text, sharded):
 
 @given(text=definitions(), events=histories())
 def test_pushing_events_equals_running_them_as_chunks(text, events):
-    ordered = in_order(events)
-    assert push(text, ordered) == run(text, ordered)
+    pushed, chunked = (process(text, in_order(events)) for process in (push, run))
+    assert emitted_by(pushed) == emitted_by(chunked)
+    assert in_each_scope(pushed) == in_each_scope(chunked)
 
 
 @given(text=definitions(), events=histories())
@@ -104,7 +113,9 @@ def test_states_that_were_stored_and_loaded_between_chunks_go_on(text, events, d
             steps += graph.push(states, event, watermarks)
     steps += graph.run(states, {}, watermarks, final=True).steps
     assert topics
-    assert emitted_by(steps) == push(text, in_order(events))
+    expected = push(text, in_order(events))
+    assert emitted_by(steps) == emitted_by(expected)
+    assert in_each_scope(steps) == in_each_scope(expected)
 
 
 @given(text=definitions(), events=histories())
@@ -136,4 +147,6 @@ def test_running_stage_by_stage_equals_running_all_stages_at_once(text, events):
             found.setdefault(topic, []).append(rows)
         derived = {**derived, **{topic: concatenate(rows) for topic, rows in found.items()}}
         emitted += steps
-    assert emitted_by(emitted) == push(text, in_order(events))
+    expected = push(text, in_order(events))
+    assert emitted_by(emitted) == emitted_by(expected)
+    assert in_each_scope(emitted) == in_each_scope(expected)

@@ -34,7 +34,7 @@ from .sinks.delivery import SinkDelivery
 from .sinks.http import Alertmanager, Webhook
 from .sinks.mqtt import MqttSink
 from .sinks.parquet import ParquetSink
-from .sinks.sink import NotificationSink
+from .sinks.sink import Sink
 from .supervision import Supervised
 
 log = logging.getLogger("holdfast.service")
@@ -120,10 +120,10 @@ def feeds_of(plan: ServicePlan, service: Service) -> list[Feed]:
     return found
 
 
-def sinks_of(plan: ServicePlan, service: Service) -> list[NotificationSink]:
+def sinks_of(plan: ServicePlan, service: Service) -> list[Sink]:
     """Create the sinks of a plan."""
     config, clock = plan.config, service.clock
-    found: list[NotificationSink] = []
+    found: list[Sink] = []
     for broker in config.mqtt:
         events, state = broker.events, broker.state
         if events is None and state is None:

@@ -13,7 +13,7 @@ from ...model.instant import NEVER, SECOND, Instant
 from ...runtimes.local.engine import Holding
 from ..service import Service
 from ..store import Key, Mark, NotificationRow, StoreFull, Withheld, ends_condition, starts_condition
-from .sink import NotificationSink, Refusal, Unavailable
+from .sink import Refusal, Sink, Unavailable
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.service")
@@ -112,7 +112,7 @@ async def isolate(
 class SinkDelivery:
     """Sends notifications to one sink, and stores its position."""
 
-    def __init__(self, service: Service, sink: NotificationSink) -> None:
+    def __init__(self, service: Service, sink: Sink) -> None:
         self._service, self.sink = service, sink
         store = service.store
         known = store.sink_position(sink.name)

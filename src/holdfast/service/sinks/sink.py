@@ -18,7 +18,7 @@ class Refusal(HoldfastError):
     """The target rejects this notification permanently."""
 
 
-class NotificationSink(Protocol):
+class Sink(Protocol):
     """A target of notifications.
 
     One `SinkDelivery` for each sink calls its members in the event loop, never two at a time: ``deliver``

@@ -32,7 +32,7 @@ from ..batch.replay import plan_tasks
 from ..job import Job
 from ..pack import OperatorEvents
 from ..streaming.checkpoint import Checkpoint
-from ..streaming.feed import Feed, FeedReader, read_entries
+from ..streaming.feed import FeedReader, StreamSettings, read_entries
 from ..streaming.log import folders
 
 _OPTIONS = ("definition", "path", "map", "topic", "zone", "time_format", "time_unit", "bad", "readers")
@@ -184,7 +184,7 @@ class _ArrivalReader(FeedReader):
             raise UsageError("a stream from the source 'holdfast' needs the option 'log', its own folder")
         checkpoint = Checkpoint(Path(options.live["log"]))
         checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        feed = Feed(
+        feed = StreamSettings(
             checkpoint,
             options.job,
             1,

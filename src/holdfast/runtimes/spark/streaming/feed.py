@@ -52,7 +52,7 @@ _END, _CLOCK, _EDITS, _STATES = "end", "clock", "edits", "states"
 
 
 @dataclass(frozen=True)
-class Feed:
+class StreamSettings:
     """The settings of a streaming query that its readers need; they are pickled to the executors."""
 
     checkpoint: Checkpoint
@@ -76,8 +76,8 @@ class Feed:
         return base64.b64encode(pickle.dumps(self)).decode()
 
     @staticmethod
-    def from_text(text: str) -> Feed:
-        feed: Feed = pickle.loads(base64.b64decode(text))
+    def from_text(text: str) -> StreamSettings:
+        feed: StreamSettings = pickle.loads(base64.b64decode(text))
         return feed
 
 
@@ -135,8 +135,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_text": self._text, "_target": None}
 
     @cached_property
-    def _feed(self) -> Feed:
-        return Feed.from_text(self._text)
+    def _feed(self) -> StreamSettings:
+        return StreamSettings.from_text(self._text)
 
     @cached_property
     def _log(self) -> FileLog:
@@ -289,7 +289,7 @@ def _without_states(offset: dict[str, int]) -> dict[str, int]:
     return {name: value for name, value in offset.items() if name != _STATES}
 
 
-def _read_states(feed: Feed, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+def _read_states(feed: StreamSettings, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Read states of the generation before as packets for the shards."""
     for name in names:
         stage, shard = map(int, name.split("-"))
@@ -297,7 +297,7 @@ def _read_states(feed: Feed, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
         yield packet_row(PacketKind.SHARD_STATE, shard, raw, part=stage)
 
 
-def read_part(feed: Feed, part: _FeedPartition) -> Iterator[pa.RecordBatch]:
+def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordBatch]:
     """Read the files of a task; return packed events, watermarks and the report."""
     report, found = read_entries(feed, part, closed=True)
     for events in found:
@@ -308,7 +308,9 @@ def read_part(feed: Feed, part: _FeedPartition) -> Iterator[pa.RecordBatch]:
     yield packet_row(PacketKind.REPORT, part.number % feed.shards, raw, part=part.number)
 
 
-def read_entries(feed: Feed, part: InputPartition, *, closed: bool) -> tuple[Report, list[OperatorEvents]]:
+def read_entries(
+    feed: StreamSettings, part: InputPartition, *, closed: bool
+) -> tuple[Report, list[OperatorEvents]]:
     """Read the files of a task; return the report and the relevant events, none of a file that has an
     error."""
     assert isinstance(part, _FeedPartition)
@@ -333,7 +335,7 @@ def read_entries(feed: Feed, part: InputPartition, *, closed: bool) -> tuple[Rep
     return report, [_join(some, closed=closed) for some in _group(found)]
 
 
-def _read_file(feed: Feed, file: InputFile, reader: Reader) -> list[OperatorEvents]:
+def _read_file(feed: StreamSettings, file: InputFile, reader: Reader) -> list[OperatorEvents]:
     """Return the relevant events of a file for each operator and topic."""
     found = (
         events for topic, batch in reader.read(file, feed.reading) for events in reader.select(topic, batch)

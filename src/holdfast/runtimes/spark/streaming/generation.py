@@ -23,9 +23,9 @@ from ....errors import UsageError
 from ....files.whole import WholeFile
 from .checkpoint import LOST, Checkpoint, Generation, Plan
 from .damage import Commit
+from .output import sync
 from .processor import STORE_SETTINGS
 from .shard_state import ShardState
-from .sink import sync
 from .store import StoredShard
 
 HandOver = Callable[[Checkpoint, int, int, Path], dict[str, int]]

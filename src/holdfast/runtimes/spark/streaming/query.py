@@ -43,24 +43,24 @@ from ..reading import Report, decode_report
 from ..session import redirect_stderr, session
 from .checkpoint import FIRST, Checkpoint, Plan, plan_query
 from .damage import Commit, last_commit, require_whole
-from .feed import FORMAT, Feed, FeedSource
+from .feed import FORMAT, FeedSource, StreamSettings
 from .generation import HandOver, hand_over_states, move_to_next_generation, remove_old_generations
 from .ledger import ActiveChange, Counts, KnownChange, Ledger, Record, add_counts
 from .log import FileLog, Folder
 from .log import folders as folders_in
-from .processor import STORE_SETTINGS, run_stages
-from .sink import (
-    CallbackSink,
-    JsonLinesSink,
-    ParquetSink,
-    Sink,
+from .output import (
+    BatchOutput,
+    CallbackOutput,
+    JsonLinesOutput,
+    ParquetOutput,
     append,
     in_emission_order,
     json_lines,
     lines,
-    open_sink,
+    open_output,
     require_own_file,
 )
+from .processor import STORE_SETTINGS, run_stages
 
 SETTINGS = {
     **STORE_SETTINGS,
@@ -296,9 +296,9 @@ def prepare(
     return plan, batches
 
 
-def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Feed:
+def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> StreamSettings:
     """Return the settings that the readers of a query need."""
-    return Feed(
+    return StreamSettings(
         replace(checkpoint, generation=plan.generation.number),
         plan.job(live.checked),
         plan.shards,
@@ -333,7 +333,7 @@ def run(
 
 
 def _start(
-    spark: SparkSession, feed: Feed, stages: int, every: float | None, batches: _Batches
+    spark: SparkSession, feed: StreamSettings, stages: int, every: float | None, batches: _Batches
 ) -> StreamingQuery:
     own = spark.newSession()
     for name, value in SETTINGS.items():
@@ -364,10 +364,10 @@ class _Batches:
         self._topics = live.checked.output_topics
         self._sources = _sources(plan.job(live.checked))
         own_session = ledger.claims()
-        self._sink: Sink = (
-            open_sink(live.sink, self._topics, plan.id, own_session)
+        self._sink: BatchOutput = (
+            open_output(live.sink, self._topics, plan.id, own_session)
             if isinstance(live.sink, str)
-            else CallbackSink(live.sink, self._topics)
+            else CallbackOutput(live.sink, self._topics)
         )
         self._log = FileLog(checkpoint.log)
         self._late = Path(os.path.abspath(live.late or checkpoint.folder / "late.jsonl"))
@@ -376,7 +376,7 @@ class _Batches:
         require_own_file(self._late, own_session, f"--late {live.late}")
         require_own_file(self._rejects, own_session, f"--rejects {live.rejects}")
         written = [self._late, self._rejects, checkpoint.folder]
-        if isinstance(self._sink, (ParquetSink, JsonLinesSink)):
+        if isinstance(self._sink, (ParquetOutput, JsonLinesOutput)):
             written.append(self._sink.path)
         _require_apart(written, live.folders)
         for path in filter(checkpoint.has_generations_at, written):
@@ -386,9 +386,9 @@ class _Batches:
         """Record that the output files belong to this query, before anything is written to them."""
         files = [self._late, self._rejects, self._quarantine]
         match self._sink:
-            case ParquetSink():
+            case ParquetOutput():
                 self._sink.claim(query)
-            case JsonLinesSink(path):
+            case JsonLinesOutput(path):
                 files.append(path)
         self.ledger.claim(files)
 

@@ -46,7 +46,7 @@ def feed(here, text: str = TIMELY, **settings):
     how = {"settle": 0.0, "batch_bytes": 1 << 20, "readers": 1, **settings}
     folders = (log.Folder(str(here.inbox)),)
     place = checkpoints.Checkpoint(here.checkpoint)
-    return feeds.Feed(place, plan.Job(checked), 4, Reading(checked.topics), folders, **how)
+    return feeds.StreamSettings(place, plan.Job(checked), 4, Reading(checked.topics), folders, **how)
 
 
 def reader(here, text: str = TIMELY, **settings):

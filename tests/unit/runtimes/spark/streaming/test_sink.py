@@ -15,7 +15,7 @@ import pytest
 from holdfast import Event, Notification, check, parse
 from holdfast.errors import UsageError
 
-sinks = pytest.importorskip("holdfast.runtimes.spark.streaming.sink")
+sinks = pytest.importorskip("holdfast.runtimes.spark.streaming.output")
 notice = pytest.importorskip("holdfast.runtimes.table")
 stream = pytest.importorskip("holdfast.runtimes.spark.streaming.query")
 live = pytest.importorskip("support.live")
@@ -88,7 +88,7 @@ def times(path: Path) -> list[str]:
 
 
 def test_lines_are_appended_batch_by_batch(out):
-    sink, lengths = sinks.JsonLinesSink(out, TOPICS), {}
+    sink, lengths = sinks.JsonLinesOutput(out, TOPICS), {}
     for i in range(3):
         sink.write(i, one(i), lengths)
         assert lengths == {str(out): out.stat().st_size}
@@ -97,14 +97,14 @@ def test_lines_are_appended_batch_by_batch(out):
 
 def test_a_batch_that_says_nothing_makes_no_file(out):
     lengths: dict[str, int] = {}
-    sinks.JsonLinesSink(out, TOPICS).write(0, said(), lengths)
+    sinks.JsonLinesOutput(out, TOPICS).write(0, said(), lengths)
     assert (out.exists(), lengths) == (False, {})
 
 
 @pytest.mark.parametrize("torn", [1, 40, 10_000], ids=["one byte", "half a line", "all and more"])
 @pytest.mark.parametrize("again", [[7], []], ids=["says it again", "says nothing now"])
 def test_what_a_batch_wrote_before_it_died_is_cut_off(out, torn, again):
-    sink, lengths = sinks.JsonLinesSink(out, TOPICS), {}
+    sink, lengths = sinks.JsonLinesOutput(out, TOPICS), {}
     sink.write(0, one(1), lengths)
     known = dict(lengths)
     sink.write(1, one(7), lengths)
@@ -115,7 +115,7 @@ def test_what_a_batch_wrote_before_it_died_is_cut_off(out, torn, again):
 
 
 def test_a_file_that_somebody_moved_away_begins_anew(out, tmp_path):
-    sink, lengths = sinks.JsonLinesSink(out, TOPICS), {}
+    sink, lengths = sinks.JsonLinesOutput(out, TOPICS), {}
     sink.write(0, one(1), lengths)
     sink.write(1, one(2), lengths)
     out.rename(tmp_path / "yesterday.jsonl")
@@ -161,7 +161,7 @@ def tree(folder: Path) -> list[str]:
 
 
 def test_a_folder_for_each_batch_that_says_something(folder):
-    sink = sinks.open_sink(f"parquet:{folder}", TOPICS, "me", {})
+    sink = sinks.open_output(f"parquet:{folder}", TOPICS, "me", {})
     sink.claim("me")
     for i, table in enumerate([one(1), said(), said((2, "a", "ingress"), (3, "b", "ingress"))]):
         sink.write(i, table, {})
@@ -174,7 +174,7 @@ def test_a_folder_for_each_batch_that_says_something(folder):
 
 
 def test_a_batch_that_is_done_again_takes_its_place(folder):
-    sink = sinks.ParquetSink(folder, TOPICS)
+    sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
     sink.write(1, one(2), {})
     sink.write(1, said((2, "a", "ingress"), (3, "b", "ingress")), {})
@@ -189,13 +189,13 @@ def test_what_a_crash_left_on_the_stage_is_cleared(folder):
     stage = folder.parent / ".out.staging" / "batch-000000001"
     stage.mkdir(parents=True)
     (stage / "notifications.parquet").write_bytes(b"PAR1 half")
-    sinks.ParquetSink(folder, TOPICS).write(1, one(1), {})
+    sinks.ParquetOutput(folder, TOPICS).write(1, one(1), {})
     assert not stage.parent.exists()
     assert found(folder) == [1]
 
 
 def test_a_crash_between_the_two_renames_is_made_good(folder, monkeypatch):
-    sink = sinks.ParquetSink(folder, TOPICS)
+    sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
 
     def dies(path, target):
@@ -217,7 +217,7 @@ def test_a_crash_between_the_two_renames_is_made_good(folder, monkeypatch):
 
 
 def test_a_full_disk_leaves_the_batches_as_they_were(folder):
-    sink = sinks.ParquetSink(folder, TOPICS)
+    sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
     before = tree(folder.parent)
     for batch in (0, 1):
@@ -231,14 +231,14 @@ def test_a_full_disk_leaves_the_batches_as_they_were(folder):
 
 
 def test_the_terminal_gets_lines(capsys):
-    sinks.open_sink("console", TOPICS, "me", {}).write(0, one(1), {})
+    sinks.open_output("console", TOPICS, "me", {}).write(0, one(1), {})
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["status"] == "ingress"
 
 
 def test_a_function_gets_notifications_and_knows_a_repetition_by_its_id():
     heard: list[Notification] = []
-    sink = sinks.CallbackSink(heard.append, TOPICS)
+    sink = sinks.CallbackOutput(heard.append, TOPICS)
     sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
     sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
     assert [n.status for n in heard] == ["ingress", "egress", "ingress", "egress"]
@@ -273,21 +273,21 @@ def test_a_sink_that_cannot_be_ours_is_refused_and_left_alone(text, message, tmp
     (tmp_path / "file").write_text("mine")
     before = tree(tmp_path)
     with pytest.raises(UsageError) as refused:
-        sinks.open_sink(text, TOPICS, "me", {})
+        sinks.open_output(text, TOPICS, "me", {})
     assert message in str(refused.value)
     assert tree(tmp_path) == before
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_sink_of_ours_is_opened_again(out, folder):
-    first = sinks.open_sink(f"parquet:{folder}", TOPICS, "me", {})
+    first = sinks.open_output(f"parquet:{folder}", TOPICS, "me", {})
     first.claim("me")
     first.write(0, one(1), {})
-    assert sinks.open_sink(f"parquet:{folder}", TOPICS, "me", {}) == first
+    assert sinks.open_output(f"parquet:{folder}", TOPICS, "me", {}) == first
     lengths: dict[str, int] = {}
-    first = sinks.open_sink(f"jsonl:{out}", TOPICS, "me", lengths)
+    first = sinks.open_output(f"jsonl:{out}", TOPICS, "me", lengths)
     first.write(0, one(1), lengths)
-    assert sinks.open_sink(f"jsonl:{out}", TOPICS, "me", lengths) == first
+    assert sinks.open_output(f"jsonl:{out}", TOPICS, "me", lengths) == first
 
 
 def begun(settings) -> None:

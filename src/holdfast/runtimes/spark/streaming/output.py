@@ -32,7 +32,7 @@ Lengths = dict[str, int]
 """The length in bytes of each file that batches append to, by path."""
 
 
-class Sink(Protocol):
+class BatchOutput(Protocol):
     """Takes the notifications of a batch, perhaps for the second time."""
 
     def write(self, batch: int, notifications: pa.Table, lengths: Lengths, /) -> None:
@@ -59,7 +59,7 @@ def in_emission_order(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class ParquetSink:
+class ParquetOutput:
     """``FOLDER/batch-000000012/notifications.parquet``, in the columns of ``holdfast replay``."""
 
     path: Path
@@ -98,7 +98,7 @@ class ParquetSink:
 
 
 @dataclass(frozen=True)
-class JsonLinesSink:
+class JsonLinesOutput:
     """One line for each notification, appended to a file."""
 
     path: Path
@@ -109,7 +109,7 @@ class JsonLinesSink:
 
 
 @dataclass(frozen=True)
-class ConsoleSink:
+class ConsoleOutput:
     """Prints a line for each notification to standard output."""
 
     topics: tuple[Topic, ...]
@@ -120,7 +120,7 @@ class ConsoleSink:
 
 
 @dataclass(frozen=True)
-class CallbackSink:
+class CallbackOutput:
     """Calls a function with each notification; a repeated one has the same id."""
 
     callback: Callable[[Notification], Any]
@@ -181,24 +181,24 @@ def sync(*paths: Path) -> None:
 # --- by name -----------------------------------------------------------------------------------------
 
 
-def open_sink(text: str, topics: tuple[Topic, ...], query: str, lengths: Collection[str]) -> Sink:
+def open_output(text: str, topics: tuple[Topic, ...], query: str, lengths: Collection[str]) -> BatchOutput:
     """Return the sink for `parquet:PATH`, `jsonl:PATH` or `console`; refuse files that belong to something
     else."""
     kind, _, place = text.partition(":")
     path = Path(os.path.abspath(place))
     match kind:
         case "console" if not place:
-            return ConsoleSink(topics)
+            return ConsoleOutput(topics)
         case "jsonl" if place:
             _require_parent(path)
             if path.is_dir():
                 raise UsageError(f"--sink {text}: this is a folder; name a file")
             require_own_file(path, lengths, f"--sink {text}")
-            return JsonLinesSink(path, topics)
+            return JsonLinesOutput(path, topics)
         case "parquet" if place:
             _require_parent(path)
             _require_claimable(path, query)
-            return ParquetSink(path, topics)
+            return ParquetOutput(path, topics)
     raise UsageError(f"--sink {text}: write parquet:PATH, jsonl:PATH or console")
 
 

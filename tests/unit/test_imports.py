@@ -352,6 +352,19 @@ def test_only_one_module_uses_names_behind_the_public_interface_of_spark():
     assert found == []
 
 
+def test_only_that_module_imports_private_names_of_other_libraries():
+    private = [
+        f"{path}:{node.lineno}: {node.module}.{alias.name}"
+        for path, code in modules().items()
+        if path != "runtimes/spark/classic.py"
+        for node in ast.walk(parsed(code))
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__"
+        for alias in node.names
+        if re.search(r"(^|\.)_(?!_)", f"{node.module}.{alias.name}")
+    ]
+    assert private == []
+
+
 def test_every_module_can_be_imported():
     for package, source in PACKAGES.values():
         for module in (source / package).rglob("*.py"):

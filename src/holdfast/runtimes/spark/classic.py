@@ -6,10 +6,12 @@ and offers the public interface only. Each function here says what a Connect ses
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
@@ -24,6 +26,11 @@ def untranslated_message(error: Exception) -> str | None:
     The text of the Python exception is a Java stack; only the Java object behind it has the bare message.
     """
     return str(error.java_exception) if isinstance(error, Py4JJavaError) else None
+
+
+def spark_home() -> Path:
+    """Return the folder of the Spark that PySpark starts; it has no public name for it."""
+    return Path(_find_spark_home())
 
 
 def core_count(spark: SparkSession) -> int:

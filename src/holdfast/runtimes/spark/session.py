@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pyspark
 from pyspark import SparkConf
-from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
 from . import archive, start
-from .classic import SPARK_ERRORS, core_count
+from .classic import SPARK_ERRORS, core_count, spark_home
 
 _DAEMON = "spark.python.daemon.module"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
@@ -74,7 +73,7 @@ def _user_settings() -> set[str]:
     `spark-submit`."""
     if _SUBMITTED in os.environ:
         return {name for name, _ in SparkConf().getAll()}
-    home = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
+    home = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
     with suppress(OSError):
         lines = (home / "spark-defaults.conf").read_text().splitlines()
         return {re.split(r"[\s=:]", line.strip())[0] for line in lines}
@@ -83,7 +82,7 @@ def _user_settings() -> set[str]:
 
 def _fast_start_settings(is_brief: bool) -> dict[str, str]:
     """Return settings with which processes on this machine start faster."""
-    home = Path(_find_spark_home())
+    home = spark_home()
     java = [
         *archive.options(home, "brief" if is_brief else "full"),
         *(["-XX:TieredStopAtLevel=1"] if is_brief else []),

@@ -50,8 +50,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "network/protocols": BASIS | {"engine"},
     "network/conditions": SEMANTICS | {"network/protocols"},
     "network/overlay": SEMANTICS | {"files", "network/protocols", "network/sim", "network/conditions"},
-    "network/motes": SEMANTICS
-    | {"files", "network/protocols", "network/sim", "network/conditions", "network/estimate"},
+    "network/motes": SEMANTICS | {"files", "network/protocols", "network/sim", "network/conditions"},
     "network/estimate": SEMANTICS | {"network/protocols", "network/sim", "network/motes"},
     "demo": PRODUCT,
     "service": PRODUCT,

@@ -196,7 +196,7 @@ def _clock(at: Instant) -> str:
 
 def report(day: Day) -> Iterator[str]:
     """The intervals as text, line by line."""
-    yield "\nWhat held, and when (bars are the day; the longest stretch and how many):\n"
+    yield "\nActive intervals (bars are the day; longest interval and count):\n"
     order = [condition.name for condition in check(parse(DEFINITION)).conditions]
     yield from bars(intervals_of(day), axis(DAWN, DAWN + DAY - 1), order, "now")
     notifications = len(day.notifications)

@@ -181,7 +181,7 @@ def test_a_process_that_is_asked_to_stop_finishes_its_batch(site: Path, holdfast
 def its_last_batch_is_whole(site: Path, said: str, holdfast: Any) -> None:
     done = batches_done(site / "checkpoint")
     assert "Traceback" not in said
-    assert "conditions holding now" in said
+    assert "conditions active now" in said
     commits = {int(p.name) for p in (site / "checkpoint/spark/commits").iterdir() if p.name.isdigit()}
     assert max(commits) + 1 == done, "the last batch was committed, not cut off"
     folders = [p for p in (site / "out").iterdir() if p.name.startswith("batch-")]

@@ -150,7 +150,7 @@ def _format(output: str) -> str:
 def _summarise(history: Replay) -> None:
     """Print the counts of rows and results to standard error."""
     tally = history.tally
-    lines = [f"{counted(tally.rows, 'row')} read, {history.kept:,} could matter"]
+    lines = [f"{counted(tally.rows, 'row')} read, {history.kept:,} relevant"]
     lines += [f"{counted(count, 'row')} rejected: {reason}" for reason, count in tally.rejected.most_common()]
     lines += [
         f"{counted(count, 'row')} of topic '{name}', which is not declared"
@@ -162,7 +162,7 @@ def _summarise(history: Replay) -> None:
         for name, count in sorted(history.coverage.outside.items())
     ]
     holding = counted(history.holding(), "condition")
-    lines.append(f"{counted(history.passed.total(), 'notification')}; at the end {holding} held")
+    lines.append(f"{counted(history.passed.total(), 'notification')}; at the end {holding} active")
     typer.echo("\n".join(lines), err=True)
     if tally.twice or tally.never:
         warning(

@@ -196,7 +196,7 @@ def _progress_line(batch: int, record: Any, waiting: int) -> str:
     return (
         f"batch {batch}: {counted(record.rows, 'row')}, {rate:,.0f} a second, "
         f"{counted(waiting, 'file')} waiting, {counted(count, 'notification')}, "
-        f"{counted(record.holding, 'condition')} holding"
+        f"{counted(record.holding, 'condition')} active"
     )
 
 
@@ -280,7 +280,7 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
         for name, c in it["subscriptions"].items()
         if c["outside"]
     ]
-    lines.append(f"{counted(it['holding'], 'condition')} holding now")
+    lines.append(f"{counted(it['holding'], 'condition')} active now")
     lines += [
         f"  {c['subscription']} {c['scope'] or ''} since {c['since']}"
         + ("" if c["known"] else ", unknown now")

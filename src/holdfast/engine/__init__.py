@@ -1,3 +1,4 @@
-"""What all runtimes share: condition machines, operators and the graph that links them.  It knows neither the
-language nor a kind of condition.
+"""What all runtimes share: condition machines, operators, and the graph that links them.
+
+Nothing here depends on the language or on a kind of condition.
 """

@@ -19,16 +19,16 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 _RECENT = 1 << 16
 _ENTRY = 150  # bytes of a recent key
 _FEW = 4096
-_PIECES = 1 << 12  # in which codes are noted
-_AT_ONCE = 1 << 16  # keys for which there must be room, were they all new
+_PIECES = 1 << 12  # arrays of changed codes before they are merged
+_AT_ONCE = 1 << 16  # keys that are looked up after room was made for all of them
 
 
 class KeyCodes:
     """Dense codes 0, 1, 2, … for text keys, in the order in which they were first seen.
 
-    The keys lie end to end in one array with a hash table beside them: some 30 bytes a key and
-    its text, a quarter of what a ``dict`` takes.  A small ``dict`` of recent keys makes one event
-    at a time quick.
+    One array contains the text of all keys, and a hash table refers to it. This takes about 30 bytes for each
+    key and its text, a quarter of the size of a ``dict``. A small ``dict`` of recent keys makes single
+    look-ups fast.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class KeyCodes:
 
     @classmethod
     def of(cls, keys: pa.StringArray) -> KeyCodes:
-        """A dictionary of some keys."""
+        """Create a table that contains these keys."""
         found = cls()
         found.codes(keys)
         return found
@@ -52,22 +52,22 @@ class KeyCodes:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays."""
+        """The size of the arrays in bytes."""
         arrays = (self._slots, self._hashes, self._ends, self._data, self._after)
         return sum(array.nbytes for array in arrays)
 
     @property
     def held(self) -> int:
-        """Memory of all of it, about."""
+        """The approximate size in bytes, recent keys included."""
         return self.nbytes + _ENTRY * len(self._recent)
 
     def code(self, key: str) -> int:
-        """The code of a key, new or old."""
+        """Return the code of a key; an unknown key gets the next code."""
         code = self._recent.get(key)
         return self._find(key) if code is None else code
 
     def codes(self, keys: pa.StringArray) -> Codes:
-        """The code of each key, new or old."""
+        """Return the code of each key; unknown keys get the next codes."""
         if len(keys) < _FEW:
             return np.fromiter(map(self.code, keys.to_pylist()), np.int32, len(keys))
         bounds, text = _bytes(keys)
@@ -79,8 +79,8 @@ class KeyCodes:
         return codes
 
     def known(self, keys: pa.StringArray) -> Codes:
-        """The code of each key, -1 of one that is new.  Several may ask at once: what is noted of who follows
-        whom is only a guess."""
+        """The code of each key, -1 for unknown keys. Threads may call it at the same time: they share only a
+        hint about the next key, which need not be right."""
         if len(keys) < _FEW:
             return np.fromiter(map(self._known, keys.to_pylist()), np.int32, len(keys))
         codes = np.empty(len(keys), np.int32)
@@ -88,7 +88,7 @@ class KeyCodes:
         return codes
 
     def encode(self, names: pa.StringArray) -> pa.DictionaryArray:
-        """The names as a dictionary and codes, found as above where that is quicker."""
+        """Encode names as a dictionary array, with the codes of this table if that is faster."""
         if names.null_count or len(names) < self._count // 8:
             return names.dictionary_encode()
         codes = pa.array(self.codes(names))
@@ -188,24 +188,24 @@ class KeyCodes:
 
 
 class Touched:
-    """The codes of scopes of which something has changed."""
+    """Collects the codes of scopes whose state has changed."""
 
     def __init__(self) -> None:
         self._codes: list[NDArray[Any]] = []
         self._is_lost = False
 
     def add(self, codes: NDArray[Any]) -> None:
-        """Note some; a negative code is nobody's."""
+        """Add the codes of changed scopes; negative codes stand for no scope and are ignored."""
         self._codes.append(codes)
         if len(self._codes) > _PIECES:
             self._codes = [self._all()]
 
     def lose(self) -> None:
-        """Codes mean other scopes now: only all of them say what has changed."""
+        """Note that codes now stand for other scopes, so that all scopes count as changed."""
         self._is_lost = True
 
     def take(self) -> NDArray[Any] | None:
-        """Each of those that were noted, of which nothing is noted then; ``None`` where that got lost."""
+        """Return the codes of the changed scopes once each, and clear them; ``None`` if all may have changed."""
         found, lost = self._all(), self._is_lost
         self._codes, self._is_lost = [], False
         return None if lost else found

@@ -1,7 +1,7 @@
-"""History cut into slices of time, for machines that need look only so far around an event.
+"""Cut a history into slices of time, for machines whose output depends only on events nearby in time.
 
-A slice that knows a margin more on both sides can tell all of what it owns; so nothing needs to pass from
-one to the next, and they are as many tasks as there are.
+Each slice also has the events within a margin (the lookaround of the machine) on both sides. So slices can run
+as independent tasks: each emits what its own events cause.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..model.instant import HOUR, Duration
 from .machine import Emission
 
 MARGINS = 64
-"""How many margins a slice is long, or an hour: what lies in two slices is little then."""
+"""The length of a slice in margins, if that is more than an hour; few events are then in two slices."""
 
 
 def length(margin: Duration) -> Duration:
-    """How long a slice is."""
+    """The length of a slice, in microseconds."""
     return max(MARGINS * margin, HOUR)
 
 
 def slices_of(margin: Duration, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The events of a batch by slice; those near an end of one are in two."""
+    """Yield the number of each slice and its events; events near a border are in two slices."""
     moments, long = times(batch), length(margin)
     own = moments // long
     before = np.flatnonzero(moments - own * long < margin)
@@ -40,7 +40,7 @@ def slices_of(margin: Duration, batch: pa.RecordBatch) -> Iterator[tuple[int, pa
 
 
 def own_part(emission: Emission, number: int, lookaround: Duration) -> Emission:
-    """The part of an emission that is about events that the slice owns."""
+    """The part of an emission whose events belong to the slice itself, not to its margins."""
     long = length(lookaround)
     rows = {
         topic: some.filter(pa.array(times(some) // long == number)) for topic, some in emission.rows.items()

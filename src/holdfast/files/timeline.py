@@ -78,7 +78,7 @@ def chart(intervals: Sequence[Interval], *, until: Instant | None = None, now: s
     ends = [at for one in intervals for at in (one.start, one.end, until) if at is not None]
     scale = axis(min(ends), max(ends))
     day = _format_time(scale.start, "%Y-%m-%d %H:%M")
-    yield f"What held, and when (bars begin {day} UTC; the longest stretch and how many):\n"
+    yield f"Active intervals (bars begin {day} UTC; longest interval and count):\n"
     yield from bars(intervals, scale, (), now)
 
 

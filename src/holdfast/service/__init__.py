@@ -1,6 +1,6 @@
-"""``holdfast serve``: one process that takes readings, keeps them, says what holds, and shows it.
+"""``holdfast serve``: one process that receives readings, stores them, evaluates conditions and notifies.
 
-The log is the truth.  Whatever can change an answer (readings, time that goes on by the clock, a changed
-definition) is an entry of it, durable before anybody is told that it was taken; the engine is a
-function of the log, so that a snapshot and the entries after it give what there was before a crash.
+Everything that can change a result is an entry of the log: readings, time that advances by the clock, a
+changed definition. An entry is on disk before its sender gets an acknowledgement. The engine is a function of
+the log, so after a crash a snapshot and the entries after it give the same state.
 """

@@ -138,7 +138,7 @@ Progress = Callable[[int, Record, int], None]
 
 
 def _show_nothing(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 class Query:

@@ -20,6 +20,9 @@ from ..errors import UsageError
 from ..model.event import Event, Transition
 from ..model.instant import Instant
 
+Renumbering = Sequence[int | None]
+"""The number that each condition of a machine had when its state was stored; ``None`` for a new one."""
+
 
 class Past(NamedTuple):
     """The state of a running condition when another definition of its name replaces it.

@@ -68,11 +68,13 @@ STATUSES = ("atomic", "ingress", "egress")
 
 def component(parts: list[Any]) -> DefineComponent:
     """`state NAME` with queries, `enter`, `exit` and traits."""
-    name, in_locations, enter, leave, *traits = parts
-    if in_locations.data == "inputs":
-        inputs = tuple(_input(node) for node in in_locations.children)
+    name, queries, enter, leave, *traits = parts
+    inputs: tuple[tuple[str, Query], ...]
+    if queries.data == "inputs":
+        pairs = (as_tree(node).children for node in queries.children)
+        inputs = tuple((query_word(as_token(name)), select(query)) for name, query in pairs)
     else:
-        inputs = (("", select(in_locations)),)
+        inputs = (("", select(queries)),)
     when, hold, sets = enter.children
     entrance = trigger(when, hold, sets, inside=int(leave is None))
     return DefineComponent(
@@ -139,19 +141,11 @@ def _trait(node: Tree[Token]) -> Duration | Point | Late | str | None:
 # --- queries -----------------------------------------------------------------------------------
 
 
-def _input(node: Node) -> tuple[str, Query]:
-    name, query = as_tree(node).children
-    return query_word(as_token(name)), select(query)
-
-
 def query_word(token: Token) -> Word:
     """The name of a query."""
     if token in literal.QUERY_WORDS:
-        raise DefinitionError(
-            f"'{token}' has a meaning of its own in a component",
-            place(token),
-            hint="Name the query otherwise.",
-        )
+        message = f"'{token}' has a meaning of its own in a component"
+        raise DefinitionError(message, place(token), hint="Name the query otherwise.")
     return topic_word(token)
 
 
@@ -167,13 +161,7 @@ def select(node: Node) -> Query:
         found.put("location", "how", str(chosen.children[0]), chosen)
     for clause in clauses:
         _clause(clause, found)
-    return Query(
-        _topics(chosen),
-        found.time(),
-        found.location(),
-        found.status(),
-        tuple(found.keys),
-    )
+    return Query(_topics(chosen), found.time(), found.location(), found.status(), tuple(found.keys))
 
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
@@ -226,27 +214,20 @@ class _QueryClauses:
     def time(self) -> Any:
         made = self._parameter("time", Closest(NOW))
         if isinstance(made, Aggregate) and "time" not in self.groups:
-            raise DefinitionError(
-                f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window",
-                place(self.query),
-                hint="Say over how long: over 30 s; or over everything that was: ever.",
-            )
+            message = f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window"
+            hint = "Say over how long: over 30 s; or over everything that was: ever."
+            raise DefinitionError(message, place(self.query), hint=hint)
         if isinstance(made, Closest) and "time" in self.groups:
-            raise DefinitionError(
-                "a window needs a function, or a word for how many",
-                place(self.query),
-                hint="As in: avg T over 30 s; T any time over 30 s; T all times over 30 s.",
-            )
+            message = "a window needs a function, or a word for how many"
+            hint = "As in: avg T over 30 s; T any time over 30 s; T all times over 30 s."
+            raise DefinitionError(message, place(self.query), hint=hint)
         return made
 
     def location(self) -> Any:
         made = self._parameter("location", PooledDimension(self.groups.get("location", WHOLE)))
         if isinstance(made, Closest) and "location" in self.groups:
-            raise DefinitionError(
-                "the closest needs no region",
-                place(self.query),
-                hint="Say either where to look, or what to be close to.",
-            )
+            hint = "Say either where to look, or what to be close to."
+            raise DefinitionError("the closest needs no region", place(self.query), hint=hint)
         return made
 
     def status(self) -> Any:
@@ -277,9 +258,8 @@ def _clause(node: Tree[Token], clauses: _QueryClauses) -> None:
             word, members = parts
             if _dimension(word) != "status":
                 message = f"only the status can be whatever it is, not the {word}"
-                raise DefinitionError(
-                    message, place(word), hint="Leave it out: without a word it does not matter."
-                )
+                hint = "Leave it out: without a word it does not matter."
+                raise DefinitionError(message, place(word), hint=hint)
             clauses.put("status", "pool", None, node)
             _members("status", members, clauses)
         case other:
@@ -302,13 +282,9 @@ _PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
 
 def _dimension(word: Token) -> Dimension:
     if word not in DIMENSION:
-        near = did_you_mean(word, DIMENSION)
-        raise DefinitionError(
-            f"'{word}' is not a dimension",
-            place(word),
-            hint=near
-            or "There are time, location and status; any of (T, U) is for topics, each for the rest.",
-        )
+        known = "There are time, location and status; any of (T, U) is for topics, each for the rest."
+        hint = did_you_mean(word, DIMENSION) or known
+        raise DefinitionError(f"'{word}' is not a dimension", place(word), hint=hint)
     return DIMENSION[word]
 
 
@@ -324,8 +300,7 @@ def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) ->
 def _window(parts: Sequence[Any]) -> QueryRange:
     if len(parts) == 1:
         return QueryRange(Index(-duration(parts[0]), relative=True), NOW)
-    low, high = map(_moment, parts)
-    return QueryRange(low, high)
+    return QueryRange(*map(_moment, parts))
 
 
 def _moment(item: Node) -> Index:

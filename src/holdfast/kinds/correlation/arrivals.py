@@ -101,8 +101,6 @@ def to_arrivals(topic: Topic, stored: StoredEntries) -> Iterator[Arrival]:
     matches: list[list[tuple[int, int]]] = [[] for _ in range(len(stored.emitted))]
     for row, slot, word in zip(*(column.tolist() for column in stored.entries), strict=True):
         matches[row].append((slot, word))
-    rows = zip(
-        to_events(topic, stored.events), matches, stored.emitted.tolist(), stored.fresh.tolist(), strict=True
-    )
-    for event, matches_of_row, emitted, fresh in rows:
-        yield Arrival(event.time, event, matches_of_row, emitted, fresh)
+    columns = matches, stored.emitted.tolist(), stored.fresh.tolist()
+    for event, *row in zip(to_events(topic, stored.events), *columns, strict=True):
+        yield Arrival(event.time, event, *row)

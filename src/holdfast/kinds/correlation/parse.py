@@ -104,14 +104,12 @@ def _limit(measured: Any, limits: list[tuple[Any, Any]], at: Any) -> MatchRange:
             case "=" | "==":
                 bounded = ["low", "high"]
             case _:
-                raise DefinitionError(
-                    f"'{sign}' leaves no range", place(sign), hint="A correlation's filter is one range."
-                )
+                hint = "A correlation's filter is one range."
+                raise DefinitionError(f"'{sign}' leaves no range", place(sign), hint=hint)
         for side in bounded:
             if side in sides:
-                raise DefinitionError(
-                    "both comparisons bound the same side", place(sign), hint="As in: 50 < a < 80"
-                )
+                message = "both comparisons bound the same side"
+                raise DefinitionError(message, place(sign), hint="As in: 50 < a < 80")
             sides[side] = _bound(node), str(sign) in ("<", ">")
     low, high = sides.get("low", (None, False)), sides.get("high", (None, False))
     return MatchRange(_attribute(measured), low[0], high[0], (low[1], high[1]), _sensor(measured), at)

@@ -1,6 +1,6 @@
 """Mutes: notifications held back for a while."""
 
-from ..kind import Kind
+from ..kind import Kind, compile_each, explain_each
 from . import check, plan, revise, syntax
 
 KIND = Kind(
@@ -9,10 +9,10 @@ KIND = Kind(
     rules={"mute": syntax.read_mute},
     show=lambda statement, _notation: syntax.show_mute(statement),
     check=check.check,
-    operators=plan.operators,
+    operators=compile_each(plan.operator),
     meaning=plan.meaning,
     describe=plan.describe,
-    explain=plan.explain,
+    explain=explain_each(plan.explain),
     revision=revise.REVISION,
     builds_on_conditions=True,
 )

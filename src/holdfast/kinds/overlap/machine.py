@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
 from itertools import accumulate, product
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -85,8 +85,10 @@ class IntervalShelf:
         """Yield the intervals near another one that start, or have ended, after ``low`` and before
         ``high``.
         """
-        for cell in self._around(of) if of.key is not None else ():
-            entries = self.cells.get(cell, ())
+        square = _square(of.at, self.near)
+        steps = product((-1, 0, 1), repeat=len(square)) if of.key is not None else ()
+        for step in steps:
+            entries = self.cells.get((of.key, tuple(map(add, square, step))), ())
             for time, scope in entries[bisect_left(entries, (low + 1, "")) :]:
                 if time >= high:
                     break
@@ -99,11 +101,6 @@ class IntervalShelf:
 
     def _cell(self, interval: ActiveInterval) -> Cell:
         return interval.key, _square(interval.at, self.near)
-
-    def _around(self, interval: ActiveInterval) -> Iterator[Cell]:
-        square = _square(interval.at, self.near)
-        for step in product((-1, 0, 1), repeat=len(square)):
-            yield interval.key, tuple(a + b for a, b in zip(square, step, strict=True))
 
 
 def _remove(entries: list[tuple[Instant, str]], entry: tuple[Instant, str]) -> None:
@@ -192,25 +189,18 @@ class OverlapMachine(DerivedMachine[OverlapState]):
 
     # --- input: events wait until the watermark has passed their time ---
 
-    def step(
-        self, state: OverlapState, batches: Batches, watermark: Instant
-    ) -> tuple[OverlapState, Emission]:
-        out: list[Transition] = []
-        for event in self._in_turn(batches):
-            state, emitted = self.react(state, event)
-            out += emitted
-        state, emitted = self.advance(state, watermark)
-        return state, Emission({}, out + emitted)
-
-    def _in_turn(self, batches: Batches) -> Iterator[Event]:
-        """Merge the events of several topics by the latest time before each, so that late events stay in
+    def step(self, state: OverlapState, batches: Batches, until: Instant) -> tuple[OverlapState, Emission]:
+        """Events of several topics are merged by the latest time before each, so that late events stay in
         their place: standings consumed at a start carry the time of that start.
         """
-        come = []
+        dated: list[list[tuple[Instant, Event]]] = []
         for topic, batch in batches.items():
             events = list(to_events(self.topics[topic], batch))
-            come.append(list(zip(accumulate((derived.time for derived in events), max), events, strict=True)))
-        return (event for _, event in merge(*come, key=itemgetter(0)))
+            dated.append(list(zip(accumulate((event.time for event in events), max), events, strict=True)))
+        out: list[Transition] = []
+        for _, event in merge(*dated, key=itemgetter(0)):
+            out += self.react(state, event)[1]
+        return state, Emission({}, out + self.advance(state, until)[1])
 
     # --- one timestamp ---
 
@@ -274,9 +264,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         else:
             held = state.holds[turn.member].pop(turn.scope)
             interval = None if held is None else msgspec.structs.replace(held, end=turn.event.time)
-        if interval is not None and (
-            self.relation == "ends" or (self.relation == "before" and not turn.member)
-        ):
+        relates_later = self.relation == "ends" or (self.relation == "before" and not turn.member)
+        if interval is not None and relates_later:
             state.over[turn.member].put(turn.scope, interval)
         return interval
 
@@ -307,7 +296,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         free = next(i for i in range(len(self.members)) if i not in fixed)
         (_, first), *others = fixed.values()
         for scope, interval in state.holds[free].found(first, *self._starting_near(first)):
-            if all(self._agree(interval, other) for _, other in others):
+            if all(self._are_near(interval, other) for _, other in others):
                 yield from self._choices(state, {**fixed, free: (scope, interval)})
 
     def _starting_near(self, interval: ActiveInterval) -> tuple[Instant, Instant]:
@@ -315,7 +304,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
             return BEGINNING, NEVER
         return interval.start - self.within, interval.start + self.within
 
-    def _agree(self, a: ActiveInterval, b: ActiveInterval) -> bool:
+    def _are_near(self, a: ActiveInterval, b: ActiveInterval) -> bool:
         low, high = self._starting_near(a)
         return low < b.start < high and (self.near == math.inf or distance(a.at, b.at) < self.near)
 
@@ -332,17 +321,15 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         if self.relation == "before":
             for turn, interval in began:
                 if turn.member == 1:
-                    yield from self._pairs(
-                        turn, interval, state.over[0].found(interval, at - (self.within or 1), at)
-                    )
+                    earlier = state.over[0].found(interval, at - (self.within or 1), at)
+                    yield from self._pairs(turn, interval, earlier)
             return
         for turn, interval in ended:
             if self.relation == "ends":
                 yield from self._pairs(turn, interval, self._ends_with(state, turn, interval))
             elif turn.member == 0:
-                yield from self._pairs(
-                    turn, interval, state.holds[1].found(interval, *self._second(interval))
-                )
+                later = state.holds[1].found(interval, *self._second(interval))
+                yield from self._pairs(turn, interval, later)
 
     def _ends_with(
         self, state: OverlapState, turn: OverlapStep, interval: ActiveInterval
@@ -351,9 +338,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         requires; ends at one timestamp are reported with the first condition.
         """
         is_first, width = turn.member == 0, self.within or 1
-        for scope, other in state.over[1 - turn.member].found(
-            interval, interval.end - width, interval.end + is_first
-        ):
+        others, end = state.over[1 - turn.member], interval.end
+        for scope, other in others.found(interval, end - width, end + is_first):
             first, second = (interval, other) if is_first else (other, interval)
             is_point = first.start == first.end
             if second.start < first.start < second.end + is_point:

@@ -1,6 +1,6 @@
 """Relations: pairs and groups of sources that are near, or otherwise related."""
 
-from ..kind import Kind
+from ..kind import Kind, caution_each, explain_each
 from . import check, explain, parse, plan, revise, show, syntax
 
 KIND = Kind(
@@ -9,11 +9,11 @@ KIND = Kind(
     rules={"group_of": parse.group_of, "route": parse.route, "relate": parse.relate},
     show=lambda statement, _notation: show.show_relation(statement),
     check=check.check,
-    cautions=check.cautions,
+    cautions=caution_each(check.cautions),
     operators=plan.operators,
     meaning=plan.meaning,
     describe=explain.describe,
-    explain=explain.explain,
+    explain=explain_each(explain.explain),
     revision=revise.REVISION,
     explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,40 +35,22 @@ class TieLayout:
     def of(cls, ties: Sequence[Sequence[tuple[int, float, bool, int]]], members: int) -> TieLayout:
         """Build the layout of ties given as lists of (member, scale, reciprocal, alternative)."""
         flat = [entry for tie in ties for entry in tie]
-        member, scale, reciprocal, choice = zip(*flat, strict=True) if flat else ((), (), (), ())
-        starts = np.cumsum([0, *map(len, ties)])
-        return cls._index(
-            np.asarray(starts, np.int64),
-            np.array(member, np.int64),
-            np.array(scale, np.float64),
-            np.array(reciprocal, np.bool_),
-            np.array(choice, np.int64),
-            members,
-        )
+        columns = zip(*flat, strict=True) if flat else ((), (), (), ())
+        types = (np.int64, np.float64, np.bool_, np.int64)
+        arrays: list[Any] = [np.array(column, type) for column, type in zip(columns, types, strict=True)]
+        return cls._index(members, np.cumsum([0, *map(len, ties)]).astype(np.int64), *arrays)
 
     @classmethod
     def of_pairs(cls, pairs: Ints, members: int) -> TieLayout:
         """Build the layout of ties with two members each."""
-        flat = pairs.reshape(-1)
-        return cls._index(
-            np.arange(0, len(flat) + 1, 2),
-            flat,
-            np.ones(len(flat)),
-            np.zeros(len(flat), np.bool_),
-            np.zeros(len(flat), np.int64),
-            members,
-        )
+        flat, zeros = pairs.reshape(-1), np.zeros(pairs.size, np.int64)
+        starts = np.arange(0, len(flat) + 1, 2)
+        return cls._index(members, starts, flat, np.ones(len(flat)), zeros.astype(np.bool_), zeros)
 
     @classmethod
-    def _index(
-        cls,
-        starts: Ints,
-        entries: Ints,
-        scales: Floats,
-        reciprocal: NDArray[np.bool_],
-        choices: Ints,
-        members: int,
-    ) -> TieLayout:
+    def _index(cls, members: int, starts: Ints, entries: Ints, *columns: Any) -> TieLayout:
+        """The layout with the ties of each member; ``columns`` are the fields after ``entries``."""
+        scales, reciprocal, choices = columns
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         order = np.argsort(entries, kind="stable")
         touched = np.searchsorted(entries[order], np.arange(members + 1))
@@ -94,12 +77,8 @@ class Bits:
     @classmethod
     def fresh(cls, count: int, rest: int) -> Bits:
         """The state of new ties; ``rest`` is the bit of an inactive one."""
-        none = np.full(count, NOT)
-        zero = np.zeros(count, np.int64)
-        return cls(
-            np.full(count, rest, np.int64), none.copy(), zero.copy(), zero.copy(), none.copy(), zero.copy(),
-            zero.copy(), np.full(count, np.nan), np.full(count, np.nan), zero.copy(),
-        )  # fmt: skip
+        initial = (rest, NOT, 0, 0, NOT, 0, 0, np.nan, np.nan, 0)
+        return cls(*(np.full(count, value) for value in initial))
 
     @property
     def columns(self) -> list[NDArray[np.generic]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,3 +76,13 @@ class DurationCondition(ScopedCondition):
     @property
     def summary(self) -> str:
         return f"state {self.name} on {self.topic.name}"
+
+
+AnyState = StateCondition | DurationCondition
+
+
+def split(conditions: Iterable[AnyState]) -> tuple[list[StateCondition], list[DurationCondition]]:
+    """The plain states among conditions, and those with minimum durations."""
+    found = list(conditions)
+    durations = [condition for condition in found if isinstance(condition, DurationCondition)]
+    return [condition for condition in found if isinstance(condition, StateCondition)], durations

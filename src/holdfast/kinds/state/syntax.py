@@ -158,16 +158,15 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
         case "initially", [word, quietly]:
             begins = one_of(as_token(word), INITIALLY, "how a scope begins")
             return "initially", (begins, quietly is not None)
-        case "roster", [*named]:
-            return "roster", _roster(*map(as_token, named))
+        case "roster", []:
+            return "roster", Roster()
+        case "roster", [named]:
+            token = as_token(named)
+            return "roster", Roster(text_of(token)) if token.type == "STRING" else Roster(
+                table=name_of(token)
+            )
         case other:
             raise AssertionError(other)
-
-
-def _roster(named: Token | None = None) -> Roster:
-    if named is None or named.type == "STRING":
-        return Roster(None if named is None else text_of(named))
-    return Roster(table=name_of(named))
 
 
 def show_state(statement: DefineState) -> str:
@@ -204,13 +203,8 @@ def _care(care: Care) -> Iterator[str]:
     if care.initially != "off" or care.quietly:
         yield f"initially {care.initially}" + " quietly" * care.quietly
     if care.roster is not None:
-        yield f"roster {_show_roster(care.roster)}"
-
-
-def _show_roster(roster: Roster) -> str:
-    if roster.table is not None:
-        return roster.table
-    return "gazetteer" if roster.path is None else write_text(roster.path)
+        path = "gazetteer" if care.roster.path is None else write_text(care.roster.path)
+        yield f"roster {path if care.roster.table is None else care.roster.table}"
 
 
 RULES: Rules = {

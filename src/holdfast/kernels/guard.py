@@ -184,13 +184,8 @@ def mark_relevant(codes, times, enters, leaves, scopes, gap, readings, stays):  
         if c < 0:
             continue
         j, marked = scopes[c, 0], scopes[c, 1]
-        if (
-            j < 0
-            or enters[i] != enters[j]
-            or leaves[i] != leaves[j]
-            or times[i] < times[j]
-            or times[i] - times[j] > gap
-        ):
+        same = j >= 0 and enters[i] == enters[j] and leaves[i] == leaves[j]
+        if not same or times[i] < times[j] or times[i] - times[j] > gap:
             if j >= 0:
                 stays[j] = True
             stays[i] = True

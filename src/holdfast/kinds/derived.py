@@ -91,9 +91,7 @@ class DerivedMachine(Machine[D]):
     def due(self, state: D) -> Instant | None:
         return None if state.waiting.first == NEVER else state.waiting.first
 
-    def in_order(
-        self, left: Sequence[Transition], causes: Sequence[bytes], emitted: Sequence[Transition]
-    ) -> Emission:
+    def in_order(self, left: list[Transition], causes: list[bytes], emitted: list[Transition]) -> Emission:
         """An emission of transitions that are `left` from an earlier definition and of others, each with the
         key of the event that caused it (`order_keys`)."""
         keys = [*[b""] * len(left), *causes]

@@ -123,6 +123,10 @@ def carry_overs(was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> list[C
     return [machine.without(carry_over, changed) for carry_over in found] if changed else list(found)
 
 
+RESTARTS = "is as a whole history says, where one is heard again, else it begins anew"
+"""The effect of a revision of a kind that restarts, in words."""
+
+
 def restart(operator: Operator, was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> TakeOver:
     """Start a condition at the watermark with the scopes that were active as unknown; the others end."""
     machine, state = operator.machine, operator.start(past.watermark)

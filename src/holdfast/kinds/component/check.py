@@ -96,10 +96,8 @@ def check(statements: Sequence[Statement], context: Context) -> list[ComponentCo
 def _in_order_of_inputs(statements: Sequence[DefineComponent]) -> list[DefineComponent]:
     """Sort statements so that each comes after those that it builds on. [F52]"""
     by_name = {statement.name: statement for statement in statements}
-    below = {
-        name: [topic for _, query in one.inputs for topic in query.topics if topic in by_name]
-        for name, one in by_name.items()
-    }
+    topics = {name: [t for _, query in s.inputs for t in query.topics] for name, s in by_name.items()}
+    below = {name: [topic for topic in own if topic in by_name] for name, own in topics.items()}
     try:
         return [by_name[name] for name in TopologicalSorter(below).static_order()]
     except CycleError as error:
@@ -312,8 +310,8 @@ def _beside_defaults(statement: DefineComponent, shown: Shown, computed: Attribu
     """The computed attributes, with the types of shown ones where a rule does not compute them."""
     found = dict(computed)
     for name, value in _sets(statement):
-        told_at_exit = not isinstance(statement.exit.when, Truth)  # a constant exit emits no events
-        triggers = [statement.enter, statement.exit] if told_at_exit else [statement.enter]
+        emits_at_exit = not isinstance(statement.exit.when, Truth)  # a constant exit emits no events
+        triggers = [statement.enter, statement.exit] if emits_at_exit else [statement.enter]
         is_left_out = any(name not in dict(trigger.sets) for trigger in triggers)
         for attributes in shown.values() if is_left_out else ():
             if (default := attributes.get(name)) is not None:

@@ -146,11 +146,6 @@ class ComponentGroup(CarryOverMachine):
         return replace(self, members=tuple(replace(member, plan=None) for member in self.members))
 
     @cached_property
-    def published(self) -> Mapping[str, Topic]:
-        """The topics of the components."""
-        return {member.topic.name: member.topic for member in self.members}
-
-    @cached_property
     def traits(self) -> Traits:
         dropping = (member.wait for member in self.members if member.drops_late_events)
         return Traits(uses_watermark=True, lateness=min(dropping, default=None))
@@ -208,7 +203,8 @@ class ComponentGroup(CarryOverMachine):
             for transition in self._with_number(number, emission.single):
                 (late if transition.status == "late" else single).append(transition)
         ordered = {topic: _in_order(batches) for topic, batches in rows.items()}
-        return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], self.published)
+        published = {member.topic.name: member.topic for member in self.members}
+        return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], published)
 
     def _with_number(self, number: int, single: Iterable[Transition]) -> list[Transition]:
         """Transitions of a component with its number, and with labels as scopes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 
 from ...lang.ops import Compare, Expression, MemberAttribute, Statement, Text, Truth
 from ...lang.rewrite import parts
@@ -30,10 +31,7 @@ def implicit_topics(given: Sequence[Statement], _parameters: Parameters) -> tupl
                     for owner, attribute, kind in used:
                         if owner == name and attribute not in _EVERY:
                             mine.setdefault(attribute, kind)
-    return tuple(
-        Topic(topic, tuple(Attribute(name, kind) for name, kind in attributes.items()))
-        for topic, attributes in found.items()
-    )
+    return tuple(Topic(name, tuple(starmap(Attribute, kinds.items()))) for name, kinds in found.items())
 
 
 def _uses(ops: Iterable[Expression]) -> Iterator[tuple[str, str, Kind]]:

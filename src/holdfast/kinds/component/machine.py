@@ -97,9 +97,7 @@ class ComponentMachine(Machine[ComponentState]):
     """How far behind the watermark it evaluates: no less than those that it builds on.  [F76]"""
     plan: ColumnarPlan | None = None
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(uses_watermark=True)
+    traits = Traits(uses_watermark=True)
 
     @property
     def drops_late_events(self) -> bool:

@@ -34,10 +34,8 @@ def members(owner: str, attributes: Mapping[str, Attribute], *, derived: bool) -
     Attributes of readings take precedence over fixed members. For components `status` and `valid` are always
     those of the event.
     """
-    own = {
-        name: one.reason if isinstance(one, Unusable) else type_of_attribute(owner, one)
-        for name, one in attributes.items()
-    }
+    items = attributes.items()
+    own = {n: a.reason if isinstance(a, Unusable) else type_of_attribute(owner, a) for n, a in items}
     every = _every(owner)
     return {**own, **every} if derived else {**every, **own}
 

@@ -16,7 +16,6 @@ from ...lang.nodes import (
     expression,
     is_tree,
     label_of,
-    late_of,
     name_of,
     one_of,
     parts_of,
@@ -28,8 +27,8 @@ from ...lang.nodes import (
     wrong,
 )
 from ...lang.ops import Expression, LocationLiteral, Not, Number, Trigger, Word
-from ...model.instant import Duration, parse_instant
-from ...model.qos import Delivery, Late
+from ...model.instant import parse_instant
+from ...model.qos import Delivery
 from ...model.query import (
     HERE,
     NOW,
@@ -49,7 +48,7 @@ from ...model.query import (
     Query,
     QueryRange,
 )
-from ...model.space import Point
+from ..clauses import delivery_clause
 from .origin import resolve_origin
 from .syntax import Collide, DefineComponent
 
@@ -114,28 +113,22 @@ def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
     """`tick`, `here` and delivery, as arguments of the statement."""
     traits: dict[str, Any] = {}
     for node in nodes:
-        word = "timely" if node.data == "ordered" else node.data
+        word, trait = _trait(node)
         if word in traits:
             raise DefinitionError(f"'{node.data}' is given twice", place(node))
-        traits[word] = _trait(node)
-    delivery = Delivery(traits.pop("timely", None), traits.pop("late", "drop"))
+        traits[word] = trait
+    delivery = Delivery(traits.pop("wait", None), traits.pop("late", "drop"))
     return traits | {"delivery": delivery}
 
 
-def _trait(node: Tree[Token]) -> Duration | Point | Late | str | None:
+def _trait(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case "tick", [every]:
-            return duration(every, above_zero=True)
+            return "tick", duration(every, above_zero=True)
         case "here", [at]:
-            return point_of(at) if is_tree(at) else word_of(as_token(at))
-        case "timely", []:
-            return None
-        case "ordered", [wait]:
-            return duration(wait)
-        case "late", [word, within]:
-            return late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
+            return "here", point_of(at) if is_tree(at) else word_of(as_token(at))
+        case _:
+            return delivery_clause(node)
 
 
 # --- queries -----------------------------------------------------------------------------------
@@ -269,9 +262,9 @@ def _clause(node: Tree[Token], clauses: _QueryClauses) -> None:
 
 _PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
     "over": ("time", "group", lambda parts: _window(parts)),
-    "over_these": ("time", "group", lambda parts: MemberSet(tuple(map(_moment, parts)))),
+    "over_these": ("time", "group", lambda parts: MemberSet(tuple(map(_instant, parts)))),
     "ever": ("time", "group", lambda _: WHOLE),
-    "moment": ("time", "closest", lambda parts: _moment(parts[0])),
+    "moment": ("time", "closest", lambda parts: _instant(parts[0])),
     "nearest": ("location", "closest", lambda parts: _spot(parts[0])),
     "inside": ("location", "group", lambda parts: QueryRange(*map(_spot, parts))),
     "around": ("location", "group", lambda parts: Ball(_spot(parts[1]), _radius(parts[0]))),
@@ -290,7 +283,7 @@ def _dimension(word: Token) -> Dimension:
 
 def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) -> None:
     if node is not None:
-        read = {"time": _moment, "location": _spot, "status": _status}[dimension]
+        read = {"time": _instant, "location": _spot, "status": _status}[dimension]
         clauses.put(dimension, "group", MemberSet(tuple(read(item) for item in parts_of(node))), node)
 
 
@@ -300,10 +293,10 @@ def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) ->
 def _window(parts: Sequence[Any]) -> QueryRange:
     if len(parts) == 1:
         return QueryRange(Index(-duration(parts[0]), relative=True), NOW)
-    return QueryRange(*map(_moment, parts))
+    return QueryRange(*map(_instant, parts))
 
 
-def _moment(item: Node) -> Index:
+def _instant(item: Node) -> Index:
     """``-30 s``, ``now``, or a date."""
     try:
         match _parts(item):

@@ -83,10 +83,7 @@ def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
     consumed = frozenset[str]().union(*(operator.upstream_topics for operator in found))
     derived = {component.name: topic_of_condition(component.topic) for component in components}
     derived = {name: topic for name, topic in derived.items() if topic.name in consumed}
-    return [
-        replace(operator, derived_topics={n: t for n, t in derived.items() if operator.serves((n,))})
-        for operator in found
-    ]
+    return [replace(o, derived_topics={n: t for n, t in derived.items() if o.serves((n,))}) for o in found]
 
 
 def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:

@@ -90,10 +90,8 @@ def plan_component(component: ComponentCondition, others: Components = ()) -> Pl
     if reason is not None:
         return reason
     topics = {topic.name: topic for topic in component.listens}
-    shows = {
-        name: QueryColumns(query, [topics[t] for t in query.topics], component)
-        for name, query in component.inputs
-    }
+    queries = dict(component.inputs).items()
+    shows = {name: QueryColumns(q, [topics[t] for t in q.topics], component) for name, q in queries}
     rules = [component.enter] if component.momentary else [component.enter, component.exit]
     screens, left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
     columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}

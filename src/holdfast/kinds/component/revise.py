@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from ...model.instant import show_duration
-from ..revision import Past, Revision, TakeOver, restart
+from ..revision import RESTARTS, Past, Revision, TakeOver, restart
 from .condition import ComponentCondition
 from .plan import looks_back, operators
 
@@ -17,12 +17,11 @@ def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
 
 def preview(was: ComponentCondition, now: ComponentCondition) -> str:
     """What becomes of active scopes, in words."""
-    text = "is as a whole history says, where one is heard again, else it begins anew"
     if not keeps_scopes(was, now):
-        return f"{text}, in other scopes: what holds ends"
+        return f"{RESTARTS}, in other scopes: what holds ends"
     back = looks_back(now)
     ends = f"or, {show_duration(back)} after the edit at the soonest, ends it" if back else "or ends it"
-    return f"{text}: what holds is unknown until the new definition starts it {ends}"
+    return f"{RESTARTS}: what holds is unknown until the new definition starts it {ends}"
 
 
 def refusal_in_shards(was: ComponentCondition, now: ComponentCondition, moves: bool) -> str | None:

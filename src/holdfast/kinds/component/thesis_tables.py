@@ -123,15 +123,16 @@ def _key(node: Tree[Token]) -> str:
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
     if not is_tree(node):
-        return cast(Function, one_of(as_token(node), FUNCTIONS, "a function"))
+        return _one_function(node)
     pairs = [parts_of(pair) for pair in parts_of(node)]
     if any(len(pair) != 2 or any(map(is_tree, pair)) for pair in pairs):
         hint = "As in: {(avg, level), (max, speed)}."
         raise DefinitionError("expected functions, each with an attribute", place(node), hint=hint)
-    return tuple(
-        (name_of(as_token(name)), cast(Function, one_of(as_token(f), FUNCTIONS, "a function")))
-        for f, name in pairs
-    )
+    return tuple((name_of(as_token(name)), _one_function(function)) for function, name in pairs)
+
+
+def _one_function(node: Node) -> Function:
+    return cast(Function, one_of(as_token(node), FUNCTIONS, "a function"))
 
 
 def _group(node: Node, dimension: Dimension) -> Group:
@@ -157,7 +158,7 @@ def _index(node: Node, dimension: Dimension) -> Index:
             raise DefinitionError(f"expected the name of a {dimension}", place(node))
         return Index(word_of(token) if dimension == "topic" else one_of(token, STATUSES, "a status"))
     if dimension == "time" and not is_tree(node) and token.type in ("SIGNED", "RELATIVE"):
-        return _moment(token)
+        return _instant(token)
     if dimension == "location":
         return _location(node)
     raise DefinitionError("expected a time, such as -30^r", place(node))
@@ -176,7 +177,7 @@ def _location(node: Node) -> Index:
     return HERE if relative and point == (0.0,) else Index(point, relative)
 
 
-def _moment(token: Token) -> Index:
+def _instant(token: Token) -> Index:
     number, relative = _number(token)
     instant = number * SECOND
     if instant.denominator != 1:

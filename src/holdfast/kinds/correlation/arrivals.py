@@ -59,11 +59,8 @@ def find_combinations(
 
     A window that contains a fresh event ends at an event no earlier than it and less than ``within`` later.
     """
-    ends = {
-        other.time
-        for arrival in fresh
-        for other in ready[older(ready, arrival.time) : older(ready, arrival.time + within)]
-    }
+    reached = (ready[older(ready, a.time) : older(ready, a.time + within)] for a in fresh)
+    ends = {arrival.time for arrivals in reached for arrival in arrivals}
     for end in sorted(ends):
         window = ready[bisect_right(ready, end - within, key=_time) : bisect_right(ready, end, key=_time)]
         present = [~need for need in needs]

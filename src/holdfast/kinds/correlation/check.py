@@ -99,8 +99,7 @@ def resolve_attribute(match: MatchRange, topics: Sequence[Topic], at: Place | No
         ways = " or ".join(f"{topic.name}.{attribute}" for topic, attribute in found[:3])
         raise DefinitionError(f"'{word}' can mean {len(found)} attributes", at, hint=f"Write {ways}.")
     ((topic, attribute),) = found
-    kind = next(a.kind for a in topic.attributes if a.name == attribute)
-    if kind not in _NUMERIC:
+    if (kind := topic.by_name[attribute].kind) not in _NUMERIC:
         owner = f"'{attribute}' of topic '{topic.name}'"
         raise DefinitionError(f"{owner} is {kind}; a correlation compares numbers", at)
     return topic, attribute

@@ -13,7 +13,6 @@ from ...lang.nodes import (
     duration,
     is_tree,
     label_of,
-    late_of,
     number_of,
     one_of,
     parts_of,
@@ -27,7 +26,7 @@ from ...lang.nodes import (
 from ...lang.ops import Expression, Name, Word
 from ...model.correlation import TELLS
 from ...model.qos import Delivery
-from ...model.space import Shape
+from ..clauses import delivery_clause
 from .syntax import DefineCorrelation, MatchRange
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def correlate(parts: list[Any]) -> DefineCorrelation:
         tuple(match_of(node) for node in parts_of(matches)),
         duration(within, above_zero=True),
         None if near is None else coordinate_of(near),
-        None if region is None else _region(region),
+        region and (shape_of(region) if is_tree(region) else word_of(region)),
         clauses.get("tell", "events"),
         Delivery(clauses.get("wait"), clauses.get("late", "drop")),
         place(name),
@@ -58,18 +57,8 @@ def _option(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case "tell", [word]:
             return "tell", one_of(as_token(word), TELLS, "what a correlation tells")
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
-
-
-def _region(node: Node) -> Word | Shape:
-    return shape_of(as_tree(node)) if is_tree(node) else word_of(as_token(node))
+        case _:
+            return delivery_clause(node)
 
 
 # --- filters -----------------------------------------------------------------------------------

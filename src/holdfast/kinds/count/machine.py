@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -165,8 +165,7 @@ class CountMachine(DerivedMachine[CountState]):
     def process(self, state: CountState, events: Sequence[Event]) -> Iterator[Transition]:
         for event in events:
             status, member, _ = self.read(event)
-            key = partial(self.group, event)
-            for outcome in self._update_members(state, status, member, event.time, key):
+            for outcome in self._update_members(state, status, member, event.time, self.group(event)):
                 yield self._transition(event, outcome)
 
     def step(self, state: CountState, batches: Batches, watermark: Instant) -> tuple[CountState, Emission]:
@@ -183,7 +182,7 @@ class CountMachine(DerivedMachine[CountState]):
         for i, at in enumerate(times(batch).tolist()):
             key = keys[codes[i]] if codes[i] >= 0 else None
             status, member = effective_status(statuses[i], since[i]), scope_name(members[i])
-            for outcome in self._update_members(state, status, member, at, partial(_same, key)):
+            for outcome in self._update_members(state, status, member, at, key):
                 rows.append(i)
                 outcomes.append(outcome)
         if not rows:
@@ -204,13 +203,13 @@ class CountMachine(DerivedMachine[CountState]):
     # --- counting ---
 
     def _update_members(
-        self, state: CountState, status: str, member: str, at: Instant, key: Callable[[], str | None]
+        self, state: CountState, status: str, member: str, at: Instant, key: str | None
     ) -> Iterator[CountOutput]:
         if status not in _COUNTED or (self.members is not None and member not in self.members):
             return
         found = state.where.get(member)
         if found is None:
-            found = key() if self.members is None else self.members[member]
+            found = key if self.members is None else self.members[member]
         if found is None:
             return
         group = state.groups.get(found) or CountGroup()
@@ -384,7 +383,3 @@ def _apply_group(state: CountState, moved: _GroupDelta) -> None:
 _COUNTED = frozenset(("ingress", "egress", "unknown", "known"))
 """The statuses of members that change a count."""
 _KNOWN: tuple[Status, Status] = ("unknown", "known")
-
-
-def _same(key: str | None) -> str | None:
-    return key

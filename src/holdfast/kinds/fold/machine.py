@@ -173,9 +173,7 @@ class FoldMachine(DerivedMachine[FoldState]):
         around = reversed(state.members[name].path[1:])
         return next((cell for cell in around if state.cells[cell].holds != (cell in turned)), name)
 
-    def _reported_names(
-        self, state: FoldState, names: Iterable[str], turned: Collection[str] = ()
-    ) -> set[str]:
+    def _reported_names(self, state: FoldState, names: Iterable[str], turned: Sequence[str] = ()) -> set[str]:
         return {self._reported_name(state, name, turned) for name in names}
 
     def _changes(self, state: FoldState, was: set[str], now: set[str], event: Event) -> Iterator[Transition]:

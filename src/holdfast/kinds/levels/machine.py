@@ -268,11 +268,8 @@ class LevelsMachine(Machine[LevelsState]):
         return [(0, scope, height.began) for scope, height in state.heights.items() if height.level]
 
     def unknown(self, state: LevelsState) -> list[tuple[int, str | None, Instant | None]]:
-        return [
-            (0, scope, height.began if height.level else None)
-            for scope, height in state.heights.items()
-            if not height.known
-        ]
+        unknown = ((scope, height) for scope, height in state.heights.items() if not height.known)
+        return [(0, scope, height.began if height.level else None) for scope, height in unknown]
 
     def is_initial(self, state: LevelsState, condition: int) -> bool:
         trios = zip(self.inside, self.bits, state.inner, strict=True)
@@ -337,8 +334,5 @@ _LevelsDelta = tuple[list[bytes], list[tuple[str | None, Height | None]]]
 
 def _is_further(last: Transition, transition: Transition) -> bool:
     """Whether a transition belongs to the same event and scope as the last one, with a later condition."""
-    return (
-        transition.condition > last.condition
-        and transition.scope == last.scope
-        and transition.event.order == last.event.order
-    )
+    follows = transition.condition > last.condition and transition.scope == last.scope
+    return follows and transition.event.order == last.event.order

@@ -28,7 +28,7 @@ def check(statements: Sequence[DefineMute], context: Context) -> list[MuteCondit
         target = upstream(statement.target, known, place_of(statement.target, statement.at))
         together.setdefault(target.name, []).append(statement)
     _require_no_circle(statements)
-    return [_check_mute(known[name], same_target, known) for name, same_target in together.items()]
+    return [_check_mute(known[name], same_target, context) for name, same_target in together.items()]
 
 
 def _require_no_circle(statements: Sequence[DefineMute]) -> None:
@@ -51,9 +51,7 @@ def _require_no_circle(statements: Sequence[DefineMute]) -> None:
                 waiting += [([*path, name], more) for more in above.get(name, ())]
 
 
-def _check_mute(
-    target: Condition, statements: Sequence[DefineMute], known: Mapping[str, Condition]
-) -> MuteCondition:
+def _check_mute(target: Condition, statements: Sequence[DefineMute], context: Context) -> MuteCondition:
     at = statements[0].at
     if len(target.output_topics) > 1:
         message = f"'{target.name}' tells readings of several topics, which cannot be muted together"
@@ -66,7 +64,7 @@ def _check_mute(
         topic,
         output.name,
         Topic(f"mute {target.name}", OWN),
-        tuple(_cause(statement, topic, known) for statement in statements),
+        tuple(_cause(statement, topic, context.conditions) for statement in statements),
         max(statement.wait for statement in statements),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
@@ -53,33 +53,33 @@ class IntervalShelf:
         self.near, self.ended = near, ended
         self.by_scope: dict[str, ActiveInterval] = {}
         self.cells: dict[Cell, list[tuple[Instant, str]]] = {}
-        self.moments: list[tuple[Instant, str]] = []
+        self.times: list[tuple[Instant, str]] = []
 
     def put(self, scope: str, interval: ActiveInterval) -> None:
         """Add an interval in the place of an earlier one of its scope."""
         self.pop(scope)
         self.by_scope[scope] = interval
-        entry = (self._moment(interval), scope)
+        entry = (self._time_of(interval), scope)
         insort(self.cells.setdefault(self._cell(interval), []), entry)
         if self.ended:
-            insort(self.moments, entry)
+            insort(self.times, entry)
 
     def pop(self, scope: str) -> ActiveInterval | None:
         """Remove and return the interval of a scope."""
         interval = self.by_scope.pop(scope, None)
         if interval is not None:
-            entry, cell = (self._moment(interval), scope), self._cell(interval)
+            entry, cell = (self._time_of(interval), scope), self._cell(interval)
             _remove(self.cells[cell], entry)
             if not self.cells[cell]:
                 del self.cells[cell]
             if self.ended:
-                _remove(self.moments, entry)
+                _remove(self.times, entry)
         return interval
 
     def forget(self, until: Instant) -> None:
         """Drop the intervals that ended before or at a time."""
-        while self.moments and self.moments[0][0] <= until:
-            self.pop(self.moments[0][1])
+        while self.times and self.times[0][0] <= until:
+            self.pop(self.times[0][1])
 
     def found(self, of: ActiveInterval, low: Instant, high: Instant) -> Iterator[tuple[str, ActiveInterval]]:
         """Yield the intervals near another one that start, or have ended, after ``low`` and before
@@ -96,7 +96,7 @@ class IntervalShelf:
                 if self.near == math.inf or distance(of.at, interval.at) < self.near:
                     yield scope, interval
 
-    def _moment(self, interval: ActiveInterval) -> Instant:
+    def _time_of(self, interval: ActiveInterval) -> Instant:
         return interval.end if self.ended else interval.start
 
     def _cell(self, interval: ActiveInterval) -> Cell:
@@ -179,17 +179,15 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def topics(self) -> dict[str, Topic]:
         return {topic.name: topic for topic in self.members}
 
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        return {topic.name: i for i, topic in enumerate(self.members)}
-
     def initial(self) -> OverlapState:
         holds, over = ([IntervalShelf(self.near, ended) for _ in self.members] for ended in (False, True))
         return OverlapState(holds, over)
 
     # --- input: events wait until the watermark has passed their time ---
 
-    def step(self, state: OverlapState, batches: Batches, until: Instant) -> tuple[OverlapState, Emission]:
+    def step(
+        self, state: OverlapState, batches: Batches, watermark: Instant
+    ) -> tuple[OverlapState, Emission]:
         """Events of several topics are merged by the latest time before each, so that late events stay in
         their place: standings consumed at a start carry the time of that start.
         """
@@ -200,7 +198,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         out: list[Transition] = []
         for _, event in merge(*dated, key=itemgetter(0)):
             out += self.react(state, event)[1]
-        return state, Emission({}, out + self.advance(state, until)[1])
+        return state, Emission({}, out + self.advance(state, watermark)[1])
 
     # --- one timestamp ---
 
@@ -231,7 +229,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
 
     def member_of(self, event: Event) -> tuple[int, str]:
         """The number of the condition of a derived event, and its scope."""
-        return self._numbers[event.topic], self.read(event)[1]
+        return list(self.topics).index(event.topic), self.read(event)[1]
 
     def _lasting(self, state: OverlapState, turns: Sequence[OverlapStep]) -> Iterator[OverlapStep]:
         """Reduce the steps of one timestamp to those that remain: a scope that starts and ends at the same

@@ -203,12 +203,13 @@ def _radius(call: Call, known: RelationContext) -> str:
     return " ".join([name, str(least), *([] if call.around is None else [call.around])])
 
 
+Roles = dict[str, Topic]
+Parts = dict[Part, float]
+Tests = tuple[Test, Test]
+
+
 def _tie(
-    statement: DefineRelation,
-    roles: dict[str, Topic],
-    parts: dict[Part, float],
-    tests: tuple[Test, Test],
-    known: RelationContext,
+    statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
 ) -> RelationOver:
     owners = {member.owner for member, _ in parts}
     if owners & set(LENGTHS):
@@ -269,11 +270,7 @@ def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
 
 
 def _sum(
-    statement: DefineRelation,
-    roles: dict[str, Topic],
-    parts: dict[Part, float],
-    tests: tuple[Test, Test],
-    known: RelationContext,
+    statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
 ) -> RelationOver:
     """The relation of a sum of attributes of two members, or of the travel times of routes."""
     of_roles = [member for member, _ in parts if member.owner in roles]

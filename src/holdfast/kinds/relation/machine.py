@@ -104,10 +104,8 @@ class RelationMachine(CarryOverMachine):
     def layout(self) -> TieLayout:
         """The layout of the declared ties."""
         if isinstance(self.relation.ties, Pairs):
-            sides = [
-                [self.member_numbers[slot, source] for source in sources]
-                for slot, sources in self._sides(self.relation.ties)
-            ]
+            numbers, named = self.member_numbers, self._sides(self.relation.ties)
+            sides = [[numbers[slot, source] for source in sources] for slot, sources in named]
             return TieLayout.of_pairs(np.array(sides, np.int64).T, len(self.member_numbers))
         ties = []
         for tie in self.relation.ties or ():
@@ -282,7 +280,7 @@ class RelationMachine(CarryOverMachine):
                 bounds, holds, self.relation.by, self.relation.quorum, layout.starts, layout.entries,
                 layout.scales, layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
-                *bits.columns, ties, status, at, members, number, since, value,
+                *bits, ties, status, at, members, number, since, value,
             )  # fmt: skip
         emitted = EmittedRows(ties, status, at, members, number, since, value)
         return self._forget_idle_ties(state, emitted.first(count))

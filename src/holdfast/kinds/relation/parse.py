@@ -18,7 +18,6 @@ from ...lang.nodes import (
     expression,
     is_tree,
     label_of,
-    late_of,
     name_of,
     one_of,
     parts_of,
@@ -32,6 +31,7 @@ from ...lang.ops import Call, Compare, ComparisonSign, Expression, Number, Trigg
 from ...model.instant import MINUTE
 from ...model.qos import Delivery
 from ...model.relation import Setting, Strategy, slow
+from ..clauses import delivery_clause
 from .syntax import DeclareGroup, DeclareRoute, DefineRelation
 
 if TYPE_CHECKING:
@@ -167,11 +167,5 @@ def _option(node: Tree[Token]) -> tuple[str, Any]:
             return "using", (one_of(as_token(name), get_args(Strategy), "a strategy"), made)
         case "backoff", [far]:
             return "backoff", far
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
+        case _:
+            return delivery_clause(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..revision import Past, Revision, TakeOver, restart
+from ..revision import RESTARTS, Past, Revision, TakeOver, restart
 from .condition import RelationCondition
 from .plan import operators
 
@@ -18,12 +18,11 @@ def keeps_scopes(was: RelationCondition, now: RelationCondition) -> bool:
 
 def preview(was: RelationCondition, now: RelationCondition) -> str:
     """Describe in words the effect of a revision on active pairs."""
-    text = "is as a whole history says, where one is heard again, else it begins anew"
     if not keeps_scopes(was, now):
-        return f"{text}, in other scopes: what holds ends"
+        return f"{RESTARTS}, in other scopes: what holds ends"
     has_others = was.relation.ties != now.relation.ties
     gone = "; of pairs that it no longer has, what holds ends" if has_others else ""
-    return f"{text}: what holds is unknown until the new definition starts it or ends it{gone}"
+    return f"{RESTARTS}: what holds is unknown until the new definition starts it or ends it{gone}"
 
 
 def refusal_in_shards(was: RelationCondition, now: RelationCondition, moves: bool) -> str | None:

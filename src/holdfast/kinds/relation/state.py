@@ -37,7 +37,7 @@ class RelationState:
 def dump_state(state: RelationState) -> bytes:
     """Convert a state to bytes."""
     held = join_rows([*state.held, rows_of(state.single)])
-    arrays = [*state.members.columns, *state.bits.columns, state.pairs, *held]
+    arrays = [*state.members, *state.bits, state.pairs, *held]
     packed = [(array.dtype.str, array.shape, array.tobytes()) for array in arrays]
     return msgspec.msgpack.encode((packed, list(state.names), state.passed, state.latest))
 

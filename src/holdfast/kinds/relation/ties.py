@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,7 @@ class TieLayout:
         return cls(starts, entries, scales, reciprocal, choices, touched, owner[order])
 
 
-@dataclass
-class Bits:
+class Bits(NamedTuple):
     """The state of each tie: whether it is active (or its current alternative), since when a test has been
     true, and the reading that started it.
     """
@@ -80,20 +79,17 @@ class Bits:
         initial = (rest, NOT, 0, 0, NOT, 0, 0, np.nan, np.nan, 0)
         return cls(*(np.full(count, value) for value in initial))
 
-    @property
-    def columns(self) -> list[NDArray[np.generic]]:
-        return [getattr(self, field.name) for field in fields(self)]
-
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Bits:
-        return Bits(*(column[which] for column in self.columns))  # type: ignore[arg-type]
+        """Select ties."""
+        return Bits(*(column[which] for column in self))  # type: ignore[arg-type]
 
     @classmethod
     def join(cls, parts: Iterable[Bits]) -> Bits:
-        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+        """Concatenate the states of ties."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-@dataclass
-class TieMembers:
+class TieMembers(NamedTuple):
     """The latest reading of each member."""
 
     latest: Ints
@@ -106,11 +102,7 @@ class TieMembers:
         zero = np.zeros(count, np.int64)
         return cls(np.full(count, NOT), np.zeros((count, 4)), zero.copy(), zero.copy())
 
-    @property
-    def columns(self) -> list[NDArray[np.generic]]:
-        return [self.latest, self.points, self.numbers, self.stamps]
-
     def with_room(self, count: int) -> TieMembers:
         """Return a copy with room for ``count`` members."""
         more = TieMembers.empty(count - len(self.latest))
-        return TieMembers(*(np.concatenate(pair) for pair in zip(self.columns, more.columns, strict=True)))
+        return TieMembers(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))

@@ -7,8 +7,9 @@ readings that set it. The exact condition is evaluated where the table is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -73,11 +74,8 @@ def gate(cover: Cover) -> Gate:
 
 
 def _has_default(table: Table) -> bool:
-    stars: Sequence[Any] = [pc.equal(key, DEFAULT) for key in table.keys]
-    whole = stars[0]
-    for star in stars[1:]:
-        whole = pc.and_(whole, star)
-    return bool(pc.any(whole).as_py())
+    is_default = reduce(pc.and_, (pc.equal(key, DEFAULT) for key in table.keys))
+    return bool(pc.any(is_default).as_py())
 
 
 def _bound(op: Expression, condition: StateCondition, *, some: bool) -> Expression:

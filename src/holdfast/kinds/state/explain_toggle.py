@@ -37,9 +37,7 @@ def explain_on_spark(conditions: Iterable[StateCondition]) -> Iterator[Iterator[
         yield iter([*_head(number, operator, states), *lines, stored])
 
 
-def _machines(
-    conditions: Iterable[StateCondition],
-) -> Iterator[tuple[int, Operator, list[StateCondition]]]:
+def _machines(conditions: Iterable[StateCondition]) -> Iterator[tuple[int, Operator, list[StateCondition]]]:
     """The operators of filters, each with its number and its conditions."""
     by_name = {condition.name: condition for condition in conditions}
     for number, operator in enumerate(operators(by_name.values()), 1):

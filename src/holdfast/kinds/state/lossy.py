@@ -51,9 +51,6 @@ class LossyToggleMachine(Machine[LossyToggleState]):
     def initial(self) -> LossyToggleState:
         return LossyToggleState(self.filters.initial(), set())
 
-    def due(self, state: LossyToggleState) -> Instant | None:
-        return self.filters.due(state.inner)
-
     def dump(self, state: LossyToggleState) -> bytes:
         """Store the bits only: a restored state has no uncertain scopes."""
         return self.filters.dump(state.inner)

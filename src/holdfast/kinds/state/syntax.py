@@ -16,7 +16,6 @@ from ...lang.nodes import (
     hold_of,
     is_tree,
     label_of,
-    late_of,
     levels,
     name_of,
     one_of,
@@ -33,6 +32,7 @@ from ...lang.tree import Rules
 from ...model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from ...model.instant import show_duration
 from ...model.qos import TIMELY, Correct, Delivery
+from ..clauses import delivery_clause
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -147,12 +147,6 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case ("per" | "scope") as word, [groups]:
             return word, levels(groups)
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within, corrects=True)
         case ("unknown" | "forget") as word, [length]:
             return word, duration(length, above_zero=True)
         case "initially", [word, quietly]:
@@ -165,8 +159,8 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
             return "roster", Roster(text_of(token)) if token.type == "STRING" else Roster(
                 table=name_of(token)
             )
-        case other:
-            raise AssertionError(other)
+        case _:
+            return delivery_clause(node, corrects=True)
 
 
 def show_state(statement: DefineState) -> str:
@@ -186,11 +180,8 @@ def show_predicates(statement: DefineState) -> str:
 
 
 def show_clauses(statement: DefineState) -> list[str]:
-    clauses = [
-        f"{word} {show_levels(levels)}"
-        for word, levels in (("per", statement.per), ("scope", statement.scope))
-        if levels
-    ]
+    scopes = (("per", statement.per), ("scope", statement.scope))
+    clauses = [f"{word} {show_levels(levels)}" for word, levels in scopes if levels]
     shown = show_delivery(statement.delivery)
     return clauses + ([shown] if shown else []) + list(_care(statement.care))
 

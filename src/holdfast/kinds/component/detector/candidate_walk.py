@@ -113,7 +113,7 @@ class CandidateWalk:
         """Emit the events of the step; update `instances`."""
         concerned = [(key, (self.host, self.keys[key])) for key in self._keys_to_evaluate(instances)]
         turns = {key: self._likely_instants(key, instances.get(id, Instance())) for key, id in concerned}
-        if self._is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
+        if self.step.is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
             return self._emit_readings(turns, shown, instances)
         self.visible.prepare([(key, now) for key, instants in turns.items() for now in instants])
         emitted: list[DatedEvent] = []
@@ -125,13 +125,6 @@ class CandidateWalk:
             else:
                 instances[id] = instance
         return emitted
-
-    @property
-    def _is_sure(self) -> bool:
-        """Whether every candidate is an event: columns decide the predicates, and there is no minimum
-        duration."""
-        rules = [self.step.enter] + ([] if self.step.leave is None else [self.step.leave])
-        return all(candidates.rule.hold == 0 and bool(candidates.sure.all()) for candidates in rules)
 
     def _emit_readings(
         self,

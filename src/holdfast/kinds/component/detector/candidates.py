@@ -119,6 +119,13 @@ class ScreenedInstants:
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether every candidate is an event: columns decide the predicates, and there is no minimum
+        duration."""
+        rules = [self.enter] if self.leave is None else [self.enter, self.leave]
+        return all(rule.rule.hold == 0 and bool(rule.sure.all()) for rule in rules)
+
     @cached_property
     def columns(self) -> dict[str, list[ShownColumns]]:
         """By query and status the columns shown, for queries that show one value for each key and status."""
@@ -199,7 +206,7 @@ class ScreenedInstants:
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
     def _is_vague(self, name: str) -> bool:
-        """Whether columns cannot tell what a query shows, or, of several statuses, how many places
+        """Whether columns do not determine what a query shows, or, of several statuses, how many places
         satisfy."""
         shown = self.columns[name]
         return any(part.vague for part in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))

@@ -155,11 +155,9 @@ class EventBuilder:
     @property
     def _is_sure(self) -> bool:
         """Whether columns determine all events and their locations, and there is no minimum duration."""
-        if self.host is not None and not self.host.is_known:
-            return False
-        rules = [rule for rule, columns in self._rules if columns is not None and rule.by]
-        sure = all(rule.rule.hold == 0 and bool(rule.sure.all()) for rule in rules)
-        return sure and len(rules) == len(self._rules)
+        has_place = self.host is None or self.host.is_known
+        in_columns = all(columns is not None and bool(rule.by) for rule, columns in self._rules)
+        return has_place and in_columns and self.step.is_sure
 
     def _emitting_instants(self, holds: Mask) -> _EmittingInstants:
         enter, ends = self.step.enter.mask, self.step.found.ends

@@ -150,12 +150,12 @@ def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) 
     before = {group(known): known.time for known in stored if known.time <= target}
     after = {group(known): known.time for known in reversed(stored) if known.time > target}
 
-    def is_kept(known: Knowledge) -> bool:
+    def is_retained(known: Knowledge) -> bool:
         if known.time <= target:
             return known.time == before[group(known)]
         return index.relative or known.time == after[group(known)]
 
-    return [known for known in stored if is_kept(known)]
+    return [known for known in stored if is_retained(known)]
 
 
 def _offset(index: Index) -> int:

@@ -48,9 +48,9 @@ class Managed:
     stability: Stability = field(default_factory=Stability)
     states: dict[str, component.InstantState] = field(default_factory=dict)
     windows: dict[str, SearchWindow] = field(default_factory=dict)
-    """How far the components look that want what is closest."""
+    """How far around the node each component searches for the closest reading."""
     found: dict[str, set[str]] = field(default_factory=dict)
-    """Their queries that have heard something so near that nothing beyond is nearer."""
+    """By component its queries that have received a reading so near that none beyond can be nearer."""
 
 
 class Components:

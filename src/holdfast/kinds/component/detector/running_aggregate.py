@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import isinf
-from operator import attrgetter
+from operator import attrgetter, gt, lt
 from typing import Any
 
 from msgspec.structs import replace
@@ -175,14 +175,12 @@ class _Values:
         self._known += 1
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             self._numbers += 1
-            if self.function in ("max", "min"):
-                self._compare(value, known)
-            elif self.function in ("sum", "avg"):
+            if self.function in ("sum", "avg"):
                 self._sum(value)
-
-    def _compare(self, value: float, known: Knowledge) -> None:
-        if self._best is None or (value > self._best if self.function == "max" else value < self._best):
-            self._best, self._at = value, known
+            elif self.function in ("max", "min"):
+                exceeds = gt if self.function == "max" else lt
+                if self._best is None or exceeds(value, self._best):
+                    self._best, self._at = value, known
 
     def _sum(self, value: float) -> None:
         if isinstance(value, int):

@@ -565,18 +565,16 @@ class ReadingSeries:
     def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
         """The rows of a key that the query can select at an instant."""
         key = 0 if self.shared else key
-        if self.roams:
-            parts = self._around(key, now, here).tolist()
-            found = [self._rows(*self._visible(part, now)) for part in parts]
-            return np.concatenate([np.empty(0, np.int64), *found])
-        if not self.is_divided:
+        if not self.roams and not self.is_divided:
             return self._rows(*self._visible(key, now))
         if self.nearest is not None:
             first, end = np.searchsorted(self.owners[self.nearest], (key, key + 1)).tolist()
             some = (self._rows(*self._visible(part, now)) for part in self.nearest[first:end].tolist())
             return next((rows for rows in some if len(rows)), np.empty(0, np.int64))
-        first, end = np.searchsorted(self.owners, (key, key + 1)).tolist()
-        found = [self._rows(*self._visible(part, now)) for part in range(first, end)]
+        parts: Iterable[int] = self._around(key, now, here).tolist() if self.roams else ()
+        if not self.roams:
+            parts = range(*np.searchsorted(self.owners, (key, key + 1)).tolist())
+        found = [self._rows(*self._visible(part, now)) for part in parts]
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def _visible(self, part: int, now: Instant) -> tuple[int, int]:

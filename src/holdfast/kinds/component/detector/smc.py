@@ -91,7 +91,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Smc:
-    """A State Maintenance Component `m = (N, Q, G^n, G^x)`; status bit and last event are kept in its state.
+    """A State Maintenance Component `m = (N, Q, G^n, G^x)`; its state has the status bit and the last event.
     [F53]
 
     `exit` is `None` for a momentary condition [F68]. `here` is the location of the host: a point, or the

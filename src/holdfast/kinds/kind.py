@@ -1,4 +1,8 @@
-"""The parts of a kind of condition."""
+"""The parts of a kind of condition, and adapters for kinds that treat each condition by itself.
+
+To add a property that other code needs of every kind, add a field to `Kind`. The package of a kind fills the
+fields in its `__init__.py`.
+"""
 
 from __future__ import annotations
 

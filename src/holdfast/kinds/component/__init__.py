@@ -1,4 +1,7 @@
-"""Components: conditions over queries of several topics (State Maintenance Components)."""
+"""Components: conditions over queries of several topics (State Maintenance Components of the thesis).
+
+`detector` evaluates them; the other modules parse, check and plan them.
+"""
 
 from ..kind import Kind, caution_each
 from . import check, compile, explain, infer, parse, plan, revise, syntax, thesis_tables

@@ -1,4 +1,7 @@
-"""Machines of checked components."""
+"""Convert checked components to machines: keys, predicates and computations become functions.
+
+A new member of queries needs a line in `member` here and one in `members.py`.
+"""
 
 from __future__ import annotations
 

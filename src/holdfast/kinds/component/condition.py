@@ -1,4 +1,4 @@
-"""A checked component."""
+"""A checked component: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 

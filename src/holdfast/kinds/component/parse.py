@@ -1,4 +1,8 @@
-"""Parse components in the readable form."""
+"""Parse components in the readable form: each function gets the parts of one grammar rule.
+
+The rules are in `lang/holdfast.lark`; `thesis_tables.py` parses the notation of the thesis to the same
+statements.
+"""
 
 from __future__ import annotations
 

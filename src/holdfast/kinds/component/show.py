@@ -1,4 +1,4 @@
-"""Print components in the readable form."""
+"""Print components in the readable form, such that `parse.py` reads the same statement again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Correlations: readings that agree in time and space."""
+"""Correlations: readings that agree in time and space, one for each filter.
+
+`machine.py` evaluates them with the kernels in `kernels/correlate.py`.
+"""
 
 from ..kind import Kind, caution_each, check_each
 from . import check, explain, parse, plan, revise, show, syntax

@@ -1,4 +1,7 @@
-"""The plan of correlations in words: filters, time of notification, stored events."""
+"""Explain correlations in words: filters, time of notification, stored events.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse the statements of correlations, of readings and of states."""
+"""Parse correlations: each function gets the parts of one grammar rule of `lang/holdfast.lark`."""
 
 from __future__ import annotations
 

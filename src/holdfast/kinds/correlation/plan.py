@@ -1,4 +1,7 @@
-"""Operators of checked correlations."""
+"""Operators of checked correlations, and the functions that match events with their filters.
+
+Correlations with the same window and delivery share a machine, up to 64 of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A revised correlation restarts: earlier readings take part in no combination."""
+"""A revised correlation restarts: earlier readings take part in no combination.
+
+`kinds/revision.py` explains what the functions of a revision are for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Counts: how many scopes of a condition are active at once."""
+"""Counts: how many scopes of a condition are active at once, in total or within groups.
+
+`machine.py` counts; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
 
 from ..kind import Kind, check_each, compile_each, explain_each
 from . import check, plan, revise, syntax

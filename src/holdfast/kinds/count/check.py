@@ -1,4 +1,8 @@
-"""Check counts: the counted condition, the quotas, the scopes, the roster."""
+"""Check counts: the counted condition, the quotas, the scopes, the roster.
+
+Every error has the place of the word that causes it. Checks that other kinds need too are in
+`kinds/checks.py`.
+"""
 
 from __future__ import annotations
 

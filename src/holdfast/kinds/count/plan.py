@@ -1,4 +1,7 @@
-"""Operators of checked counts; they run one stage after the counted condition."""
+"""Operators of checked counts and their explanation. They run one stage after the counted condition.
+
+`explain` prints what users read; pages and tests show its texts.
+"""
 
 from __future__ import annotations
 

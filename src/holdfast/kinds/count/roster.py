@@ -1,4 +1,4 @@
-"""Expected members of a count, read from a file."""
+"""Expected members of a count, read from a CSV file beside the definition, each with its group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Folds: many active siblings reported as one."""
+"""Folds: many active siblings reported as the cell around them.
+
+`machine.py` folds; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
 
 from ..kind import Kind, check_each, compile_each, explain_each
 from . import check, plan, revise, syntax

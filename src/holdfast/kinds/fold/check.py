@@ -1,4 +1,7 @@
-"""Check folds: the folded condition, the cells, the number of siblings."""
+"""Check folds: the folded condition, the cells, the number of siblings.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators of checked folds; they run one stage after the folded condition."""
+"""Operators of checked folds, the cells of their members, and their explanation.
+
+They run one stage after the folded condition. To add another form of cells, add a function that returns
+paths.
+"""
 
 from __future__ import annotations
 

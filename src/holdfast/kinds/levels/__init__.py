@@ -1,4 +1,7 @@
-"""Levels: nested states of one topic, of which the highest active one counts."""
+"""Levels: nested states of one topic, of which the highest active one counts.
+
+They consist of states: most of their checks, plans and revisions call those of `kinds/state`.
+"""
 
 from ..kind import Kind, caution_each, check_each, explain_each
 from . import check, plan, revise, syntax

@@ -1,4 +1,4 @@
-"""Checked levels."""
+"""Checked levels: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of checked levels; their inner machines are those of states."""
+"""Operators of checked levels, whose inner machines are those of states, and their explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Mutes: notifications held back for a while."""
+"""Mutes: notifications of a condition are withheld for a while.
+
+`machine.py` withholds them; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
 
 from ..kind import Kind, compile_each, explain_each
 from . import check, plan, revise, syntax

@@ -1,4 +1,7 @@
-"""Check mutes: the muted conditions, the causes, and that no condition mutes itself."""
+"""Check mutes: the muted conditions, the causes, and that no condition mutes itself.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of checked mutes; they run one stage after the muted condition."""
+"""Operators of checked mutes and their explanation. They run one stage after the muted condition."""
 
 from __future__ import annotations
 

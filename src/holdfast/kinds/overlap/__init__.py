@@ -1,4 +1,7 @@
-"""Overlaps: conditions that are active at once, or follow one another in time."""
+"""Overlaps: conditions that are active at once, or follow one another in time.
+
+`machine.py` relates intervals; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
 
 from ..kind import Kind, check_each, compile_each, explain_each
 from . import check, plan, revise, syntax

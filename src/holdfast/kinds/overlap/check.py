@@ -1,4 +1,7 @@
-"""Check correlations of conditions: the conditions, their relation in time, the output topic."""
+"""Check correlations of conditions: the conditions, their relation in time, the output topic.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 

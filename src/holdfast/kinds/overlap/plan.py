@@ -1,4 +1,6 @@
-"""Operators of checked correlations of conditions; they run one stage after these conditions."""
+"""Operators of checked correlations of conditions and their explanation. They run one stage after these
+conditions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Relations: pairs and groups of sources that are near, or otherwise related."""
+"""Relations: pairs and groups of sources that are near, or otherwise related.
+
+`machine.py` measures ties with the kernels in `kernels/relate.py`.
+"""
 
 from ..kind import Kind, caution_each, explain_each
 from . import check, explain, parse, plan, revise, show, syntax

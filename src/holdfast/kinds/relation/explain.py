@@ -1,4 +1,7 @@
-"""The plan of relations in words: the members, the measure, the stored state."""
+"""Explain relations in words: the members, the measure, the stored state, the cost in an overlay.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operators of checked relations."""
+"""Operators of checked relations: their machine, their columns, and the keys of shards.
+
+Sources that are tied share a shard; a relation between all sources has only one.
+"""
 
 from __future__ import annotations
 

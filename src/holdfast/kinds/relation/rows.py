@@ -1,4 +1,7 @@
-"""Readings as rows of numbers: member, time, sequence, and the measured values."""
+"""Readings as rows of numbers: member, time, sequence, and the measured values.
+
+Kernels and machine use nothing else of a reading.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print relations, groups and routes."""
+"""Print relations, groups and routes, such that `parse.py` reads the same statement again."""
 
 from __future__ import annotations
 

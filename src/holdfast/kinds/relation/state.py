@@ -1,4 +1,7 @@
-"""The state of a relation machine, in memory and as bytes."""
+"""The state of a relation machine, in memory and as bytes.
+
+The order of arrays in `dump_state` is the format of snapshots: change `load_state` with it.
+"""
 
 from __future__ import annotations
 

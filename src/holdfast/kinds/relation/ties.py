@@ -1,4 +1,7 @@
-"""Ties and their state in flat arrays, as the kernel requires them."""
+"""Ties and their state in flat arrays, as the kernel requires them.
+
+The order of fields is that of the kernel's arguments in `kernels/relate.py`, and of snapshots.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Checking of states and filters: topic, predicates, scopes, tables, minimum durations, expected sources."""
+"""Check states and filters: topic, predicates, scopes, tables, minimum durations, expected sources.
+
+Every error has the place of the word that causes it. Checks that other kinds need too are in
+`kinds/checks.py`.
+"""
 
 from __future__ import annotations
 

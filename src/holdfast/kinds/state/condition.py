@@ -1,4 +1,7 @@
-"""Checked states and filters."""
+"""Checked states and filters: plain ones, and those with minimum durations or no-data predicates.
+
+The two classes have different machines: `toggle.py` and `duration/machine.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of states in words."""
+"""Explain states in words, whichever of the two machines they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The plan of states with minimum durations in words."""
+"""Explain states with minimum durations in words: predicates, timers, stored state.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 

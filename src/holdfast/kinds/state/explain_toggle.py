@@ -1,4 +1,7 @@
-"""The plan of state filters in words: predicates, pushdown, stored state."""
+"""Explain plain states in words: predicates, pushdown, stored state.
+
+The texts are what `holdfast explain` prints; pages and tests show them. Other kinds use parts of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic that the papers' short notations omit."""
+"""The topic that the papers' short notations omit: found by its attributes, or inferred from their use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operators of states: machines of single readings, and machines with minimum durations."""
+"""Operators of states: machines of single readings, and machines with minimum durations.
+
+`plan_toggle.py` and `plan_duration.py` make them.
+"""
 
 from __future__ import annotations
 

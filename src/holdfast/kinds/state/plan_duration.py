@@ -1,4 +1,8 @@
-"""Operators of checked states with minimum durations."""
+"""Operators of checked states with minimum durations.
+
+States with the same scopes share a machine. Predicates become bytes that say at which levels of silence they
+are true.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Operators of checked state filters."""
+"""Operators of checked state filters, and what they share with states that have minimum durations.
+
+Filters with the same topic, scopes and delivery share a machine, up to 64 of them.
+"""
 
 from __future__ import annotations
 

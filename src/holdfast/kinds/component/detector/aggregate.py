@@ -1,4 +1,7 @@
-"""Merge knowledge points into one with functions over their attributes. [F60]"""
+"""Merge knowledge points into one with functions over their attributes. [F60]
+
+The functions themselves are rows of a table in `kernels/functions.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Moving hosts of a component: their positions over time, and distances from them."""
+"""Moving hosts of a component: their positions over time, and distances from them.
+
+Kernels compute distances up to a small error. Comparisons near a limit are repeated with `query.distance`,
+which defines them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries that pool locations or statuses with a function."""
+"""Queries that pool locations or statuses with a function: the values of all parts of a key, as columns.
+
+`topic_pool.py` does the same for topics; `aggregate.py` defines the result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Knowledge selection: evaluation of a query over an information space. [F58–F62]"""
+"""Knowledge selection: evaluation of a query over an information space. [F58–F62]
+
+This defines the meaning of queries. `series.py` computes the same in columns and must be changed with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Readings as columns: their locations, and conversion to and from knowledge."""
+"""Readings as columns: their locations, and conversion to and from knowledge.
+
+Both ways of evaluating a component read their input through this file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A State Maintenance Component at one instant: examine, encapsulate, transform. [F53, F65–F69]"""
+"""A State Maintenance Component at one instant: examine, encapsulate, transform. [F53, F65–F69]
+
+This defines which events a component emits. The columnar evaluation is compared with it in tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From queries to subscriptions: one for each topic, with the relevant region. [F64]"""
+"""From queries to subscriptions: one for each topic, with the relevant region. [F64]
+
+Brokers use them to receive only readings that a query can select.
+"""
 
 from __future__ import annotations
 

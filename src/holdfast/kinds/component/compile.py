@@ -6,7 +6,6 @@ A new member of queries needs a line in `member` here and one in `members.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -103,9 +102,10 @@ def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
     getters = [member(str(name)) for name in names]
 
     def find(known: Knowledge) -> str | None:
-        values = [get(known) for get in getters]
-        points = [value if isinstance(value, tuple) else (value,) for value in values]
-        parts = [key_text(value) for value in chain.from_iterable(points)]
+        parts: list[str | None] = []
+        for get in getters:
+            value = get(known)
+            parts += map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
         return None if None in parts else join_key(None, parts)
 
     return find

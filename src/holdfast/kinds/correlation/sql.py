@@ -1,4 +1,4 @@
-"""Relevant events of correlations as SQL tests, with which Spark drops the other rows while it reads files."""
+"""Relevant events of correlations as SQL tests, with which Spark drops other rows while it reads files."""
 
 from __future__ import annotations
 

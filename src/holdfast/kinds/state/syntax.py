@@ -1,4 +1,4 @@
-"""The statement of states and filters: its node, its parsers, its printer. A new clause needs a line in each."""
+"""The statement of states and filters: its node, parsers and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 

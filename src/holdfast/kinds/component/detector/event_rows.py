@@ -196,8 +196,8 @@ class EventBuilder:
             for where, batch in self._of_rule(rule, columns, emitting.instants[selected]):
                 batches.append(batch)
                 places.append(selected[where])
-        nothing = pa.RecordBatch.from_pylist([], schema=schema(self.plan.topic))
-        return _scatter(concatenate(batches or [nothing]), places)
+        batches = batches or [pa.RecordBatch.from_pylist([], schema=schema(self.plan.topic))]
+        return _scatter(concatenate(batches), places)
 
     def _of_rule(
         self, rule: Candidates, columns: EventColumns, instants: Ints

@@ -1,4 +1,4 @@
-"""Knowledge points: events with their validity, and the total order in which they are processed. [F54, F55]"""
+"""Knowledge points: events with their validity, and the total order of their processing. [F54, F55]"""
 
 from __future__ import annotations
 

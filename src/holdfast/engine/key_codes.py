@@ -205,7 +205,7 @@ class Touched:
         self._is_lost = True
 
     def take(self) -> NDArray[Any] | None:
-        """Return the codes of the changed scopes once each, and clear them; ``None`` if all may have changed."""
+        """Return the codes of changed scopes, each once, and clear them; ``None`` if all may have changed."""
         found, lost = self._all(), self._is_lost
         self._codes, self._is_lost = [], False
         return None if lost else found

@@ -1,7 +1,7 @@
 """Cut a history into slices of time, for machines whose output depends only on events nearby in time.
 
-Each slice also has the events within a margin (the lookaround of the machine) on both sides. So slices can run
-as independent tasks: each emits what its own events cause.
+Each slice also has the events within a margin (the lookaround of the machine) on both sides. So slices can
+run as independent tasks: each emits what its own events cause.
 """
 
 from __future__ import annotations

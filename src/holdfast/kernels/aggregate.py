@@ -187,8 +187,13 @@ def deviations(values: Floats, low: Rows, high: Rows) -> Floats:
         some = slice(first, first + max(int(reach), 1))
         out[some] = _squares(values, low[some], widths[some], middles[some])
         first = some.stop
+    return roots(out, known)
+
+
+def roots(squares: Floats, known: Rows) -> Floats:
+    """Compute standard deviations from sums of squared differences and the numbers of values."""
     with np.errstate(all="ignore"):
-        found: Floats = np.sqrt(out / (known - 1))
+        found: Floats = np.sqrt(squares / (known - 1))
     return np.where((known > 1) & np.isfinite(found), found, np.nan)
 
 

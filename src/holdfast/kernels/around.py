@@ -55,7 +55,7 @@ def latest_before(at, ends, times, moves):  # type: ignore[no-untyped-def]
 def is_true_at(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped-def]
     """Whether a predicate is true for the spot of the cell at each instant, after the last move until then.
 
-    ``true[m]`` tells for which spots it is true after the move at ``times[m]``.
+    ``true[m]`` has for each spot whether it is true after the move at ``times[m]``.
     """
     for k in range(len(ends) - 1):
         move = -1

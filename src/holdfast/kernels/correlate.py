@@ -154,9 +154,8 @@ def grid(points: NDArray[np.float64], near: float) -> CorrelationGrid:
     sides = [np.unique(np.floor(axis / (near * 1.001)), return_inverse=True) for axis in points[:, :2].T]
     (columns, of_column), (rows, of_row) = sides
     distinct, cells = np.unique(of_column * len(rows) + of_row, return_inverse=True)
-    places = [
-        (float(columns[code // len(rows)]), float(rows[code % len(rows)])) for code in distinct.tolist()
-    ]
+    of_cells = (divmod(code, len(rows)) for code in distinct.tolist())
+    places = [(float(columns[column]), float(rows[row])) for column, row in of_cells]
     index = {place: i for i, place in enumerate(places)}
     steps = [(dx, dy) for dx in (0, -1, 1) for dy in (0, -1, 1)]
     around = [[index.get((x + dx, y + dy), -1) for dx, dy in steps] for x, y in places]

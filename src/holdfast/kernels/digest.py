@@ -13,17 +13,10 @@ from .jit import kernel
 SEED = 42
 """The initial seed in Spark."""
 
-_1, _2, _3, _4, _5 = (
-    np.uint64(prime)
-    for prime in (
-        0x9E3779B185EBCA87,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x85EBCA77C2B2AE63,
-        0x27D4EB2F165667C5,
-    )
+PRIMES = np.array(
+    [0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5],
+    np.uint64,
 )
-PRIMES = np.array([_1, _2, _3, _4, _5], np.uint64)
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .aggregate import sums
+from .aggregate import roots, sums
 from .jit import kernel
 
 Floats = NDArray[np.float64]
@@ -152,9 +152,7 @@ class FoldParts:
         with np.errstate(all="ignore"):
             _scatter(whose, *shown, np.full(int(self._owned[-1]), np.nan), out, unsure)
         self._exactly(np.flatnonzero(unsure), whose, shown, out)
-        with np.errstate(all="ignore"):
-            found: Floats = np.sqrt(out / (known - 1))
-        return np.where((known > 1) & np.isfinite(found), found, np.nan)
+        return roots(out, known)
 
     def _exactly(self, some: Ints, whose: Ints, shown: tuple[Any, ...], out: Floats) -> None:
         """Recompute some sums of squares exactly."""

@@ -99,11 +99,8 @@ def apply_readings(  # type: ignore[no-untyped-def]
                             s.cand, s.count = NONE, 0
                         s.flags = (s.flags | UNKNOWN) & ~QUIET
                         out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, s.last_row
-                        out[emitted, TIME], out[emitted, STATUS], out[emitted, SINCE] = (
-                            at,
-                            UNKNOWN_NOW,
-                            s.since,
-                        )
+                        out[emitted, TIME], out[emitted, STATUS] = at, UNKNOWN_NOW
+                        out[emitted, SINCE] = s.since
                         emitted += 1
                     if what == 4:
                         s.last, s.since, s.cand, s.count = NONE, NONE, NONE, 0
@@ -151,11 +148,8 @@ def apply_readings(  # type: ignore[no-untyped-def]
                             s.flags &= ~(UNKNOWN | UNDECIDED)
                             if not turns and not (first and r[QUIETLY]):
                                 out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, i
-                                out[emitted, TIME], out[emitted, STATUS], out[emitted, SINCE] = (
-                                    limit,
-                                    KNOWN_AGAIN,
-                                    s.since,
-                                )
+                                out[emitted, TIME], out[emitted, STATUS] = limit, KNOWN_AGAIN
+                                out[emitted, SINCE] = s.since
                                 emitted += 1
                 else:
                     if at < soonest:
@@ -164,10 +158,8 @@ def apply_readings(  # type: ignore[no-untyped-def]
                 if turns:
                     if not s.flags & QUIET:
                         out[emitted, CODE], out[emitted, STATE], out[emitted, ROW] = c, f, row
-                        out[emitted, TIME] = when
-                        out[emitted, STATUS], out[emitted, SINCE] = (
-                            (EGRESS, s.since) if on else (INGRESS, held)
-                        )
+                        out[emitted, TIME], out[emitted, STATUS] = when, EGRESS if on else INGRESS
+                        out[emitted, SINCE] = s.since if on else held
                         emitted += 1
                     if s.flags & UNDECIDED:
                         s.flags &= ~UNDECIDED
@@ -192,13 +184,8 @@ def mark_relevant(codes, times, enters, leaves, scopes, gap, readings, stays):  
         if c < 0:
             continue
         j, marked = scopes[c, 0], scopes[c, 1]
-        if (
-            j < 0
-            or enters[i] != enters[j]
-            or leaves[i] != leaves[j]
-            or times[i] < times[j]
-            or times[i] - times[j] > gap
-        ):
+        same = j >= 0 and enters[i] == enters[j] and leaves[i] == leaves[j]
+        if not same or times[i] < times[j] or times[i] - times[j] > gap:
             if j >= 0:
                 stays[j] = True
             stays[i] = True

@@ -1,4 +1,8 @@
-"""The one place where kernels are compiled to machine code."""
+"""The one place where kernels are compiled to machine code.
+
+A kernel runs as plain Python on small inputs and is compiled on its first large one. To change when that
+happens, change `SMALL`.
+"""
 
 from __future__ import annotations
 

@@ -78,11 +78,8 @@ def contain(  # type: ignore[no-untyped-def]
     words = maps.shape[3]
     count, width = points.shape
     one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
-    fives, threes, nibbles = (
-        np.uint64(0x5555555555555555),
-        np.uint64(0x3333333333333333),
-        np.uint64(0x0F0F0F0F0F0F0F0F),
-    )
+    fives, threes = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+    nibbles = np.uint64(0x0F0F0F0F0F0F0F0F)
     left = np.empty(words, np.uint64)
     while block < len(maps):
         top = one << np.uint64(block % 64)

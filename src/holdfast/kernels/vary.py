@@ -13,6 +13,7 @@ rows, or none.
 from __future__ import annotations
 
 from .jit import kernel
+from .window import by_key
 
 MOST_EXITS = 62
 """The bits of a word that stays positive."""
@@ -36,41 +37,15 @@ def count_satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-d
         ranks[i] = count
 
 
-@kernel
-def by_scope(codes, ends, order):  # type: ignore[no-untyped-def]
-    """Order rows by scope, each scope in its own order; ``ends`` starts with 0 and has one element more
-    than there are scopes."""
-    for i in range(len(codes)):
-        ends[codes[i] + 1] += 1
-    total = 0
-    for c in range(len(ends)):
-        total += ends[c]
-        ends[c] = total
-    at = ends.copy()
-    for i in range(len(codes)):
-        order[at[codes[i]]] = i
-        at[codes[i]] += 1
+by_scope = by_key
+"""Orders rows by scope, as `vary` requires them."""
 
 
 @kernel
 def vary(  # type: ignore[no-untyped-def]
-    times,
-    enters,
-    leaves,
-    ends,
-    waits,
-    hold,
-    exits,
-    flap,
-    until,
-    known,
-    known_from,
-    known_to,
-    words,
-    moments,
-    counts,
-    intervals,
-):
+    times, enters, leaves, ends, waits, hold, exits, flap, until, known, known_from, known_to,
+    words, moments, counts, intervals,
+):  # fmt: skip
     """Count the results of every variant.
 
     The rows of scope s are ``ends[s]`` to ``ends[s + 1]``, and likewise its reference intervals in ``known``.
@@ -169,11 +144,8 @@ def vary(  # type: ignore[no-untyped-def]
                         counts[v, OPEN] += over and step == 1
                         counts[v, HOLDING] += when - since[v]
                         if written < len(intervals):
-                            intervals[written, 0], intervals[written, 1], intervals[written, 2] = (
-                                s,
-                                since[v],
-                                when,
-                            )
+                            intervals[written, 0] = s
+                            intervals[written, 1], intervals[written, 2] = since[v], when
                             written += 1
                         if first_known == no_more:
                             continue

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 import msgspec
 import pyarrow as pa
 
+from ..engine.graph import advance_alone, push_alone
 from ..engine.machine import Emission, Machine
 from ..engine.operator import SCOPE, SINCE, STATUS, Keys, Operator, digest
 from ..engine.waiting import PendingEvents
@@ -19,6 +20,7 @@ from ..lang.ops import Levels
 from ..model.event import Event, Transition, Value
 from ..model.instant import NEVER, Instant
 from ..model.space import Forest
+from .revision import Renumbering
 
 
 class DerivedState(Protocol):
@@ -118,7 +120,7 @@ class DerivedMachine(Machine[D]):
     def dump(self, state: D) -> bytes:
         return msgspec.msgpack.encode(state)
 
-    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> D:
+    def load(self, raw: bytes, was: Renumbering | None = None) -> D:
         if was is not None and was[0] is None:
             return self.initial()
         state: D = msgspec.msgpack.decode(raw, type=self.state_type)
@@ -135,6 +137,14 @@ def effective_status(status: str, since: Value) -> str:
 def scope_name(scope: Value) -> str:
     """The scope of a derived event; empty if its condition has only one."""
     return "" if scope is None else str(scope)
+
+
+def after_revision(machine: DerivedMachine[D], state: D, revised: Iterable[Event]) -> D:
+    """A copy of a state after its waiting events and the events that its upstreams emitted by a revision."""
+    state, _ = advance_alone(machine, machine.load(machine.dump(state)), NEVER)
+    for event in revised:
+        state, _ = push_alone(machine, state, event)
+    return advance_alone(machine, state, NEVER)[0]
 
 
 def group_of(keys: Levels, forest: Forest | None = None) -> Callable[[Event], str | None]:

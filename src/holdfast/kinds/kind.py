@@ -1,8 +1,12 @@
-"""The parts of a kind of condition."""
+"""The parts of a kind of condition, and adapters for kinds that treat each condition by itself.
+
+To add a property that other code needs of every kind, add a field to `Kind`. The package of a kind fills the
+fields in its `__init__.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,12 +15,13 @@ from ..engine.operator import Operator
 from ..lang.condition import Caution, Condition
 from ..lang.context import Context
 from ..lang.expressions.sql import Naming
-from ..lang.ops import Notation, Statement
+from ..lang.ops import ConditionStatement, Notation, Statement
 from ..lang.tree import Rules
 from ..lang.typed import Parameters
 from ..model.event import Event
 from ..model.folder import Folder
 from ..model.instant import Duration, Instant
+from ..model.qos import Delivery
 from ..model.space import Forest
 from ..model.topic import Topic
 from .revision import Revision
@@ -152,3 +157,41 @@ class Kind:
         job.
         """
         return (self.sharded if sharded and self.sharded else self.operators)(conditions, topics)
+
+
+def describe_delivery(delivery: Delivery) -> str:
+    """Describe the order in which events are processed, for the comparison of revisions."""
+    return "timely" if delivery.wait is None else f"ordered {delivery.wait} µs, late {delivery.late}"
+
+
+# --- kinds that treat each statement or condition by itself ------------------------------------------
+
+
+def check_each(check: Callable[[Any, Context], Condition]) -> Callable[[Any, Context], list[Condition]]:
+    """A function that checks all statements of a kind, given the function that checks one."""
+    return lambda statements, context: [check(statement, context) for statement in statements]
+
+
+def caution_each(
+    cautions: Callable[[Any, Any, Context], Iterable[Caution]],
+) -> Callable[[Any, Context], Iterator[Caution]]:
+    """A function that warns about all conditions of a kind, given the function for one statement and its
+    checked condition. Statements that define no condition are skipped.
+    """
+
+    def all_cautions(statements: Sequence[Statement], context: Context) -> Iterator[Caution]:
+        for statement in statements:
+            if isinstance(statement, ConditionStatement):
+                yield from cautions(statement, context.conditions[statement.name], context)
+
+    return all_cautions
+
+
+def compile_each(operator: Callable[[Any], Operator]) -> Compile:
+    """A function that converts each condition to an operator of its own."""
+    return lambda conditions, _topics: [operator(condition) for condition in conditions]
+
+
+def explain_each(plan: Callable[[Any], Iterable[str]]) -> Callable[[Conditions], Iterator[str]]:
+    """A function that explains each condition in a text, given the function for the lines of one."""
+    return lambda conditions: ("\n".join(plan(condition)) for condition in conditions)

@@ -21,6 +21,9 @@ from ..errors import UsageError
 from ..model.event import Event, Transition
 from ..model.instant import Instant
 
+Renumbering = Sequence[int | None]
+"""The number that each condition of a machine had when its state was stored; ``None`` for a new one."""
+
 
 class Past(NamedTuple):
     """The state of a running condition when another definition of its name replaces it.
@@ -119,6 +122,10 @@ def carry_overs(was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> list[C
     changed = was.topic.differing(now.topic)
     found = machine.carry_overs(past.state, number).values()
     return [machine.without(carry_over, changed) for carry_over in found] if changed else list(found)
+
+
+RESTARTS = "is as a whole history says, where one is heard again, else it begins anew"
+"""The effect of a revision of a kind that restarts, in words."""
 
 
 def restart(operator: Operator, was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> TakeOver:

@@ -1,6 +1,9 @@
-"""Components: conditions over queries of several topics (State Maintenance Components)."""
+"""Components: conditions over queries of several topics (State Maintenance Components of the thesis).
 
-from ..kind import Kind
+`detector` evaluates them; the other modules parse, check and plan them.
+"""
+
+from ..kind import Kind, caution_each
 from . import check, compile, explain, infer, parse, plan, revise, syntax, thesis_tables
 
 KIND = Kind(
@@ -9,7 +12,7 @@ KIND = Kind(
     rules={"component": parse.component, "table": thesis_tables.table, "collide": parse.collide},
     show=thesis_tables.show_component,
     check=check.check,
-    cautions=check.cautions,
+    cautions=caution_each(check.cautions),
     implicit_topics=infer.implicit_topics,
     operators=plan.operators,
     sharded=plan.sharded,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from ...errors import DefinitionError, did_you_mean
-from ...lang.condition import Caution
+from ...lang.condition import Caution, Condition
 from ...lang.context import Context
 from ...lang.ops import (
     Arithmetic,
@@ -22,7 +22,7 @@ from ...lang.ops import (
     Truth,
     place_of,
 )
-from ...lang.rewrite import parts, within
+from ...lang.rewrite import within
 from ...lang.typed import (
     CALLED,
     Members,
@@ -73,12 +73,14 @@ class _ComponentContext:
 
 def check(statements: Sequence[Statement], context: Context) -> list[ComponentCondition]:
     """Check statements and return their components in the order of the text."""
-    components = [one for one in statements if isinstance(one, DefineComponent)]
-    states = frozenset(name for name, one in context.conditions.items() if not one.publishes)
-    collide = _collision([one for one in statements if isinstance(one, Collide)])
-    known = _ComponentContext(
-        {topic.name: topic for topic in context.topics}, {}, context.parameters, states, collide
-    )
+    components = [statement for statement in statements if isinstance(statement, DefineComponent)]
+    filters = frozenset(name for name, condition in context.conditions.items() if not condition.publishes)
+    collisions = [statement for statement in statements if isinstance(statement, Collide)]
+    if len(collisions) > 1:
+        raise DefinitionError("'collide' is given twice", collisions[1].at)
+    collide = collisions[0].function if collisions else "avg"
+    topics = {topic.name: topic for topic in context.topics}
+    known = _ComponentContext(topics, {}, context.parameters, filters, collide)
     for statement in _in_order_of_inputs(components):
         try:
             made = replace(_component(statement, known), collide=collide)
@@ -91,29 +93,18 @@ def check(statements: Sequence[Statement], context: Context) -> list[ComponentCo
     return [known.below[statement.name] for statement in components]
 
 
-def _collision(statements: Sequence[Collide]) -> Function:
-    """The function that merges readings of one cell, for every component."""
-    if len(statements) > 1:
-        raise DefinitionError("'collide' is given twice", statements[1].at)
-    return statements[0].function if statements else "avg"
-
-
 def _in_order_of_inputs(statements: Sequence[DefineComponent]) -> list[DefineComponent]:
     """Sort statements so that each comes after those that it builds on. [F52]"""
     by_name = {statement.name: statement for statement in statements}
-    below = {
-        name: [topic for _, query in one.inputs for topic in query.topics if topic in by_name]
-        for name, one in by_name.items()
-    }
+    topics = {name: [t for _, query in s.inputs for t in query.topics] for name, s in by_name.items()}
+    below = {name: [topic for topic in own if topic in by_name] for name, own in topics.items()}
     try:
         return [by_name[name] for name in TopologicalSorter(below).static_order()]
     except CycleError as error:
         cycle = error.args[1]
-        raise DefinitionError(
-            f"components build on one another in a circle: {' → '.join(cycle)}",
-            by_name[cycle[0]].at,
-            hint="What is derived from something cannot be what it is derived from.",
-        ) from None
+        message = f"components build on one another in a circle: {' → '.join(cycle)}"
+        hint = "What is derived from something cannot be what it is derived from."
+        raise DefinitionError(message, by_name[cycle[0]].at, hint=hint) from None
 
 
 def _component(statement: DefineComponent, known: _ComponentContext) -> ComponentCondition:
@@ -143,9 +134,8 @@ def _component(statement: DefineComponent, known: _ComponentContext) -> Componen
 
 def _check_names(statement: DefineComponent, known: _ComponentContext) -> None:
     if not statement.inputs:
-        raise DefinitionError(
-            f"'{statement.name}' looks at nothing", statement.at, hint="Add a query: A = avg T over 30 s"
-        )
+        hint = "Add a query: A = avg T over 30 s"
+        raise DefinitionError(f"'{statement.name}' looks at nothing", statement.at, hint=hint)
     if statement.name in known.topics:
         raise DefinitionError(
             f"'{statement.name}' is a topic already; a component publishes under its own name", statement.at
@@ -187,13 +177,12 @@ def _check_query(
         functions = parameter.functions if isinstance(parameter, Aggregate) else ()
         for attribute, function in () if isinstance(functions, str) else functions:
             if attribute not in attributes:
-                has = ", ".join(attributes)
-                raise DefinitionError(
-                    f"there is no '{attribute}' to take the {function} of; it has {has}", at
-                )
+                message = f"there is no '{attribute}' to take the {function} of"
+                raise DefinitionError(f"{message}; it has {', '.join(attributes)}", at)
             if isinstance(found := attributes[attribute], Unusable):
                 raise DefinitionError(found.reason, at)
-        if isinstance(functions, str) and attributes and not _usable(attributes):
+        unusable = [isinstance(attribute, Unusable) for attribute in attributes.values()]
+        if isinstance(functions, str) and unusable and all(unusable):
             raise DefinitionError(
                 f"{functions} of text is not defined: {topics[0].name} has no number",
                 at,
@@ -201,16 +190,14 @@ def _check_query(
             )
         if isinstance(group := getattr(parameter, "group", None), QueryRange) and _is_empty(group):
             raise DefinitionError("the range is empty: its low end is above its high end", at)
-    if (query.is_relative or _mentions_here(statement)) and statement.here is None:
+    ops = [op for m in (statement.enter, statement.exit) for op in (m.when, *(value for _, value in m.sets))]
+    inside = (part for op in ops for part in within(op))
+    if statement.here is None and (query.is_relative or Name("here") in inside):
         raise DefinitionError(
             f"'{statement.name}' is about what is near here, but nothing says where here is",
             at,
             hint="Add: here (3, 4); or, to have one with each source of a topic: here TOPIC",
         )
-
-
-def _usable(attributes: Mapping[str, Attribute]) -> bool:
-    return not all(isinstance(attribute, Unusable) for attribute in attributes.values())
 
 
 def _is_empty(group: QueryRange) -> bool:
@@ -222,15 +209,6 @@ def _is_empty(group: QueryRange) -> bool:
     return isinstance(low.value, int) and isinstance(high.value, int) and low.value > high.value
 
 
-def _mentions_here(statement: DefineComponent) -> bool:
-    moves = (statement.enter, statement.exit)
-    return any(Name("here") in _within(op) for m in moves for op in (m.when, *(v for _, v in m.sets)))
-
-
-def _within(op: Expression) -> list[Expression]:
-    return [op, *(inner for part in parts(op) for inner in _within(part))]
-
-
 def _keys(statement: DefineComponent, listening: Mapping[str, Sequence[Topic]]) -> tuple[str, ...]:
     """The keys of a component: the same in all queries that have one."""
     found: dict[str, tuple[str, ...]] = {}
@@ -239,27 +217,24 @@ def _keys(statement: DefineComponent, listening: Mapping[str, Sequence[Topic]]) 
             for topic in listening[name]:
                 if key not in topic.by_name:
                     has = ", ".join(a.name for a in topic.attributes)
-                    raise DefinitionError(
-                        f"topic '{topic.name}' has no '{key}'; it has {has}",
-                        place_of(key, place_of(name, statement.at)),
-                        hint=did_you_mean(key, ["location", *topic.by_name]),
-                    )
+                    message = f"topic '{topic.name}' has no '{key}'; it has {has}"
+                    hint = did_you_mean(key, ["location", *topic.by_name])
+                    raise DefinitionError(message, place_of(key, place_of(name, statement.at)), hint=hint)
         if query.separate:
             found[name] = tuple(map(str, query.separate))
     if len(set(found.values())) > 1:
         each = "; ".join(f"{name} each {', '.join(keys)}" for name, keys in found.items())
-        raise DefinitionError(
-            f"queries of '{statement.name}' disagree on what is kept apart: {each}",
-            place_of(list(found)[-1], statement.at),
-            hint="A component has one key: keep the same apart in every query, or 'any location' in one.",
-        )
+        message = f"queries of '{statement.name}' disagree on what is kept apart: {each}"
+        hint = "A component has one key: keep the same apart in every query, or 'any location' in one."
+        raise DefinitionError(message, place_of(list(found)[-1], statement.at), hint=hint)
     return next(iter(found.values()), ())
 
 
 # --- expressions -------------------------------------------------------------------------------
 
 
-Shown = Mapping[str, Mapping[str, Attribute]]
+Attributes = Mapping[str, Attribute]
+Shown = Mapping[str, Attributes]
 """The attributes that each query shows, by name."""
 
 
@@ -298,7 +273,7 @@ def _output_topic(statement: DefineComponent, shown: Shown, scope: NameScope) ->
     return Topic(statement.name, tuple(known.values())), _remembering(scope, known)
 
 
-def _remembering(scope: NameScope, known: Mapping[str, Attribute]) -> NameScope:
+def _remembering(scope: NameScope, known: Attributes) -> NameScope:
     return replace(scope, members={**scope.members, "last": members("last", known, derived=True)})
 
 
@@ -306,11 +281,9 @@ def _sets(statement: DefineComponent) -> list[tuple[str, Expression]]:
     pairs = [*statement.enter.sets, *statement.exit.sets]
     for name, value in pairs:
         if name in UNSETTABLE or (name in RESERVED and name not in _SETTABLE):
-            raise DefinitionError(
-                f"'{name}' of a component's event cannot be set",
-                place_of(name, value.at),
-                hint="time and location can, and attributes of its own.",
-            )
+            message = f"'{name}' of a component's event cannot be set"
+            hint = "time and location can, and attributes of its own."
+            raise DefinitionError(message, place_of(name, value.at), hint=hint)
     return [(name, value) for name, value in pairs if name not in _SETTABLE]
 
 
@@ -320,10 +293,8 @@ def _type_of_set(statement: DefineComponent, scope: NameScope) -> dict[str, Attr
         attribute = _attribute(name, type_of(value, scope), value)
         before = found.get(str(name), attribute)
         if (both := _agree(before, attribute)) is None:
-            raise DefinitionError(
-                f"'{name}' is {_name_of(before)} in one place and {_name_of(attribute)} in the other",
-                place_of(name, value.at),
-            )
+            message = f"'{name}' is {_name_of(before)} in one place and {_name_of(attribute)} in the other"
+            raise DefinitionError(message, place_of(name, value.at))
         found[str(name)] = both
     return found
 
@@ -335,13 +306,14 @@ def _agree(one: Attribute, other: Attribute) -> Attribute | None:
     return one if (one.kind, one.unit) == (other.kind, other.unit) else None
 
 
-def _beside_defaults(
-    statement: DefineComponent, shown: Shown, computed: Mapping[str, Attribute]
-) -> dict[str, Attribute]:
+def _beside_defaults(statement: DefineComponent, shown: Shown, computed: Attributes) -> dict[str, Attribute]:
     """The computed attributes, with the types of shown ones where a rule does not compute them."""
     found = dict(computed)
     for name, value in _sets(statement):
-        for attributes in shown.values() if _is_left_out(name, statement) else ():
+        emits_at_exit = not isinstance(statement.exit.when, Truth)  # a constant exit emits no events
+        triggers = [statement.enter, statement.exit] if emits_at_exit else [statement.enter]
+        is_left_out = any(name not in dict(trigger.sets) for trigger in triggers)
+        for attributes in shown.values() if is_left_out else ():
             if (default := attributes.get(name)) is not None:
                 if (both := _agree(found[name], default)) is None:
                     raise DefinitionError(
@@ -352,14 +324,6 @@ def _beside_defaults(
                     )
                 found[str(name)] = both
     return found
-
-
-def _is_left_out(name: str, statement: DefineComponent) -> bool:
-    """Whether some rule that emits events does not compute an attribute. An exit that is constant emits
-    none."""
-    leave = statement.exit
-    told_at_exit = not isinstance(leave.when, Truth)
-    return name not in dict(statement.enter.sets) or (told_at_exit and name not in dict(leave.sets))
 
 
 def _name_of(attribute: Attribute) -> str:
@@ -376,12 +340,11 @@ def _attribute(name: str, found: Typed, op: Expression) -> Attribute:
             return Attribute(str(name), "text")
         case Predicate():
             return Attribute(str(name), "bool")
-    raise DefinitionError(
-        f"'{name}' cannot be {CALLED[type(found)]}", op.at, hint="Only location and time can be set so."
-    )
+    hint = "Only location and time can be set so."
+    raise DefinitionError(f"'{name}' cannot be {CALLED[type(found)]}", op.at, hint=hint)
 
 
-def _defaults(shown: Shown, computed: Mapping[str, Attribute]) -> dict[str, Attribute]:
+def _defaults(shown: Shown, computed: Attributes) -> dict[str, Attribute]:
     """Computed attributes, then those of queries, where these agree on the type."""
     found: dict[str, Attribute | None] = {}
     for attributes in shown.values():
@@ -390,10 +353,9 @@ def _defaults(shown: Shown, computed: Mapping[str, Attribute]) -> dict[str, Attr
             if before is not None and before != one:
                 mixed = {before.kind, one.kind} == {"int", "float"} and before.unit == one.unit
                 found[name] = replace(before, kind="float") if mixed else None
-    remaining = {
-        n: a for n, a in found.items() if a is not None and n not in computed and n not in UNSETTABLE
-    }
-    plain = {n: Attribute(n, a.kind) if isinstance(a, Unusable) else a for n, a in remaining.items()}
+    hidden = {*computed, *UNSETTABLE}
+    rest = {n: a for n, a in found.items() if a is not None and n not in hidden}
+    plain = {n: Attribute(n, a.kind) if isinstance(a, Unusable) else a for n, a in rest.items()}
     return {**computed, **plain}
 
 
@@ -421,28 +383,26 @@ def _exit(statement: DefineComponent, scope: NameScope) -> CheckedRule:
         if dimension != "status" and isinstance(parameter, Multiple) and parameter.how != "separate"
     ]
     if statement.exit == Trigger(Not(statement.enter.when)) and statement.exit.at is None and several:
-        raise DefinitionError(
-            f"'{statement.name}' needs an exit: {several[0] or 'it'} looks at several values at once",
-            statement.at,
-            hint="Say when it ends: exit …; exit true tells of every detection; exit false never ends.",
-        )
+        message = f"'{statement.name}' needs an exit: {several[0] or 'it'} looks at several values at once"
+        hint = "Say when it ends: exit …; exit true tells of every detection; exit false never ends."
+        raise DefinitionError(message, statement.at, hint=hint)
     return _rule(statement.exit, scope)
 
 
-# --- doubts ------------------------------------------------------------------------------------
+# --- warnings ------------------------------------------------------------------------------------
 
 
-def _component_cautions(
-    statement: DefineComponent, made: Mapping[str, ComponentCondition]
-) -> Iterator[Caution]:
-    """Doubtful points of a component, given all components by name."""
+def cautions(statement: DefineComponent, _checked: Condition, context: Context) -> Iterator[Caution]:
+    """Warn about a component that is probably a mistake."""
+    conditions = context.conditions.values()
+    below = {c.name for c in conditions if isinstance(c, ComponentCondition) and not c.momentary}
     for name, query in statement.inputs:
-        lasting = [topic for topic in query.topics if topic in made and not made[topic].momentary]
+        lasting = [topic for topic in query.topics if topic in below]
         if lasting and isinstance(query.location, Aggregate) and query.status == Multiple("any"):
             latest = replace(query, status=PooledDimension())
             starts = replace(query, status=Closest(Index("ingress")))
             yield Caution(
-                f"'{statement.name}' takes a function over locations of '{made[lasting[0]].name}': of its "
+                f"'{statement.name}' takes a function over locations of '{lasting[0]}': of its "
                 "starts and of its ends apart",
                 place_of(name, None) or place_of(query.topics[0], statement.at),
                 f"For the latest event of each place: {show_query(latest)}.  For starts alone: "
@@ -461,12 +421,12 @@ def _component_cautions(
                         op.at or statement.at,
                         f"Say 'any location' in place of 'each location' of {one} or {other}.",
                     )
-        if statement.tick is not None and Name("now") in _within(trigger.when):
+        if statement.tick is not None and Name("now") in within(trigger.when):
             yield from _overdue(statement, statement.tick, trigger)
 
 
 def _overdue(statement: DefineComponent, tick: Duration, trigger: Trigger) -> Iterator[Caution]:
-    """Comparisons with durations after a reading at which ticks have ended."""
+    """Warn about comparisons with durations after a reading at which ticks have ended."""
     for op in within(trigger.when):
         unit = UNITS.get(op.unit or "") if isinstance(op, Number) else None
         if not isinstance(op, Number) or unit is None or unit.dimension != UNITS["s"].dimension:
@@ -479,11 +439,3 @@ def _overdue(statement: DefineComponent, tick: Duration, trigger: Trigger) -> It
                 op.at or statement.at,
                 f"Take a longer one: tick {show_duration(-(-length // (MOST_TICKS * SECOND)) * SECOND)}",
             )
-
-
-def cautions(statements: Sequence[Statement], context: Context) -> Iterator[Caution]:
-    """Doubtful points of the components of a definition."""
-    by_name = {name: one for name, one in context.conditions.items() if isinstance(one, ComponentCondition)}
-    for statement in statements:
-        if isinstance(statement, DefineComponent):
-            yield from _component_cautions(statement, by_name)

@@ -1,8 +1,11 @@
-"""Machines of checked components."""
+"""Convert checked components to machines: keys, predicates and computations become functions.
+
+A new member of queries needs a line in `member` here and one in `members.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +25,18 @@ from ...lang.ops import (
     Text,
     Truth,
 )
-from ...lang.rewrite import both, either, parts
+from ...lang.rewrite import both, either
+from ...lang.rewrite import names as op_names
 from ...model.batch import AXES
 from ...model.topic import Topic
-from .condition import CheckedRule, ComponentCondition
+from .condition import CheckedRule, ComponentCondition, Components
 from .detector.knowledge import Knowledge
 from .detector.rows import Coded, ReadingRows
 from .detector.smc import EvaluationContext, Input, Smc
 from .detector.smc import Rule as SmcRule
 from .group import Component, ComponentGroup, Label, link_components, readable_scope
 from .machine import upstream
+from .members import members_in
 from .plan_columns import LAST, plan_component
 from .sites import delays
 
@@ -42,10 +47,7 @@ Compute = Callable[[EvaluationContext], Any]
 
 
 def component_group(
-    components: Sequence[ComponentCondition],
-    topics: Iterable[Topic],
-    every: Sequence[ComponentCondition] = (),
-    label: Label = readable_scope,
+    components: Components, topics: Iterable[Topic], every: Components = (), label: Label = readable_scope
 ) -> ComponentGroup:
     """The machine of components that run in one place.
 
@@ -54,9 +56,7 @@ def component_group(
     every = every or components
     listened = {topic for component in components for topic in component.listens}
     readings = {topic.name: topic for topic in topics if topic in listened}
-    earlier = [
-        component for component in every if component.topic in listened and component not in components
-    ]
+    earlier = [below for below in every if below.topic in listened and below not in components]
     waits = delays(every)
     plans = [plan_component(component, every) for component in components]
     return link_components(
@@ -65,17 +65,16 @@ def component_group(
             for component, plan in zip(components, plans, strict=True)
         ],
         readings,
-        [upstream(component.topic, smc(component), waits[component.name]) for component in earlier],
+        [upstream(below.topic, smc(below), waits[below.name]) for below in earlier],
         label,
     )
 
 
 def smc(component: ComponentCondition) -> Smc:
     """The State Maintenance Component of a checked component."""
-    inputs = {
-        name: Input(query, key(query.separate), encode(query.separate)) for name, query in component.inputs
-    }
-    names = [name for name, _ in component.inputs]
+    queries = dict(component.inputs)
+    inputs = {name: Input(q, key(q.separate), encode(q.separate)) for name, q in queries.items()}
+    names = list(queries)
     timely = component.delivery.wait is None
     return Smc(
         component.name,
@@ -103,7 +102,10 @@ def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
     getters = [member(str(name)) for name in names]
 
     def find(known: Knowledge) -> str | None:
-        parts = [text for get in getters for text in _texts(get(known))]
+        parts: list[str | None] = []
+        for get in getters:
+            value = get(known)
+            parts += map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
         return None if None in parts else join_key(None, parts)
 
     return find
@@ -143,7 +145,11 @@ def _key_texts(rows: ReadingRows, name: str) -> Coded:
     """The texts of one part of the key."""
     if name == "location":
         return _places(rows)
-    return _coordinates(rows, AXES.index(name)) if name in AXES else _words(rows, name)
+    if name in AXES:
+        return _coordinates(rows, AXES.index(name))
+    batch = rows.batch
+    codes, keys = encode_keys(batch.column(name) if name in batch.schema.names else None, len(batch))
+    return Coded(codes.astype(np.int64), [(text,) for text in keys.to_pylist()])
 
 
 def _coordinates(rows: ReadingRows, axis: int) -> Coded:
@@ -158,24 +164,10 @@ def _coordinates(rows: ReadingRows, axis: int) -> Coded:
 
 def _places(rows: ReadingRows) -> Coded:
     """The texts of locations; readings without a location have none."""
-    texts = [
-        tuple(map(key_text, point)) if kind == 0 else (text,) for kind, point, text in rows.standings.values
-    ]
-    elsewhere = np.array([*(kind == 2 for kind, _, _ in rows.standings.values), False])
-    codes = rows.standings.codes
+    codes, spots = rows.standings
+    texts = [tuple(map(key_text, point)) if kind == 0 else (text,) for kind, point, text in spots]
+    elsewhere = np.array([*(kind == 2 for kind, _, _ in spots), False])
     return Coded(np.where(elsewhere[codes], -1, codes), texts)
-
-
-def _words(rows: ReadingRows, name: str) -> Coded:
-    """The texts of an attribute."""
-    batch = rows.batch
-    codes, keys = encode_keys(batch.column(name) if name in batch.schema.names else None, len(batch))
-    return Coded(codes.astype(np.int64), [(text,) for text in keys.to_pylist()])
-
-
-def _texts(value: Any) -> Iterator[str | None]:
-    """The texts of a value; of a point those of its coordinates."""
-    yield from map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
 
 
 # --- rules -------------------------------------------------------------------------------------
@@ -187,16 +179,16 @@ def rule(core: CheckedRule, names: Sequence[str]) -> SmcRule:
     Before a component's first event every comparison that mentions `last` is true, but `last.valid` is false.
     """
     at_first, later = (value(assume_last(core.when, exists=exists)) for exists in (False, True))
-    inside = list(_members(core.when))
-    needed = {mentioned.owner for mentioned in inside if mentioned.otherwise is None}
+    inside = members_in(core.when)
+    owners = frozenset(member.owner for member in inside)
+    needed = {member.owner for member in inside if member.otherwise is None}
     return SmcRule(
         lambda context: (at_first if context.last is None else later)(context) is True,
-        tuple(name for name in names if any(mentioned.owner == name for mentioned in inside)),
+        tuple(name for name in names if name in owners),
         tuple((name, value(op)) for name, op in core.sets),
         core.hold,
-        optional=frozenset(mentioned.owner for mentioned in inside) - needed,
-        timeless=not any(mentioned.owner == LAST or mentioned.name == "valid" for mentioned in inside)
-        and not _names(core.when),
+        optional=owners - needed,
+        timeless=LAST not in owners and "valid" not in {m.name for m in inside} and not op_names(core.when),
     )
 
 
@@ -211,22 +203,9 @@ def assume_last(op: Expression, *, exists: bool) -> Expression:
             return Truth(exists)
         case Not(MemberAttribute(owner, "valid")) if owner == LAST:
             return Truth(not exists)
-        case _ if not exists and any(
-            mentioned.owner == LAST and mentioned.otherwise is None for mentioned in _members(op)
-        ):
+        case _ if not exists and any(m.owner == LAST and m.otherwise is None for m in members_in(op)):
             return Truth(True)
     return op
-
-
-def _members(op: Expression) -> Iterator[MemberAttribute]:
-    if isinstance(op, MemberAttribute):
-        yield op
-    for part in parts(op):
-        yield from _members(part)
-
-
-def _names(op: Expression) -> list[str]:
-    return [op.name] if isinstance(op, Name) else [name for part in parts(op) for name in _names(part)]
 
 
 # --- values ------------------------------------------------------------------------------------
@@ -247,7 +226,12 @@ def _leaf(op: Expression) -> Compute | None:
             return _of(owner, member(name))
         case MemberAttribute(owner, name, _, Number(default) | Text(default) | Truth(default)):
             found = _of(owner, member(name))
-            return lambda context: default if _is_missing(known := found(context)) else known
+
+            def known_or_default(context: EvaluationContext) -> Any:
+                known = found(context)
+                return default if known is None or known != known else known
+
+            return known_or_default
         case _:
             return None
 
@@ -256,10 +240,6 @@ def _of(owner: str, get: Callable[[Knowledge], Any]) -> Compute:
     if owner == LAST:
         return lambda context: None if context.last is None else get(context.last)
     return lambda context: None if (known := context.known.get(owner)) is None else get(known)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
 
 
 def member(name: str) -> Callable[[Knowledge], Any]:
@@ -280,18 +260,8 @@ def member(name: str) -> Callable[[Knowledge], Any]:
 def meaning(component: ComponentCondition) -> str:
     """A digest, equal for components of one name that mean the same. The name counts, as others may build on
     it."""
-    return digest(
-        (
-            component.name,
-            [
-                (name, query, [(t.name, t.attributes) for t in component.listens])
-                for name, query in component.inputs
-            ],
-            component.enter,
-            component.exit,
-            component.here,
-            component.tick,
-            component.delivery,
-            component.collide,
-        )
-    )
+    topics = [(topic.name, topic.attributes) for topic in component.listens]
+    inputs = [(name, query, topics) for name, query in component.inputs]
+    rules = component.enter, component.exit
+    traits = component.here, component.tick, component.delivery, component.collide
+    return digest((component.name, inputs, *rules, *traits))

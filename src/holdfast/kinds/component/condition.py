@@ -1,7 +1,8 @@
-"""A checked component."""
+"""A checked component: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,3 +60,6 @@ class ComponentCondition(Condition):
     @property
     def summary(self) -> str:
         return f"state {self.name} from {', '.join(topic.name for topic in self.listens)}"
+
+
+Components = Sequence[ComponentCondition]

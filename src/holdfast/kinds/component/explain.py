@@ -1,9 +1,10 @@
-"""The plan of components in words."""
+"""The plan of components in words, and that of their operators on Spark: stage, key, upstreams."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from ...engine.operator import Operator
 from ...lang.ops import MemberAttribute, Name, Truth
 from ...lang.rewrite import of_the_event, within
 from ...lang.show import show_expression
@@ -22,34 +23,36 @@ from ...model.query import (
 )
 from ...model.topic import Topic
 from ..state.syntax import DefineState, show_state
-from . import explain_stages
-from .condition import CheckedRule, ComponentCondition
+from .condition import CheckedRule, ComponentCondition, Components
+from .plan import sharded
 from .plan_columns import LAST, plan_component
 from .show import show_query
 
 
-def explain(components: Iterable[ComponentCondition]) -> Iterator[str]:
+def explain(components: Components) -> Iterator[str]:
     """The plan of each component."""
-    every = list(components)
-    return ("\n".join(_component(component, every)) for component in every)
+    return ("\n".join(_component(component, components)) for component in components)
 
 
-def explain_on_spark(
-    components: Sequence[ComponentCondition], topics: Sequence[Topic]
-) -> Iterator[Iterator[str]]:
+def explain_on_spark(components: Components, topics: Sequence[Topic]) -> Iterator[Iterator[str]]:
     """The plan of each component and of each operator on Spark, line by line."""
     yield from (_component(component, components) for component in components)
-    yield from explain_stages.explain_stages(components, topics)
+    operators = sharded(components, topics)
+    stage_of = {name: operator.stage + 1 for operator in operators for name in operator.subscriptions}
+    yield from (_operator(number, operator, stage_of) for number, operator in enumerate(operators, 1))
 
 
-def _component(component: ComponentCondition, others: Sequence[ComponentCondition]) -> Iterator[str]:
+def _component(component: ComponentCondition, others: Components) -> Iterator[str]:
     topics = ", ".join(topic.name for topic in component.listens)
     yield f"component {component.name}, level {component.level}, from {topics}"
     for name, query in component.inputs:
         yield f"  {name or 'looks at':<9} {show_query(query)}"
     yield f"  starts    {_rule(component.enter)}"
-    yield f"  ends      {_end(component)}"
-    yield f"  scopes    {_scopes(component)}"
+    ends = "never" if component.exit.when == Truth(False) else _rule(component.exit)
+    yield f"  ends      {'at once (momentary: every detection is told)' if component.momentary else ends}"
+    carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
+    apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
+    yield f"  scopes    {', '.join(filter(None, (carried, apart))) or 'one for everything'}"
     yield f"  evaluated {'; '.join(_instants(component))}"
     yield f"  delivery  {_delivery(component)}"
     yield f"  drops     {_drops(component)}"
@@ -71,6 +74,7 @@ def to_brackets(component: ComponentCondition) -> DefineState | None:
     (topic, *_) = component.listens
     rules = (component.enter, component.exit)
     inside = [op for rule in rules for op in within(rule.when)]
+    members = [op for op in inside if isinstance(op, MemberAttribute)]
     is_one = (
         not others
         and component.level == 1
@@ -80,19 +84,15 @@ def to_brackets(component: ComponentCondition) -> DefineState | None:
         and query == Query(Closest(Index(topic.name)), each=query.each)
         and all(key == "source" or key in topic.by_name for key in component.keys)
         and not any(isinstance(op, Name) for op in inside)
-        and all(
-            op.name in topic.by_name and not op.otherwise for op in inside if isinstance(op, MemberAttribute)
-        )
-        and not any(op.owner == LAST for op in inside if isinstance(op, MemberAttribute))
+        and all(op.name in topic.by_name and not op.otherwise and op.owner != LAST for op in members)
     )
     enter, exit = (of_the_event(rule.when) for rule in rules)
     per = (component.keys,) if component.keys else ()
-    return (
-        DefineState(component.name, topic.name, enter, exit, per, (), component.delivery) if is_one else None
-    )
+    bracketed = DefineState(component.name, topic.name, enter, exit, per, (), component.delivery)
+    return bracketed if is_one else None
 
 
-def _plan(component: ComponentCondition, others: Sequence[ComponentCondition]) -> str:
+def _plan(component: ComponentCondition, others: Components) -> str:
     """How a component is evaluated in this process."""
     made = plan_component(component, others)
     if isinstance(made, str):
@@ -106,18 +106,6 @@ def _plan(component: ComponentCondition, others: Sequence[ComponentCondition]) -
 
 def _rule(rule: CheckedRule) -> str:
     return show_expression(rule.when) + (f" for {show_duration(rule.hold)}" if rule.hold else "")
-
-
-def _end(component: ComponentCondition) -> str:
-    if component.momentary:
-        return "at once (momentary: every detection is told)"
-    return "never" if component.exit.when == Truth(False) else _rule(component.exit)
-
-
-def _scopes(component: ComponentCondition) -> str:
-    carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
-    apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
-    return ", ".join(filter(None, (carried, apart))) or "one for everything"
 
 
 def _instants(component: ComponentCondition) -> Iterator[str]:
@@ -169,9 +157,8 @@ def _keeps(component: ComponentCondition) -> Iterator[str]:
         if width is not None:
             yield f"{of}the last {show_duration(width)}"
         elif query.time == Closest(NOW):
-            yield f"{of}the latest of each place" + (
-                "" if query.status == PooledDimension() else " and status"
-            )
+            status = "" if query.status == PooledDimension() else " and status"
+            yield f"{of}the latest of each place{status}"
         elif isinstance(query.time, Closest):
             yield f"{of}what is nearest in time"
         else:
@@ -200,3 +187,34 @@ def describe(component: ComponentCondition) -> dict[str, str]:
 def _rule_in_words(rule: CheckedRule) -> str:
     sets = (f"{name} = {show_expression(op)}" for name, op in rule.sets)
     return " ".join([show_expression(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])
+
+
+# --- operators on Spark ------------------------------------------------------------------------------
+
+
+def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iterator[str]:
+    names = operator.subscriptions
+    yield f"operator {number}, stage {operator.stage + 1}: {', '.join(names)}"
+    if len(names) > 1:
+        yield "  fused     one machine runs them all: they keep the same apart"
+    for topic in sorted(operator.upstream_topics):
+        name = topic.removeprefix("@")
+        yield f"  hears     what {name} says in stage {stage_of[name]}"
+    for topic in (name for name in operator.topics if name not in operator.upstream_topics):
+        assert operator.needed_columns is not None
+        own = [a.name for a in operator.topics[topic].attributes if a.name in operator.needed_columns[topic]]
+        yield f"  reads     {topic}: {', '.join(['time', 'source', 'location', *own])}"
+    if not operator.upstream_topics >= operator.topics.keys():
+        missing = f"drop events without {' or '.join(operator.key)}, and" if operator.key else "drop"
+        late = operator.machine.traits.lateness is not None
+        remaining = "; live, what may be late stays, to be told" if late else ""
+        yield f"  readers   {missing} what lies outside the locations of all queries{remaining}"
+    why = "; ".join(f"{name}: {reason}" for name, reason in operator.reasons)
+    shuffle = f"one shard, without help from other cores ({why})"
+    if operator.key:
+        shuffle = f"packed as Arrow by shard; a shard is a hash (crc32) of {' and '.join(operator.key)}"
+    yield f"  shuffle   {shuffle}"
+    after = "a state operator of its own after that of the stage before; " if operator.stage else ""
+    behind = f"; the slowest stays {show_duration(operator.delay)} behind" if operator.delay else ""
+    time = "time goes on in every shard in every batch, whether it has events or not"
+    yield f"  live      {after}{time}{behind}"

@@ -75,9 +75,8 @@ def link_components(
 ) -> ComponentGroup:
     """Link components with one another, with readings, and with components of earlier stages."""
     upstreams = {lower.topic.name: lower for lower in earlier}
-    outside = dict(readings) | {
-        topic.name: topic for topic in (topic_of_condition(lower.topic) for lower in upstreams.values())
-    }
+    derived = [topic_of_condition(lower.topic) for lower in upstreams.values()]
+    outside = dict(readings) | {topic.name: topic for topic in derived}
     height = levels(part.smc for part in components)
     members: dict[int, ComponentMachine] = {}
     for i in sorted(range(len(components)), key=lambda i: height[components[i].topic.name]):
@@ -147,11 +146,6 @@ class ComponentGroup(CarryOverMachine):
         return replace(self, members=tuple(replace(member, plan=None) for member in self.members))
 
     @cached_property
-    def published(self) -> Mapping[str, Topic]:
-        """The topics of the components."""
-        return {member.topic.name: member.topic for member in self.members}
-
-    @cached_property
     def traits(self) -> Traits:
         dropping = (member.wait for member in self.members if member.drops_late_events)
         return Traits(uses_watermark=True, lateness=min(dropping, default=None))
@@ -182,9 +176,8 @@ class ComponentGroup(CarryOverMachine):
             for topic, batch in batches.items():
                 times = (m.reading_time(topic, batch) for m in self.members if topic in m.topics)
                 watermark = max(watermark, *times)
-        steps = self.graph.run(
-            _MemberStates(self, state), batches, self._watermarks(watermark), final=ends
-        ).steps
+        watermarks = self._watermarks(watermark)
+        steps = self.graph.run(_MemberStates(self, state), batches, watermarks, final=ends).steps
         self._pass_time(state, watermark)
         return state, self._joint(steps, list(batches))
 
@@ -210,7 +203,8 @@ class ComponentGroup(CarryOverMachine):
             for transition in self._with_number(number, emission.single):
                 (late if transition.status == "late" else single).append(transition)
         ordered = {topic: _in_order(batches) for topic, batches in rows.items()}
-        return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], self.published)
+        published = {member.topic.name: member.topic for member in self.members}
+        return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], published)
 
     def _with_number(self, number: int, single: Iterable[Transition]) -> list[Transition]:
         """Transitions of a component with its number, and with labels as scopes."""
@@ -248,12 +242,9 @@ class ComponentGroup(CarryOverMachine):
         return min((at for at in due if at is not None), default=None)
 
     def active(self, state: GroupState) -> list[tuple[int, str | None, Instant]]:
-        return [
-            (i, self._scope(i, id), one.since)
-            for i, own in enumerate(state.components)
-            for id, one in own.instances.items()
-            if one.since is not None
-        ]
+        found = enumerate(state.components)
+        scopes = ((i, id, instance.since) for i, own in found for id, instance in own.instances.items())
+        return [(i, self._scope(i, id), since) for i, id, since in scopes if since is not None]
 
     def _scope(self, condition: int, id: Id) -> str | None:
         return self.label(signature(self.smcs[condition], id))
@@ -286,22 +277,20 @@ class ComponentGroup(CarryOverMachine):
         if was is None:
             return stored
         until = max((own.until for own in stored.components), default=BEGINNING)
-
-        def state_of(before: int | None) -> ComponentState:
-            if before is None:
-                return component.InstantState(until, latest=stored.latest)
-            return stored.components[before]
-
-        return GroupState(list(map(state_of, was)))
+        components: list[ComponentState] = [
+            component.InstantState(until, latest=stored.latest) if i is None else stored.components[i]
+            for i in was
+        ]
+        return GroupState(components)
 
     # --- what a revision carries over ---
 
     def carry_overs(self, state: GroupState, condition: int) -> dict[str | None, CarryOver]:
         """The active scopes of a component with their starts; the seed holds the id and the last event."""
         return {
-            self._scope(condition, id): CarryOver(one.since, msgspec.msgpack.encode((id, one.last)))
-            for id, one in state.components[condition].instances.items()
-            if one.since is not None
+            self._scope(condition, id): CarryOver(instance.since, msgspec.msgpack.encode((id, instance.last)))
+            for id, instance in state.components[condition].instances.items()
+            if instance.since is not None
         }
 
     def with_carry_overs(self, state: GroupState, condition: int, bits: Iterable[CarryOver]) -> GroupState:

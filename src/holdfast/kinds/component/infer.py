@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 
 from ...lang.ops import Compare, Expression, MemberAttribute, Statement, Text, Truth
 from ...lang.rewrite import parts
@@ -20,7 +21,8 @@ def implicit_topics(given: Sequence[Statement], _parameters: Parameters) -> tupl
     derived = {statement.name for statement in statements}
     found: dict[str, dict[str, Kind]] = {}
     for statement in statements:
-        used = list(_attributes_used(statement))
+        triggers = (statement.enter, statement.exit)
+        used = [use for t in triggers for use in _uses((t.when, *(value for _, value in t.sets)))]
         for name, query in statement.inputs:
             for topic in query.topics:
                 if topic not in derived:
@@ -29,27 +31,20 @@ def implicit_topics(given: Sequence[Statement], _parameters: Parameters) -> tupl
                     for owner, attribute, kind in used:
                         if owner == name and attribute not in _EVERY:
                             mine.setdefault(attribute, kind)
-    return tuple(
-        Topic(topic, tuple(Attribute(name, kind) for name, kind in attributes.items()))
-        for topic, attributes in found.items()
-    )
+    return tuple(Topic(name, tuple(starmap(Attribute, kinds.items()))) for name, kinds in found.items())
 
 
-def _attributes_used(statement: DefineComponent) -> Iterator[tuple[str, str, Kind]]:
-    for turn in (statement.enter, statement.exit):
-        yield from _members((turn.when, *(value for _, value in turn.sets)))
-
-
-def _members(ops: Iterable[Expression]) -> Iterator[tuple[str, str, Kind]]:
+def _uses(ops: Iterable[Expression]) -> Iterator[tuple[str, str, Kind]]:
+    """The members in expressions: the query, the attribute, and the type that its use implies."""
     for op in ops:
         match op:
-            case Compare(_, MemberAttribute(owner, name), Text()) | Compare(
-                _, Text(), MemberAttribute(owner, name)
-            ):
+            case Compare(_, Text(), MemberAttribute(owner, name)):
+                yield owner, name, "text"
+            case Compare(_, MemberAttribute(owner, name), Text()):
                 yield owner, name, "text"
             case MemberAttribute(owner, name, _, Text() | Truth() as otherwise):
                 yield owner, name, "text" if isinstance(otherwise, Text) else "bool"
             case MemberAttribute(owner, name):
                 yield owner, name, "float"
             case _:
-                yield from _members(parts(op))
+                yield from _uses(parts(op))

@@ -97,9 +97,7 @@ class ComponentMachine(Machine[ComponentState]):
     """How far behind the watermark it evaluates: no less than those that it builds on.  [F76]"""
     plan: ColumnarPlan | None = None
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(uses_watermark=True)
+    traits = Traits(uses_watermark=True)
 
     @property
     def drops_late_events(self) -> bool:
@@ -115,15 +113,11 @@ class ComponentMachine(Machine[ComponentState]):
     def react(self, state: ComponentState, event: Event) -> tuple[ComponentState, list[Transition]]:
         """Put an event into the input buffer, or emit it as late. Emissions follow with the watermark."""
         points = self.as_instants(state)
-        if event.topic in self.upstreams:
-            for known in derived_knowledge(self.upstreams[event.topic], [event]):
-                component.take(self.smc, points, known)
-            return points, []
-        points.latest = max(points.latest, event.time)
-        known = of_event(event)
-        if self.drops_late_events and component.is_late(points, known):
-            return points, [Transition(event, "late", None, None, 0)]
-        component.take(self.smc, points, known)
+        if event.topic not in self.upstreams:
+            points.latest = max(points.latest, event.time)
+            return points, self._take_readings(points, [event])
+        for known in derived_knowledge(self.upstreams[event.topic], [event]):
+            component.take(self.smc, points, known)
         return points, []
 
     def step(
@@ -137,7 +131,7 @@ class ComponentMachine(Machine[ComponentState]):
             if isinstance(state, columns.ColumnState):
                 late += self._take_columns(state, topic, batch)
             elif upstream is None:
-                late += self._take_readings(state, topic, batch)
+                late += self._take_readings(state, to_events(self.topics[topic], batch))
             else:
                 for known in derived_knowledge(upstream, to_events(self.topics[topic], batch)):
                     component.take(self.smc, state, known)
@@ -167,13 +161,11 @@ class ComponentMachine(Machine[ComponentState]):
         if until <= state.until:
             return Emission({})
         if isinstance(state, component.InstantState):
-            return Emission(
-                {}, [self._transition(event) for event in component.advance(self.smc, state, until)]
-            )
+            return Emission({}, list(map(self._transition, component.advance(self.smc, state, until))))
         assert self.columnar is not None
         single, rows = columns.advance(self.columnar, state, until)
         batches = {self.topic.name: concatenate(list(map(self._rows, rows)))} if rows else {}
-        return Emission(batches, [self._transition(event) for event in single], {self.topic.name: self.topic})
+        return Emission(batches, list(map(self._transition, single)), {self.topic.name: self.topic})
 
     # --- what it takes in columns ---
 
@@ -207,30 +199,25 @@ class ComponentMachine(Machine[ComponentState]):
             columns.take(self.columnar, state, topic, batch)
             return []
         columns.take(self.columnar, state, topic, batch.filter(pa.array(~late)))
-        return self._late(to_events(self.topics[topic], batch.filter(pa.array(late))))
+        events = to_events(self.topics[topic], batch.filter(pa.array(late)))
+        return [Transition(event, "late", None, None, 0) for event in events]
 
-    def _take_readings(
-        self, state: component.InstantState, topic: str, batch: pa.RecordBatch
-    ) -> list[Transition]:
+    def _take_readings(self, state: component.InstantState, events: Iterable[Event]) -> list[Transition]:
+        """Put readings into the input buffer; return the transitions of late ones."""
         late = []
-        for event in to_events(self.topics[topic], batch):
+        for event in events:
             known = of_event(event)
             if self.drops_late_events and component.is_late(state, known):
-                late.append(event)
+                late.append(Transition(event, "late", None, None, 0))
             else:
                 component.take(self.smc, state, known)
-        return self._late(late)
-
-    def _late(self, events: Iterable[Event]) -> list[Transition]:
-        return [Transition(event, "late", None, None, 0) for event in events]
+        return late
 
     # --- what it emits ---
 
     def _transition(self, published: Published) -> Transition:
-        event = published.event
-        return Transition(
-            to_event(event), event.status, signature(self.smc, published.id), published.since, 0
-        )
+        event, id, since = published
+        return Transition(to_event(event), event.status, signature(self.smc, id), since, 0)
 
     def _rows(self, events: EventRows) -> pa.RecordBatch:
         """Events as rows of an emission."""
@@ -250,23 +237,20 @@ class ComponentMachine(Machine[ComponentState]):
         found = np.ones(len(batch), np.bool_)
         if topic not in self.upstreams and topic != self.smc.here:
             rows = ReadingRows(self.topics[topic], batch)
-            inputs = [
-                query_input for query_input in self.smc.inputs.values() if topic in query_input.query.topics
-            ]
-            found = np.logical_or.reduce([self._is_selected(query_input, rows) for query_input in inputs])
+            inputs = [input for input in self.smc.inputs.values() if topic in input.query.topics]
+            found = np.logical_or.reduce([self._is_selected(input, rows) for input in inputs])
         return Relevance(found, np.array([np.count_nonzero(~found)], np.int64))
 
-    def _is_selected(self, query_input: Input, rows: ReadingRows) -> Mask:
+    def _is_selected(self, input: Input, rows: ReadingRows) -> Mask:
         """Which readings lie in the locations of a query and have a key."""
-        here = self.smc.here if isinstance(self.smc.here, tuple) else None
-        inside = rows.in_locations(query_input.query, here)
+        inside = rows.in_locations(input.query, self.smc.stationary)
         found = np.ones(len(rows), np.bool_) if inside is None else inside
-        if query_input.key is None:
+        if input.key is None:
             return found
-        if query_input.encoded_keys is not None:
-            return found & (query_input.encoded_keys(rows).codes >= 0)
+        if input.encoded_keys is not None:
+            return found & (input.encoded_keys(rows).codes >= 0)
         known = to_knowledge(rows.topic, rows.batch)
-        return found & np.array([query_input.key(k) is not None for k in known], np.bool_)
+        return found & np.array([input.key(k) is not None for k in known], np.bool_)
 
     def due(self, state: ComponentState) -> Instant | None:
         if isinstance(state, component.InstantState):
@@ -328,6 +312,5 @@ def derived_columns(upstream: Upstream, batch: pa.RecordBatch) -> pa.RecordBatch
     if not upstream.spawns:
         return events
     keys = batch.column(operator.KEY)
-    return events.append_column(
-        SIGNATURE, keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
-    )
+    keys = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
+    return events.append_column(SIGNATURE, keys)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...kernels.functions import AGGREGATES
-from ...lang.ops import MemberAttribute
+from ...lang.ops import Expression, MemberAttribute
+from ...lang.rewrite import within
 from ...lang.typed import Members, Position, Predicate, Typed, TypedQuantity, TypedTime, Words
 from ...lang.types import of_attribute
 from ...model.query import Aggregate, Function, Query
@@ -33,12 +34,15 @@ def members(owner: str, attributes: Mapping[str, Attribute], *, derived: bool) -
     Attributes of readings take precedence over fixed members. For components `status` and `valid` are always
     those of the event.
     """
-    own = {
-        name: one.reason if isinstance(one, Unusable) else type_of_attribute(owner, one)
-        for name, one in attributes.items()
-    }
+    items = attributes.items()
+    own = {n: a.reason if isinstance(a, Unusable) else type_of_attribute(owner, a) for n, a in items}
     every = _every(owner)
     return {**own, **every} if derived else {**every, **own}
+
+
+def members_in(op: Expression) -> list[MemberAttribute]:
+    """The members of queries in an expression, in the order of the text."""
+    return [part for part in within(op) if isinstance(part, MemberAttribute)]
 
 
 def type_of_attribute(owner: str, attribute: Attribute) -> Typed:
@@ -69,19 +73,15 @@ def attributes_of(query: Query, topics: Sequence[Topic], collide: Function) -> d
     """The attributes that all topics of a query have, after its functions. Before them, colliding readings
     are merged, by a function too."""
     first, *others = topics
+    is_fraction = AGGREGATES[collide].result in ("float", "difference")
     found: dict[str, Attribute] = {}
     for attribute in first.attributes:
         alike = [topic.by_name.get(attribute.name) for topic in others]
         if all(one is not None and (one.kind, one.unit) == (attribute.kind, attribute.unit) for one in alike):
-            found[attribute.name] = _after(_after_collision(attribute, query, collide), query)
+            if is_fraction and attribute.kind == "int" and attribute.name not in query.each:
+                attribute = replace(attribute, kind="float")  # the mean of integers need not be one
+            found[attribute.name] = _after(attribute, query)
     return found
-
-
-def _after_collision(attribute: Attribute, query: Query, collide: Function) -> Attribute:
-    """An attribute of readings that may have been merged: the mean of integers need not be one."""
-    is_fraction = AGGREGATES[collide].result in ("float", "difference")
-    changes = attribute.kind == "int" and is_fraction and attribute.name not in query.each
-    return replace(attribute, kind="float") if changes else attribute
 
 
 def _after(attribute: Attribute, query: Query) -> Attribute:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ...errors import DefinitionError
-from ...lang.ops import Between, Compare, Expression, MemberAttribute, Name
-from ...lang.rewrite import parts
+from ...lang.ops import Between, Compare, Expression, Name
+from .members import members_in
 
 ORIGIN = "0^r"
 NOW, HERE = "now", "here"
@@ -19,13 +19,10 @@ def resolve_origin(op: Expression, target: str | None = None) -> Expression:
     """Replace `0^r` by `now` or `here`. `target` is the name that the expression is assigned to."""
     means = _MEANS.get(target or "")
     if isinstance(op, (Compare, Between)):
-        means = next((_MEANS[name] for name in _members(op) if name in _MEANS), None)
+        means = next((_MEANS[member.name] for member in members_in(op) if member.name in _MEANS), None)
     if isinstance(op, Name) and op.name == ORIGIN:
-        raise DefinitionError(
-            "whether 0^r is a time or a location is not clear here",
-            op.at,
-            hint="Write now or here; or compare it with a time or a location.",
-        )
+        hint = "Write now or here; or compare it with a time or a location."
+        raise DefinitionError("whether 0^r is a time or a location is not clear here", op.at, hint=hint)
     return _replace_origin(op, means) if means else _map(op, resolve_origin)
 
 
@@ -42,10 +39,6 @@ def _shorten(op: Expression) -> Expression:
     if isinstance(op, Name) and op.name in (NOW, HERE):
         return replace(op, name=ORIGIN)
     return _map(op, _shorten)
-
-
-def _members(op: Expression) -> list[str]:
-    return [op.name] if isinstance(op, MemberAttribute) else [n for part in parts(op) for n in _members(part)]
 
 
 def _replace_origin(op: Expression, means: str) -> Expression:

@@ -1,4 +1,8 @@
-"""Parse components in the readable form."""
+"""Parse components in the readable form: each function gets the parts of one grammar rule.
+
+The rules are in `lang/holdfast.lark`; `thesis_tables.py` parses the notation of the thesis to the same
+statements.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from ...lang.nodes import (
     expression,
     is_tree,
     label_of,
-    late_of,
     name_of,
     one_of,
     parts_of,
@@ -28,8 +31,8 @@ from ...lang.nodes import (
     wrong,
 )
 from ...lang.ops import Expression, LocationLiteral, Not, Number, Trigger, Word
-from ...model.instant import Duration, parse_instant
-from ...model.qos import Delivery, Late
+from ...model.instant import parse_instant
+from ...model.qos import Delivery
 from ...model.query import (
     HERE,
     NOW,
@@ -49,7 +52,7 @@ from ...model.query import (
     Query,
     QueryRange,
 )
-from ...model.space import Point
+from ..clauses import delivery_clause
 from .origin import resolve_origin
 from .syntax import Collide, DefineComponent
 
@@ -68,11 +71,13 @@ STATUSES = ("atomic", "ingress", "egress")
 
 def component(parts: list[Any]) -> DefineComponent:
     """`state NAME` with queries, `enter`, `exit` and traits."""
-    name, in_locations, enter, leave, *traits = parts
-    if in_locations.data == "inputs":
-        inputs = tuple(_input(node) for node in in_locations.children)
+    name, queries, enter, leave, *traits = parts
+    inputs: tuple[tuple[str, Query], ...]
+    if queries.data == "inputs":
+        pairs = (as_tree(node).children for node in queries.children)
+        inputs = tuple((query_word(as_token(name)), select(query)) for name, query in pairs)
     else:
-        inputs = (("", select(in_locations)),)
+        inputs = (("", select(queries)),)
     when, hold, sets = enter.children
     entrance = trigger(when, hold, sets, inside=int(leave is None))
     return DefineComponent(
@@ -112,46 +117,32 @@ def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
     """`tick`, `here` and delivery, as arguments of the statement."""
     traits: dict[str, Any] = {}
     for node in nodes:
-        word = "timely" if node.data == "ordered" else node.data
+        word, trait = _trait(node)
         if word in traits:
             raise DefinitionError(f"'{node.data}' is given twice", place(node))
-        traits[word] = _trait(node)
-    delivery = Delivery(traits.pop("timely", None), traits.pop("late", "drop"))
+        traits[word] = trait
+    delivery = Delivery(traits.pop("wait", None), traits.pop("late", "drop"))
     return traits | {"delivery": delivery}
 
 
-def _trait(node: Tree[Token]) -> Duration | Point | Late | str | None:
+def _trait(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case "tick", [every]:
-            return duration(every, above_zero=True)
+            return "tick", duration(every, above_zero=True)
         case "here", [at]:
-            return point_of(at) if is_tree(at) else word_of(as_token(at))
-        case "timely", []:
-            return None
-        case "ordered", [wait]:
-            return duration(wait)
-        case "late", [word, within]:
-            return late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
+            return "here", point_of(at) if is_tree(at) else word_of(as_token(at))
+        case _:
+            return delivery_clause(node)
 
 
 # --- queries -----------------------------------------------------------------------------------
 
 
-def _input(node: Node) -> tuple[str, Query]:
-    name, query = as_tree(node).children
-    return query_word(as_token(name)), select(query)
-
-
 def query_word(token: Token) -> Word:
     """The name of a query."""
     if token in literal.QUERY_WORDS:
-        raise DefinitionError(
-            f"'{token}' has a meaning of its own in a component",
-            place(token),
-            hint="Name the query otherwise.",
-        )
+        message = f"'{token}' has a meaning of its own in a component"
+        raise DefinitionError(message, place(token), hint="Name the query otherwise.")
     return topic_word(token)
 
 
@@ -167,13 +158,7 @@ def select(node: Node) -> Query:
         found.put("location", "how", str(chosen.children[0]), chosen)
     for clause in clauses:
         _clause(clause, found)
-    return Query(
-        _topics(chosen),
-        found.time(),
-        found.location(),
-        found.status(),
-        tuple(found.keys),
-    )
+    return Query(_topics(chosen), found.time(), found.location(), found.status(), tuple(found.keys))
 
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
@@ -226,27 +211,20 @@ class _QueryClauses:
     def time(self) -> Any:
         made = self._parameter("time", Closest(NOW))
         if isinstance(made, Aggregate) and "time" not in self.groups:
-            raise DefinitionError(
-                f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window",
-                place(self.query),
-                hint="Say over how long: over 30 s; or over everything that was: ever.",
-            )
+            message = f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window"
+            hint = "Say over how long: over 30 s; or over everything that was: ever."
+            raise DefinitionError(message, place(self.query), hint=hint)
         if isinstance(made, Closest) and "time" in self.groups:
-            raise DefinitionError(
-                "a window needs a function, or a word for how many",
-                place(self.query),
-                hint="As in: avg T over 30 s; T any time over 30 s; T all times over 30 s.",
-            )
+            message = "a window needs a function, or a word for how many"
+            hint = "As in: avg T over 30 s; T any time over 30 s; T all times over 30 s."
+            raise DefinitionError(message, place(self.query), hint=hint)
         return made
 
     def location(self) -> Any:
         made = self._parameter("location", PooledDimension(self.groups.get("location", WHOLE)))
         if isinstance(made, Closest) and "location" in self.groups:
-            raise DefinitionError(
-                "the closest needs no region",
-                place(self.query),
-                hint="Say either where to look, or what to be close to.",
-            )
+            hint = "Say either where to look, or what to be close to."
+            raise DefinitionError("the closest needs no region", place(self.query), hint=hint)
         return made
 
     def status(self) -> Any:
@@ -277,9 +255,8 @@ def _clause(node: Tree[Token], clauses: _QueryClauses) -> None:
             word, members = parts
             if _dimension(word) != "status":
                 message = f"only the status can be whatever it is, not the {word}"
-                raise DefinitionError(
-                    message, place(word), hint="Leave it out: without a word it does not matter."
-                )
+                hint = "Leave it out: without a word it does not matter."
+                raise DefinitionError(message, place(word), hint=hint)
             clauses.put("status", "pool", None, node)
             _members("status", members, clauses)
         case other:
@@ -289,9 +266,9 @@ def _clause(node: Tree[Token], clauses: _QueryClauses) -> None:
 
 _PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
     "over": ("time", "group", lambda parts: _window(parts)),
-    "over_these": ("time", "group", lambda parts: MemberSet(tuple(map(_moment, parts)))),
+    "over_these": ("time", "group", lambda parts: MemberSet(tuple(map(_instant, parts)))),
     "ever": ("time", "group", lambda _: WHOLE),
-    "moment": ("time", "closest", lambda parts: _moment(parts[0])),
+    "moment": ("time", "closest", lambda parts: _instant(parts[0])),
     "nearest": ("location", "closest", lambda parts: _spot(parts[0])),
     "inside": ("location", "group", lambda parts: QueryRange(*map(_spot, parts))),
     "around": ("location", "group", lambda parts: Ball(_spot(parts[1]), _radius(parts[0]))),
@@ -302,19 +279,15 @@ _PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
 
 def _dimension(word: Token) -> Dimension:
     if word not in DIMENSION:
-        near = did_you_mean(word, DIMENSION)
-        raise DefinitionError(
-            f"'{word}' is not a dimension",
-            place(word),
-            hint=near
-            or "There are time, location and status; any of (T, U) is for topics, each for the rest.",
-        )
+        known = "There are time, location and status; any of (T, U) is for topics, each for the rest."
+        hint = did_you_mean(word, DIMENSION) or known
+        raise DefinitionError(f"'{word}' is not a dimension", place(word), hint=hint)
     return DIMENSION[word]
 
 
 def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) -> None:
     if node is not None:
-        read = {"time": _moment, "location": _spot, "status": _status}[dimension]
+        read = {"time": _instant, "location": _spot, "status": _status}[dimension]
         clauses.put(dimension, "group", MemberSet(tuple(read(item) for item in parts_of(node))), node)
 
 
@@ -324,11 +297,10 @@ def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) ->
 def _window(parts: Sequence[Any]) -> QueryRange:
     if len(parts) == 1:
         return QueryRange(Index(-duration(parts[0]), relative=True), NOW)
-    low, high = map(_moment, parts)
-    return QueryRange(low, high)
+    return QueryRange(*map(_instant, parts))
 
 
-def _moment(item: Node) -> Index:
+def _instant(item: Node) -> Index:
     """``-30 s``, ``now``, or a date."""
     try:
         match _parts(item):

@@ -7,9 +7,8 @@ event's shard is a hash of its key [law 3]. Where the key changes, a component r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +16,16 @@ from numpy.typing import NDArray
 
 from ...engine.carry_over import CarryingOver
 from ...engine.operator import FIXED, Keys, Operator, is_derived, topic_of_condition
-from ...lang.ops import Expression, MemberAttribute
-from ...lang.rewrite import parts
 from ...model.batch import to_events
 from ...model.instant import Duration
 from ...model.query import Aggregate, Closest, Index, MemberSet, Multiple, Query, QueryRange
 from ...model.topic import Topic
 from .compile import component_group, key, meaning
-from .condition import ComponentCondition
+from .condition import ComponentCondition, Components
 from .detector.knowledge import of_event
 from .group import ComponentGroup, readable_scope
 from .machine import of_derived
+from .members import members_in
 from .sites import PLACE, sites
 
 _COLUMNS = {"location": PLACE, "topic": (), "status": ()}
@@ -37,14 +35,12 @@ _COLUMNS = {"location": PLACE, "topic": (), "status": ()}
 # --- in one process ----------------------------------------------------------------------------
 
 
-def operators(components: Sequence[ComponentCondition], topics: Sequence[Topic]) -> list[Operator]:
+def operators(components: Components, topics: Sequence[Topic]) -> list[Operator]:
     """One operator for all components."""
     return [_operator(component_group(components, topics), components, topics)] if components else []
 
 
-def _operator(
-    group: ComponentGroup, components: Sequence[ComponentCondition], topics: Sequence[Topic]
-) -> Operator:
+def _operator(group: ComponentGroup, components: Components, topics: Sequence[Topic]) -> Operator:
     whole = group.traits.lateness is not None  # late events are emitted as they are
     columns = {topic.name: _columns(topic, components, whole=whole) for topic in group.topics.values()}
     return Operator(
@@ -52,9 +48,7 @@ def _operator(
         machine=CarryingOver(group, tuple(map(looks_back, components)), group.waits),
         names=tuple((component.name,) for component in components),
         meanings=tuple(map(meaning, components)),
-        reading_topics=tuple(
-            tuple(t.name for t in component.listens if t in topics) for component in components
-        ),
+        reading_topics=tuple(tuple(t.name for t in c.listens if t in topics) for c in components),
         decisive_columns=columns,
         needed_columns=columns,
         joins=True,
@@ -65,38 +59,31 @@ def _operator(
 # --- in shards and stages ----------------------------------------------------------------------
 
 
-def sharded(components: Sequence[ComponentCondition], topics: Sequence[Topic]) -> list[Operator]:
+def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
     """The operators of components for shards, sorted by stage."""
     where = sites(components)
     places: dict[tuple[int, tuple[str, ...]], list[ComponentCondition]] = {}
-    for component in sorted(components, key=lambda one: where[one.name].stage):
+    for component in sorted(components, key=lambda component: where[component.name].stage):
         places.setdefault(where[component.name][:2], []).append(component)
-    clock = frozenset(topic.name for one in components for topic in one.listens if topic in topics)
+    clock = frozenset(topic.name for c in components for topic in c.listens if topic in topics)
     found = []
-    for (stage, apart), some in places.items():
-        group = component_group(some, topics, components, label=lambda signature: signature)
+    for (stage, apart), own in places.items():
+        group = component_group(own, topics, components, label=lambda signature: signature)
         operator = replace(
-            _operator(group, some, topics),
+            _operator(group, own, topics),
             keyed=_key_finder(apart, group.topics) if apart else None,
             key=apart,
             stage=stage,
             upstream_topics=frozenset(name for name, topic in group.topics.items() if is_derived(topic)),
             label=readable_scope,
             clock_topics=clock,
-            reasons=tuple((one.name, why) for one in some if (why := where[one.name].reason) is not None),
+            reasons=tuple((c.name, why) for c in own if (why := where[c.name].reason) is not None),
         )
         found.append(operator)
-    consumed = frozenset[str]().union(*(one.upstream_topics for one in found))
-    return [replace(one, derived_topics=_topics_derived_by(one, components, consumed)) for one in found]
-
-
-def _topics_derived_by(
-    operator: Operator, components: Sequence[ComponentCondition], consumed: Collection[str]
-) -> dict[str, Topic]:
-    """The derived topics of an operator that those of later stages consume, by component."""
-    own = (component for component in components if operator.serves((component.name,)))
-    topics = {component.name: topic_of_condition(component.topic) for component in own}
-    return {name: topic for name, topic in topics.items() if topic.name in consumed}
+    consumed = frozenset[str]().union(*(operator.upstream_topics for operator in found))
+    derived = {component.name: topic_of_condition(component.topic) for component in components}
+    derived = {name: topic for name, topic in derived.items() if topic.name in consumed}
+    return [replace(o, derived_topics={n: t for n, t in derived.items() if o.serves((n,))}) for o in found]
 
 
 def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:
@@ -106,18 +93,16 @@ def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable
 
     def keyed(topic: str, batch: pa.RecordBatch) -> Keys:
         codes, first = alike(batch, names)
-        some = to_events(topics[topic], batch.take(pa.array(first)))
         known = of_derived if is_derived(topics[topic]) else of_event
-        return Keys(codes, [find(known(event)) for event in some])
+        events = to_events(topics[topic], batch.take(pa.array(first)))
+        return Keys(codes, [find(known(event)) for event in events])
 
     return keyed
 
 
 def _columns(topic: Topic, components: Iterable[ComponentCondition], *, whole: bool) -> frozenset[str]:
     """The columns of a topic that components use or publish; all columns if late events are emitted."""
-    used = {
-        name for component in components if topic in component.listens for name in _columns_used_by(component)
-    }
+    used = {name for c in components if topic in c.listens for name in _columns_used_by(c)}
     whole = whole or is_derived(topic)
     return frozenset((*FIXED, *(a.name for a in topic.attributes if whole or a.name in used)))
 
@@ -127,14 +112,7 @@ def _columns_used_by(component: ComponentCondition) -> Iterator[str]:
     yield from (attribute.name for attribute in component.topic.attributes)
     for rule in (component.enter, component.exit):
         for op in (rule.when, *(op for _, op in rule.sets)):
-            yield from _members(op)
-
-
-def _members(op: Expression) -> Iterator[str]:
-    if isinstance(op, MemberAttribute):
-        yield op.name
-    for part in parts(op):
-        yield from _members(part)
+            yield from (member.name for member in members_in(op))
 
 
 # --- rows that are alike -----------------------------------------------------------------------
@@ -157,10 +135,9 @@ def alike(batch: pa.RecordBatch, names: Iterable[str]) -> tuple[NDArray[np.int64
     return codes, first
 
 
-def looks_back(one: Any) -> Duration:
-    """How far back the windows of a condition reach; 0 if it looks only at latest values, or at all time."""
-    queries = [query for _, query in one.inputs] if isinstance(one, ComponentCondition) else []
-    return max(map(_looks_back, queries), default=0)
+def looks_back(component: ComponentCondition) -> Duration:
+    """How far back the windows of a component reach; 0 if it looks only at latest values, or at all time."""
+    return max((_looks_back(query) for _, query in component.inputs), default=0)
 
 
 def _looks_back(query: Query) -> Duration:
@@ -170,7 +147,6 @@ def _looks_back(query: Query) -> Duration:
         case Aggregate(_, QueryRange(Index(int(low), True))) | Multiple(_, QueryRange(Index(int(low), True))):
             return max(0, -low)
         case Aggregate(_, MemberSet(members)) | Multiple(_, MemberSet(members)):
-            return max(
-                [0, *(-index.value for index in members if index.relative and isinstance(index.value, int))]
-            )
+            ago = (-at.value for at in members if at.relative and isinstance(at.value, int))
+            return max([0, *ago])
     return 0

@@ -6,9 +6,10 @@ predicates `!` stands only before names, so a screen is true wherever the predic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from ...lang.ops import (
     Text,
     Truth,
 )
-from ...lang.rewrite import both, either, parts
+from ...lang.rewrite import both, either, parts, within
 from ...model.event import Status
 from ...model.query import (
     NOW,
@@ -47,7 +48,7 @@ from ...model.query import (
     Query,
 )
 from ...model.topic import Attribute, Kind, Topic
-from .condition import CheckedRule, ComponentCondition
+from .condition import CheckedRule, ComponentCondition, Components
 from .detector.columnar_plan import (
     STATUS,
     VALID,
@@ -59,8 +60,12 @@ from .detector.columnar_plan import (
     Test,
 )
 from .detector.span import EVER, span
+from .members import members_in
 
 LAST = "last"
+
+Statuses = Mapping[str, tuple[Status, ...]]
+"""The statuses that each query can select."""
 
 _WHOLE = 2**53
 """From here on, floats do not represent every integer."""
@@ -75,56 +80,40 @@ class PlannedComponent(NamedTuple):
     single: str | None
 
 
-def plan_component(
-    component: ComponentCondition, others: Iterable[ComponentCondition] = ()
-) -> PlannedComponent | str:
+def plan_component(component: ComponentCondition, others: Components = ()) -> PlannedComponent | str:
     """The columnar plan of a component, or why it has none. `others` are the components that it may build
     on."""
-    others = list(others)
-    if component.here in {planned_event.name for planned_event in others}:
+    if component.here in {other.name for other in others}:
         return f"what {component.here} tells carries a replica"
     statuses = dict(_statuses(component, others))
     reason = next(_reasons(component, statuses), None)
     if reason is not None:
         return reason
-    shows = {
-        name: QueryColumns(query, _topics(component, query), component) for name, query in component.inputs
-    }
+    topics = {topic.name: topic for topic in component.listens}
+    queries = dict(component.inputs).items()
+    shows = {name: QueryColumns(q, [topics[t] for t in q.topics], component) for name, q in queries}
     rules = [component.enter] if component.momentary else [component.enter, component.exit]
-    (enter, *leave), left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
+    screens, left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
     columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}
-    beyond = dict.fromkeys(comparison for some in left for comparison in some)
+    beyond = tuple(dict.fromkeys(chain.from_iterable(left)))
     events = [plan_event(rule, component, shows) for rule in rules]
-    planned = [None if isinstance(planned_event, str) else planned_event for planned_event in events]
-    plan = ColumnarPlan(
-        columns,
-        enter,
-        leave[0] if leave else None,
-        component.topic,
-        {topic.name: topic for topic in component.listens},
-        statuses,
-        (planned[0], planned[-1]),
-    )
-    guarded = "a guard waits" if any(rule.hold for rule in rules) else None
-    unsure = (
-        "columns do not tell all of a predicate"
-        if not all(planned_event.exact for planned_event in (enter, *leave))
-        else None
-    )
-    several = (
+    planned = [None if isinstance(event, str) else event for event in events]
+    leave = None if component.momentary else screens[1]
+    both_events = planned[0], planned[-1]
+    plan = ColumnarPlan(columns, screens[0], leave, component.topic, topics, statuses, both_events)
+    reasons = [event for event in events if isinstance(event, str)]
+    if not all(screen.exact for screen in screens):
+        reasons.append("columns do not tell all of a predicate")
+    if any(rule.hold for rule in rules):
+        reasons.append("a guard waits")
+    reasons += [
         f"{name or 'it'} shows several places at other times than now"
         for name, shown in shows.items()
         if shown.several and shown.query.time != Closest(NOW)
-    )
-    reasons = [
-        *(planned_event for planned_event in events if isinstance(planned_event, str)),
-        unsure,
-        guarded,
-        *several,
     ]
-    single = next(filter(None, reasons), None)
+    single = next(iter(reasons), None)
     costly = next(_endless_reasons(component, others, single), None)
-    return PlannedComponent(plan, tuple(beyond), single) if costly is None else costly
+    return PlannedComponent(plan, beyond, single) if costly is None else costly
 
 
 def _statuses(
@@ -136,15 +125,10 @@ def _statuses(
         yield name, ("ingress", "egress") if lasting.intersection(query.topics) else ("atomic",)
 
 
-def _topics(component: ComponentCondition, query: Query) -> list[Topic]:
-    consumed = {topic.name: topic for topic in component.listens}
-    return [consumed[name] for name in query.topics]
-
-
 # --- reasons -----------------------------------------------------------------------------------
 
 
-def _reasons(component: ComponentCondition, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
+def _reasons(component: ComponentCondition, statuses: Statuses) -> Iterator[str]:
     """Reasons to evaluate a component instant by instant."""
     if isinstance(component.here, str):
         yield from _roaming_reasons(component, statuses)
@@ -166,14 +150,12 @@ def _sharing_reasons(component: ComponentCondition) -> Iterator[str]:
         yield f"{every}, and a guard waits"
     if any((own := span(query)) is not None and own.low == EVER for _, query in component.inputs):
         yield f"{every}, and it looks at all time"
-    named = [leaf for leaf in _leaves(component.enter.when) if isinstance(leaf, MemberAttribute)]
+    named = members_in(component.enter.when)
     if named and not any(leaf.owner in apart and leaf.otherwise is None for leaf in named):
         yield f"{every} that is known, whatever is known of it"
 
 
-def _roaming_reasons(
-    component: ComponentCondition, statuses: Mapping[str, tuple[Status, ...]]
-) -> Iterator[str]:
+def _roaming_reasons(component: ComponentCondition, statuses: Statuses) -> Iterator[str]:
     """Reasons of a component with moving hosts."""
     for name, query in component.inputs:
         who = name or "it"
@@ -196,10 +178,9 @@ def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
     if len(query.topics) > 1 or not isinstance(query.topic, Closest):
         yield from _topic_reasons(query, statuses)
     whole = (Multiple("any"), PooledDimension(), *(Closest(Index(status)) for status in statuses))
-    folds = [one for one in (query.location, query.status) if isinstance(one, Aggregate)]
-    if query.status not in whole and not (
-        isinstance(query.status, Aggregate) and query.status.group == WHOLE
-    ):
+    folds = [parameter for parameter in (query.location, query.status) if isinstance(parameter, Aggregate)]
+    folds_all = isinstance(query.status, Aggregate) and query.status.group == WHOLE
+    if query.status not in whole and not folds_all:
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
@@ -227,13 +208,11 @@ def _topic_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
         yield "looks at several topics, and chooses or makes one of locations or statuses"
 
 
-def _endless_reasons(
-    component: ComponentCondition, others: Iterable[ComponentCondition], single: str | None
-) -> Iterator[str]:
+def _endless_reasons(component: ComponentCondition, others: Components, single: str | None) -> Iterator[str]:
     """Reasons of a component with a query over all time: evaluation instant by instant updates its result,
     while columns would go through all events for each event built one by one, each tick, and each batch of
     other components' events."""
-    names = {one.name for one in others}
+    names = {other.name for other in others}
     for name, query in component.inputs:
         if (own := span(query)) is None or own.low != EVER:
             continue
@@ -242,17 +221,14 @@ def _endless_reasons(
             yield f"{who}, and {single}"
         if component.tick is not None:
             yield f"{who} at every tick"
-        if any(names.intersection(one.topics) for _, one in component.inputs):
+        if any(names.intersection(query.topics) for _, query in component.inputs):
             yield f"{who} in a component that builds on others"
         if isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate):
             yield f"{who}, and makes one of locations or statuses"
 
 
-def _leaves(op: Expression) -> Iterator[Expression]:
-    if isinstance(op, (MemberAttribute, Name, Number)):
-        yield op
-    for part in parts(op):
-        yield from _leaves(part)
+def _leaves(op: Expression) -> list[Expression]:
+    return [part for part in within(op) if isinstance(part, (MemberAttribute, Name, Number))]
 
 
 # --- screens -----------------------------------------------------------------------------------
@@ -275,10 +251,10 @@ class QueryColumns:
     @property
     def asks_for_members(self) -> bool:
         """Whether given locations must satisfy, also without data."""
-        location = self.query.location
-        return (
-            isinstance(location, Multiple) and location.how == "all" and isinstance(location.group, MemberSet)
-        )
+        match self.query.location:
+            case Multiple("all", MemberSet()):
+                return True
+        return False
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -296,25 +272,20 @@ class QueryColumns:
             return None if functions else PlanColumn(f"{owner}.{name}", name, kind)
         if None in functions.values():
             return None
-        return PlanColumn(
-            f"{owner}.{name}",
-            name,
-            "number",
-            functions.get("function"),
-            over=functions.get("over"),
-            across=functions.get("across"),
-        )
+        function, over, across = (functions.get(which) for which in ("function", "over", "across"))
+        return PlanColumn(f"{owner}.{name}", name, "number", function, over=over, across=across)
 
     def _functions(self, name: str) -> dict[str, Function | None]:
         """The functions over the window, over locations or statuses, and over topics that apply to an
         attribute; `None` if one omits it."""
         query = self.query
         over = query.location if isinstance(query.location, Aggregate) else query.status
-        return {
-            which: _function(name, query, one.functions)
-            for which, one in (("function", query.time), ("over", over), ("across", query.topic))
-            if isinstance(one, Aggregate)
-        }
+        found: dict[str, Function | None] = {}
+        for which, parameter in (("function", query.time), ("over", over), ("across", query.topic)):
+            if isinstance(parameter, Aggregate):
+                used = parameter.functions
+                found[which] = used if isinstance(used, str) else dict(used).get(name)
+        return dict.fromkeys(found) if name in query.each else found
 
     def _besides(self, owner: str, name: str) -> PlanColumn | None:
         """A member other than attributes as a column, if columns can show it. Validity may differ at the next
@@ -369,31 +340,23 @@ class QueryColumns:
         return next(iter(kinds)) if len(kinds) == 1 else None
 
 
-def _function(
-    name: str, query: Query, functions: Function | tuple[tuple[str, Function], ...]
-) -> Function | None:
-    if name in query.each:
-        return None
-    return functions if isinstance(functions, str) else dict(functions).get(name)
+Shows = Mapping[str, QueryColumns]
 
 
-def screen(op: Expression, shows: Mapping[str, QueryColumns]) -> tuple[Screen, list[Expression]]:
+def screen(op: Expression, shows: Shows) -> tuple[Screen, list[Expression]]:
     """Plan a predicate: the screen, and the comparisons that it takes to be true. Columns that it reads are
     added to `shows`.
 
     Values of a query can be combined with those of other queries in any way.
     """
-    mentioned = {
-        leaf.owner for leaf in _leaves(op) if isinstance(leaf, MemberAttribute)
-    } & shows.keys() or shows.keys()
+    mentioned = {member.owner for member in members_in(op)} & shows.keys() or shows.keys()
     alone = len(mentioned) == 1
     left: list[Expression] = []
     relaxed = _relax(op, {n: s for n, s in shows.items() if alone or not s.several}, left)
     columns = [column for shown in shows.values() for column in shown.columns.values()]
     read = Topic("", tuple(Attribute(c.name, "float" if c.kind == "number" else c.kind) for c in columns))
-    exact = not left and not any(
-        shows[name].asks_for_members or (shows[name].several and not alone) for name in mentioned
-    )
+    asked = [shows[name] for name in mentioned]
+    exact = not left and not any(s.asks_for_members or (s.several and not alone) for s in asked)
     owners = {name: owner for owner, shown in shows.items() for name in shown.columns}
     return Screen(predicate(relaxed, read), exact, _split(relaxed, owners, read)), left
 
@@ -421,7 +384,7 @@ def _split(op: Expression, owners: Mapping[str, str], read: Topic) -> ScreenPart
     return ScreenParts(tuple(comparisons), found)
 
 
-def _relax(op: Expression, shows: Mapping[str, QueryColumns], left: list[Expression]) -> Expression:
+def _relax(op: Expression, shows: Shows, left: list[Expression]) -> Expression:
     """Replace comparisons that columns cannot evaluate by true, and add them to `left`."""
     match op:
         case And(a, b):
@@ -439,7 +402,7 @@ def _relax(op: Expression, shows: Mapping[str, QueryColumns], left: list[Express
     return Truth(True)
 
 
-def _away(op: Expression, shows: Mapping[str, QueryColumns]) -> Expression | None:
+def _away(op: Expression, shows: Shows) -> Expression | None:
     """The comparison of the distance from a moving host with a limit, as a column."""
     match op:
         case Compare(
@@ -454,18 +417,18 @@ def _away(op: Expression, shows: Mapping[str, QueryColumns]) -> Expression | Non
     return None
 
 
-def _is_shown(leaf: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+def _is_shown(leaf: Expression, shows: Shows, kinds: Collection[str] = ("number", "text", "bool")) -> bool:
+    """Whether columns show a leaf of an expression, with one of the given kinds."""
     match leaf:
-        case MemberAttribute(owner):
-            return owner in shows and _column(leaf, shows) is not None
+        case MemberAttribute(owner) if owner in shows:
+            column = _column(leaf, shows)
+            return column is not None and column.kind in kinds
         case Number(value):
             return abs(value) < _WHOLE
     return False
 
 
-def _column(
-    member: MemberAttribute, shows: Mapping[str, QueryColumns], *, given: bool = False
-) -> PlanColumn | None:
+def _column(member: MemberAttribute, shows: Shows, *, given: bool = False) -> PlanColumn | None:
     """A member of a query as a column of predicates, or of events if `given`, if columns can show it."""
     shown = shows[member.owner]
     found = (shown.given if given else shown.column)(member.owner, member.name)
@@ -477,14 +440,14 @@ def _column(
     return found
 
 
-def counts_whole(op: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+def counts_whole(op: Expression, shows: Shows) -> bool:
     """Whether an expression computes with integers, which floats may round."""
     if isinstance(op, Arithmetic) and op.sign != "/" and all(_is_whole(part, shows) for part in parts(op)):
         return True
     return any(counts_whole(part, shows) for part in parts(op))
 
 
-def _is_whole(op: Expression, shows: Mapping[str, QueryColumns]) -> bool:
+def _is_whole(op: Expression, shows: Shows) -> bool:
     match op:
         case Number(value):
             return isinstance(value, int)
@@ -497,7 +460,7 @@ def _is_whole(op: Expression, shows: Mapping[str, QueryColumns]) -> bool:
     return False
 
 
-def _with_column_names(op: Expression, shows: Mapping[str, QueryColumns]) -> Expression:
+def _with_column_names(op: Expression, shows: Shows) -> Expression:
     """The expression with column names for members."""
     match op:
         case MemberAttribute(owner):
@@ -505,27 +468,22 @@ def _with_column_names(op: Expression, shows: Mapping[str, QueryColumns]) -> Exp
             assert column is not None
             shows[owner].columns[column.name] = column
             return Name(column.name)
-        case Compare(sign, left, right):
-            return Compare(sign, _with_column_names(left, shows), _with_column_names(right, shows))
-        case Arithmetic(sign, left, right):
-            return Arithmetic(sign, _with_column_names(left, shows), _with_column_names(right, shows))
-        case Negative(arg):
-            return Negative(_with_column_names(arg, shows))
-        case Absolute(arg):
-            return Absolute(_with_column_names(arg, shows))
-        case Not(arg):
-            return Not(_with_column_names(arg, shows))
+        case Compare(_, left, right) | Arithmetic(_, left, right):
+            left, right = _with_column_names(left, shows), _with_column_names(right, shows)
+            return replace(op, left=left, right=right)
+        case Negative(arg) | Absolute(arg) | Not(arg):
+            return replace(op, arg=_with_column_names(arg, shows))
     return op
 
 
-# --- what events say ---------------------------------------------------------------------------
+# --- columns of events ------------------------------------------------------------------------
 
 Values = Callable[[pa.RecordBatch], Any]
+ReadColumns = dict[str, dict[str, PlanColumn]]
+"""The columns that computations read, by query and name."""
 
 
-def plan_event(
-    rule: CheckedRule, component: ComponentCondition, shows: Mapping[str, QueryColumns]
-) -> EventColumns | str:
+def plan_event(rule: CheckedRule, component: ComponentCondition, shows: Shows) -> EventColumns | str:
     """The columns of a rule's events, or why events are built one by one."""
     sets = dict(rule.sets)
     attributes = [attribute.name for attribute in component.topic.attributes]
@@ -533,23 +491,23 @@ def plan_event(
         return f"{odd[0]} is set"
     given: dict[str, tuple[PlanColumn, ...]] = {}
     for owner, shown in shows.items():
-        found = [
-            (name, shown.given(owner, name)) for name in attributes if name in shown.own and name not in sets
-        ]
-        if lost := [name for name, column in found if column is None]:
-            return f"{lost[0]} has no function"
-        given[owner] = tuple(column for _, column in found if column is not None)
-    read: dict[str, dict[str, PlanColumn]] = {}
-    computes = {name: _values(op, shows, read) for name, op in sets.items()}
-    if hard := [name for name, compute in computes.items() if compute is None]:
-        return f"{hard[0]} is set to what columns do not tell"
-    known = {name: compute for name, compute in computes.items() if compute is not None}
-    return EventColumns(given, {owner: tuple(columns.values()) for owner, columns in read.items()}, known)
+        columns: list[PlanColumn] = []
+        for name in attributes:
+            if name in shown.own and name not in sets:
+                if (column := shown.given(owner, name)) is None:
+                    return f"{name} has no function"
+                columns.append(column)
+        given[owner] = tuple(columns)
+    read: ReadColumns = {}
+    computes: dict[str, Values] = {}
+    for name, op in sets.items():
+        if (compute := _values(op, shows, read)) is None:
+            return f"{name} is set to what columns do not tell"
+        computes[name] = compute
+    return EventColumns(given, {owner: tuple(found.values()) for owner, found in read.items()}, computes)
 
 
-def _values(
-    op: Expression, shows: Mapping[str, QueryColumns], read: dict[str, dict[str, PlanColumn]]
-) -> Values | None:
+def _values(op: Expression, shows: Shows, read: ReadColumns) -> Values | None:
     """The function that computes an expression over columns, which are added to `read`; `None` if there is
     none."""
     match op:
@@ -564,14 +522,12 @@ def _values(
                 return lambda batch: floats(batch, column.name)
             return lambda batch: batch.column(column.name)
         case Number() | Arithmetic() | Negative() | Absolute():
-            is_exact = all(_is_number(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows)
-            return _numbers(op, shows, read) if is_exact else None
+            is_shown = all(_is_shown(leaf, shows, ("number",)) for leaf in _leaves(op))
+            return _numbers(op, shows, read) if is_shown and not counts_whole(op, shows) else None
     return None
 
 
-def _numbers(
-    op: Expression, shows: Mapping[str, QueryColumns], read: dict[str, dict[str, PlanColumn]]
-) -> Values:
+def _numbers(op: Expression, shows: Shows, read: ReadColumns) -> Values:
     """The function that computes a number over columns, equal to `holdfast.lang.expressions.evaluate`."""
     match op:
         case Number(constant):
@@ -581,29 +537,10 @@ def _numbers(
             return lambda batch: 0.0 - negated(batch)
         case Absolute(arg):
             inner = _numbers(arg, shows, read)
-            return lambda batch: _absolute(inner(batch))
+            return lambda batch: np.where((values := inner(batch)) < 0, 0.0 - values, values)
         case Arithmetic(sign, left, right):
             a, b, compute = _numbers(left, shows, read), _numbers(right, shows, read), ARITHMETIC[sign]
-            return lambda batch: _quietly(compute, a(batch), b(batch))
+            return np.errstate(all="ignore")(lambda batch: compute(a(batch), b(batch)))
     found = _values(op, shows, read)
     assert found is not None, "not a number"
     return found
-
-
-def _is_number(leaf: Expression, shows: Mapping[str, QueryColumns]) -> bool:
-    match leaf:
-        case Number(value):
-            return abs(value) < _WHOLE
-        case MemberAttribute(owner) if owner in shows:
-            column = _column(leaf, shows)
-            return column is not None and column.kind == "number"
-    return False
-
-
-def _absolute(values: Any) -> Any:
-    return np.where(values < 0, 0.0 - values, values)
-
-
-def _quietly(compute: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return compute(a, b)

@@ -4,29 +4,24 @@ them."""
 from __future__ import annotations
 
 from ...model.instant import show_duration
-from ..revision import Past, Revision, TakeOver, restart
+from ..revision import RESTARTS, Past, Revision, TakeOver, restart
 from .condition import ComponentCondition
 from .plan import looks_back, operators
 
 
 def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
     """Whether scopes of the old definition are scopes of the new one."""
-    return not now.momentary and (was.keys, _carrier(was)) == (now.keys, _carrier(now))
-
-
-def _carrier(condition: ComponentCondition) -> str | None:
-    """The topic whose sources carry a replica each."""
-    return str(condition.here) if isinstance(condition.here, str) else None
+    carriers = [str(c.here) if isinstance(c.here, str) else None for c in (was, now)]
+    return not now.momentary and was.keys == now.keys and carriers[0] == carriers[1]
 
 
 def preview(was: ComponentCondition, now: ComponentCondition) -> str:
     """What becomes of active scopes, in words."""
-    said = "is as a whole history says, where one is heard again, else it begins anew"
     if not keeps_scopes(was, now):
-        return f"{said}, in other scopes: what holds ends"
+        return f"{RESTARTS}, in other scopes: what holds ends"
     back = looks_back(now)
     ends = f"or, {show_duration(back)} after the edit at the soonest, ends it" if back else "or ends it"
-    return f"{said}: what holds is unknown until the new definition starts it {ends}"
+    return f"{RESTARTS}: what holds is unknown until the new definition starts it {ends}"
 
 
 def refusal_in_shards(was: ComponentCondition, now: ComponentCondition, moves: bool) -> str | None:

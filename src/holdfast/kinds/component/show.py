@@ -1,11 +1,11 @@
-"""Print components in the readable form."""
+"""Print components in the readable form, such that `parse.py` reads the same statement again."""
 
 from __future__ import annotations
 
 from ...kernels.functions import AGGREGATES
-from ...lang.literal import is_name, write_number, write_text
+from ...lang.literal import write_text
 from ...lang.ops import Trigger
-from ...lang.show import show_delivery, show_expression
+from ...lang.show import label, show_coordinate, show_delivery, show_expression
 from ...model.event import STATUSES
 from ...model.instant import show_duration, show_instant
 from ...model.query import (
@@ -36,7 +36,7 @@ _BEFORE_A_TOPIC = {*AGGREGATES, *HOWS, *STATUSES, "each", "latest"}
 
 def show_detect(statement: DefineComponent) -> str:
     """`state TrafficCongestion` with one line for each query."""
-    name = _label(statement.name)
+    name = label(statement.name)
     match statement.inputs:
         case (("", query),):
             head = [f"state {name} on {show_query(query)}"]
@@ -59,9 +59,9 @@ def show_traits(statement: DefineComponent) -> list[str]:
         case None:
             pass
         case str(topic):
-            lines.append(f"here {_label(topic)}")
+            lines.append(f"here {label(topic)}")
         case tuple(point):
-            lines.append(f"here ({', '.join(map(_plain, point))})")
+            lines.append(f"here ({', '.join(map(show_coordinate, point))})")
     shown = show_delivery(statement.delivery)
     return lines + ([shown] if shown else [])
 
@@ -71,14 +71,13 @@ def show_traits(statement: DefineComponent) -> list[str]:
 
 def show_query(query: Query) -> str:
     """`avg InductiveLoop over 30 s each location`."""
-    head = [_function(query.time), _status(query.status), _topic(query.topic)]
-    tail = [_time(query.time), _location(query.location), _statuses(query.status)]
+    time, status = query.time, query.status
+    function = _functions(time.functions) if isinstance(time, Aggregate) else ""
+    closest = str(status.index.value) if isinstance(status, Closest) else ""
+    statuses = "" if closest or status == Multiple("any") else _words(status, "status")
     keys = f"each {', '.join(query.each)}" if query.each else ""
-    return " ".join(filter(None, [*head, *tail, keys]))
-
-
-def _function(time: Parameter) -> str:
-    return _functions(time.functions) if isinstance(time, Aggregate) else ""
+    words = [function, closest, _topic(query.topic), _time(time), _location(query.location), statuses, keys]
+    return " ".join(filter(None, words))
 
 
 def _functions(functions: How | Function | tuple[tuple[str, Function], ...]) -> str:
@@ -98,16 +97,7 @@ def _topic(topic: Parameter) -> str:
 
 def _topic_name(index: Index) -> str:
     name = str(index.value)
-    return write_text(name) if name in _BEFORE_A_TOPIC else _label(name)
-
-
-def _status(status: Parameter) -> str:
-    return str(status.index.value) if isinstance(status, Closest) else ""
-
-
-def _statuses(status: Parameter) -> str:
-    is_said = isinstance(status, Closest) or status == Multiple("any")
-    return "" if is_said else _words(status, "status")
+    return write_text(name) if name in _BEFORE_A_TOPIC else label(name)
 
 
 def _time(time: Parameter) -> str:
@@ -152,7 +142,7 @@ def _region(group: Group) -> str:
         case QueryRange(low, high):
             return f"within [{_index(low)}, {_index(high)}]"
         case Ball(centre, radius):
-            return f"within {_plain(radius)} m of {_index(centre)}"
+            return f"within {show_coordinate(radius)} m of {_index(centre)}"
         case MemberSet(values):
             return f"among ({', '.join(map(_index, values))})"
 
@@ -181,17 +171,9 @@ def _index(index: Index) -> str:
         case tuple(point):
             if index == HERE:
                 return "here"
-            shown = f"({', '.join(map(_plain, point))})"
+            shown = f"({', '.join(map(show_coordinate, point))})"
             if index.relative:
                 return f"here + {shown}"
-            return _plain(point[0]) if len(point) == 1 else shown
+            return show_coordinate(point[0]) if len(point) == 1 else shown
         case str(name):
             return name if name in ("atomic", "ingress", "egress") else write_text(name)
-
-
-def _label(name: str) -> str:
-    return name if is_name(name) else write_text(name)
-
-
-def _plain(number: float) -> str:
-    return write_number(number + 0.0).removesuffix(".0")

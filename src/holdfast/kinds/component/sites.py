@@ -32,10 +32,8 @@ def sites(components: Iterable[ComponentCondition]) -> dict[str, ComponentSite]:
         below = [known[topic.name] for topic in component.listens if topic.name in known]
         reason = _obstacle(component, below)
         apart = () if reason else component.keys
-        stages = (
-            found[lower.name].stage + (not _is_fusible(lower, found[lower.name].key, apart))
-            for lower in below
-        )
+        sites_below = [(found[lower.name], keys_preserved_by(lower)) for lower in below]
+        stages = [site.stage + (site.key != apart or not keys >= set(apart)) for site, keys in sites_below]
         found[component.name] = ComponentSite(max(stages, default=0), apart, reason)
         known[component.name] = component
     return found
@@ -55,11 +53,6 @@ def _obstacle(component: ComponentCondition, below: Iterable[ComponentCondition]
         if lost and not lower.momentary:
             return f"the start and the end of {lower.name} may differ in {' and '.join(lost)}"
     return None
-
-
-def _is_fusible(below: ComponentCondition, its_key: tuple[str, ...], key: tuple[str, ...]) -> bool:
-    """Whether every event of a component stays in the shard of its key."""
-    return its_key == key and set(key) <= keys_preserved_by(below)
 
 
 def keys_preserved_by(component: ComponentCondition) -> set[str]:
@@ -93,7 +86,6 @@ def delays(components: Iterable[ComponentCondition]) -> dict[str, Duration]:
     """How far behind the watermark each component evaluates: no less than those that it builds on. [F76]"""
     found: dict[str, Duration] = {}
     for component in sorted(components, key=lambda component: component.level):
-        found[component.name] = max(
-            component.delivery.wait or 0, *(found.get(t.name, 0) for t in component.listens)
-        )
+        waits = (found.get(topic.name, 0) for topic in component.listens)
+        found[component.name] = max(component.delivery.wait or 0, *waits)
     return found

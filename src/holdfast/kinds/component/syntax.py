@@ -1,4 +1,4 @@
-"""The statements of components."""
+"""The statements of components, as `parse.py` and `thesis_tables.py` make them and `check.py` reads them."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ Numbers are seconds and metres. Additions to the thesis: `count` and `stddev`; `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError
 from ...kernels.functions import AGGREGATES
-from ...lang.literal import finite, is_name, read_exact, write_number, write_text
+from ...lang.literal import finite, is_name, read_exact, write_text
 from ...lang.nodes import (
     as_token,
     as_tree,
@@ -27,7 +26,7 @@ from ...lang.nodes import (
     wrong,
 )
 from ...lang.ops import Notation, Trigger
-from ...lang.show import show_expression
+from ...lang.show import show_coordinate, show_expression
 from ...model.instant import EARLIEST, LATEST, NEVER, SECOND, show_duration
 from ...model.query import (
     DIMENSIONS,
@@ -84,11 +83,9 @@ def table(parts: list[Any]) -> DefineComponent:
 def _definition(node: Tree[Token]) -> tuple[str, Query]:
     name, *parameters = cast("list[Any]", node.children)
     if len(parameters) < 4:
-        raise DefinitionError(
-            f"a query has four parameters, this one {len(parameters)}",
-            place(name, parameters[-1]),
-            hint="They are for topic, time, location and status.",
-        )
+        message = f"a query has four parameters, this one {len(parameters)}"
+        hint = "They are for topic, time, location and status."
+        raise DefinitionError(message, place(name, parameters[-1]), hint=hint)
     made = {d: _parameter(p, d) for d, p in zip(DIMENSIONS, parameters, strict=False)}
     return query_word(name), Query(**made, each=tuple(_key(p) for p in parameters[4:]))
 
@@ -97,11 +94,8 @@ def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
     operator, how, *arguments = cast("list[Any]", node.children)
     one_of(operator, _OPERATORS, "an operator")
     if len(arguments) != 3:
-        raise DefinitionError(
-            "a parameter is (operator, value, function, group)",
-            place(node),
-            hint="Write null for what it lacks.",
-        )
+        message = "a parameter is (operator, value, function, group)"
+        raise DefinitionError(message, place(node), hint="Write null for what it lacks.")
     index, function, group = arguments
     match str(operator):
         case "closest":
@@ -129,14 +123,16 @@ def _key(node: Tree[Token]) -> str:
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
     if not is_tree(node):
-        return one_of(as_token(node), tuple(AGGREGATES), "a function")
+        return _one_function(node)
     pairs = [parts_of(pair) for pair in parts_of(node)]
     if any(len(pair) != 2 or any(map(is_tree, pair)) for pair in pairs):
         hint = "As in: {(avg, level), (max, speed)}."
         raise DefinitionError("expected functions, each with an attribute", place(node), hint=hint)
-    return tuple(
-        (name_of(as_token(name)), one_of(as_token(f), tuple(AGGREGATES), "a function")) for f, name in pairs
-    )
+    return tuple((name_of(as_token(name)), _one_function(function)) for function, name in pairs)
+
+
+def _one_function(node: Node) -> Function:
+    return one_of(as_token(node), tuple(AGGREGATES), "a function")
 
 
 def _group(node: Node, dimension: Dimension) -> Group:
@@ -162,7 +158,7 @@ def _index(node: Node, dimension: Dimension) -> Index:
             raise DefinitionError(f"expected the name of a {dimension}", place(node))
         return Index(word_of(token) if dimension == "topic" else one_of(token, STATUSES, "a status"))
     if dimension == "time" and not is_tree(node) and token.type in ("SIGNED", "RELATIVE"):
-        return _moment(token)
+        return _instant(token)
     if dimension == "location":
         return _location(node)
     raise DefinitionError("expected a time, such as -30^r", place(node))
@@ -181,7 +177,7 @@ def _location(node: Node) -> Index:
     return HERE if relative and point == (0.0,) else Index(point, relative)
 
 
-def _moment(token: Token) -> Index:
+def _instant(token: Token) -> Index:
     number, relative = _number(token)
     instant = number * SECOND
     if instant.denominator != 1:
@@ -236,9 +232,8 @@ def show_table(statement: DefineComponent) -> str:
 
 def _show_trigger(trigger: Trigger, which: str) -> list[str]:
     held = f" for {show_duration(trigger.hold)}" if trigger.hold else ""
-    sets = " ".join(
-        f"{name} := {show_expression(in_thesis_notation(value, name))};" for name, value in trigger.sets
-    )
+    values = [(name, show_expression(in_thesis_notation(value, name))) for name, value in trigger.sets]
+    sets = " ".join(f"{name} := {value};" for name, value in values)
     when = f"P^{which} {show_expression(in_thesis_notation(trigger.when))}{held}"
     return [when, f"A^{which} {sets}"] if sets else [when]
 
@@ -254,16 +249,14 @@ def _show_parameter(parameter: Parameter, dimension: Dimension) -> str:
         case Closest(index):
             return f"(closest, {_show_index(index, dimension)}, null, null)"
         case Aggregate(functions, group):
-            named = functions if isinstance(functions, str) else _show_functions(functions)
-            return f"(aggregate, null, {named}, {_show_group(group, dimension)})"
+            shown = str(functions)
+            if not isinstance(functions, str):
+                shown = "{" + ", ".join(f"({function}, {name})" for name, function in functions) + "}"
+            return f"(aggregate, null, {shown}, {_show_group(group, dimension)})"
         case Multiple(how, group):
             return f"(multiple: {how}, null, null, {_show_group(group, dimension)})"
         case PooledDimension(group):
             return f"(pool, null, null, {_show_group(group, dimension)})"
-
-
-def _show_functions(functions: Sequence[tuple[str, Function]]) -> str:
-    return "{" + ", ".join(f"({function}, {name})" for name, function in functions) + "}"
 
 
 def _show_group(group: Group, dimension: Dimension) -> str:
@@ -275,26 +268,18 @@ def _show_group(group: Group, dimension: Dimension) -> str:
         case MemberSet(values):
             return "{" + ", ".join(_show_index(index, dimension) for index in values) + "}"
         case Ball(centre, radius):
-            return f"{_show_index(centre, dimension)} ± {_plain(radius)}"
+            return f"{_show_index(centre, dimension)} ± {show_coordinate(radius)}"
 
 
 def _show_index(index: Index, dimension: Dimension) -> str:
     mark = "^r" if index.relative else ""
     match index.value:
         case int(instant):
-            return _seconds(instant) + mark
+            whole, rest = divmod(abs(instant), SECOND)
+            digits = f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
+            return f"{'-' * (instant < 0)}{digits}{mark}"
         case tuple(point):
-            coordinates = [_plain(c) + mark for c in point] or ["0^r"]
+            coordinates = [show_coordinate(c) + mark for c in point] or ["0^r"]
             return coordinates[0] if len(coordinates) == 1 else f"({', '.join(coordinates)})"
         case str(name):
             return name if dimension != "location" and is_name(name) else write_text(name)
-
-
-def _seconds(instant: int) -> str:
-    whole, rest = divmod(abs(instant), SECOND)
-    digits = f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
-    return f"-{digits}" if instant < 0 else digits
-
-
-def _plain(number: float) -> str:
-    return write_number(number + 0.0).removesuffix(".0")

@@ -1,6 +1,9 @@
-"""Correlations: readings that agree in time and space."""
+"""Correlations: readings that agree in time and space, one for each filter.
 
-from ..kind import Kind
+`machine.py` evaluates them with the kernels in `kernels/correlate.py`.
+"""
+
+from ..kind import Kind, caution_each, check_each
 from . import check, explain, parse, plan, revise, show, syntax
 from .sql import relevant
 
@@ -9,8 +12,8 @@ KIND = Kind(
     statements=(syntax.DefineCorrelation,),
     rules={"correlate": parse.correlate},
     show=lambda statement, _notation: show.show_correlate(statement),
-    check=check.check,
-    cautions=check.cautions,
+    check=check_each(check.check_correlation),
+    cautions=caution_each(check.cautions),
     implicit_topics=check.implicit_topics,
     operators=plan.operators,
     meaning=plan.meaning,

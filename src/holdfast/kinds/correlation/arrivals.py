@@ -59,11 +59,8 @@ def find_combinations(
 
     A window that contains a fresh event ends at an event no earlier than it and less than ``within`` later.
     """
-    ends = {
-        other.time
-        for arrival in fresh
-        for other in ready[older(ready, arrival.time) : older(ready, arrival.time + within)]
-    }
+    reached = (ready[older(ready, a.time) : older(ready, a.time + within)] for a in fresh)
+    ends = {arrival.time for arrivals in reached for arrival in arrivals}
     for end in sorted(ends):
         window = ready[bisect_right(ready, end - within, key=_time) : bisect_right(ready, end, key=_time)]
         present = [~need for need in needs]
@@ -101,8 +98,6 @@ def to_arrivals(topic: Topic, stored: StoredEntries) -> Iterator[Arrival]:
     matches: list[list[tuple[int, int]]] = [[] for _ in range(len(stored.emitted))]
     for row, slot, word in zip(*(column.tolist() for column in stored.entries), strict=True):
         matches[row].append((slot, word))
-    rows = zip(
-        to_events(topic, stored.events), matches, stored.emitted.tolist(), stored.fresh.tolist(), strict=True
-    )
-    for event, matches_of_row, emitted, fresh in rows:
-        yield Arrival(event.time, event, matches_of_row, emitted, fresh)
+    columns = matches, stored.emitted.tolist(), stored.fresh.tolist()
+    for event, *row in zip(to_events(topic, stored.events), *columns, strict=True):
+        yield Arrival(event.time, event, *row)

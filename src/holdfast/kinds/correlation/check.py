@@ -11,13 +11,14 @@ from ...errors import DefinitionError, Place, did_you_mean
 from ...lang import scopes
 from ...lang.condition import Caution
 from ...lang.context import Context
-from ...lang.ops import Case, Expression, place_of
+from ...lang.ops import Expression, place_of
 from ...lang.show import show_shape
 from ...lang.typed import CALLED, NameScope, Parameters, TypedQuantity
 from ...lang.types import in_unit_of, of_attribute, type_of
 from ...model.correlation import Correlation, RangeFilter
 from ...model.space import Forest, Gazetteer, Region, nest
 from ...model.topic import RESERVED, Attribute, Topic
+from ..checks import naming, require_order
 from .condition import CorrelationCondition
 from .show import show_match
 from .syntax import DefineCorrelation, MatchRange
@@ -26,55 +27,34 @@ Measured = tuple[Topic, str]
 """An attribute of a topic."""
 
 
-def check(statements: Sequence[DefineCorrelation], context: Context) -> list[CorrelationCondition]:
-    """Check the correlations that statements define."""
-    return [
-        _correlation(statement, context.topics, context.parameters, context.regions)
-        for statement in statements
-    ]
-
-
 def implicit_topics(statements: Iterable[DefineCorrelation], _parameters: Parameters) -> tuple[Topic, ...]:
     """Return a topic for each attribute of a definition without topics, as in the paper's notation."""
     names = dict.fromkeys(match.attribute for statement in statements for match in statement.matches)
     return tuple(Topic(str(name), (Attribute("value", "float"),)) for name in names if "." not in name)
 
 
-def _correlation(
-    statement: DefineCorrelation, topics: Sequence[Topic], known: Parameters, regions: Gazetteer
-) -> CorrelationCondition:
-    try:
+def check_correlation(statement: DefineCorrelation, context: Context) -> CorrelationCondition:
+    """Check one correlation."""
+    name, matches, tell, delivery = statement.name, statement.matches, statement.tell, statement.delivery
+    with naming(name):
         _refuse_unclear(statement)
-        measured = tuple(resolve_attribute(match, topics, statement.at) for match in statement.matches)
-        filters = tuple(map(_filter, statement.matches, measured, [known] * len(measured)))
+        measured = tuple(resolve_attribute(match, context.topics, statement.at) for match in matches)
+        filters = tuple(map(_filter, matches, measured, [context.parameters] * len(measured)))
         _refuse_repeated(statement, filters)
-        forest = _forest(statement, regions)
-        correlation = Correlation(
-            filters,
-            statement.within,
-            math.inf if statement.near is None else statement.near,
-            None if forest is None else forest.regions[0],
-        )
-        published = _output_topic(statement.name, statement.matches, measured)
-        delivery = statement.delivery
-        return CorrelationCondition(
-            statement.name, correlation, measured, forest, statement.tell, delivery, published
-        )
-    except DefinitionError as error:
-        if error.place is not None:
-            raise
-        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+        forest = _forest(statement, context.regions)
+        near = math.inf if statement.near is None else statement.near
+        region = None if forest is None else forest.regions[0]
+        correlation = Correlation(filters, statement.within, near, region)
+        topic = _output_topic(name, matches, measured)
+        return CorrelationCondition(name, correlation, measured, forest, tell, delivery, topic)
 
 
 def _refuse_unclear(statement: DefineCorrelation) -> None:
     """Refuse errors that do not depend on attributes."""
     at = statement.at
     if len(statement.matches) < 2:
-        raise DefinitionError(
-            "a correlation needs at least two filters",
-            at,
-            hint="Of one attribute alone, write: filter … on …",
-        )
+        message = "a correlation needs at least two filters"
+        raise DefinitionError(message, at, hint="Of one attribute alone, write: filter … on …")
     if statement.within <= 0:
         raise DefinitionError("'within' needs a duration above zero: its bound is strict", at)
     if statement.near is not None and not statement.near > 0:
@@ -82,23 +62,13 @@ def _refuse_unclear(statement: DefineCorrelation) -> None:
     named = [match for match in statement.matches if match.sensor is not None]
     if named and len(named) < len(statement.matches):
         other = next(match for match in statement.matches if match.sensor is None)
-        raise DefinitionError(
-            f"'{other.attribute}' names no sensor, but other filters do",
-            other.at or at,
-            hint='Name the sensor of every filter, as in wind_speed of "s12", or of none.',
-        )
+        message = f"'{other.attribute}' names no sensor, but other filters do"
+        hint = 'Name the sensor of every filter, as in wind_speed of "s12", or of none.'
+        raise DefinitionError(message, other.at or at, hint=hint)
     if named and (statement.near is not None or statement.region is not None):
-        raise DefinitionError(
-            "a correlation that names its sensors has neither a distance nor a region",
-            at,
-            hint="Leave them out: where the sensors are is known.",
-        )
-    if statement.delivery.wait is None and statement.delivery.late == "apply":
-        raise DefinitionError(
-            "'late apply' needs 'ordered': without it nothing is ever late",
-            at,
-            hint="Add how long to wait, such as: ordered 30 s",
-        )
+        message = "a correlation that names its sensors has neither a distance nor a region"
+        raise DefinitionError(message, at, hint="Leave them out: where the sensors are is known.")
+    require_order(statement.delivery, at)
 
 
 def _refuse_repeated(statement: DefineCorrelation, filters: Sequence[RangeFilter]) -> None:
@@ -106,11 +76,9 @@ def _refuse_repeated(statement: DefineCorrelation, filters: Sequence[RangeFilter
     for match, filter in zip(statement.matches, filters, strict=True):
         if (filter.attribute, filter.sensor) in seen:
             of = "" if filter.sensor is None else f' of "{filter.sensor}"'
-            raise DefinitionError(
-                f"'{match.attribute}'{of} has two filters",
-                match.at or statement.at,
-                hint="Write one range: a in [low, high].",
-            )
+            message = f"'{match.attribute}'{of} has two filters"
+            hint = "Write one range: a in [low, high]."
+            raise DefinitionError(message, match.at or statement.at, hint=hint)
         seen.add((filter.attribute, filter.sensor))
 
 
@@ -125,18 +93,15 @@ def resolve_attribute(match: MatchRange, topics: Sequence[Topic], at: Place | No
         names = [*(t.name for t in topics), *(f"{t.name}.{a.name}" for t in topics for a in t.attributes)]
         names += [a.name for t in topics for a in t.attributes]
         has = f"topics: {', '.join(t.name for t in topics)}" if topics else "no topic is declared"
-        raise DefinitionError(
-            f"no topic has an attribute '{word}'; {has}", at, hint=did_you_mean(word, names)
-        )
+        message = f"no topic has an attribute '{word}'; {has}"
+        raise DefinitionError(message, at, hint=did_you_mean(word, names))
     if len(found) > 1:
         ways = " or ".join(f"{topic.name}.{attribute}" for topic, attribute in found[:3])
         raise DefinitionError(f"'{word}' can mean {len(found)} attributes", at, hint=f"Write {ways}.")
     ((topic, attribute),) = found
-    kind = next(a.kind for a in topic.attributes if a.name == attribute)
-    if kind not in _NUMERIC:
-        raise DefinitionError(
-            f"'{attribute}' of topic '{topic.name}' is {kind}; a correlation compares numbers", at
-        )
+    if (kind := topic.by_name[attribute].kind) not in _NUMERIC:
+        owner = f"'{attribute}' of topic '{topic.name}'"
+        raise DefinitionError(f"{owner} is {kind}; a correlation compares numbers", at)
     return topic, attribute
 
 
@@ -166,9 +131,8 @@ def _filter(match: MatchRange, measured: Measured, known: Parameters) -> RangeFi
     if match.strict[1]:
         high = math.nextafter(high, -math.inf)
     if low > high:
-        raise DefinitionError(
-            f"nothing lies in the range of '{match.attribute}': {show_match(match)}", match.at
-        )
+        message = f"nothing lies in the range of '{match.attribute}'"
+        raise DefinitionError(f"{message}: {show_match(match)}", match.at)
     return RangeFilter(f"{topic.name}.{name}", low, high, None if match.sensor is None else str(match.sensor))
 
 
@@ -213,7 +177,10 @@ def _output_topic(name: str, matches: Sequence[MatchRange], measured: Sequence[M
     taken: set[str] = set()
     for match, (topic, attribute) in zip(matches, measured, strict=True):
         own = topic.by_name[attribute]
-        label = _label(match, taken)
+        word = match.attribute if match.sensor is None else f"{match.attribute}_{match.sensor}"
+        word = re.sub(r"\W", "_", word)
+        numbered = (name for i in count(2) if (name := f"{word}_{i}") not in taken)
+        label = next(numbered) if word in taken | RESERVED else word
         taken.add(label)
         attributes += (
             Attribute(label, "float", own.unit),
@@ -223,43 +190,25 @@ def _output_topic(name: str, matches: Sequence[MatchRange], measured: Sequence[M
     return Topic(name, tuple(attributes))
 
 
-def _label(match: MatchRange, taken: set[str]) -> str:
-    word = match.attribute if match.sensor is None else f"{match.attribute}_{match.sensor}"
-    word = re.sub(r"\W", "_", word)
-    numbered = (f"{word}_{i}" for i in count(2))
-    return word if word not in taken | RESERVED else next(n for n in numbered if n not in taken)
-
-
 # --- warnings ----------------------------------------------------------------------------------
 
 
-def _correlation_cautions(
-    statement: DefineCorrelation, checked: CorrelationCondition, cases: Iterable[Case], regions: Gazetteer
+def cautions(
+    statement: DefineCorrelation, checked: CorrelationCondition, context: Context
 ) -> Iterator[Caution]:
-    """Warn about ranges that no event can match and about regions without sensors."""
+    """Warn about regions without a declaration, and about cases whose readings have no location."""
     name = statement.name
-    if isinstance(statement.region, str) and not regions.regions:
+    if isinstance(statement.region, str) and not context.regions.regions:
         yield Caution(
             f"'{name}': no region is declared, so {statement.region} stands for the events whose place has "
             "that name",
             statement.at,
         )
     topics = {topic.name for topic, _ in checked.measured}
-    for case in cases:
+    for case in context.cases:
         if statement.near is None or not any(expect.subscription == name for expect in case.expect):
             continue
         for given in case.given:
             if given.topic in topics and given.location is None:
-                yield Caution(
-                    f"'{name}' compares distances, but these readings have no location",
-                    given.at,
-                    "Add where they are: at (120, 40)",
-                )
-
-
-def cautions(statements: Sequence[DefineCorrelation], context: Context) -> Iterator[Caution]:
-    """Warn about correlations that are probably mistakes."""
-    for statement in statements:
-        checked = context.conditions[statement.name]
-        assert isinstance(checked, CorrelationCondition)
-        yield from _correlation_cautions(statement, checked, context.cases, context.regions)
+                message = f"'{name}' compares distances, but these readings have no location"
+                yield Caution(message, given.at, "Add where they are: at (120, 40)")

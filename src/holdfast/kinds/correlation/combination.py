@@ -9,6 +9,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -83,9 +84,7 @@ def _choices(
         yield chosen
         return
     candidates_of_slot, *others = windows
-    free = any(member.order == last for member in chosen) or any(
-        member.order == last for of in others for member in of
-    )
+    free = any(member.order == last for member in chain(chosen, *others))
     for member in candidates_of_slot:
         if (free or member.order == last) and all(distance(member.at, one.at) < near for one in chosen):
             yield from _choices(others, last, near, (*chosen, member))

@@ -1,4 +1,4 @@
-"""A checked correlation."""
+"""A checked correlation: the result of `check.py`, from which plans and explanations are made."""
 
 from __future__ import annotations
 

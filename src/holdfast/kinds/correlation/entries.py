@@ -96,12 +96,12 @@ def join_entries(first: StoredEntries | None, second: StoredEntries) -> StoredEn
 
 def only(stored: StoredEntries, stays: NDArray[np.bool_]) -> StoredEntries:
     """Select stored events by a mask."""
-    kept_entries = select(stored.entries, stays[stored.entries.rows])
+    entries = select(stored.entries, stays[stored.entries.rows])
     return StoredEntries(
         stored.events.filter(pa.array(stays)),
         stored.emitted[stays],
         stored.fresh[stays],
-        kept_entries._replace(rows=(np.cumsum(stays) - 1)[kept_entries.rows]),
+        entries._replace(rows=(np.cumsum(stays) - 1)[entries.rows]),
     )
 
 

@@ -1,4 +1,7 @@
-"""The plan of correlations in words: filters, time of notification, stored events."""
+"""Explain correlations in words: filters, time of notification, stored events.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ...engine.slices import length
 from ...model.correlation import RangeFilter, Tell
 from ...model.instant import show_duration
 from ...model.topic import Topic
+from ..kind import describe_delivery
 from .condition import CorrelationCondition
 from .machine import CorrelationMachine
 from .plan import operators
@@ -38,25 +42,22 @@ def explain_on_spark(correlations: Iterable[CorrelationCondition]) -> Iterator[I
 
 
 def _on_spark(operator: Operator) -> Iterator[str]:
-    assert operator.machine.traits.lookaround is not None
-    long, window = (
-        show_duration(length(operator.machine.traits.lookaround)),
-        show_duration(operator.machine.traits.lookaround),
-    )
+    lookaround = operator.machine.traits.lookaround
+    assert lookaround is not None
+    long, window = show_duration(length(lookaround)), show_duration(lookaround)
     yield f"  history   slices of {long}; each knows {window} more on both sides and tells its own"
     yield "  live      all that matches meets in one shard, by a hash (crc32) of the names"
 
 
 def describe(condition: CorrelationCondition) -> dict[str, str]:
     """Describe the parts of a correlation, for the comparison of revisions."""
-    wait, late = condition.delivery.wait, condition.delivery.late
     filters = zip(condition.correlation.filters, condition.measured, strict=True)
     return {
         "window": show_duration(condition.correlation.within),
         "distance": "" if condition.correlation.near == math.inf else f"{condition.correlation.near!r} m",
         "region": "" if condition.forest is None else str(condition.forest.regions),
         "list of filters": "; ".join(_filter(filter, *measured) for filter, measured in filters),
-        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {late}",
+        "delivery": describe_delivery(condition.delivery),
         "choice of what is told": condition.tell,
     }
 
@@ -69,10 +70,8 @@ def _machine(number: int, operator: Operator, by_name: Mapping[str, CorrelationC
     yield f"machine of correlations {number}: {len(correlations)} correlation{plural} within {window}"
     for names, correlation in zip(operator.names, correlations, strict=True):
         yield f"  {', '.join(names)}"
-        for filter, (topic, attribute) in zip(
-            correlation.correlation.filters, correlation.measured, strict=True
-        ):
-            yield f"    matches {_filter(filter, topic, attribute)}"
+        for filter, measured in zip(correlation.correlation.filters, correlation.measured, strict=True):
+            yield f"    matches {_filter(filter, *measured)}"
         yield f"    where   {_where(correlation)}"
         yield f"    tells   {_TELLS[correlation.tell]}"
     near = any(correlation.correlation.near < math.inf for correlation in correlations)

@@ -86,14 +86,6 @@ def _keep_near(
         cells = grids[joint.near]
         own = cells._replace(cells=cells.cells[own_rows])
         agree = np.zeros(len(own_rows), np.bool_)
-        close_by(
-            when[own_rows],
-            place[slots[own_rows]],
-            spots[own_rows],
-            own,
-            len(joint.slots),
-            within,
-            joint.near,
-            agree,
-        )
+        entries = when[own_rows], place[slots[own_rows]], spots[own_rows]
+        close_by(*entries, own, len(joint.slots), within, joint.near, agree)
         found[own_rows[~agree]] &= ~bit

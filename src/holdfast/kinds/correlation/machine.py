@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -89,11 +90,8 @@ class CorrelationMachine(Machine[CorrelationState]):
 
     @cached_property
     def traits(self) -> Traits:
-        return Traits(
-            uses_watermark=True,
-            lookaround=self.within,
-            lateness=self.wait if self.late == "drop" else None,
-        )
+        lateness = self.wait if self.late == "drop" else None
+        return Traits(uses_watermark=True, lookaround=self.within, lateness=lateness)
 
     @cached_property
     def needs(self) -> Words:
@@ -191,11 +189,8 @@ class CorrelationMachine(Machine[CorrelationState]):
         return state, transitions(self.topics, emission)
 
     def _advance(self, state: CorrelationState, until: Instant) -> tuple[CorrelationState, Emission]:
-        if (
-            self._is_plain
-            and state.single
-            and not any(stored.fresh.any() for stored in state.stored.values())
-        ):
+        is_fresh = any(stored.fresh.any() for stored in state.stored.values())
+        if self._is_plain and state.single and not is_fresh:
             state = self._singly(state)
             now = self._now(state, until)
             ready = state.single if self.wait is None else state.single[: older(state.single, now)]
@@ -227,23 +222,18 @@ class CorrelationMachine(Machine[CorrelationState]):
         by_topic: dict[str, list[Arrival]] = {}
         for arrival in state.single:
             by_topic.setdefault(arrival.event.topic, []).append(arrival)
-        coming = {name: to_columns(self.topics[name], arrivals) for name, arrivals in by_topic.items()}
-        stored = state.stored | {
-            name: join_entries(state.stored.get(name), entries_of_topic)
-            for name, entries_of_topic in coming.items()
-        }
+        stored = state.stored.copy()
+        for name, arrivals in by_topic.items():
+            stored[name] = join_entries(stored.get(name), to_columns(self.topics[name], arrivals))
         return state._replace(stored=stored, single=[])
 
     def _singly(self, state: CorrelationState) -> CorrelationState:
         """Move all stored events out of columns."""
         if not state.stored:
             return state
-        arrivals = [
-            arrival
-            for name, stored in state.stored.items()
-            for arrival in to_arrivals(self.topics[name], stored)
-        ]
-        return state._replace(stored={}, single=sorted(arrivals + state.single, key=attrgetter("time")))
+        arrivals = [to_arrivals(self.topics[name], stored) for name, stored in state.stored.items()]
+        single = sorted(chain(*arrivals, state.single), key=attrgetter("time"))
+        return state._replace(stored={}, single=single)
 
     def _ready(self, stored: StoredEntries, now: Instant) -> NDArray[np.bool_]:
         """The events to include in a search: those before the watermark, or all if delivery is not
@@ -304,31 +294,27 @@ class CorrelationMachine(Machine[CorrelationState]):
         ``BEGINNING``.
         """
         waiting = [arrival.time for arrival in state.single if arrival.fresh]
-        waiting += [
-            int(times(stored.events)[stored.fresh].min())
-            for stored in state.stored.values()
-            if stored.fresh.any()
-        ]
+        fresh = (times(stored.events)[stored.fresh] for stored in state.stored.values())
+        waiting += [int(moments.min()) for moments in fresh if len(moments)]
         if not waiting:
             return None
         return BEGINNING if self.wait is None else min(waiting) + self.wait
 
     def is_initial(self, state: CorrelationState, condition: int) -> bool:
         bit = 1 << condition
-        return not any(arrival.word & bit for arrival in state.single) and not any(
-            (stored.entries.words & np.uint64(bit)).any() for stored in state.stored.values()
-        )
+        in_columns = ((stored.entries.words & np.uint64(bit)).any() for stored in state.stored.values())
+        return not any(arrival.word & bit for arrival in state.single) and not any(in_columns)
 
     def dump(self, state: CorrelationState) -> bytes:
         state = self._in_columns(state)
         stored = {
             topic: (
-                to_ipc(entries_of_topic.events.replace_schema_metadata(None)),
-                entries_of_topic.emitted.tolist(),
-                entries_of_topic.fresh.tolist(),
-                [column.tolist() for column in entries_of_topic.entries],
+                to_ipc(own.events.replace_schema_metadata(None)),
+                own.emitted.tolist(),
+                own.fresh.tolist(),
+                [column.tolist() for column in own.entries],
             )
-            for topic, entries_of_topic in state.stored.items()
+            for topic, own in state.stored.items()
         }
         return msgspec.msgpack.encode((self.slots, stored, state.passed, state.latest))
 
@@ -349,9 +335,8 @@ class CorrelationMachine(Machine[CorrelationState]):
             return state
         for topic, stored in list(state.stored.items()):
             entries = stored.entries._replace(words=renumber(stored.entries.words, was))
-            stored = stored._replace(
-                emitted=renumber(stored.emitted, was), entries=select(entries, entries.words != 0)
-            )
+            entries = select(entries, entries.words != 0)
+            stored = stored._replace(emitted=renumber(stored.emitted, was), entries=entries)
             state.stored[topic] = only(stored, of_rows(stored.entries, len(stored.emitted)) != 0)
         return state
 

@@ -1,4 +1,4 @@
-"""Parse the statements of correlations, of readings and of states."""
+"""Parse correlations: each function gets the parts of one grammar rule of `lang/holdfast.lark`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ...lang.nodes import (
     duration,
     is_tree,
     label_of,
-    late_of,
     number_of,
     one_of,
     parts_of,
@@ -27,7 +26,7 @@ from ...lang.nodes import (
 from ...lang.ops import Expression, Name, Word
 from ...model.correlation import TELLS
 from ...model.qos import Delivery
-from ...model.space import Shape
+from ..clauses import delivery_clause
 from .syntax import DefineCorrelation, MatchRange
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def correlate(parts: list[Any]) -> DefineCorrelation:
         tuple(match_of(node) for node in parts_of(matches)),
         duration(within, above_zero=True),
         None if near is None else coordinate_of(near),
-        None if region is None else _region(region),
+        region and (shape_of(region) if is_tree(region) else word_of(region)),
         clauses.get("tell", "events"),
         Delivery(clauses.get("wait"), clauses.get("late", "drop")),
         place(name),
@@ -58,18 +57,8 @@ def _option(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case "tell", [word]:
             return "tell", one_of(as_token(word), TELLS, "what a correlation tells")
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
-
-
-def _region(node: Node) -> Word | Shape:
-    return shape_of(as_tree(node)) if is_tree(node) else word_of(as_token(node))
+        case _:
+            return delivery_clause(node)
 
 
 # --- filters -----------------------------------------------------------------------------------
@@ -104,14 +93,12 @@ def _limit(measured: Any, limits: list[tuple[Any, Any]], at: Any) -> MatchRange:
             case "=" | "==":
                 bounded = ["low", "high"]
             case _:
-                raise DefinitionError(
-                    f"'{sign}' leaves no range", place(sign), hint="A correlation's filter is one range."
-                )
+                hint = "A correlation's filter is one range."
+                raise DefinitionError(f"'{sign}' leaves no range", place(sign), hint=hint)
         for side in bounded:
             if side in sides:
-                raise DefinitionError(
-                    "both comparisons bound the same side", place(sign), hint="As in: 50 < a < 80"
-                )
+                message = "both comparisons bound the same side"
+                raise DefinitionError(message, place(sign), hint="As in: 50 < a < 80")
             sides[side] = _bound(node), str(sign) in ("<", ">")
     low, high = sides.get("low", (None, False)), sides.get("high", (None, False))
     return MatchRange(_attribute(measured), low[0], high[0], (low[1], high[1]), _sensor(measured), at)

@@ -1,8 +1,12 @@
-"""Operators of checked correlations."""
+"""Operators of checked correlations, and the functions that match events with their filters.
+
+Correlations with the same window and delivery share a machine, up to 64 of them.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -37,9 +41,7 @@ def operators(correlations: Iterable[CorrelationCondition], _topics: Sequence[To
 def _shared(distinct: list[list[CorrelationCondition]]) -> Iterator[Operator]:
     """Group correlations over the same attributes, so that each machine has few slots."""
     if len(distinct) > MOST:
-        distinct.sort(
-            key=lambda equal: sorted((f.attribute, f.sensor or "") for f in equal[0].correlation.filters)
-        )
+        distinct.sort(key=lambda e: sorted((f.attribute, f.sensor or "") for f in e[0].correlation.filters))
     for i in range(0, len(distinct), MOST):
         yield _operator(distinct[i : i + MOST])
 
@@ -49,17 +51,14 @@ def _operator(distinct: Sequence[Sequence[CorrelationCondition]]) -> Operator:
     correlations = [equal[0] for equal in distinct]
     run = machine(correlations)
     names = tuple(tuple(condition.name for condition in equal) for equal in distinct)
+    columns = {t.name: (attribute.name for attribute in t.attributes) for t in run.topics.values()}
     return Operator(
         kind="correlation",
         machine=run,
         names=names,
         meanings=tuple(map(meaning, correlations)),
-        reading_topics=tuple(
-            tuple(topic.name for topic in correlation.listens) for correlation in correlations
-        ),
-        decisive_columns={
-            t.name: frozenset((*FIXED, *(a.name for a in t.attributes))) for t in run.topics.values()
-        },
+        reading_topics=tuple(tuple(topic.name for topic in c.listens) for c in correlations),
+        decisive_columns={name: frozenset((*FIXED, *own)) for name, own in columns.items()},
         sources=_sources(run.slots),
         key=("correlation", digest(names)),
         delay=run.within + (run.wait or 0),  # complex events may be older than the event that completes them
@@ -96,15 +95,14 @@ def machine(correlations: Sequence[CorrelationCondition]) -> CorrelationMachine:
     slots = tuple(dict.fromkeys(chain.from_iterable(map(_slots, correlations))))
     ranges: list[dict[int, RangeFilter]] = [{} for _ in slots]
     joints = []
-    for i, correlation in enumerate(correlations):
-        own_slots = tuple(slots.index(slot) for slot in _slots(correlation))
-        for slot, filter in zip(own_slots, correlation.correlation.filters, strict=True):
+    for i, condition in enumerate(correlations):
+        own_slots = tuple(slots.index(slot) for slot in _slots(condition))
+        for slot, filter in zip(own_slots, condition.correlation.filters, strict=True):
             ranges[slot][i] = filter
-        labels = tuple(a.name for a in correlation.topic.attributes[::3])
-        joints.append(
-            Joint(own_slots, correlation.correlation.near, correlation.tell, correlation.topic.name, labels)
-        )
-    cells = [_Cells.of(value_range) for value_range in ranges]
+        near, topic = condition.correlation.near, condition.topic
+        labels = tuple(attribute.name for attribute in topic.attributes[::3])
+        joints.append(Joint(own_slots, near, condition.tell, topic.name, labels))
+    cells = list(map(_Cells.of, ranges))
     topics = {topic.name: topic for correlation in correlations for topic in correlation.listens}
     reach = {name: _reach(correlations, topic) for name, topic in topics.items()}
     return CorrelationMachine(
@@ -139,13 +137,8 @@ class _Cells:
 
     @classmethod
     def of(cls, ranges: dict[int, RangeFilter]) -> _Cells:
-        ends = {
-            end
-            for value_range in ranges.values()
-            for end in (value_range.low, value_range.high)
-            if np.isfinite(end)
-        }
-        bounds = np.array(sorted(ends), np.float64)
+        ends = {end for filter in ranges.values() for end in (filter.low, filter.high)}
+        bounds = np.array(sorted(filter(np.isfinite, ends)), np.float64)
         table = np.zeros(2 * len(bounds) + 2, np.uint64)
         for i, one in ranges.items():
             low = 2 * int(np.searchsorted(bounds, one.low)) + 1 if np.isfinite(one.low) else 0
@@ -230,21 +223,18 @@ def _reach(correlations: Sequence[CorrelationCondition], topic: Topic) -> Reach:
     """A function that finds the correlations in which events of a topic can take part, whatever their values:
     they lie in the region, have coordinates if distances are compared, or come from a named sensor.
     """
-    everywhere = np.uint64(
-        sum(1 << i for i, correlation in enumerate(correlations) if _is_everywhere(correlation))
-    )
-    measured = np.uint64(
-        sum(1 << i for i, correlation in enumerate(correlations) if correlation.correlation.near < np.inf)
-    )
-    forests: dict[Forest, int] = {}
-    for i, correlation in enumerate(correlations):
-        if correlation.forest is not None:
-            forests[correlation.forest] = forests.get(correlation.forest, 0) | 1 << i
-    named: dict[str, int] = {}
-    for i, correlation in enumerate(correlations):
-        for slot in _slots(correlation):
+    everywhere = measured = np.uint64(0)
+    forests, named = Counter[Forest](), Counter[str]()
+    for i, condition in enumerate(correlations):
+        bit = np.uint64(1 << i)
+        measured |= bit if condition.correlation.near < np.inf else np.uint64(0)
+        if condition.forest is not None:
+            forests[condition.forest] |= 1 << i
+        elif not condition.correlation.names_sensors:
+            everywhere |= bit
+        for slot in _slots(condition):
             if slot.sensor is not None and slot.topic == topic.name:
-                named[slot.sensor] = named.get(slot.sensor, 0) | 1 << i
+                named[slot.sensor] |= 1 << i
 
     def reach(batch: pa.RecordBatch) -> Words:
         words = np.full(len(batch), everywhere, np.uint64)
@@ -254,15 +244,11 @@ def _reach(correlations: Sequence[CorrelationCondition], topic: Topic) -> Reach:
             words[np.isnan(floats(batch, AXES[0]))] &= ~measured
         if named:
             codes, keys = encode_keys(batch.column("source"), len(batch))
-            table = np.array([*(named.get(key, 0) for key in keys.to_pylist()), 0], np.uint64)
+            table = np.array([*(named[key] for key in keys.to_pylist()), 0], np.uint64)
             words |= table[codes]
         return words
 
     return reach
-
-
-def _is_everywhere(condition: CorrelationCondition) -> bool:
-    return condition.forest is None and not condition.correlation.names_sensors
 
 
 def _match_one(
@@ -287,14 +273,14 @@ def _match_one(
             if word := find(float(value)):
                 found.append((i, word))
         if found and bound:
-            beyond = sum(bit for bit, is_inside in bound if not _concerns(is_inside, event))
+            beyond = sum(bit for bit, condition in bound if not _may_take_part(condition, event))
             found = [(i, word & ~beyond) for i, word in found if word & ~beyond]
         return found
 
     return matches
 
 
-def _concerns(condition: CorrelationCondition, event: Event) -> bool:
+def _may_take_part(condition: CorrelationCondition, event: Event) -> bool:
     """Whether the location of an event can take part in a correlation."""
     if condition.correlation.near < np.inf and not event.location:
         return False

@@ -1,18 +1,18 @@
-"""A revised correlation restarts: earlier readings take part in no combination."""
+"""A revised correlation restarts: earlier readings take part in no combination.
+
+`kinds/revision.py` explains what the functions of a revision are for.
+"""
 
 from __future__ import annotations
 
-from ..revision import Past, Revision, TakeOver, restart
+from ..revision import RESTARTS, Past, Revision, TakeOver, restart
 from .condition import CorrelationCondition
 from .plan import operators
 
 
 def preview(_was: CorrelationCondition, _now: CorrelationCondition) -> str:
     """Describe in words the effect of a revision on combinations."""
-    return (
-        "is as a whole history says, where one is heard again, else it begins anew: what came before takes "
-        "part in nothing"
-    )
+    return f"{RESTARTS}: what came before takes part in nothing"
 
 
 def take_over(was: CorrelationCondition, now: CorrelationCondition, past: Past) -> TakeOver:

@@ -1,4 +1,4 @@
-"""Print correlations."""
+"""Print correlations, such that `parse.py` reads the same statement again."""
 
 from __future__ import annotations
 

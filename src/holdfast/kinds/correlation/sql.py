@@ -1,4 +1,4 @@
-"""Relevant events of correlations in SQL."""
+"""Relevant events of correlations as SQL tests, with which Spark drops other rows while it reads files."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ def relevant(
     """The ranges of correlations over a topic as SQL tests; locations are not tested."""
     return [
         _within(filter, number(Name(attribute), topic, named), named("source"))
-        for correlation in correlations
-        for (measured, attribute), filter in zip(
-            correlation.measured, correlation.correlation.filters, strict=True
-        )
-        if measured == topic
+        for condition in correlations
+        for (own, attribute), filter in zip(condition.measured, condition.correlation.filters, strict=True)
+        if own == topic
     ]
 
 
 def _within(filter: RangeFilter, value: str, source: str) -> str:
     tests = [] if filter.low == -math.inf else [f"{value} >= {filter.low!r}D"]
-    highest = (
-        "double('Infinity')" if filter.high == math.inf else f"{filter.high!r}D"
-    )  # in Spark NaN is greater than infinity
+    # in Spark NaN is greater than infinity
+    highest = "double('Infinity')" if filter.high == math.inf else f"{filter.high!r}D"
     tests += [f"{value} <= {highest}"]
     tests += [] if filter.sensor is None else [f"{source} = {literal(filter.sensor)}"]
     return f"({' AND '.join(tests)})"

@@ -1,4 +1,4 @@
-"""The statements of correlations."""
+"""The statements of correlations, as `parse.py` makes them and `check.py` reads them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""Counts: how many scopes of a condition are active at once."""
+"""Counts: how many scopes of a condition are active at once, in total or within groups.
 
-from ..kind import Kind
+`machine.py` counts; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
+
+from ..kind import Kind, check_each, compile_each, explain_each
 from . import check, plan, revise, syntax
 
 KIND = Kind(
@@ -8,11 +11,11 @@ KIND = Kind(
     statements=(syntax.DefineCount,),
     rules={"tally": syntax.read_count},
     show=lambda statement, _notation: syntax.show_count(statement),
-    check=check.check,
-    operators=plan.operators,
+    check=check_each(check.check_count),
+    operators=compile_each(plan.operator),
     meaning=plan.meaning,
     describe=plan.describe,
-    explain=plan.explain,
+    explain=explain_each(plan.explain),
     revision=revise.REVISION,
     builds_on_conditions=True,
     reads_file=lambda statement: statement.roster is not None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +27,7 @@ from ...model.event import Event, Status, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from ..derived import DerivedMachine, effective_status, scope_name
+from ..revision import Renumbering
 
 
 class CountGroup(msgspec.Struct, dict=True):
@@ -125,7 +126,7 @@ class CountMachine(DerivedMachine[CountState]):
 
     topic: Topic
     name: str
-    own: tuple[str, str, str]
+    own: tuple[str, ...]
     quota: Quota
     joined: bool
     dead: Unknown
@@ -164,9 +165,7 @@ class CountMachine(DerivedMachine[CountState]):
     def process(self, state: CountState, events: Sequence[Event]) -> Iterator[Transition]:
         for event in events:
             status, member, _ = self.read(event)
-            for outcome in self._update_members(
-                state, status, member, event.time, partial(self.group, event)
-            ):
+            for outcome in self._update_members(state, status, member, event.time, self.group(event)):
                 yield self._transition(event, outcome)
 
     def step(self, state: CountState, batches: Batches, watermark: Instant) -> tuple[CountState, Emission]:
@@ -183,7 +182,7 @@ class CountMachine(DerivedMachine[CountState]):
         for i, at in enumerate(times(batch).tolist()):
             key = keys[codes[i]] if codes[i] >= 0 else None
             status, member = effective_status(statuses[i], since[i]), scope_name(members[i])
-            for outcome in self._update_members(state, status, member, at, partial(_same, key)):
+            for outcome in self._update_members(state, status, member, at, key):
                 rows.append(i)
                 outcomes.append(outcome)
         if not rows:
@@ -204,13 +203,13 @@ class CountMachine(DerivedMachine[CountState]):
     # --- counting ---
 
     def _update_members(
-        self, state: CountState, status: str, member: str, at: Instant, key: Callable[[], str | None]
+        self, state: CountState, status: str, member: str, at: Instant, key: str | None
     ) -> Iterator[CountOutput]:
-        if status not in _HEARD or (self.members is not None and member not in self.members):
+        if status not in _COUNTED or (self.members is not None and member not in self.members):
             return
         found = state.where.get(member)
         if found is None:
-            found = key() if self.members is None else self.members[member]
+            found = key if self.members is None else self.members[member]
         if found is None:
             return
         group = state.groups.get(found) or CountGroup()
@@ -243,10 +242,8 @@ class CountMachine(DerivedMachine[CountState]):
         elif self.dead == "spreads":
             known = self.is_known(key, group)
             if known != group.known:
-                group.known = known
-                yield CountOutput(
-                    "known" if known else "unknown", key, group.began, (*attributes, group.first)
-                )
+                group.known, status = known, _KNOWN[known]
+                yield CountOutput(status, key, group.began, (*attributes, group.first))
             if not known:
                 return
         if holds and not holding:
@@ -288,11 +285,8 @@ class CountMachine(DerivedMachine[CountState]):
     # --- snapshots ---
 
     def active(self, state: CountState) -> list[tuple[int, str | None, Instant]]:
-        return [
-            (0, self.shown(key), group.began)
-            for key, group in state.groups.items()
-            if group.began is not None
-        ]
+        found = ((key, group.began) for key, group in state.groups.items())
+        return [(0, self.shown(key), began) for key, began in found if began is not None]
 
     def unknown(self, state: CountState) -> list[tuple[int, str | None, Instant | None]]:
         return [(0, self.shown(key), group.began) for key, group in state.groups.items() if not group.known]
@@ -314,26 +308,17 @@ class CountMachine(DerivedMachine[CountState]):
         self.track_changes(state)
         if since == state.since:
             return b""
-        group_deltas = [
-            _group_delta(key, state.groups.get(key) or CountGroup(), member)
-            for key, member in since.members.items()
-        ]
-        return msgspec.msgpack.encode(
-            _CountDelta(group_deltas, since.come, since.before, waiting.arrived, waiting.until)
-        )
+        groups = [_group_delta(state, *changed) for changed in since.members.items()]
+        delta = _CountDelta(groups, since.come, since.before, waiting.arrived, waiting.until)
+        return msgspec.msgpack.encode(delta)
 
-    def apply_delta(
-        self, state: CountState, raw: bytes, was: Sequence[int | None] | None = None
-    ) -> CountState:
+    def apply_delta(self, state: CountState, raw: bytes, was: Renumbering | None = None) -> CountState:
         if was is not None and was[0] is None:
             return state
         changes = msgspec.msgpack.decode(raw, type=_CountDelta)
         for moved in changes.groups:
             _apply_group(state, moved)
-        held = [
-            *(held_event for held_event in state.waiting.held if held_event[0] >= changes.before),
-            *changes.come,
-        ]
+        held = [event for event in state.waiting.held if event[0] >= changes.before] + changes.come
         heapq.heapify(held)
         state.waiting = PendingEvents(held, changes.arrived, changes.until)
         return state
@@ -364,11 +349,10 @@ class _CountDelta(msgspec.Struct, array_like=True):
     until: Instant
 
 
-def _group_delta(key: str, group: CountGroup, members: Mapping[str, bool]) -> _GroupDelta:
-    changed_members = [
-        (member, moves, group.on.get(member), member in group.unknown) for member, moves in members.items()
-    ]
-    return _GroupDelta(key, group.began, group.first, group.known, group.undecided, changed_members)
+def _group_delta(state: CountState, key: str, changed: Mapping[str, bool]) -> _GroupDelta:
+    group = state.groups.get(key) or CountGroup()
+    members = [(name, moves, group.on.get(name), name in group.unknown) for name, moves in changed.items()]
+    return _GroupDelta(key, group.began, group.first, group.known, group.undecided, members)
 
 
 def _apply_group(state: CountState, moved: _GroupDelta) -> None:
@@ -396,8 +380,6 @@ def _apply_group(state: CountState, moved: _GroupDelta) -> None:
         state.groups[moved.key] = group
 
 
-_HEARD = frozenset(("ingress", "egress", "unknown", "known"))
-
-
-def _same(key: str | None) -> str | None:
-    return key
+_COUNTED = frozenset(("ingress", "egress", "unknown", "known"))
+"""The statuses of members that change a count."""
+_KNOWN: tuple[Status, Status] = ("unknown", "known")

@@ -1,9 +1,12 @@
-"""Operators of checked counts; they run one stage after the counted condition."""
+"""Operators of checked counts and their explanation. They run one stage after the counted condition.
+
+`explain` prints what users read; pages and tests show its texts.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,24 +16,18 @@ from ...engine.operator import RETOLD, Keys, Operator, digest, topic_of_conditio
 from ...lang.expressions import batch as columns
 from ...lang.expressions.key_text import join_key, readable_key
 from ...model.count import CountShare
-from ...model.topic import Topic
 from ..derived import group_of, operator_over
 from .check import OWN
 from .condition import CountCondition
 from .machine import CountMachine
 
 
-def operators(counts: Iterable[CountCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each count."""
-    return [_operator(count) for count in counts]
-
-
-def _operator(condition: CountCondition) -> Operator:
+def operator(condition: CountCondition) -> Operator:
+    """The operator of a count."""
     run = machine(condition)
 
     def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
-        codes, keys = run.grouping(batch)
-        return Keys(codes, keys)
+        return Keys(*run.grouping(batch))
 
     keyed = shard_keys if condition.settled and condition.within else None
     return operator_over("count", condition.name, run, meaning(condition), keyed=keyed)
@@ -38,7 +35,6 @@ def _operator(condition: CountCondition) -> Operator:
 
 def machine(condition: CountCondition) -> CountMachine:
     """The machine of a count."""
-    topic = topic_of_condition(condition.over)
     everywhere = not condition.within and condition.forest is None
     keys = (condition.within,) if condition.within else ()
     scoping = columns.scoping(keys, condition.forest)
@@ -47,46 +43,32 @@ def machine(condition: CountCondition) -> CountMachine:
         codes, keys = scoping(batch)[-1]
         return codes, keys.to_pylist()
 
-    members = None if condition.roster is None else {member: _key(at) for member, at in condition.roster}
-    own_names = tuple(a.name for a in OWN)
+    members: dict[str, str] = {}
+    for member, group in condition.roster or ():
+        members[member] = join_key(None, group) if isinstance(group, tuple) else group or ""
+    own = tuple(attribute.name for attribute in OWN)
     return CountMachine(
-        topic=topic,
+        topic=topic_of_condition(condition.over),
         name=condition.name,
-        own=(own_names[0], own_names[1], own_names[2]),
+        own=own,
         quota=condition.quota,
         joined=condition.joined,
         dead=condition.unknown,
         group=group_of(keys, condition.forest),
         grouping=grouping,
         shown=(lambda _key: None) if everywhere else readable_key,
-        dropped=frozenset((*RETOLD, *own_names)),
-        members=members,
-        totals=Counter((members or {}).values()),
+        dropped=frozenset((*RETOLD, *own)),
+        members=None if condition.roster is None else members,
+        totals=Counter(members.values()),
         waits=condition.waits,
     )
 
 
-def _key(place: tuple[str, ...] | str | None) -> str:
-    """The key of a group of the roster, as the machine stores it."""
-    if place is None or isinstance(place, str):
-        return place or ""
-    return join_key(None, place)
-
-
 def meaning(condition: CountCondition) -> str:
     """A digest that is equal for counts with equal meaning; it includes the name, which their events have."""
-    return digest(
-        (
-            condition.over,
-            condition.topic,
-            condition.quota,
-            condition.within,
-            condition.forest,
-            condition.joined,
-            condition.roster,
-            condition.unknown,
-        )
-    )
+    groups = condition.within, condition.forest
+    clauses = condition.joined, condition.roster, condition.unknown
+    return digest((condition.over, condition.topic, condition.quota, *groups, *clauses))
 
 
 # --- in words ----------------------------------------------------------------------------------------
@@ -104,12 +86,8 @@ def describe(condition: CountCondition) -> dict[str, str]:
     }
 
 
-def explain(counts: Sequence[CountCondition]) -> Iterator[str]:
-    """Explain counts, line by line."""
-    return ("\n".join(_plan(count)) for count in counts)
-
-
-def _plan(condition: CountCondition) -> Iterator[str]:
+def explain(condition: CountCondition) -> Iterator[str]:
+    """Explain a count, line by line."""
     words = describe(condition)
     yield f"count {condition.name} over {condition.over.name}, which it hears in a stage after it"
     yield f"  starts    {words['start']}" + (f" of {words['roster']}" if condition.roster is not None else "")

@@ -1,15 +1,12 @@
-"""Expected members of a count, read from a file."""
+"""Expected members of a count, read from a CSV file beside the definition, each with its group."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
-from pathlib import Path
-
-from ...errors import DefinitionError, did_you_mean
+from ...errors import DefinitionError
 from ...model.folder import Folder
 from ...model.scope import join_values
 from ...model.space import Forest
+from ..checks import roster_rows
 from .syntax import DefineCount
 
 Member = tuple[str, tuple[str, ...] | str | None]
@@ -30,37 +27,15 @@ def roster(
     def wrong(message: str, hint: str | None = None) -> DefinitionError:
         return DefinitionError(f'roster "{statement.roster}": {message}', statement.at, hint=hint)
 
-    wanted = (*(keys or ("source",)), *within, *(("place",) if forest is not None else ()))
-    header, rows = _rows(folder / statement.roster, wrong)
-    if missing := [name for name in wanted if name not in header]:
-        has = ", ".join(header) or "nothing"
-        raise wrong(f"has no column '{missing[0]}'; it has {has}", did_you_mean(missing[0], header))
+    keys = keys or ("source",)
     found: dict[str, tuple[str, ...] | str | None] = {}
-    for number, row in enumerate(rows, 2):
-        cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
-        if empty := [name for name in wanted if not cells.get(name)]:
-            raise wrong(f"row {number} has no {empty[0]}")
-        member = join_values([cells[name] for name in keys or ("source",)])
+    columns = (*keys, *within, *(("place",) if forest is not None else ()))
+    for number, cells in roster_rows(folder / statement.roster, columns, wrong):
+        member, group = join_values(cells[: len(keys)]), cells[len(keys) :]
         if member in found:
             raise wrong(f"'{member}' stands there twice, again in row {number}")
-        found[member] = _scope(cells, within, forest)
+        found[member] = group or None
+        if forest is not None:
+            region = forest.by_place.get(cells[-1], -1)
+            found[member] = None if region < 0 else forest.regions[region].name
     return tuple(found.items())
-
-
-def _scope(
-    cells: dict[str, str], within: tuple[str, ...], forest: Forest | None
-) -> tuple[str, ...] | str | None:
-    if forest is not None:
-        at = forest.by_place.get(cells["place"], -1)
-        return None if at < 0 else forest.regions[at].name
-    return tuple(cells[name] for name in within) if within else None
-
-
-def _rows(path: Path, wrong: Callable[[str], DefinitionError]) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise wrong(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    header, *rest = rows or [[]]
-    return [name.strip() for name in header], rest

@@ -1,4 +1,4 @@
-"""The statement of counts: nodes, parser, printer."""
+"""The statement of counts: its node, its parser, its printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...lang.literal import write_text
 from ...lang.nodes import (
     as_token,
     as_tree,
+    is_tree,
     label_of,
     number_of,
     one_of,
@@ -89,13 +90,10 @@ _WORDS = {"half": Number(50, "%"), "all": Number(100, "%"), "any": Number(1), "o
 def read_count(parts: list[Any]) -> DefineCount:
     """Parse ``state Fire = at least 2 of Smoke …``."""
     name, quota, over, *clauses = parts
+    (amount,) = parts_of(quota)
+    least = _share(amount) if is_tree(amount) else _WORDS[str(amount)]
     values = read_clauses(clauses, _clause, notation={"fewer": "until fewer than"})
-    return DefineCount(label_of(name), word_of(over), _quota(quota), **values, at=place(name))
-
-
-def _quota(node: Tree[Token]) -> Number:
-    (part,) = parts_of(node)
-    return _share(part) if hasattr(part, "children") else _WORDS[str(part)]
+    return DefineCount(label_of(name), word_of(over), least, **values, at=place(name))
 
 
 def _share(node: Any) -> Number:

@@ -1,6 +1,9 @@
-"""Folds: many active siblings reported as one."""
+"""Folds: many active siblings reported as the cell around them.
 
-from ..kind import Kind
+`machine.py` folds; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
+
+from ..kind import Kind, check_each, compile_each, explain_each
 from . import check, plan, revise, syntax
 
 KIND = Kind(
@@ -8,11 +11,11 @@ KIND = Kind(
     statements=(syntax.DefineFold,),
     rules={"fold": syntax.read_fold},
     show=lambda statement, _notation: syntax.show_fold(statement),
-    check=check.check,
-    operators=plan.operators,
+    check=check_each(check.check_fold),
+    operators=compile_each(plan.operator),
     meaning=plan.meaning,
     describe=plan.describe,
-    explain=plan.explain,
+    explain=explain_each(plan.explain),
     revision=revise.REVISION,
     builds_on_conditions=True,
 )

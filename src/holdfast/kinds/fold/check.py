@@ -1,17 +1,16 @@
-"""Check folds: the folded condition, the cells, the number of siblings."""
+"""Check folds: the folded condition, the cells, the number of siblings.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ...errors import DefinitionError
 from ...lang import scopes
-from ...lang.condition import Condition
 from ...lang.context import Context
-from ...lang.ops import Number, place_of
-from ...lang.upstream import upstream
-from ...model.space import Gazetteer
+from ...lang.ops import Number
 from ...model.topic import Attribute, Topic
+from ..checks import lasting_upstream, with_own
 from .condition import FoldCondition
 from .syntax import DefineFold
 
@@ -24,39 +23,26 @@ SQUARES = 4
 """The number of children of a cell of a quadtree."""
 
 
-def _check_fold(statement: DefineFold, made: Mapping[str, Condition], known: Gazetteer) -> FoldCondition:
-    """Check one fold, given the conditions that were checked before."""
-    at = place_of(statement.over, statement.at)
-    over = upstream(statement.over, made, at)
-    if over.momentary:
-        raise DefinitionError(
-            f"'{over.name}' is over as it starts, so nobody holds at once",
-            at,
-            hint="Fold a state, which lasts.",
-        )
+def check_fold(statement: DefineFold, context: Context) -> FoldCondition:
+    """Check one fold."""
+    over = lasting_upstream(statement.over, context.conditions, statement.at, "Fold")
     most = _whole(statement.most, statement)
     if statement.side is not None and most >= SQUARES:
-        raise DefinitionError(
-            f"a square has four in it, so more than {most} never hold",
-            statement.most.at or statement.at,
-            hint="As in: beyond 3",
-        )
+        message = f"a square has four in it, so more than {most} never hold"
+        raise DefinitionError(message, statement.most.at or statement.at, hint="As in: beyond 3")
     fewer = most + 1 if statement.fewer is None else _whole(statement.fewer, statement)
     if fewer > most + 1:
-        raise DefinitionError(
-            f"'{statement.name}' would unfold as it folds: it ends below more than it starts at",
-            statement.fewer.at if statement.fewer else statement.at,
-            hint="Let it unfold below the number at which it folds, or a lower one.",
-        )
+        message = f"'{statement.name}' would unfold as it folds: it ends below more than it starts at"
+        hint = "Let it unfold below the number at which it folds, or a lower one."
+        raise DefinitionError(message, statement.fewer.at if statement.fewer else statement.at, hint=hint)
     topic = Topic(over.name, over.topic.attributes)
-    attributes = tuple(a for a in topic.attributes if a.name not in {attribute.name for attribute in OWN})
     return FoldCondition(
         statement.name,
         topic,
-        Topic(statement.name, (*attributes, *OWN)),
+        with_own(statement.name, topic, OWN),
         most,
         fewer,
-        scopes.forest(statement.scope, known, statement.at) if statement.scope else None,
+        scopes.forest(statement.scope, context.regions, statement.at) if statement.scope else None,
         _sides(statement),
         over.emits_by_time,
     )
@@ -74,11 +60,8 @@ def _sides(statement: DefineFold) -> tuple[float, ...]:
         sides.append(2 * sides[-1])
     if sides[-1] != widest or len(sides) < 2:
         near = sides[-1] if len(sides) > 1 else 2 * side
-        raise DefinitionError(
-            f"squares of {side:g} m do not fill one of {widest:g} m, doubled again and again",
-            statement.at,
-            hint=f"As in: cells {side:g} m within {near:g} m",
-        )
+        message = f"squares of {side:g} m do not fill one of {widest:g} m, doubled again and again"
+        raise DefinitionError(message, statement.at, hint=f"As in: cells {side:g} m within {near:g} m")
     return tuple(sides)
 
 
@@ -86,8 +69,3 @@ def _whole(number: Number, statement: DefineFold) -> int:
     if number.unit is not None or not isinstance(number.value, int) or number.value < 1:
         raise DefinitionError("a storm is beyond a whole number above zero", number.at or statement.at)
     return number.value
-
-
-def check(statements: Sequence[DefineFold], context: Context) -> list[FoldCondition]:
-    """Check the folds that statements define, given the conditions that they fold."""
-    return [_check_fold(statement, context.conditions, context.regions) for statement in statements]

@@ -1,4 +1,4 @@
-"""A checked fold."""
+"""A checked fold: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 

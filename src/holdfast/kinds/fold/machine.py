@@ -8,7 +8,7 @@ whatever enters this set starts, whatever leaves it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,7 +67,7 @@ class FoldMachine(DerivedMachine[FoldState]):
 
     topic: Topic
     name: str
-    own: tuple[str, str, str]
+    own: tuple[str, ...]
     most: int
     fewer: int
     paths: Callable[[pa.RecordBatch], Sequence[Path]]
@@ -93,7 +93,8 @@ class FoldMachine(DerivedMachine[FoldState]):
 
     def process(self, state: FoldState, events: Sequence[Event]) -> Iterator[Transition]:
         for event in events:
-            yield from self._process(state, event, self._path(event))
+            (path,) = self.paths(from_events(self.topic, [event]))
+            yield from self._process(state, event, path)
 
     def step(self, state: FoldState, batches: Batches, watermark: Instant) -> tuple[FoldState, Emission]:
         batch = batches.get(self.topic.name)
@@ -106,9 +107,6 @@ class FoldMachine(DerivedMachine[FoldState]):
                 emitted += self._process(state, event, path)
                 causes += [key] * (len(emitted) - len(causes))
         return state, self.in_order(left, causes, emitted)
-
-    def _path(self, event: Event) -> Path:
-        return self.paths(from_events(self.topic, [event]))[0]
 
     def _process(self, state: FoldState, event: Event, path: Path) -> Iterator[Transition]:
         status, scope, _ = self.read(event)
@@ -133,12 +131,14 @@ class FoldMachine(DerivedMachine[FoldState]):
                 break
             held.holds, child = True, cell
             turned.append(cell)
-        inside = state.cells[turned[-1]].members if turned else {name: None}
-        before = {
-            self._reported_name(state, member_name, turned) for member_name in inside if member_name != name
-        }
+        inside = set(state.cells[turned[-1]].members if turned else {name})
+        before = self._reported_names(state, inside - {name}, turned)
         yield from self._changes(state, before, self._reported_names(state, inside), member.event)
-        yield from self._grow(state, self._reported_name(state, name), member.event)
+        reported = self._reported_name(state, name)
+        (since, size), now = state.reported[reported], len(_inside(state, reported))
+        if reported.startswith(CELL) and now >= 2 * size:  # twice as many members as at the last report
+            state.reported[reported] = since, now
+            yield self._transition(state, member.event, reported, "joined", since)
 
     def _end(self, state: FoldState, name: str, event: Event) -> Iterator[Transition]:
         reported = self._reported_name(state, name)
@@ -157,7 +157,7 @@ class FoldMachine(DerivedMachine[FoldState]):
             held.holds, child = False, cell
             turned.append(cell)
         inside = state.cells[turned[-1]].members if turned else {}
-        before = {reported, *(self._reported_name(state, member_name, turned) for member_name in inside)}
+        before = {reported, *self._reported_names(state, inside, turned)}
         goes_on = {reported} if reported in state.cells and state.cells[reported].holds else set()
         yield from self._changes(state, before, self._reported_names(state, inside) | goes_on, event)
         for cell in around:
@@ -173,20 +173,15 @@ class FoldMachine(DerivedMachine[FoldState]):
         around = reversed(state.members[name].path[1:])
         return next((cell for cell in around if state.cells[cell].holds != (cell in turned)), name)
 
-    def _reported_names(self, state: FoldState, names: Iterable[str]) -> set[str]:
-        return {self._reported_name(state, name) for name in names}
+    def _reported_names(self, state: FoldState, names: Iterable[str], turned: Sequence[str] = ()) -> set[str]:
+        return {self._reported_name(state, name, turned) for name in names}
 
-    def _changes(
-        self, state: FoldState, before: set[str], after: set[str], event: Event
-    ) -> Iterator[Transition]:
-        for name in sorted(before - after):
+    def _changes(self, state: FoldState, was: set[str], now: set[str], event: Event) -> Iterator[Transition]:
+        for name in sorted(was - now):
             since, _ = state.reported.pop(name)
             yield self._transition(state, event, name, "egress", since, self._into(state, name))
-        for name in sorted(after - state.reported.keys()):
-            state.reported[name] = (
-                event.time,
-                len(state.cells[name].members) if name.startswith(CELL) else 1,
-            )
+        for name in sorted(now - state.reported.keys()):
+            state.reported[name] = event.time, len(_inside(state, name))
             member = state.members.get(name)
             if member is None or member.event is event:
                 yield self._transition(state, event, name, "ingress", None)
@@ -196,16 +191,9 @@ class FoldMachine(DerivedMachine[FoldState]):
 
     def _into(self, state: FoldState, name: str) -> str | None:
         """The cell that replaces a name which ends although its members stay active."""
-        around = self._reported_names(state, (name,) if name in state.members else _inside(state, name))
+        around = self._reported_names(state, _inside(state, name))
         into = around.pop() if len(around) == 1 else ""
         return into[1:] if into.startswith(CELL) else None
-
-    def _grow(self, state: FoldState, name: str, event: Event) -> Iterator[Transition]:
-        """Report a cell again when it has twice as many members as at the last report."""
-        since, size = state.reported[name]
-        if name.startswith(CELL) and len(state.cells[name].members) >= 2 * size:
-            state.reported[name] = (since, len(state.cells[name].members))
-            yield self._transition(state, event, name, "joined", since)
 
     def _transition(
         self,
@@ -216,8 +204,7 @@ class FoldMachine(DerivedMachine[FoldState]):
         since: Instant | None,
         into: str | None = None,
     ) -> Transition:
-        inside = {name: None} if name in state.members else _inside(state, name)
-        around = None
+        inside, around = _inside(state, name), None
         if name.startswith(CELL) and status != "egress":
             spots = (self.corners(state.members[member].event) for member in inside)
             around = outline(point for spot in spots for point in spot)
@@ -233,9 +220,11 @@ class FoldMachine(DerivedMachine[FoldState]):
         return not state.members and not state.waiting.held
 
 
-def _inside(state: FoldState, cell: str) -> Mapping[str, None]:
-    """The members in a cell."""
-    return state.cells[cell].members if cell in state.cells else {}
+def _inside(state: FoldState, name: str) -> Collection[str]:
+    """The members in a cell, or the active member of that name."""
+    if name in state.cells:
+        return state.cells[name].members
+    return (name,) if name in state.members else ()
 
 
 CELL, MEMBER = "#", "."

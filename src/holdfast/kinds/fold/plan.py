@@ -1,9 +1,13 @@
-"""Operators of checked folds; they run one stage after the folded condition."""
+"""Operators of checked folds, the cells of their members, and their explanation.
+
+They run one stage after the folded condition. To add another form of cells, add a function that returns
+paths.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +18,7 @@ from ...model.batch import AXES, values
 from ...model.event import Event
 from ...model.outline import corners
 from ...model.space import Forest, Point
-from ...model.topic import Topic
-from ..derived import operator_over
+from ..derived import operator_over, scope_name
 from .check import OWN
 from .condition import FoldCondition
 from .machine import CELL, MEMBER, FoldMachine, Path
@@ -23,24 +26,23 @@ from .machine import CELL, MEMBER, FoldMachine, Path
 Paths = Callable[[pa.RecordBatch], Sequence[Path]]
 
 
-def operators(folds: Iterable[FoldCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each fold."""
-    return [operator_over("fold", fold.name, machine(fold), meaning(fold)) for fold in folds]
+def operator(condition: FoldCondition) -> Operator:
+    """The operator of a fold."""
+    return operator_over("fold", condition.name, machine(condition), meaning(condition))
 
 
 def machine(condition: FoldCondition) -> FoldMachine:
     """The machine of a fold."""
-    topic = topic_of_condition(condition.over)
-    own_names = tuple(a.name for a in OWN)
+    own = tuple(attribute.name for attribute in OWN)
     return FoldMachine(
-        topic=topic,
+        topic=topic_of_condition(condition.over),
         name=condition.name,
-        own=(own_names[0], own_names[1], own_names[2]),
+        own=own,
         most=condition.most,
         fewer=condition.fewer,
         paths=_through_regions(condition.forest) if condition.forest else _through_squares(condition.sides),
         corners=_of_regions(condition.forest) if condition.forest else _of_squares(condition.sides[0]),
-        dropped=frozenset((*RETOLD, *own_names)),
+        dropped=frozenset((*RETOLD, *own)),
         waits=condition.waits,
     )
 
@@ -55,12 +57,11 @@ def _through_regions(forest: Forest) -> Paths:
     scoping = columns.scoping((), forest)
 
     def paths(batch: pa.RecordBatch) -> list[Path]:
-        members = [MEMBER + ("" if scope is None else str(scope)) for scope in values(batch.column(SCOPE))]
         levels = [[*(CELL + name for name in keys.to_pylist()), ""] for _, keys in scoping(batch)]
         codes = np.array([codes for codes, _ in scoping(batch)]).T.tolist()
         return [
             (member, *(level[code] for level, code in zip(levels, row, strict=True) if code >= 0))
-            for member, row in zip(members, codes, strict=True)
+            for member, row in zip(_members(batch), codes, strict=True)
         ]
 
     return paths
@@ -94,26 +95,21 @@ def _through_squares(sides: Sequence[float]) -> Paths:
         spots = np.zeros((len(batch), 2))
         for i, axis in enumerate(AXES[:2]):
             if axis in batch.schema.names:
-                spots[:, i] = _numbers(batch.column(axis), missing=np.nan if i == 0 else 0.0)
+                column = batch.column(axis).fill_null(np.nan if i == 0 else 0.0)
+                spots[:, i] = column.to_numpy(zero_copy_only=False)
             elif i == 0:
                 spots[:, i] = np.nan
-        members = [MEMBER + ("" if scope is None else str(scope)) for scope in values(batch.column(SCOPE))]
-        levels = [[_square(side, low) for low in _lows(spots, side)] for side in sides]
-        return [
-            (member,) if row[0] is None else (row[0], *row[1:])
-            for member, *row in zip(members, *levels, strict=True)
-        ]
+        lows = [(side, (np.floor(spots / side) * side).tolist()) for side in sides]
+        levels = [[_square(side, low) for low in corners] for side, corners in lows]
+        rows = zip(_members(batch), *levels, strict=True)
+        return [(member,) if row[0] is None else tuple(row) for member, *row in rows]
 
     return paths
 
 
-def _numbers(column: pa.Array, missing: float) -> np.ndarray:
-    return column.fill_null(missing).to_numpy(zero_copy_only=False)
-
-
-def _lows(spots: np.ndarray, side: float) -> list[list[float]]:
-    """The lower corners of the squares in which points lie."""
-    return (np.floor(spots / side) * side).tolist()
+def _members(batch: pa.RecordBatch) -> list[str]:
+    """The names of the members whose events are in a batch."""
+    return [MEMBER + scope_name(scope) for scope in values(batch.column(SCOPE))]
 
 
 def _square(side: float, low: Sequence[float]) -> str | None:
@@ -134,9 +130,8 @@ def _of_squares(side: float) -> Callable[[Event], Sequence[Point]]:
 
 def meaning(condition: FoldCondition) -> str:
     """A digest that is equal for folds with equal meaning; it includes the name, which their events have."""
-    return digest(
-        (condition.over, condition.topic, condition.most, condition.fewer, condition.forest, condition.sides)
-    )
+    cells = condition.forest, condition.sides
+    return digest((condition.over, condition.topic, condition.most, condition.fewer, *cells))
 
 
 # --- in words ----------------------------------------------------------------------------------------
@@ -152,12 +147,8 @@ def describe(condition: FoldCondition) -> dict[str, str]:
     }
 
 
-def explain(folds: Sequence[FoldCondition]) -> Iterator[str]:
-    """Explain folds, line by line."""
-    return ("\n".join(_plan(fold)) for fold in folds)
-
-
-def _plan(condition: FoldCondition) -> Iterator[str]:
+def explain(condition: FoldCondition) -> Iterator[str]:
+    """Explain a fold, line by line."""
     words = describe(condition)
     yield f"fold {condition.name} over {condition.over.name}, which it hears in a stage after it"
     yield f"  folds     {words['folds']} hold: the cell is told in their place"

@@ -4,33 +4,22 @@ started its members.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...engine.graph import advance_alone, push_alone
-from ...model.event import Event
-from ...model.instant import NEVER
+from ..derived import after_revision
 from ..revision import Past, Revision, TakeOver, start_from_standings
 from .condition import FoldCondition
 from .machine import FoldState
-from .plan import machine, operators
+from .plan import machine, operator
 
 
-def _with_members(
-    was: FoldCondition, now: FoldCondition, ran: FoldState, revised: Sequence[Event]
-) -> FoldState:
+def _with_members(was: FoldCondition, now: FoldCondition, past: Past) -> FoldState:
     """The state of a new fold with the members of the old one, each with the event that started it."""
-    new, old = machine(now), machine(was)
+    new = machine(now)
     state = new.initial()
     if was.over != now.over:
         return state
-    before, _ = advance_alone(old, old.load(old.dump(ran)), NEVER)
-    for event in revised:
-        before, _ = push_alone(old, before, event)
-    before, _ = advance_alone(old, before, NEVER)
-    for member in sorted(before.members.values(), key=lambda member: member.event.order):
-        state, _ = push_alone(new, state, member.event)
-    state, _ = advance_alone(new, state, NEVER)
-    state.waiting.until = ran.waiting.until
+    members = after_revision(machine(was), past.state, past.revised).members.values()
+    state = after_revision(new, state, sorted((m.event for m in members), key=lambda event: event.order))
+    state.waiting.until = past.state.waiting.until
     return state
 
 
@@ -42,9 +31,7 @@ def preview(was: FoldCondition, now: FoldCondition) -> str:
 
 def take_over(was: FoldCondition, now: FoldCondition, past: Past) -> TakeOver:
     """Let a fold consume the standings of its condition."""
-    (operator,) = operators([now])
-    state = _with_members(was, now, past.state, past.revised)
-    return start_from_standings(operator, state, now, past)
+    return start_from_standings(operator(now), _with_members(was, now, past), now, past)
 
 
 REVISION = Revision(take_over, preview)

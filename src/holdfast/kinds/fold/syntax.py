@@ -1,4 +1,4 @@
-"""The statement of folds: nodes, parser, printer."""
+"""The statement of folds: its node, its parser, its printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 

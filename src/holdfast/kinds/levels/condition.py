@@ -1,4 +1,4 @@
-"""Checked levels."""
+"""Checked levels: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...model.qos import Delivery
 from ...model.space import Forest
 from ...model.table import Table
 from ...model.topic import Topic
-from ..state.condition import DurationCondition, StateCondition
+from ..state.condition import AnyState
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LevelsCondition(Condition):
 
     kind: ClassVar[str] = "levels"
     name: str
-    rungs: tuple[StateCondition | DurationCondition, ...]
+    rungs: tuple[AnyState, ...]
     topic: Topic
     delivery: Delivery
 

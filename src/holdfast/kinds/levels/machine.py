@@ -7,7 +7,7 @@ the highest level that is certainly active is above all unknown ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,7 +21,9 @@ from ...model.batch import to_events
 from ...model.event import Event, Status, Transition
 from ...model.instant import Instant
 from ...model.topic import Topic
+from ..revision import Renumbering
 from ..state.duration.machine import DurationMachine
+from ..state.toggle import ScopeKeys
 
 
 class Height(msgspec.Struct, array_like=True):
@@ -96,14 +98,10 @@ class LevelsMachine(Machine[LevelsState]):
         return LevelsState([machine.initial() for machine in self.inside], {})
 
     def react(self, state: LevelsState, event: Event) -> tuple[LevelsState, list[Transition]]:
-        return state, self._level_changes(
-            state, lambda machine, inner_state: machine.react(inner_state, event)
-        )
+        return state, self._level_changes(state, lambda machine, inner: machine.react(inner, event))
 
     def advance(self, state: LevelsState, watermark: Instant) -> tuple[LevelsState, list[Transition]]:
-        return state, self._level_changes(
-            state, lambda machine, inner_state: machine.advance(inner_state, watermark)
-        )
+        return state, self._level_changes(state, lambda machine, inner: machine.advance(inner, watermark))
 
     def step(self, state: LevelsState, batches: Batches, watermark: Instant) -> tuple[LevelsState, Emission]:
         if len(self.inside) == 1:
@@ -134,10 +132,9 @@ class LevelsMachine(Machine[LevelsState]):
             state.inner[i], inner_transitions = move(machine, state.inner[i])
             emitted += self._renumber(i, inner_transitions)
         if len(self.inside) > 1:
-            late = [transition for transition in emitted if transition.status == "late"][
-                : len(emitted) // len(self.inside)
-            ]
-            emitted = late + sorted((t for t in emitted if t.status != "late"), key=_in_time)
+            late = [t for t in emitted if t.status == "late"][: len(emitted) // len(self.inside)]
+            others = [t for t in emitted if t.status != "late"]
+            emitted = late + sorted(others, key=lambda t: (*t.event.order, t.scope or "", t.condition))
         return self._changes_of(state, emitted)
 
     def _renumber(self, inside: int, transitions: Iterable[Transition]) -> Iterable[Transition]:
@@ -188,7 +185,8 @@ class LevelsMachine(Machine[LevelsState]):
             after.since = event.time
             after.began = after.began if low else event.time
             since = None if not low else before.since if high else before.began
-            way: Status = "ingress" if not low else "egress" if not high else _DIRECTION[high > low]
+            way: Status = "raised" if high > low else "lowered"
+            way = "ingress" if not low else "egress" if not high else way
             yield self._transition(event, way, scope, (high, low), since)
         elif before.known != after.known:
             way = "known" if after.known else "unknown"
@@ -230,9 +228,7 @@ class LevelsMachine(Machine[LevelsState]):
 
     # --- single scopes ---
 
-    def replace_scopes(
-        self, state: LevelsState, other: LevelsState, keys: tuple[Sequence[str], ...]
-    ) -> LevelsState:
+    def replace_scopes(self, state: LevelsState, other: LevelsState, keys: ScopeKeys) -> LevelsState:
         """Replace some scopes by those of another state; all inner machines must be `DurationMachine`."""
         for i, machine in enumerate(self.inside):
             assert isinstance(machine, DurationMachine)
@@ -256,53 +252,38 @@ class LevelsMachine(Machine[LevelsState]):
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         inside = [machine.relevance(topic, batch) for machine in self.inside]
-        outside = np.min(np.concatenate([machine.outside for machine in inside]), keepdims=True)
+        outside = np.min(np.concatenate([part.outside for part in inside]), keepdims=True)
         satisfies = np.logical_or.reduce([part.satisfies for part in inside])
         if not self.traits.compacts:
             return Relevance(satisfies, outside)
-        return Relevance(
-            satisfies, outside, lambda: np.logical_or.reduce([machine.decides for machine in inside])
-        )
+        return Relevance(satisfies, outside, lambda: np.logical_or.reduce([part.decides for part in inside]))
 
     # --- snapshots ---
 
     def due(self, state: LevelsState) -> Instant | None:
-        wanted = (
-            machine.due(inner_state) for machine, inner_state in zip(self.inside, state.inner, strict=True)
-        )
-        return min((at for at in wanted if at is not None), default=None)
+        due = (machine.due(inner) for machine, inner in zip(self.inside, state.inner, strict=True))
+        return min((at for at in due if at is not None), default=None)
 
     def active(self, state: LevelsState) -> list[tuple[int, str | None, Instant]]:
         return [(0, scope, height.began) for scope, height in state.heights.items() if height.level]
 
     def unknown(self, state: LevelsState) -> list[tuple[int, str | None, Instant | None]]:
-        return [
-            (0, scope, height.began if height.level else None)
-            for scope, height in state.heights.items()
-            if not height.known
-        ]
+        unknown = ((scope, height) for scope, height in state.heights.items() if not height.known)
+        return [(0, scope, height.began if height.level else None) for scope, height in unknown]
 
     def is_initial(self, state: LevelsState, condition: int) -> bool:
         trios = zip(self.inside, self.bits, state.inner, strict=True)
-        return all(
-            machine.is_initial(inner_state, i)
-            for machine, bits, inner_state in trios
-            for i in range(len(bits))
-        )
+        return all(m.is_initial(inner, i) for m, bits, inner in trios for i in range(len(bits)))
 
     def dump(self, state: LevelsState) -> bytes:
-        parts = [
-            machine.dump(inner_state) for machine, inner_state in zip(self.inside, state.inner, strict=True)
-        ]
+        parts = [machine.dump(inner) for machine, inner in zip(self.inside, state.inner, strict=True)]
         return msgspec.msgpack.encode(_StoredLevels(parts, list(state.heights.items())))
 
-    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> LevelsState:
+    def load(self, raw: bytes, was: Renumbering | None = None) -> LevelsState:
         if was is not None and was[0] is None:
             return self.initial()
         stored = msgspec.msgpack.decode(raw, type=_StoredLevels)
-        inner = [
-            machine.load(inner_state) for machine, inner_state in zip(self.inside, stored.inner, strict=True)
-        ]
+        inner = [machine.load(raw) for machine, raw in zip(self.inside, stored.inner, strict=True)]
         return LevelsState(inner, dict(stored.heights))
 
     # --- deltas ---
@@ -324,17 +305,14 @@ class LevelsMachine(Machine[LevelsState]):
         heights = [(scope, state.heights.get(scope)) for scope in turned]
         return msgspec.msgpack.encode((inner, heights)) if any(inner) or heights else b""
 
-    def apply_delta(
-        self, state: LevelsState, raw: bytes, was: Sequence[int | None] | None = None
-    ) -> LevelsState:
+    def apply_delta(self, state: LevelsState, raw: bytes, was: Renumbering | None = None) -> LevelsState:
         if was is not None and was[0] is None:
             return state
         inner, heights = msgspec.msgpack.decode(raw, type=_LevelsDelta)
         for i, (machine, inner_delta) in enumerate(zip(self.inside, inner, strict=True)):
             assert machine.has_deltas
-            state.inner[i] = (
-                machine.apply_delta(state.inner[i], inner_delta) if inner_delta else state.inner[i]
-            )
+            if inner_delta:
+                state.inner[i] = machine.apply_delta(state.inner[i], inner_delta)
         for scope, height in heights:
             if height is None:
                 state.heights.pop(scope, None)
@@ -353,17 +331,8 @@ class _StoredLevels(msgspec.Struct, array_like=True):
 _LevelsDelta = tuple[list[bytes], list[tuple[str | None, Height | None]]]
 """The deltas of inner machines, and the levels of changed scopes."""
 
-_DIRECTION: tuple[Status, Status] = ("lowered", "raised")
-
 
 def _is_further(last: Transition, transition: Transition) -> bool:
     """Whether a transition belongs to the same event and scope as the last one, with a later condition."""
-    return (
-        transition.condition > last.condition
-        and transition.scope == last.scope
-        and transition.event.order == last.event.order
-    )
-
-
-def _in_time(transition: Transition) -> tuple[object, ...]:
-    return (*transition.event.order, transition.scope or "", transition.condition)
+    follows = transition.condition > last.condition and transition.scope == last.scope
+    return follows and transition.event.order == last.event.order

@@ -1,4 +1,4 @@
-"""Operators of checked levels; their inner machines are those of states."""
+"""Operators of checked levels, whose inner machines are those of states, and their explanation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ...engine.operator import Operator, digest
 from ...lang.condition import BEFORE, LEVEL
 from ...lang.show import show_expression, show_hold
 from ...model.topic import Topic
-from ..state import plan_duration as guarded
-from ..state import plan_toggle as filters
-from ..state.condition import DurationCondition, StateCondition
+from ..kind import describe_delivery
+from ..state import plan_duration, plan_toggle
+from ..state.condition import AnyState, DurationCondition, split
 from ..state.explain_duration import describe as guard_words
 from ..state.explain_duration import in_silence
 from ..state.explain_toggle import describe as filter_words
@@ -27,60 +27,43 @@ def operators(levels: Iterable[LevelsCondition], topics: Sequence[Topic] = ()) -
 
 def _operator(condition: LevelsCondition, topics: Sequence[Topic]) -> Operator:
     rungs = [replace(rung, delivery=condition.delivery) for rung in condition.rungs]
-    inside = [
-        *filters.operators([rung for rung in rungs if isinstance(rung, StateCondition)], topics),
-        *(
-            condition
-            for rung in rungs
-            if isinstance(rung, DurationCondition)
-            for condition in guarded.operators([rung], topics)
-        ),
-    ]
+    toggles, durations = split(rungs)
+    inside = plan_toggle.operators(toggles, topics)
+    for duration in durations:
+        inside += plan_duration.operators([duration], topics)
     numbers = {rung.name: i for i, rung in enumerate(rungs)}
-    bits = tuple(
-        tuple(sum(1 << numbers[name] for name in names) for names in operator.names) for operator in inside
-    )
-    names = tuple(rung.name for rung in rungs)
-    machines = tuple(machine.machine for machine in inside)
+    bits = tuple(tuple(sum(1 << numbers[name] for name in names) for names in op.names) for op in inside)
+    machines = tuple(operator.machine for operator in inside)
+    forgets = any(duration.care.forget is not None for duration in durations)  # all have the same clauses
     (topic,) = inside[0].topics
     return replace(
         inside[0],
         kind="levels",
-        machine=LevelsMachine(machines, bits, names, condition.name, (LEVEL, BEFORE), _forgets(condition)),
+        machine=LevelsMachine(machines, bits, tuple(numbers), condition.name, (LEVEL, BEFORE), forgets),
         names=((condition.name,),),
         meanings=(meaning(condition),),
         reading_topics=((topic,),),
-        decisive_columns={topic: frozenset().union(*(machine.decisive_columns[topic] for machine in inside))},
-        keyed=inside[0].keyed if all(machine.keyed for machine in inside) else None,
-        key=("levels",) if all(machine.key for machine in inside) else (),
-    )
-
-
-def _forgets(condition: LevelsCondition) -> bool:
-    """Whether scopes are forgotten after a time without data; all levels have the same clauses."""
-    return any(
-        isinstance(rung, DurationCondition) and rung.care.forget is not None for rung in condition.rungs
+        decisive_columns={topic: plan_toggle.decisive(rungs)},
+        keyed=inside[0].keyed if all(operator.keyed for operator in inside) else None,
+        key=("levels",) if all(operator.key for operator in inside) else (),
     )
 
 
 def meaning(condition: LevelsCondition) -> str:
     """A digest that is equal for levels with equal meaning; it includes the name, which their events have."""
     rungs = [replace(rung, delivery=condition.delivery) for rung in condition.rungs]
-    meanings = [
-        filters.meaning(rung) if isinstance(rung, StateCondition) else guarded.meaning(rung) for rung in rungs
-    ]
-    return digest((condition.topic, [rung.name for rung in rungs], meanings))
+    names, meanings = [rung.name for rung in rungs], list(map(plan_toggle.meaning, rungs))
+    return digest((condition.topic, names, meanings))
 
 
 def describe(condition: LevelsCondition) -> dict[str, str]:
     """Describe the parts of levels, for the comparison of revisions."""
     rungs = {f"level {rung.name}": _pair(rung) for rung in condition.rungs}
     first = condition.rungs[0]
-    wait = condition.delivery.wait
     return {
         "topic": first.topic.name,
         "key": " within ".join(", ".join(level) for level in first.keys),
-        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
+        "delivery": describe_delivery(condition.delivery),
         **rungs,
         **{what: words for what, words in _further(condition) if words},
     }
@@ -98,18 +81,14 @@ def _further(condition: LevelsCondition) -> Iterator[tuple[str, str]]:
             yield what, guards[what]
 
 
-def _pair(rung: StateCondition | DurationCondition) -> str:
+def _pair(rung: AnyState) -> str:
     holds = (rung.care.enter, rung.care.exit) if isinstance(rung, DurationCondition) else (None, None)
     ends = ((rung.enter, holds[0]), (rung.exit, holds[1]))
     return f"[{'; '.join(show_expression(op) + (show_hold(hold) if hold else '') for op, hold in ends)}]"
 
 
-def explain(levels: Sequence[LevelsCondition]) -> Iterator[str]:
+def explain(condition: LevelsCondition) -> Iterator[str]:
     """Explain levels, line by line."""
-    return ("\n".join(_plan(level)) for level in levels)
-
-
-def _plan(condition: LevelsCondition) -> Iterator[str]:
     yield f"levels {condition.name} on {condition.rungs[0].topic.name}; the highest that holds is told"
     for rung in reversed(condition.rungs):
         yield f"  {rung.name:<9} {_pair(rung)}"

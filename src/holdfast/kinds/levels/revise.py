@@ -16,7 +16,7 @@ from ..revision import Past, Revision, TakeOver
 from ..state import revise
 from ..state.condition import DurationCondition
 from ..state.duration.machine import DurationMachine
-from ..state.plan_duration import meaning
+from ..state.plan_toggle import meaning
 from ..state.revise import PreviousState, RevisedScope, with_duration
 from .condition import LevelsCondition
 from .machine import Height, LevelsMachine
@@ -30,11 +30,7 @@ def revisable(condition: LevelsCondition) -> LevelsCondition:
 
 def states(condition: LevelsCondition) -> tuple[DurationCondition, ...]:
     """The inner states, under names that are unique."""
-    return tuple(replace(with_duration(rung), name=_name(condition, rung.name)) for rung in condition.rungs)
-
-
-def _name(condition: LevelsCondition, rung: str) -> str:
-    return f"{condition.name}.{rung}"
+    return tuple(replace(with_duration(r), name=f"{condition.name}.{r.name}") for r in condition.rungs)
 
 
 def refusal(was: LevelsCondition, now: LevelsCondition) -> str | None:
@@ -53,14 +49,13 @@ def is_preserved(was: LevelsCondition, now: LevelsCondition) -> bool:
 def preview(was: LevelsCondition, now: LevelsCondition) -> str:
     """Describe in words the effect of a revision on the scopes of levels."""
     before = {rung.name: rung for rung in was.rungs}
-    return "; ".join(_preview_level(before, rung) for rung in now.rungs)
-
-
-def _preview_level(before: Mapping[str, Any], rung: Any) -> str:
-    if rung.name not in before:
-        return f"level '{rung.name}' is as the others or the last reading say, else unknown until one does"
-    same = before[rung.name] == rung
-    return f"level '{rung.name}'" + (" stays" if same else f": {revise.preview(before[rung.name], rung)}")
+    effects = []
+    for rung in now.rungs:
+        effect = " is as the others or the last reading say, else unknown until one does"
+        if (old := before.get(rung.name)) is not None:
+            effect = " stays" if old == rung else f": {revise.preview(old, rung)}"
+        effects.append(f"level '{rung.name}'{effect}")
+    return "; ".join(effects)
 
 
 def take_over(was: LevelsCondition, now: LevelsCondition, past: Past) -> TakeOver:
@@ -74,11 +69,11 @@ def take_over(was: LevelsCondition, now: LevelsCondition, past: Past) -> TakeOve
     for i, rung in enumerate(states(now)):
         guard = machine.inside[i]
         assert isinstance(guard, DurationMachine)
-        own_previous = [previous for previous in ran if previous.one.name == rung.name] or _alike(rung, ran)
-        rest = [
-            previous for previous in ran if not any(previous is own_previou for own_previou in own_previous)
-        ]
-        state.inner[i], found = revise.take_over_scopes(guard, rung, [*own_previous, *rest], past, keys)
+        means = meaning(rung)
+        own = [previous for previous in ran if previous.one.name == rung.name]
+        own = own or [p for p in ran if meaning(with_duration(p.one)) == means][:1]
+        rest = [previous for previous in ran if not any(previous is same for same in own)]
+        state.inner[i], found = revise.take_over_scopes(guard, rung, [*own, *rest], past, keys)
         becomes.append(found)
     known = dict.fromkeys((*keys, *(key for found in becomes for key in found)))
     emitted = list[Transition]()
@@ -86,7 +81,8 @@ def take_over(was: LevelsCondition, now: LevelsCondition, past: Past) -> TakeOve
         readings = [found[key].reading for found in becomes if key in found]
         reading = next((rung for rung in readings if rung is not None), None)
         scope = machine.readable_scope(key)
-        before = _standing_of(was, past.state.heights.get(scope))
+        height = past.state.heights.get(scope)
+        before = KnownLevel(height, was.rungs[height.level - 1].name if height and height.level else None)
         event = reading or Event(now.listens[0].name, past.watermark, scope or "")
         emitted += _move(machine, state, key, before, event)
     moves = bool(emitted) or any(scope.is_changed for found in becomes for scope in found.values())
@@ -98,10 +94,6 @@ class KnownLevel(NamedTuple):
 
     height: Height | None
     level: str | None
-
-
-def _standing_of(was: LevelsCondition, height: Height | None) -> KnownLevel:
-    return KnownLevel(height, was.rungs[height.level - 1].name if height and height.level else None)
 
 
 def _ran(was: LevelsCondition, past: Past) -> Iterator[PreviousState]:
@@ -116,25 +108,21 @@ def _ran(was: LevelsCondition, past: Past) -> Iterator[PreviousState]:
                     yield PreviousState(plain, inside, inner_state, at)
 
 
-def _alike(condition: DurationCondition, ran: list[PreviousState]) -> list[PreviousState]:
-    """The old levels that have the meaning of a new one, under another name."""
-    found = (previous for previous in ran if meaning(with_duration(previous.one)) == meaning(condition))
-    return [some for some in (next(found, None),) if some is not None]
-
-
 def _move(
     machine: LevelsMachine, state: Any, key: str, before: KnownLevel, event: Event
 ) -> Iterator[Transition]:
     """Set the height of a scope from the inner states; yield a transition if its level changes."""
-    flags = [_flags(inner_state, key) for inner_state in state.inner]
+    flags = []
+    for inner in state.inner:
+        code = inner.keys.code(key)
+        inner.widen()
+        flags.append(int(inner.there["flags"][code, 0]))
     word = sum(1 << i for i, scope_flags in enumerate(flags) if scope_flags & ON)
     unsure = sum(1 << i for i, scope_flags in enumerate(flags) if scope_flags & UNKNOWN)
     old = before.height or Height(0, event.time, event.time)
     since = (old.began, old.since) if old.level else (event.time, event.time)
     after = Height(word, *since, unsure)
-    if (
-        before.level is not None and not after.known
-    ):  # a level that was removed counts as the highest that may be active
+    if before.level is not None and not after.known:  # a removed level: the highest that may be active
         names = machine.names
         after.announced = names.index(before.level) + 1 if before.level in names else unsure.bit_length()
     level = machine.names[after.level - 1] if after.level else None
@@ -148,13 +136,6 @@ def _move(
         changed = machine.with_level(event, after.level, 0)
         changed = replace(changed, attributes={**changed.attributes, machine.level_columns[1]: before.level})
         yield Transition(changed, status, scope, after.began if after.level else None, 0)
-
-
-def _flags(state: Any, key: str) -> int:
-    """The flags of a scope in the state of one level's machine."""
-    code = state.keys.code(key)
-    state.widen()
-    return int(state.there["flags"][code, 0])
 
 
 REVISION = Revision(take_over, preview, refusal, is_preserved=is_preserved, revisable=revisable, splits=True)

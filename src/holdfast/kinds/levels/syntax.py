@@ -1,4 +1,4 @@
-"""The statement of levels: nodes, parser, printer."""
+"""The statement of levels: its node, its parser, its printer. Clauses are those of states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""Mutes: notifications held back for a while."""
+"""Mutes: notifications of a condition are withheld for a while.
 
-from ..kind import Kind
+`machine.py` withholds them; `kinds/derived.py` has what it shares with other conditions over conditions.
+"""
+
+from ..kind import Kind, compile_each, explain_each
 from . import check, plan, revise, syntax
 
 KIND = Kind(
@@ -9,10 +12,10 @@ KIND = Kind(
     rules={"mute": syntax.read_mute},
     show=lambda statement, _notation: syntax.show_mute(statement),
     check=check.check,
-    operators=plan.operators,
+    operators=compile_each(plan.operator),
     meaning=plan.meaning,
     describe=plan.describe,
-    explain=plan.explain,
+    explain=explain_each(plan.explain),
     revision=revise.REVISION,
     builds_on_conditions=True,
 )

@@ -1,4 +1,7 @@
-"""Check mutes: the muted conditions, the causes, and that no condition mutes itself."""
+"""Check mutes: the muted conditions, the causes, and that no condition mutes itself.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,10 @@ from ...errors import DefinitionError, Place
 from ...lang.condition import Condition
 from ...lang.context import Context
 from ...lang.ops import place_of
-from ...lang.typed import NameScope
-from ...lang.types import unknown_attribute
 from ...lang.upstream import upstream
 from ...model.schedule import schedule
 from ...model.topic import Attribute, Topic
+from ..checks import require_attributes
 from .condition import Cause, ClockCause, MuteCondition, ParentCause, StormCause
 from .syntax import Beyond, DefineMute, During, While
 
@@ -29,7 +31,7 @@ def check(statements: Sequence[DefineMute], context: Context) -> list[MuteCondit
         target = upstream(statement.target, known, place_of(statement.target, statement.at))
         together.setdefault(target.name, []).append(statement)
     _require_no_circle(statements)
-    return [_check_mute(known[name], same_target, known) for name, same_target in together.items()]
+    return [_check_mute(known[name], same_target, context) for name, same_target in together.items()]
 
 
 def _require_no_circle(statements: Sequence[DefineMute]) -> None:
@@ -45,25 +47,18 @@ def _require_no_circle(statements: Sequence[DefineMute]) -> None:
             path, name = waiting.pop()
             if name == statement.target:
                 names = " while ".join(f"'{step}'" for step in (*path, name))
-                raise DefinitionError(
-                    f"mutes go in a circle: {names}",
-                    place_of(statement.target, statement.at),
-                    hint="Let one of them be told.",
-                )
+                message = f"mutes go in a circle: {names}"
+                hint = "Let one of them be told."
+                raise DefinitionError(message, place_of(statement.target, statement.at), hint=hint)
             if name not in path:
                 waiting += [([*path, name], more) for more in above.get(name, ())]
 
 
-def _check_mute(
-    target: Condition, statements: Sequence[DefineMute], known: Mapping[str, Condition]
-) -> MuteCondition:
+def _check_mute(target: Condition, statements: Sequence[DefineMute], context: Context) -> MuteCondition:
     at = statements[0].at
     if len(target.output_topics) > 1:
-        raise DefinitionError(
-            f"'{target.name}' tells readings of several topics, which cannot be muted together",
-            at,
-            hint="Let it tell one event of its own: tell all",
-        )
+        message = f"'{target.name}' tells readings of several topics, which cannot be muted together"
+        raise DefinitionError(message, at, hint="Let it tell one event of its own: tell all")
     (output,) = target.output_topics
     topic = Topic(target.name, output.attributes)
     return MuteCondition(
@@ -72,7 +67,7 @@ def _check_mute(
         topic,
         output.name,
         Topic(f"mute {target.name}", OWN),
-        tuple(_cause(statement, topic, known) for statement in statements),
+        tuple(_cause(statement, topic, context.conditions) for statement in statements),
         max(statement.wait for statement in statements),
     )
 
@@ -89,31 +84,21 @@ def _cause(statement: DefineMute, topic: Topic, known: Mapping[str, Condition]) 
         case Beyond(most, within):
             if most.unit is not None or not isinstance(most.value, int) or most.value < 1:
                 raise DefinitionError("a storm is beyond a whole number above zero", most.at or statement.at)
-            for name in within:
-                if name not in topic.by_name:
-                    raise unknown_attribute(name, NameScope(topic, {}), place_of(name, statement.at))
+            require_attributes(within, topic, statement.at)
             return StormCause(most.value, tuple(map(str, within)))
 
 
 def _parent(parent: Condition, at: Place | None, topic: Topic) -> ParentCause:
     if parent.momentary:
-        raise DefinitionError(
-            f"'{parent.name}' is over as it starts, so nothing is muted while it holds",
-            at,
-            hint="Name a state, which lasts.",
-        )
+        message = f"'{parent.name}' is over as it starts, so nothing is muted while it holds"
+        raise DefinitionError(message, at, hint="Name a state, which lasts.")
     if parent.spans_scopes:
-        raise DefinitionError(
-            f"'{parent.name}' holds of several together, so of no scope of '{topic.name}'",
-            at,
-            hint=f"Count it: state Some = at least 1 of {parent.name}; mute … while Some",
-        )
+        message = f"'{parent.name}' holds of several together, so of no scope of '{topic.name}'"
+        hint = f"Count it: state Some = at least 1 of {parent.name}; mute … while Some"
+        raise DefinitionError(message, at, hint=hint)
     keys, forest = parent.outer_scopes
     for key in (key for level in keys for key in level):
         if key not in topic.by_name:
-            raise DefinitionError(
-                f"'{parent.name}' is per {key}, which '{topic.name}' does not tell",
-                at,
-                hint=f"Give the topic of '{topic.name}' an attribute '{key}'.",
-            )
+            message = f"'{parent.name}' is per {key}, which '{topic.name}' does not tell"
+            raise DefinitionError(message, at, hint=f"Give the topic of '{topic.name}' an attribute '{key}'.")
     return ParentCause(Topic(parent.name, parent.topic.attributes), keys, forest)

@@ -1,4 +1,7 @@
-"""Checked mutes: one condition for each muted condition."""
+"""Checked mutes: one condition for each muted condition, with all its causes.
+
+A new cause needs a class here, a case in `check.py`, and one in `plan.py` and `machine.py`.
+"""
 
 from __future__ import annotations
 

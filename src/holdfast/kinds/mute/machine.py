@@ -10,30 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any
 
 import msgspec
 
 from ...engine.machine import Batches, Emission, Traits
 from ...engine.waiting import PendingEvents
 from ...model.batch import latest_time
-from ...model.event import Event, Status, Transition, Value
+from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
-from ...model.schedule import Schedule
 from ...model.topic import Topic
 from ..derived import DerivedMachine
+from .condition import ClockCause
 
 Key = Callable[[Event], str | None]
 
 _MOVED = frozenset(("raised", "lowered", "revised"))
 """Statuses of levels that change from one to another."""
-
-
-@dataclass(frozen=True)
-class MuteDuring:
-    """Muted by a schedule."""
-
-    schedule: Schedule
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ class MuteBeyond:
     shown: Callable[[str], str | None]
 
 
-Cause = MuteDuring | MuteWhile | MuteBeyond
+Cause = ClockCause | MuteWhile | MuteBeyond
 
 
 class Scope(msgspec.Struct):
@@ -99,7 +92,7 @@ class MuteMachine(DerivedMachine[MuteState]):
     topic: Topic
     name: str
     output_topic: str
-    own: tuple[str, str, str]
+    own: tuple[str, ...]
     dropped: frozenset[str]
     causes: tuple[Cause, ...]
     wait: Duration
@@ -134,11 +127,8 @@ class MuteMachine(DerivedMachine[MuteState]):
         waiting = state.waiting
         while True:
             head, end = waiting.first, state.end
-            if (
-                end is not None
-                and end <= head
-                and (end <= state.latest if watermark == NEVER else end < bound)
-            ):
+            limit = state.latest + 1 if watermark == NEVER else bound
+            if end is not None and end <= head and end < limit:
                 waiting.drop_before(end)
                 out += self._release(state, end, lambda _scope: True)
             elif head < bound:
@@ -168,9 +158,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         key = "" if name is None else f" {name}"
         scope = state.scopes.setdefault(key, Scope([]))
         if not scope.keys or status != "egress":
-            scope.keys = [
-                None if isinstance(cause, MuteDuring) else cause.key(event) for cause in self.causes
-            ]
+            scope.keys = [None if isinstance(c, ClockCause) else c.key(event) for c in self.causes]
         storms = [self._is_storm(state, i, scope) for i in range(len(self.causes))]
         self._turn(state, scope, event)
         is_unannounced = status == "egress" and scope.last is not None and not scope.believed
@@ -217,7 +205,7 @@ class MuteMachine(DerivedMachine[MuteState]):
 
     def _ends(self, scope: Scope) -> Instant | None:
         """The end of the schedule that withholds a scope."""
-        schedules = (cause.schedule for cause in self.causes if isinstance(cause, MuteDuring))
+        schedules = (cause.schedule for cause in self.causes if isinstance(cause, ClockCause))
         ends = (schedule.ends(scope.at) for schedule in schedules if schedule.is_on(scope.at))
         return min((end for end in ends if end != NEVER), default=None)
 
@@ -249,16 +237,14 @@ class MuteMachine(DerivedMachine[MuteState]):
 
     def _is_storm(self, state: MuteState, cause: int, scope: Scope) -> bool:
         beyond, key = self.causes[cause], scope.keys[cause]
-        return (
-            isinstance(beyond, MuteBeyond)
-            and key is not None
-            and state.counts[cause].get(key, 0) > beyond.most
-        )
+        if not isinstance(beyond, MuteBeyond) or key is None:
+            return False
+        return state.counts[cause].get(key, 0) > beyond.most
 
     def _is_muted(self, state: MuteState, scope: Scope, at: Instant) -> bool:
         for i, (cause, key) in enumerate(zip(self.causes, scope.keys, strict=True)):
             match cause:
-                case MuteDuring(schedule) if schedule.is_on(at):
+                case ClockCause(schedule) if schedule.is_on(at):
                     return True
                 case MuteWhile() if key is not None and key in state.counts[i]:
                     return True
@@ -321,15 +307,10 @@ class MuteMachine(DerivedMachine[MuteState]):
         elif scope.on and scope.status in _MOVED:
             yield self._transition(now, scope.status, shown, scope.since)
 
-    def _transition(self, event: Event, status: str, scope: Value, since: Value) -> Transition:
-        result = self.derive(event, self.output_topic)
-        return Transition(
-            result, cast("Status", status), cast("str | None", scope), cast("int | None", since), 0
-        )
+    def _transition(self, event: Event, status: Any, scope: Any, since: Any) -> Transition:
+        return Transition(self.derive(event, self.output_topic), status, scope, since, 0)
 
-    def _summary(
-        self, event: Event, at: Instant, scope: str | None, totals: tuple[int, int, int]
-    ) -> Transition:
+    def _summary(self, event: Event, at: Instant, scope: str | None, totals: Sequence[int]) -> Transition:
         attributes = dict(zip(self.own, totals, strict=True))
         summary = Event(self.name, at, event.source, attributes, event.sequence)
         return Transition(summary, "summary", scope, None, 0)

@@ -1,8 +1,8 @@
-"""Operators of checked mutes; they run one stage after the muted condition."""
+"""Operators of checked mutes and their explanation. They run one stage after the muted condition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...engine.operator import RETOLD, Operator, digest, topic_of_condition
@@ -11,22 +11,16 @@ from ...lang.ops import Levels
 from ...model.event import Event
 from ...model.instant import show_duration
 from ...model.space import Forest
-from ...model.topic import Topic
 from ..derived import group_of, operator_over
 from .check import OWN
 from .condition import ClockCause, MuteCondition, ParentCause, StormCause
-from .machine import Cause, Key, MuteBeyond, MuteDuring, MuteMachine, MuteWhile
+from .machine import Cause, Key, MuteBeyond, MuteMachine, MuteWhile
 
 
-def operators(mutes: Iterable[MuteCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each muted condition."""
-    return [_operator(mute) for mute in mutes]
-
-
-def _operator(condition: MuteCondition) -> Operator:
-    operator = operator_over("mute", condition.name, machine(condition), meaning(condition))
+def operator(condition: MuteCondition) -> Operator:
+    """The operator of a muted condition."""
     return replace(
-        operator,
+        operator_over("mute", condition.name, machine(condition), meaning(condition)),
         aliases={condition.name: condition.target},
         extra_wait=condition.wait,
         starts_from_standings=False,
@@ -35,12 +29,11 @@ def _operator(condition: MuteCondition) -> Operator:
 
 def machine(condition: MuteCondition) -> MuteMachine:
     """The machine of a mute."""
-    own_names = tuple(a.name for a in OWN)
     return MuteMachine(
         topic=topic_of_condition(condition.over),
         name=condition.topic.name,
         output_topic=condition.output_topic,
-        own=(own_names[0], own_names[1], own_names[2]),
+        own=tuple(attribute.name for attribute in OWN),
         dropped=frozenset(RETOLD),
         causes=tuple(_cause(cause) for cause in condition.causes),
         wait=condition.wait,
@@ -49,8 +42,8 @@ def machine(condition: MuteCondition) -> MuteMachine:
 
 def _cause(cause: ClockCause | ParentCause | StormCause) -> Cause:
     match cause:
-        case ClockCause(schedule):
-            return MuteDuring(schedule)
+        case ClockCause():
+            return cause
         case ParentCause(topic, keys, forest):
             return MuteWhile(topic_of_condition(topic), _key(keys, forest))
         case StormCause(most, within):
@@ -98,12 +91,8 @@ def _in_words(cause: ClockCause | ParentCause | StormCause) -> str:
             return f"while more than {most} hold{' within one ' + ' and '.join(within) if within else ''}"
 
 
-def explain(mutes: Sequence[MuteCondition]) -> Iterator[str]:
-    """Explain mutes, line by line."""
-    return ("\n".join(_plan(mute)) for mute in mutes)
-
-
-def _plan(condition: MuteCondition) -> Iterator[str]:
+def explain(condition: MuteCondition) -> Iterator[str]:
+    """Explain a mute, line by line."""
     yield f"mute {condition.target}, which is evaluated all the same"
     for cause in condition.causes:
         yield f"  muted     {_in_words(cause)}"

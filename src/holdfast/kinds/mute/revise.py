@@ -7,7 +7,7 @@ from __future__ import annotations
 from ..revision import Past, Revision, TakeOver
 from .condition import Cause, ClockCause, MuteCondition, ParentCause
 from .machine import MuteMachine
-from .plan import operators
+from .plan import operator
 
 
 def refusal(was: MuteCondition, now: MuteCondition) -> str | None:
@@ -40,11 +40,10 @@ def is_preserved(_was: object, _now: object) -> bool:
 
 def take_over(_was: MuteCondition, now: MuteCondition, past: Past) -> TakeOver:
     """Carry over the state of the mute of the same name."""
-    (operator,) = operators([now])
-    machine, ran = operator.machine, past.operator.machine
-    assert isinstance(machine, MuteMachine) and isinstance(ran, MuteMachine)
-    state = machine.load(ran.dump(past.state))
-    return TakeOver(operator, state, machine.release_unmuted(state, ran, past.watermark))
+    new, ran = operator(now), past.operator.machine
+    assert isinstance(new.machine, MuteMachine) and isinstance(ran, MuteMachine)
+    state = new.machine.load(ran.dump(past.state))
+    return TakeOver(new, state, new.machine.release_unmuted(state, ran, past.watermark))
 
 
 REVISION = Revision(take_over, preview, refusal, is_preserved=is_preserved, rebuilds=False)

@@ -1,4 +1,4 @@
-"""The statement of mutes: nodes, parser, printer."""
+"""The statement of mutes: its nodes, its parser, its printer. A new cause needs a case in each."""
 
 from __future__ import annotations
 

@@ -1,19 +1,21 @@
-"""Check correlations of conditions: the conditions, their relation in time, the output topic."""
+"""Check correlations of conditions: the conditions, their relation in time, the output topic.
+
+Checks that other kinds need too are in `kinds/checks.py`.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...errors import DefinitionError
 from ...lang.condition import Condition
 from ...lang.context import Context
 from ...lang.ops import place_of
-from ...lang.typed import NameScope
-from ...lang.types import unknown_attribute
 from ...lang.upstream import upstream
 from ...model.topic import Attribute, Topic
+from ..checks import require_attributes
 from .condition import OverlapCondition
 from .syntax import DefineOverlap
 
@@ -26,17 +28,16 @@ _MAY_BE_MOMENTS = {
 """For each relation which of its two conditions may be momentary."""
 
 
-def _check_overlap(statement: DefineOverlap, made: Mapping[str, Condition]) -> OverlapCondition:
-    """Check one correlation of conditions, given the conditions that were checked before."""
-    over = [upstream(name, made, place_of(name, statement.at)) for name in statement.over]
+def check_overlap(statement: DefineOverlap, context: Context) -> OverlapCondition:
+    """Check one correlation of conditions."""
+    over = [upstream(name, context.conditions, place_of(name, statement.at)) for name in statement.over]
     _refuse_unclear(statement, over)
     topics = tuple(Topic(condition.name, condition.topic.attributes) for condition in over)
     for i, name in enumerate(statement.per):
         if name in statement.per[:i]:
             raise DefinitionError(f"'{name}' stands twice in 'per'", place_of(name, statement.at))
         for topic in topics:
-            if name not in topic.by_name:
-                raise unknown_attribute(name, NameScope(topic, {}), place_of(name, statement.at))
+            require_attributes((name,), topic, statement.at)
         kinds = {topic.by_name[name].kind for topic in topics}
         if len(kinds) > 1:
             message = f"'{name}' is {' here and '.join(sorted(kinds))} there, so nobody agrees in it"
@@ -58,34 +59,23 @@ def _refuse_unclear(statement: DefineOverlap, over: Sequence[Condition]) -> None
     at, relation = statement.at, statement.relation
     for i, name in enumerate(statement.over):
         if name in statement.over[:i]:
-            raise DefinitionError(
-                f"'{name}' is correlated with itself",
-                place_of(name, at),
-                hint=f"Count its scopes: state … = at least 2 of {name}",
-            )
+            hint = f"Count its scopes: state … = at least 2 of {name}"
+            raise DefinitionError(f"'{name}' is correlated with itself", place_of(name, at), hint=hint)
     if statement.near is not None and not statement.near > 0:
         raise DefinitionError("the distance must be above zero: its bound is strict", at)
     if relation == "before" and statement.within is None:
-        raise DefinitionError(
-            "'before' needs to know how long before",
-            at,
-            hint=f"As in: {statement.over[0]} before {statement.over[1]} within 1 min",
-        )
+        hint = f"As in: {statement.over[0]} before {statement.over[1]} within 1 min"
+        raise DefinitionError("'before' needs to know how long before", at, hint=hint)
     may_be = _MAY_BE_MOMENTS.get(relation, (False,) * len(over))
     for name, condition, may in zip(statement.over, over, may_be, strict=True):
         where = place_of(name, at)
         if len(condition.output_topics) > 1:
-            raise DefinitionError(
-                f"'{name}' tells readings of several topics",
-                where,
-                hint="Let it tell one event of its own: tell all",
-            )
+            message = f"'{name}' tells readings of several topics"
+            raise DefinitionError(message, where, hint="Let it tell one event of its own: tell all")
         if condition.momentary and not may:
-            raise DefinitionError(
-                f"'{name}' is over as it starts, so it never is {_SAID.get(relation, 'that')} another",
-                where,
-                hint=f"Write what happens while the other holds: {name} during …",
-            )
+            message = f"'{name}' is over as it starts, so it never is {_SAID.get(relation, 'that')} another"
+            hint = f"Write what happens while the other holds: {name} during …"
+            raise DefinitionError(message, where, hint=hint)
 
 
 _SAID = {
@@ -109,8 +99,3 @@ def labels(name: str) -> tuple[str, str, str]:
     """The attributes for a condition: its scope, its start, its end."""
     word = re.sub(r"\W", "_", name)
     return word, f"{word}_start", f"{word}_end"
-
-
-def check(statements: Sequence[DefineOverlap], context: Context) -> list[OverlapCondition]:
-    """Check the overlaps that statements define, given the conditions that they relate."""
-    return [_check_overlap(statement, context.conditions) for statement in statements]

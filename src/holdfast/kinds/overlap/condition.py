@@ -1,4 +1,4 @@
-"""A checked correlation of conditions."""
+"""A checked correlation of conditions: the result of `check.py`, from which plans and machines are made."""
 
 from __future__ import annotations
 

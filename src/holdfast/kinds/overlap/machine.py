@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
 from itertools import accumulate, product
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -53,40 +53,42 @@ class IntervalShelf:
         self.near, self.ended = near, ended
         self.by_scope: dict[str, ActiveInterval] = {}
         self.cells: dict[Cell, list[tuple[Instant, str]]] = {}
-        self.moments: list[tuple[Instant, str]] = []
+        self.times: list[tuple[Instant, str]] = []
 
     def put(self, scope: str, interval: ActiveInterval) -> None:
         """Add an interval in the place of an earlier one of its scope."""
         self.pop(scope)
         self.by_scope[scope] = interval
-        entry = (self._moment(interval), scope)
+        entry = (self._time_of(interval), scope)
         insort(self.cells.setdefault(self._cell(interval), []), entry)
         if self.ended:
-            insort(self.moments, entry)
+            insort(self.times, entry)
 
     def pop(self, scope: str) -> ActiveInterval | None:
         """Remove and return the interval of a scope."""
         interval = self.by_scope.pop(scope, None)
         if interval is not None:
-            entry, cell = (self._moment(interval), scope), self._cell(interval)
+            entry, cell = (self._time_of(interval), scope), self._cell(interval)
             _remove(self.cells[cell], entry)
             if not self.cells[cell]:
                 del self.cells[cell]
             if self.ended:
-                _remove(self.moments, entry)
+                _remove(self.times, entry)
         return interval
 
     def forget(self, until: Instant) -> None:
         """Drop the intervals that ended before or at a time."""
-        while self.moments and self.moments[0][0] <= until:
-            self.pop(self.moments[0][1])
+        while self.times and self.times[0][0] <= until:
+            self.pop(self.times[0][1])
 
     def found(self, of: ActiveInterval, low: Instant, high: Instant) -> Iterator[tuple[str, ActiveInterval]]:
         """Yield the intervals near another one that start, or have ended, after ``low`` and before
         ``high``.
         """
-        for cell in self._around(of) if of.key is not None else ():
-            entries = self.cells.get(cell, ())
+        square = _square(of.at, self.near)
+        steps = product((-1, 0, 1), repeat=len(square)) if of.key is not None else ()
+        for step in steps:
+            entries = self.cells.get((of.key, tuple(map(add, square, step))), ())
             for time, scope in entries[bisect_left(entries, (low + 1, "")) :]:
                 if time >= high:
                     break
@@ -94,16 +96,11 @@ class IntervalShelf:
                 if self.near == math.inf or distance(of.at, interval.at) < self.near:
                     yield scope, interval
 
-    def _moment(self, interval: ActiveInterval) -> Instant:
+    def _time_of(self, interval: ActiveInterval) -> Instant:
         return interval.end if self.ended else interval.start
 
     def _cell(self, interval: ActiveInterval) -> Cell:
         return interval.key, _square(interval.at, self.near)
-
-    def _around(self, interval: ActiveInterval) -> Iterator[Cell]:
-        square = _square(interval.at, self.near)
-        for step in product((-1, 0, 1), repeat=len(square)):
-            yield interval.key, tuple(a + b for a, b in zip(square, step, strict=True))
 
 
 def _remove(entries: list[tuple[Instant, str]], entry: tuple[Instant, str]) -> None:
@@ -182,10 +179,6 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def topics(self) -> dict[str, Topic]:
         return {topic.name: topic for topic in self.members}
 
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        return {topic.name: i for i, topic in enumerate(self.members)}
-
     def initial(self) -> OverlapState:
         holds, over = ([IntervalShelf(self.near, ended) for _ in self.members] for ended in (False, True))
         return OverlapState(holds, over)
@@ -195,22 +188,17 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def step(
         self, state: OverlapState, batches: Batches, watermark: Instant
     ) -> tuple[OverlapState, Emission]:
-        out: list[Transition] = []
-        for event in self._in_turn(batches):
-            state, emitted = self.react(state, event)
-            out += emitted
-        state, emitted = self.advance(state, watermark)
-        return state, Emission({}, out + emitted)
-
-    def _in_turn(self, batches: Batches) -> Iterator[Event]:
-        """Merge the events of several topics by the latest time before each, so that late events stay in
+        """Events of several topics are merged by the latest time before each, so that late events stay in
         their place: standings consumed at a start carry the time of that start.
         """
-        come = []
+        dated: list[list[tuple[Instant, Event]]] = []
         for topic, batch in batches.items():
             events = list(to_events(self.topics[topic], batch))
-            come.append(list(zip(accumulate((derived.time for derived in events), max), events, strict=True)))
-        return (event for _, event in merge(*come, key=itemgetter(0)))
+            dated.append(list(zip(accumulate((event.time for event in events), max), events, strict=True)))
+        out: list[Transition] = []
+        for _, event in merge(*dated, key=itemgetter(0)):
+            out += self.react(state, event)[1]
+        return state, Emission({}, out + self.advance(state, watermark)[1])
 
     # --- one timestamp ---
 
@@ -241,7 +229,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
 
     def member_of(self, event: Event) -> tuple[int, str]:
         """The number of the condition of a derived event, and its scope."""
-        return self._numbers[event.topic], self.read(event)[1]
+        return list(self.topics).index(event.topic), self.read(event)[1]
 
     def _lasting(self, state: OverlapState, turns: Sequence[OverlapStep]) -> Iterator[OverlapStep]:
         """Reduce the steps of one timestamp to those that remain: a scope that starts and ends at the same
@@ -274,9 +262,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         else:
             held = state.holds[turn.member].pop(turn.scope)
             interval = None if held is None else msgspec.structs.replace(held, end=turn.event.time)
-        if interval is not None and (
-            self.relation == "ends" or (self.relation == "before" and not turn.member)
-        ):
+        relates_later = self.relation == "ends" or (self.relation == "before" and not turn.member)
+        if interval is not None and relates_later:
             state.over[turn.member].put(turn.scope, interval)
         return interval
 
@@ -307,7 +294,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         free = next(i for i in range(len(self.members)) if i not in fixed)
         (_, first), *others = fixed.values()
         for scope, interval in state.holds[free].found(first, *self._starting_near(first)):
-            if all(self._agree(interval, other) for _, other in others):
+            if all(self._are_near(interval, other) for _, other in others):
                 yield from self._choices(state, {**fixed, free: (scope, interval)})
 
     def _starting_near(self, interval: ActiveInterval) -> tuple[Instant, Instant]:
@@ -315,7 +302,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
             return BEGINNING, NEVER
         return interval.start - self.within, interval.start + self.within
 
-    def _agree(self, a: ActiveInterval, b: ActiveInterval) -> bool:
+    def _are_near(self, a: ActiveInterval, b: ActiveInterval) -> bool:
         low, high = self._starting_near(a)
         return low < b.start < high and (self.near == math.inf or distance(a.at, b.at) < self.near)
 
@@ -332,17 +319,15 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         if self.relation == "before":
             for turn, interval in began:
                 if turn.member == 1:
-                    yield from self._pairs(
-                        turn, interval, state.over[0].found(interval, at - (self.within or 1), at)
-                    )
+                    earlier = state.over[0].found(interval, at - (self.within or 1), at)
+                    yield from self._pairs(turn, interval, earlier)
             return
         for turn, interval in ended:
             if self.relation == "ends":
                 yield from self._pairs(turn, interval, self._ends_with(state, turn, interval))
             elif turn.member == 0:
-                yield from self._pairs(
-                    turn, interval, state.holds[1].found(interval, *self._second(interval))
-                )
+                later = state.holds[1].found(interval, *self._second(interval))
+                yield from self._pairs(turn, interval, later)
 
     def _ends_with(
         self, state: OverlapState, turn: OverlapStep, interval: ActiveInterval
@@ -351,9 +336,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         requires; ends at one timestamp are reported with the first condition.
         """
         is_first, width = turn.member == 0, self.within or 1
-        for scope, other in state.over[1 - turn.member].found(
-            interval, interval.end - width, interval.end + is_first
-        ):
+        others, end = state.over[1 - turn.member], interval.end
+        for scope, other in others.found(interval, end - width, end + is_first):
             first, second = (interval, other) if is_first else (other, interval)
             is_point = first.start == first.end
             if second.start < first.start < second.end + is_point:

@@ -1,9 +1,11 @@
-"""Operators of checked correlations of conditions; they run one stage after these conditions."""
+"""Operators of checked correlations of conditions and their explanation. They run one stage after these
+conditions.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -12,20 +14,14 @@ from ...lang.expressions import batch as columns
 from ...model.allen import Allen
 from ...model.instant import show_duration
 from ...model.scope import SEPARATOR, quote_value
-from ...model.topic import Topic
 from ..derived import group_of, operator_over
 from .check import labels
 from .condition import OverlapCondition
 from .machine import OverlapMachine
 
 
-def operators(conditions: Iterable[OverlapCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each overlap."""
-    return [_operator(condition) for condition in conditions]
-
-
-def _operator(condition: OverlapCondition) -> Operator:
-    run = machine(condition)
+def operator(condition: OverlapCondition) -> Operator:
+    """The operator of an overlap."""
     scoping = columns.scoping((condition.per,) if condition.per else ())
 
     def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
@@ -33,7 +29,7 @@ def _operator(condition: OverlapCondition) -> Operator:
         return Keys(codes, keys.to_pylist())
 
     keyed = shard_keys if condition.per and condition.settled else None
-    return operator_over("overlap", condition.name, run, meaning(condition), keyed=keyed)
+    return operator_over("overlap", condition.name, machine(condition), meaning(condition), keyed=keyed)
 
 
 def machine(condition: OverlapCondition) -> OverlapMachine:
@@ -64,9 +60,8 @@ def meaning(condition: OverlapCondition) -> str:
     """A digest that is equal for overlaps with equal meaning; it includes the name, which their events
     have.
     """
-    return digest(
-        (condition.over, condition.topic, condition.relation, condition.within, condition.near, condition.per)
-    )
+    limits = condition.within, condition.near
+    return digest((condition.over, condition.topic, condition.relation, *limits, condition.per))
 
 
 # --- in words ----------------------------------------------------------------------------------------
@@ -83,12 +78,8 @@ def describe(condition: OverlapCondition) -> dict[str, str]:
     }
 
 
-def explain(conditions: Sequence[OverlapCondition]) -> Iterator[str]:
-    """Explain correlations of conditions, line by line."""
-    return ("\n".join(_plan(condition)) for condition in conditions)
-
-
-def _plan(condition: OverlapCondition) -> Iterator[str]:
+def explain(condition: OverlapCondition) -> Iterator[str]:
+    """Explain a correlation of conditions, line by line."""
     names = [topic.name for topic in condition.over]
     yield f"correlation {condition.name} of {', '.join(names)}, which it hears in a stage after them"
     if condition.momentary:

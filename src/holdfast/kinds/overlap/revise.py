@@ -5,45 +5,36 @@ have ended.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ...model.instant import show_duration
 from ..revision import Past, Revision, TakeOver, start_from_standings
 from .condition import OverlapCondition
 from .machine import OverlapState
-from .plan import machine, operators
+from .plan import machine, operator
 
 
-@dataclass(frozen=True)
-class RebuiltOverlap:
-    """An overlap that replaces another one and starts from its state."""
-
-    was: OverlapCondition
-    now: OverlapCondition
-    state: OverlapState
-
-    def start(self) -> OverlapState:
-        """The state before it consumes standings: ended intervals, and pending events with the intervals that
-        they end.
-        """
-        run, ran = machine(self.now), machine(self.was)
-        new = run.initial()
-        if self.was.per != self.now.per:
-            return new
-        old = ran.load(ran.dump(self.state))
-        held = [held_event for held_event in old.waiting.held if held_event[-1].topic in run.topics]
-        waits = {run.member_of(interval[-1]) for interval in held}
-        new.waiting.held, new.waiting.arrived = held, old.waiting.arrived
-        old_topics = list(ran.topics)
-        for i, name in enumerate(run.topics):
-            if name in old_topics:
-                k = old_topics.index(name)
-                for scope, interval in old.over[k].by_scope.items():
-                    new.over[i].put(scope, interval)
-                for scope, interval in old.holds[k].by_scope.items():
-                    if (i, scope) in waits:
-                        new.holds[i].put(scope, interval)
+def _start(was: OverlapCondition, now: OverlapCondition, state: OverlapState) -> OverlapState:
+    """The state of a new overlap before it consumes standings: ended intervals of the old one, and pending
+    events with the intervals that they end.
+    """
+    run, ran = machine(now), machine(was)
+    new = run.initial()
+    if was.per != now.per:
         return new
+    old = ran.load(ran.dump(state))
+    held = [waiting for waiting in old.waiting.held if waiting[-1].topic in run.topics]
+    waits = {run.member_of(waiting[-1]) for waiting in held}
+    new.waiting.held, new.waiting.arrived = held, old.waiting.arrived
+    old_topics = list(ran.topics)
+    for i, name in enumerate(run.topics):
+        if name in old_topics:
+            k = old_topics.index(name)
+            for scope, interval in old.over[k].by_scope.items():
+                new.over[i].put(scope, interval)
+            for scope, interval in old.holds[k].by_scope.items():
+                if (i, scope) in waits:
+                    new.holds[i].put(scope, interval)
+    return new
 
 
 def refusal(was: OverlapCondition, now: OverlapCondition) -> str | None:
@@ -85,8 +76,7 @@ def is_preserved(was: OverlapCondition, now: OverlapCondition) -> bool:
 
 def take_over(was: OverlapCondition, now: OverlapCondition, past: Past) -> TakeOver:
     """Let an overlap consume the standings of its conditions, and keep the ended intervals."""
-    (operator,) = operators([now])
-    return start_from_standings(operator, RebuiltOverlap(was, now, past.state).start(), now, past)
+    return start_from_standings(operator(now), _start(was, now, past.state), now, past)
 
 
 REVISION = Revision(take_over, preview, refusal, is_preserved=is_preserved)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import DefinitionError, Place, did_you_mean
+from ...errors import DefinitionError, did_you_mean
 from ...lang.condition import Caution
 from ...lang.context import Context
 from ...lang.ops import Call, MemberAttribute, Not, Statement, Trigger, place_of
@@ -19,8 +19,9 @@ from ...model.relation import Participant as Watched
 from ...model.scope import join_values
 from ...model.topic import RESERVED, Attribute, Topic
 from ...model.unit import UNITS
+from ..checks import naming, require_order
 from .condition import RelationCondition
-from .declared import NUMERIC, group, pairs, route, topic_named
+from .declared import NUMERIC, declared, group, pairs, route
 from .linear import Part, measure_of, proportion, scale_range
 from .syntax import DeclareGroup, DeclareRoute, DefineRelation
 
@@ -45,52 +46,36 @@ def check(statements: Sequence[Statement], context: Context) -> list[RelationCon
     routes: dict[str, tuple[Term, ...]] = {}
     for statement in statements:
         if isinstance(statement, (DeclareGroup, DeclareRoute)) and statement.name in {**groups, **routes}:
-            raise DefinitionError(
-                f"'{statement.name}' is declared twice", statement.at, hint="Rename one of them."
-            )
+            message = f"'{statement.name}' is declared twice"
+            raise DefinitionError(message, statement.at, hint="Rename one of them.")
         if isinstance(statement, DeclareGroup):
             groups[statement.name] = tuple(group(statement, by_name, context.folder))
         elif isinstance(statement, DeclareRoute):
             routes[statement.name] = tuple(route(statement, by_name, context.folder))
     known = RelationContext(by_name, context.parameters, groups, routes, context.folder)
-    return [
-        _check_relation(statement, known) for statement in statements if isinstance(statement, DefineRelation)
-    ]
-
-
-def cautions(statements: Sequence[Statement], context: Context) -> Iterator[Caution]:
-    """Warn about relations that are probably mistakes."""
-    for statement in statements:
-        checked = context.conditions.get(statement.name) if isinstance(statement, DefineRelation) else None
-        if isinstance(statement, DefineRelation) and isinstance(checked, RelationCondition):
-            yield from _relation_cautions(statement, checked)
+    defined = [statement for statement in statements if isinstance(statement, DefineRelation)]
+    return [_check_relation(statement, known) for statement in defined]
 
 
 # --- relations ---------------------------------------------------------------------------------
 
 
+RelationOver = tuple[Relation, tuple[Topic, ...]]
+"""A relation, and the topics of its members."""
+
+
 def _check_relation(statement: DefineRelation, known: RelationContext) -> RelationCondition:
-    try:
-        if statement.delivery.wait is None and statement.delivery.late == "apply":
-            raise DefinitionError(
-                "'late apply' needs 'ordered': without it nothing is ever late",
-                statement.at,
-                hint="Add how long to wait, such as: ordered 30 s",
-            )
+    with naming(statement.name):
+        require_order(statement.delivery, statement.at)
         relation, listens = _best(statement, known) if statement.best else _check_comparison(statement, known)
         _check_strategy(statement, relation)
-        published = _output_topic(statement, relation)
+        topic = _output_topic(statement, relation)
         settings = tuple(replace(setting, word=str(setting.word)) for setting in statement.settings)
-        return RelationCondition(
-            statement.name, relation, listens, statement.using, statement.delivery, published, settings
-        )
-    except DefinitionError as error:
-        if error.place is not None:
-            raise
-        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+        using, delivery = statement.using, statement.delivery
+        return RelationCondition(statement.name, relation, listens, using, delivery, topic, settings)
 
 
-def _best(statement: DefineRelation, known: RelationContext) -> tuple[Relation, tuple[Topic, ...]]:
+def _best(statement: DefineRelation, known: RelationContext) -> RelationOver:
     """The relation that reports the quickest of several routes.  [B65]"""
     if len(statement.best) < 2:
         raise DefinitionError("'best of' needs at least two routes", statement.at)
@@ -98,23 +83,12 @@ def _best(statement: DefineRelation, known: RelationContext) -> tuple[Relation, 
         if statement.best.count(name) > 1:
             raise DefinitionError(f"'best of' names '{name}' twice", place_of(name, statement.at))
     _refuse(statement, roles=True, accuracy=True)
-    terms = tuple(_name_term(name, known.routes, "route", statement.at) for name in statement.best)
+    terms = tuple(declared(name, known.routes, "route", statement.at) for name in statement.best)
     members = tuple(dict.fromkeys(term.member for term_list in terms for term in term_list))
-    tie = Tie(None, members, terms)
-    every = Test(ReadingRange())
-    relation = Relation(
-        "best", every, every, (tie,), names=tuple(map(str, statement.best)), by=statement.by / SECOND
-    )
+    ties, every = (Tie(None, members, terms),), Test(ReadingRange())
+    names = tuple(map(str, statement.best))
+    relation = Relation("best", every, every, ties, names=names, by=statement.by / SECOND)
     return relation, _topics(members, known)
-
-
-def _name_term(name: str, known: Mapping[str, tuple], what: str, at: Place | None) -> tuple:  # type: ignore[type-arg]
-    if name not in known:
-        has = f"declared: {', '.join(known)}" if known else "none is declared"
-        raise DefinitionError(
-            f"unknown {what} '{name}'; {has}", place_of(name, at), hint=did_you_mean(name, known)
-        )
-    return known[name]
 
 
 def _topics(members: Iterable[Watched], known: RelationContext) -> tuple[Topic, ...]:
@@ -123,36 +97,26 @@ def _topics(members: Iterable[Watched], known: RelationContext) -> tuple[Topic, 
 
 def _refuse(statement: DefineRelation, *, roles: bool = False, accuracy: bool = False) -> None:
     if roles and (statement.roles or statement.pairs is not None):
-        raise DefinitionError(
-            "roles and pairs are for relationships of two",
-            statement.at,
-            hint="Leave them out: the others are named.",
-        )
+        message = "roles and pairs are for relationships of two"
+        raise DefinitionError(message, statement.at, hint="Leave them out: the others are named.")
     if accuracy and statement.accuracy is not None:
         raise DefinitionError("'accuracy' is for distances", place_of(statement.accuracy, statement.at))
 
 
-def _check_comparison(
-    statement: DefineRelation, known: RelationContext
-) -> tuple[Relation, tuple[Topic, ...]]:
+def _check_comparison(statement: DefineRelation, known: RelationContext) -> RelationOver:
     """The relation of a measure that is compared with numbers."""
     assert statement.enter is not None
     roles = _roles(statement, known)
     scope = NameScope(None, known.parameters, _members(roles), lambda call: _measure(call, roles, known))
-    leave = statement.exit or Trigger(
-        Not(statement.enter.when, statement.enter.at), 0, (), statement.enter.at
-    )
-    parts, within = measure_of(predicate(statement.enter.when, scope), statement.enter.at or statement.at)
-    if statement.exit is None and isinstance(statement.enter.when, Not):
-        leave = Trigger(statement.enter.when.arg, 0, (), statement.enter.at)
+    when, at = statement.enter.when, statement.enter.at
+    parts, within = measure_of(predicate(when, scope), at or statement.at)
+    leave = statement.exit or Trigger(when.arg if isinstance(when, Not) else Not(when, at), 0, (), at)
     others, beyond = measure_of(predicate(leave.when, scope), leave.at or statement.at)
     ratio = proportion(parts, others)
     if ratio is None:
-        raise DefinitionError(
-            "'until' is about another measure than 'when'",
-            leave.at or statement.at,
-            hint="Compare the same distance, spread or sum with another number.",
-        )
+        message = "'until' is about another measure than 'when'"
+        hint = "Compare the same distance, spread or sum with another number."
+        raise DefinitionError(message, leave.at or statement.at, hint=hint)
     if within.low > within.high:
         raise DefinitionError("nothing can satisfy this test", statement.enter.at or statement.at)
     enter, exit = Test(within, statement.enter.hold), Test(scale_range(beyond, ratio), leave.hold)
@@ -166,7 +130,7 @@ def _roles(statement: DefineRelation, known: RelationContext) -> dict[str, Topic
             raise DefinitionError(f"two roles are named '{role}'", place_of(role, statement.at))
         if role in RESERVED | {"distance", "value"}:
             raise DefinitionError(f"a role cannot be named '{role}'", place_of(role, statement.at))
-        roles[str(role)] = topic_named(topic, known.topics, statement.at)
+        roles[str(role)] = declared(topic, known.topics, "topic", statement.at)
     if roles and len(roles) != 2:
         raise DefinitionError(
             "a relationship is between two; more of them are a group",
@@ -174,9 +138,8 @@ def _roles(statement: DefineRelation, known: RelationContext) -> dict[str, Topic
             hint='As in: group Team of User ("ann", "bob", "eve")   relate Near all of Team within 100 m',
         )
     if statement.pairs is not None and not roles:
-        raise DefinitionError(
-            "pairs need two roles", statement.at, hint="As in: relate Meet (a User, b User) pairs …"
-        )
+        hint = "As in: relate Meet (a User, b User) pairs …"
+        raise DefinitionError("pairs need two roles", statement.at, hint=hint)
     return roles
 
 
@@ -205,13 +168,13 @@ def _measure(call: Call, roles: Mapping[str, Topic], known: RelationContext) -> 
             return TypedQuantity(MemberAttribute("distance", ""), _METRE)
         case "spread":
             (name,) = _one_argument(call, "group")
-            _name_term(name, known.groups, "group", call.at)
+            declared(name, known.groups, "group", call.at)
             return TypedQuantity(MemberAttribute("spread", name), _METRE)
         case "radius":
             return TypedQuantity(MemberAttribute("radius", _radius(call, known)), _METRE)
         case _:
             (name,) = _one_argument(call, "route")
-            _name_term(name, known.routes, "route", call.at)
+            declared(name, known.routes, "route", call.at)
             return TypedQuantity(MemberAttribute("travel_time", name), _TIME)
 
 
@@ -224,51 +187,38 @@ def _one_argument(call: Call, what: str) -> tuple[str, ...]:
 def _radius(call: Call, known: RelationContext) -> str:
     """The name of a radius as a measure: the group, the number of members, and the centre."""
     name, *rest = call.args
-    members = [member.source for member in _name_term(name, known.groups, "group", call.at)]
+    members = [member.source for member in declared(name, known.groups, "group", call.at)]
     if len(rest) > 1 or not all(number.isdecimal() for number in rest):
-        raise DefinitionError(
-            "radius(…) is of a group, a number and a source",
-            call.at,
-            hint=f'As in: radius({name}, 3), radius({name}, 3, "{members[0]}")',
-        )
+        hint = f'As in: radius({name}, 3), radius({name}, 3, "{members[0]}")'
+        raise DefinitionError("radius(…) is of a group, a number and a source", call.at, hint=hint)
     least = int(rest[0]) if rest else len(members)
     if not 2 <= least <= len(members):
-        raise DefinitionError(
-            f"{least} of '{name}' cannot gather: it has {len(members)} sources",
-            place_of(rest[0], call.at) if rest else call.at,
-            hint=f"Take from 2 to {len(members)}.",
-        )
+        message = f"{least} of '{name}' cannot gather: it has {len(members)} sources"
+        hint = f"Take from 2 to {len(members)}."
+        raise DefinitionError(message, place_of(rest[0], call.at) if rest else call.at, hint=hint)
     if call.around is not None and call.around not in members:
-        raise DefinitionError(
-            f"'{call.around}' is not of group '{name}'",
-            place_of(call.around, call.at),
-            hint=did_you_mean(call.around, members) or f"It has {', '.join(members)}.",
-        )
+        message = f"'{call.around}' is not of group '{name}'"
+        hint = did_you_mean(call.around, members) or f"It has {', '.join(members)}."
+        raise DefinitionError(message, place_of(call.around, call.at), hint=hint)
     return " ".join([name, str(least), *([] if call.around is None else [call.around])])
 
 
+Roles = dict[str, Topic]
+Parts = dict[Part, float]
+Tests = tuple[Test, Test]
+
+
 def _tie(
-    statement: DefineRelation,
-    roles: dict[str, Topic],
-    parts: dict[Part, float],
-    tests: tuple[Test, Test],
-    known: RelationContext,
-) -> tuple[Relation, tuple[Topic, ...]]:
+    statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
+) -> RelationOver:
     owners = {member.owner for member, _ in parts}
     if owners & set(LENGTHS):
         if len(parts) > 1 or any(reciprocal for _, reciprocal in parts):
             raise DefinitionError("a distance is compared with a number alone", statement.at)
         (((member, _), scale),) = parts.items()
         enter, exit = (Test(scale_range(test.within, scale), test.hold) for test in tests)
-        if member.owner == "spread":
-            _refuse(statement, roles=True)
-            members = known.groups[member.name]
-            listens = _topics(members, known)
-            accuracy = _accuracy(statement, listens)
-            tie = Tie(str(member.name), members)
-            return Relation("spread", enter, exit, (tie,), accuracy=accuracy), listens
-        if member.owner == "radius":
-            return _radius_relation(statement, member.name, enter, exit, known)
+        if member.owner in ("spread", "radius"):
+            return _group_relation(statement, member, enter, exit, known)
         listens = tuple(dict.fromkeys(roles.values()))
         accuracy = _accuracy(statement, listens)
         names = tuple(roles)
@@ -278,28 +228,28 @@ def _tie(
             ties = Pairs((first, second), tuple(a for a, _ in named), tuple(b for _, b in named))
             return Relation("distance", enter, exit, ties, names=names, accuracy=accuracy), listens
         if not math.isfinite(enter.within.high):
-            raise DefinitionError(
-                "between all sources, only a distance below some number can start a relationship",
-                statement.enter.at if statement.enter else statement.at,
-                hint='Name the pairs: pairs ("ann", "bob"), or a table: pairs "pairs.csv"',
-            )
+            message = "between all sources, only a distance below some number can start a relationship"
+            hint = 'Name the pairs: pairs ("ann", "bob"), or a table: pairs "pairs.csv"'
+            raise DefinitionError(message, statement.enter.at if statement.enter else statement.at, hint=hint)
         first, second = (topic.name for topic in roles.values())
         return Relation("distance", enter, exit, None, (first, second), names, accuracy), listens
     _refuse(statement, accuracy=True)
     return _sum(statement, roles, parts, tests, known)
 
 
-def _radius_relation(
-    statement: DefineRelation, of: str, enter: Test, exit: Test, known: RelationContext
-) -> tuple[Relation, tuple[Topic, ...]]:
-    """The relation of a number of members of a group within a radius of one member.  [B59]"""
+def _group_relation(
+    statement: DefineRelation, member: MemberAttribute, enter: Test, exit: Test, known: RelationContext
+) -> RelationOver:
+    """The relation of all members of a group, or of a number of them within a radius of one.  [B59]"""
     _refuse(statement, roles=True)
-    name, least, *around = of.split(" ", 2)
+    name, *least = member.name.split(" ", 2)
     members = known.groups[name]
     listens = _topics(members, known)
-    accuracy, quorum = _accuracy(statement, listens), int(least)
-    ties, center = (Tie(name, members),), around[0] if around else None
-    return Relation("radius", enter, exit, ties, accuracy=accuracy, quorum=quorum, around=center), listens
+    ties, accuracy = (Tie(name, members),), _accuracy(statement, listens)
+    if member.owner == "spread":
+        return Relation("spread", enter, exit, ties, accuracy=accuracy), listens
+    quorum, around = int(least[0]), least[1] if len(least) > 1 else None
+    return Relation("radius", enter, exit, ties, accuracy=accuracy, quorum=quorum, around=around), listens
 
 
 def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
@@ -314,19 +264,14 @@ def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
                 hint=f"Declare it: topic {topic.name} ({statement.accuracy} float m)",
             )
         if attribute.unit is not None and UNITS[attribute.unit] != _METRE:
-            raise DefinitionError(
-                f"'{statement.accuracy}' must be in metres", place_of(statement.accuracy, statement.at)
-            )
+            at = place_of(statement.accuracy, statement.at)
+            raise DefinitionError(f"'{statement.accuracy}' must be in metres", at)
     return str(statement.accuracy)
 
 
 def _sum(
-    statement: DefineRelation,
-    roles: dict[str, Topic],
-    parts: dict[Part, float],
-    tests: tuple[Test, Test],
-    known: RelationContext,
-) -> tuple[Relation, tuple[Topic, ...]]:
+    statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
+) -> RelationOver:
     """The relation of a sum of attributes of two members, or of the travel times of routes."""
     of_roles = [member for member, _ in parts if member.owner in roles]
     if of_roles and len(of_roles) < len(parts):
@@ -340,17 +285,12 @@ def _sum(
             terms += [Term(t.member, t.scale * scale, True) for t in known.routes[member.name]]
         members = tuple(dict.fromkeys(term.member for term in terms))
         if len(members) < len(terms):
-            terms = [
-                Term(member, math.fsum(t.scale for t in terms if t.member == member), True)
-                for member in members
-            ]
+            scales = {m: math.fsum(t.scale for t in terms if t.member == m) for m in members}
+            terms = [Term(member, scale, True) for member, scale in scales.items()]
         return Relation("total", *tests, (Tie(None, members, (tuple(terms),)),)), _topics(members, known)
     if statement.pairs is None:
-        raise DefinitionError(
-            "attributes are compared of pairs that are named",
-            statement.at,
-            hint='As in: pairs ("ann", "bob"), or a table: pairs "pairs.csv"',
-        )
+        hint = 'As in: pairs ("ann", "bob"), or a table: pairs "pairs.csv"'
+        raise DefinitionError("attributes are compared of pairs that are named", statement.at, hint=hint)
     ties = []
     for a, b in pairs(statement, roles, known.folder):
         sources = dict(zip(roles, (a, b), strict=True))
@@ -372,9 +312,8 @@ def _output_topic(statement: DefineRelation, relation: Relation) -> Topic:
     members = () if relation.kind == "best" else relation.names
     word = relation.measure
     unit = "m" if relation.kind in LENGTHS else None if relation.names and relation.kind == "total" else "s"
-    return Topic(
-        statement.name, (*(Attribute(name, "text") for name in members), Attribute(word, "float", unit))
-    )
+    texts = (Attribute(name, "text") for name in members)
+    return Topic(statement.name, (*texts, Attribute(word, "float", unit)))
 
 
 _SERVES = {
@@ -389,25 +328,16 @@ def _check_strategy(statement: DefineRelation, relation: Relation) -> None:
     kind = "total" if relation.kind == "best" else relation.kind
     if _SERVES[statement.using] != kind:
         strategies = [name for name, serves in _SERVES.items() if serves == kind]
-        raise DefinitionError(
-            f"'{statement.using}' cannot watch this relationship",
-            statement.at,
-            hint=f"Take {' or '.join(strategies)}.",
-        )
-    for is_so, why, hint in (
-        (
-            statement.delivery.wait is not None,
-            "agents take readings as they arrive, so 'using' and 'ordered' exclude each other",
-            "Leave out 'using', and one broker watches it in order; or leave out 'ordered'.",
-        ),
-        (
-            bool(relation.enter.hold or relation.exit.hold),
-            "agents do not wait, so 'using' and 'for' exclude each other",
-            "Leave out 'using', and one broker watches it.",
-        ),
-    ):
-        if is_so:
-            raise DefinitionError(why, place_of(statement.using, statement.at), hint=hint)
+        message = f"'{statement.using}' cannot watch this relationship"
+        raise DefinitionError(message, statement.at, hint=f"Take {' or '.join(strategies)}.")
+    at = place_of(statement.using, statement.at)
+    if statement.delivery.wait is not None:
+        why = "agents take readings as they arrive, so 'using' and 'ordered' exclude each other"
+        hint = "Leave out 'using', and one broker watches it in order; or leave out 'ordered'."
+        raise DefinitionError(why, at, hint=hint)
+    if relation.enter.hold or relation.exit.hold:
+        why = "agents do not wait, so 'using' and 'for' exclude each other"
+        raise DefinitionError(why, at, hint="Leave out 'using', and one broker watches it.")
     for i, setting in enumerate(statement.settings):
         if any((setting.word, setting.of) == (before.word, before.of) for before in statement.settings[:i]):
             raise DefinitionError(f"'{setting.word}' is given twice", place_of(setting.word, statement.at))
@@ -426,9 +356,8 @@ def _check_setting(statement: DefineRelation, using: str, setting: Setting, rela
         raise DefinitionError(f"'{using}' has no setting '{word}'", at, hint=hint)
     if word == "enlarged":
         if setting.of is not None or not 1 <= setting.value < math.inf:
-            raise DefinitionError(
-                "rings are enlarged by a number from 1 on, both alike", at, hint="Write: enlarged 1.5"
-            )
+            message = "rings are enlarged by a number from 1 on, both alike"
+            raise DefinitionError(message, at, hint="Write: enlarged 1.5")
         return
     is_pair = bool(relation.names) and relation.kind != "best"
     members = {member.source for tie in relation.ties or () for member in tie.members}
@@ -442,7 +371,7 @@ def _check_setting(statement: DefineRelation, using: str, setting: Setting, rela
         )
 
 
-def _relation_cautions(statement: DefineRelation, checked: RelationCondition) -> Iterator[Caution]:
+def cautions(statement: DefineRelation, checked: RelationCondition, _context: Context) -> Iterator[Caution]:
     """Warn about a relation that is probably a mistake."""
     relation = checked.relation
     enter, leave = relation.enter.within, relation.exit.within

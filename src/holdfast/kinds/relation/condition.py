@@ -1,4 +1,4 @@
-"""A checked relation."""
+"""A checked relation: the result of `check.py`, from which plans, machines and explanations are made."""
 
 from __future__ import annotations
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
 from ...errors import DefinitionError, Place, did_you_mean
 from ...lang.ops import place_of
@@ -11,24 +14,24 @@ from ...model.folder import Folder
 from ...model.relation import Participant, Term
 from ...model.topic import Topic
 from ...model.unit import UNITS
-from .sources_table import rows
 from .syntax import DeclareGroup, DeclareRoute, DefineRelation
 
+T = TypeVar("T")
 NUMERIC = ("float", "int")
 
 
-def topic_named(name: str, topics: Mapping[str, Topic], at: Place | None) -> Topic:
-    if name not in topics:
-        has = f"declared: {', '.join(topics)}" if topics else "none is declared"
-        raise DefinitionError(
-            f"unknown topic '{name}'; {has}", place_of(name, at), hint=did_you_mean(name, topics)
-        )
-    return topics[name]
+def declared(name: str, known: Mapping[str, T], what: str, at: Place | None) -> T:
+    """What is declared under a name; ``what`` it is stands in the message."""
+    if name not in known:
+        has = f"declared: {', '.join(known)}" if known else "none is declared"
+        message = f"unknown {what} '{name}'; {has}"
+        raise DefinitionError(message, place_of(name, at), hint=did_you_mean(name, known))
+    return known[name]
 
 
 def group(statement: DeclareGroup, topics: Mapping[str, Topic], folder: Folder) -> Iterator[Participant]:
     """Yield the members of a group."""
-    topic = topic_named(statement.topic, topics, statement.at)
+    topic = declared(statement.topic, topics, "topic", statement.at)
     sources = list(_sources(statement, folder))
     if len(sources) < 2:
         raise DefinitionError(f"group '{statement.name}' needs at least two sources", statement.at)
@@ -40,9 +43,8 @@ def _sources(statement: DeclareGroup, folder: Folder) -> Iterator[str]:
     if not isinstance(statement.sources, str):
         yield from statement.sources
         return
-    for _, (source,) in rows(
-        folder / statement.sources, ("source",), place_of(statement.sources, statement.at)
-    ):
+    at = place_of(statement.sources, statement.at)
+    for _, (source,) in rows(folder / statement.sources, ("source",), at):
         yield source
 
 
@@ -61,32 +63,25 @@ def route(statement: DeclareRoute, topics: Mapping[str, Topic], folder: Folder) 
     """Yield the travel time of each leg as a term: its length divided by the speed that its source
     reports.
     """
-    topic = topic_named(statement.topic, topics, statement.at)
+    topic = declared(statement.topic, topics, "topic", statement.at)
     at = place_of(statement.attribute, statement.at)
     attribute = topic.by_name.get(statement.attribute)
     if attribute is None or attribute.kind not in NUMERIC:
         has = ", ".join(a.name for a in topic.attributes if a.kind in NUMERIC)
-        raise DefinitionError(
-            f"topic '{topic.name}' has no speed '{statement.attribute}'",
-            at,
-            hint=f"Its numbers: {has or 'none'}.",
-        )
+        message = f"topic '{topic.name}' has no speed '{statement.attribute}'"
+        raise DefinitionError(message, at, hint=f"Its numbers: {has or 'none'}.")
     unit = None if attribute.unit is None else UNITS[attribute.unit]
     if unit is None or unit.dimension != UNITS["m/s"].dimension:
-        raise DefinitionError(
-            f"'{attribute.name}' of topic '{topic.name}' is not a speed",
-            at,
-            hint=f"Declare its unit in the topic, such as: {attribute.name} float km/h",
-        )
+        hint = f"Declare its unit in the topic, such as: {attribute.name} float km/h"
+        raise DefinitionError(f"'{attribute.name}' of topic '{topic.name}' is not a speed", at, hint=hint)
     legs = list(_legs(statement, folder))
     if not legs:
         raise DefinitionError(f"route '{statement.name}' has no leg", statement.at)
     sources = _distinct([source for source, _ in legs], f"route '{statement.name}'", statement.at)
     for source, (_, metres) in zip(sources, legs, strict=True):
         if not metres > 0:
-            raise DefinitionError(
-                f"a leg of route '{statement.name}' has no length", place_of(source, statement.at)
-            )
+            at = place_of(source, statement.at)
+            raise DefinitionError(f"a leg of route '{statement.name}' has no length", at)
         scale = float(metres / float(unit.factor))
         yield Term(Participant(topic.name, source, attribute.name), scale, reciprocal=True)
 
@@ -100,9 +95,8 @@ def _legs(statement: DeclareRoute, folder: Folder) -> Iterator[tuple[str, float]
         try:
             yield source, float(length)
         except ValueError:
-            raise DefinitionError(
-                f"{statement.legs}, line {line}: '{length}' is not a length in metres", at
-            ) from None
+            message = f"'{length}' is not a length in metres"
+            raise DefinitionError(f"{statement.legs}, line {line}: {message}", at) from None
 
 
 def pairs(statement: DefineRelation, roles: Mapping[str, Topic], folder: Folder) -> Iterator[tuple[str, str]]:
@@ -150,3 +144,43 @@ def with_listed_sources(
             cells = (row for _, row in rows(folder / path, ("a", "b"), place_of(path, statement.at)))
             return replace(statement, pairs=tuple((a, b) for a, b in cells))
     return statement
+
+
+# --- tables beside the definition: CSV with a header -------------------------------------------------
+
+MOST = 10_000_000
+"""The maximal number of rows, because they are held in memory."""
+
+
+def rows(path: Path, columns: tuple[str, ...], at: Place | None) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the cells of some columns, with the number of each line."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _cells(file, path, columns, at)
+    except OSError as error:
+        raise DefinitionError(f"cannot read {path}: {error.strerror}", at) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DefinitionError(f"{path} is not a table in CSV: {error}", at) from None
+
+
+def _cells(
+    file: Iterator[str], path: Path, columns: tuple[str, ...], at: Place | None
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    table = csv.reader(file)
+    header = [name.strip() for name in next(table, [])]
+    absent = [name for name in columns if name not in header]
+    if absent:
+        has = f"it has {', '.join(header)}" if header else "it is empty"
+        raise DefinitionError(
+            f"{path} has no column '{absent[0]}'; {has}", at, hint=f"Its first line is: {','.join(columns)}"
+        )
+    places = [header.index(name) for name in columns]
+    for row in table:
+        if not row:
+            continue
+        if len(row) <= max(places) or not all(row[i].strip() for i in places):
+            message = f"a cell of {', '.join(columns)} is empty"
+            raise DefinitionError(f"{path}, line {table.line_num}: {message}", at)
+        if table.line_num > MOST:
+            raise DefinitionError(f"{path} has more than {MOST:,} lines", at)
+        yield table.line_num, tuple(row[i].strip() for i in places)

@@ -1,4 +1,7 @@
-"""The plan of relations in words: the members, the measure, the stored state."""
+"""Explain relations in words: the members, the measure, the stored state, the cost in an overlay.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from itertools import chain
 
 from ...model.instant import show_duration
 from ...model.relation import LENGTHS, ReadingRange, Relation
+from ..kind import describe_delivery
 from .condition import RelationCondition
 from .plan import operators
 from .show import show_setting
@@ -25,30 +29,19 @@ NAMED = 6
 """The maximal number of sources that are listed by name."""
 
 
-def explain(relations: Iterable[RelationCondition]) -> Iterator[str]:
-    """Explain every relation."""
-    for relation in relations:
-        yield "\n".join(_machine(relation))
-
-
 def explain_on_spark(relations: Iterable[RelationCondition]) -> Iterator[Iterator[str]]:
     """Explain every relation on Spark, line by line."""
     for relation in relations:
-        yield chain(_machine(relation), _on_spark(relation))
-
-
-def _on_spark(condition: RelationCondition) -> Iterator[str]:
-    (operator,) = operators([condition])
-    if operator.keyed is None:
-        yield "  shards    one: all sources may come near one another"
-    else:
-        yield "  shards    sources that are tied, over however many ties, by a hash (crc32) of the first"
+        (operator,) = operators([relation])
+        shards = "sources that are tied, over however many ties, by a hash (crc32) of the first"
+        if operator.keyed is None:
+            shards = "one: all sources may come near one another"
+        yield chain(explain(relation), [f"  shards    {shards}"])
 
 
 def describe(condition: RelationCondition) -> dict[str, str]:
     """Describe the parts of a relation, for the comparison of revisions."""
-    relation, delivery = condition.relation, condition.delivery
-    wait = delivery.wait
+    relation = condition.relation
     return {
         "who is watched": str(relation.ties or relation.roaming),
         "measure": _measure(relation),
@@ -56,17 +49,18 @@ def describe(condition: RelationCondition) -> dict[str, str]:
         "end": f"{show_range(relation.exit.within)} for {relation.exit.hold} µs",
         "accuracy": relation.accuracy or "",
         "alternatives": f"{relation.names} by {relation.by!r} s" if relation.kind == "best" else "",
-        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {delivery.late}",
+        "delivery": describe_delivery(condition.delivery),
     }
 
 
-def _machine(condition: RelationCondition) -> Iterator[str]:
-    relation = condition.relation
+def explain(condition: RelationCondition) -> Iterator[str]:
+    """Explain a relation, line by line."""
+    relation, error = condition.relation, ""
+    if relation.accuracy:
+        error = f", give or take '{relation.accuracy}': only what is certain counts"
     yield f"relationship {condition.name}"
     yield f"  watches   {_who(condition)}"
-    yield f"  measures  {_measure(relation)}" + (
-        f", give or take '{relation.accuracy}': only what is certain counts" if relation.accuracy else ""
-    )
+    yield f"  measures  {_measure(relation)}{error}"
     if relation.kind == "best":
         yield f"  tells     another when it is at least {relation.by:g} s less than the present one"
     else:
@@ -74,12 +68,10 @@ def _machine(condition: RelationCondition) -> Iterator[str]:
         for word, test in (("starts", relation.enter), ("ends", relation.exit)):
             held = f", for {show_duration(test.hold)}" if test.hold else ""
             yield f"  {word:<9} {show_range(test.within)} {unit}".rstrip() + held
-    wait = condition.delivery.wait
-    yield "  delivery  " + (
-        "timely: readings of one instant together, once time has passed it"
-        if wait is None
-        else f"ordered: live, readings wait {show_duration(wait)} to be put in order"
-    )
+    delivery = "timely: readings of one instant together, once time has passed it"
+    if (wait := condition.delivery.wait) is not None:
+        delivery = f"ordered: live, readings wait {show_duration(wait)} to be put in order"
+    yield f"  delivery  {delivery}"
     yield "  drops     readings of others, and those that do not say where, where they are read"
     grid = "; partners by search in a grid, not all pairs" if relation.ties is None else ""
     yield f"  keeps     the latest reading of each source, and of each tie whether it holds{grid}"
@@ -96,9 +88,8 @@ def _who(condition: RelationCondition) -> str:
     relation = condition.relation
     if relation.ties is None:
         first, second = relation.roaming or ("", "")
-        return (
-            f"every two sources of {first}" if first == second else f"each source of {first} and of {second}"
-        )
+        every = f"every two sources of {first}"
+        return every if first == second else f"each source of {first} and of {second}"
     if relation.kind == "best":
         return f"the alternatives {', '.join(relation.names)}"
     count, members = len(relation.ties), len({m for tie in relation.ties for m in tie.members})
@@ -118,9 +109,8 @@ def show_range(bounds: ReadingRange) -> str:
 
 def _round(bound: float) -> float:
     """Undo the rounding of a strict bound: the adjacent float, if it has fewer digits."""
-    return min(
-        (bound, math.nextafter(bound, math.inf), math.nextafter(bound, -math.inf)), key=lambda b: len(repr(b))
-    )
+    adjacent = (math.nextafter(bound, side) for side in (math.inf, -math.inf))
+    return min(bound, *adjacent, key=lambda number: len(repr(number)))
 
 
 # --- evaluation in an overlay ----------------------------------------------------------------------

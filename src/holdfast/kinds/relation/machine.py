@@ -31,7 +31,7 @@ from ...model.scope import split_values
 from ...model.topic import Topic
 from .output import EmittedRows, RelationEmitter, join_parts
 from .roaming import RoamingGrid, with_new, without_rest
-from .rows import RelationRows, RoleSlot, has_known_member, join_rows, read, rows_of, value_of
+from .rows import Name, RelationRows, RoleSlot, has_known_member, join_rows, read, rows_of, value_of
 from .state import RelationState, dump_state, load_state
 from .ties import Bits, Ints, TieLayout, TieMembers
 
@@ -61,10 +61,8 @@ class RelationMachine(CarryOverMachine):
 
     @cached_property
     def traits(self) -> Traits:
-        return Traits(
-            uses_watermark=True,
-            lateness=self.wait if self.waits and self.late == "drop" else None,
-        )
+        drops = self.waits and self.late == "drop"
+        return Traits(uses_watermark=True, lateness=self.wait if drops else None)
 
     @cached_property
     def member_numbers(self) -> dict[tuple[int, str], int]:
@@ -99,34 +97,26 @@ class RelationMachine(CarryOverMachine):
         return numbers[keys.known(sources)]
 
     def _slot(self, member: Participant) -> int:
-        return self.slots.index(RoleSlot(member.topic, member.attribute, self._accuracy(member)))
-
-    def _accuracy(self, member: Participant) -> str | None:
-        return self.relation.accuracy if member.attribute is None else None
+        accuracy = self.relation.accuracy if member.attribute is None else None
+        return self.slots.index(RoleSlot(member.topic, member.attribute, accuracy))
 
     @cached_property
     def layout(self) -> TieLayout:
         """The layout of the declared ties."""
         if isinstance(self.relation.ties, Pairs):
-            sides = [
-                [self.member_numbers[slot, source] for source in sources]
-                for slot, sources in self._sides(self.relation.ties)
-            ]
+            numbers, named = self.member_numbers, self._sides(self.relation.ties)
+            sides = [[numbers[slot, source] for source in sources] for slot, sources in named]
             return TieLayout.of_pairs(np.array(sides, np.int64).T, len(self.member_numbers))
         ties = []
         for tie in self.relation.ties or ():
             if tie.terms:
-                parts = enumerate(tie.terms)
-                ties.append(
-                    [(self._number(t.member), t.scale, t.reciprocal, i) for i, terms in parts for t in terms]
-                )
+                terms = [(i, term) for i, terms in enumerate(tie.terms) for term in terms]
+                ties.append([(self._number(t.member), t.scale, t.reciprocal, i) for i, t in terms])
             else:
-                ties.append([(self._number(m), float(self._is_centre(m)), False, 0) for m in tie.members])
+                around = self.relation.around  # the only centre of a radius, if one is named
+                centres = [(m, float(around in (None, m.source))) for m in tie.members]
+                ties.append([(self._number(member), centre, False, 0) for member, centre in centres])
         return TieLayout.of(ties, len(self.member_numbers))
-
-    def _is_centre(self, member: Participant) -> bool:
-        """Whether a radius may be measured around the member."""
-        return self.relation.around in (None, member.source)
 
     def _number(self, member: Participant) -> int:
         return self.member_numbers[self._slot(member), member.source]
@@ -145,20 +135,15 @@ class RelationMachine(CarryOverMachine):
     def _emitter(self) -> RelationEmitter:
         return RelationEmitter(self.output, self.relation)
 
-    @cached_property
-    def _sources(self) -> list[str]:
-        """The sources of declared members, by number."""
-        return [source for _, source in self.member_numbers]
-
     def initial(self) -> RelationState:
         clock, none = np.zeros(1, np.int64), np.zeros((0, 2), np.int64)
         if self.relation.ties is None:
             grid = RoamingGrid(max(self.relation.enter.within.high * 1.001, 1e-6))
-            return RelationState(
-                TieMembers.empty(0), Bits.fresh(0, self._rest), {}, [], clock, none, grid, [], []
-            )
+            members, bits = TieMembers.empty(0), Bits.fresh(0, self._rest)
+            return RelationState(members, bits, {}, [], clock, none, grid, [], [])
         members, bits = TieMembers.empty(len(self.member_numbers)), Bits.fresh(self.layout.size, self._rest)
-        return RelationState(members, bits, self.member_numbers, self._sources, clock, none, None, [], [])
+        sources = [source for _, source in self.member_numbers]
+        return RelationState(members, bits, self.member_numbers, sources, clock, none, None, [], [])
 
     # --- readings ---
 
@@ -226,11 +211,8 @@ class RelationMachine(CarryOverMachine):
                 missed.setdefault(row, []).append(rows.take(np.array([row])))
         for row, missed_rows in sorted(missed.items()):
             if self.traits.lateness is None:
-                emitted += [
-                    transition
-                    for rows in missed_rows
-                    for transition in self._one_by_one(state, self._take(state, rows))
-                ]
+                for rows in missed_rows:
+                    emitted += self._one_by_one(state, self._take(state, rows))
             else:
                 (event,) = to_events(self.topics[topic], batch.slice(row, 1))
                 emitted.append(Transition(event, "late", None, None, 0))
@@ -242,14 +224,7 @@ class RelationMachine(CarryOverMachine):
     def _in_order(self, state: RelationState, rows: EmittedRows | None) -> list[Transition]:
         """The transitions that time causes: by time, ends first, then by scope."""
         found = [] if rows is None else self._one_by_one(state, [rows])
-        return sorted(
-            found,
-            key=lambda transition: (
-                transition.event.time,
-                transition.status == "ingress",
-                transition.scope or "",
-            ),
-        )
+        return sorted(found, key=lambda t: (t.event.time, t.status == "ingress", t.scope or ""))
 
     def _one_by_one(self, state: RelationState, parts: Iterable[EmittedRows]) -> list[Transition]:
         return [transition for part in parts for transition in self._emitter.one_by_one(part, state.sources)]
@@ -281,17 +256,12 @@ class RelationMachine(CarryOverMachine):
             state.members = state.members.with_room(max(len(state.names), 2 * len(state.members.latest)))
         start = 0
         while start < len(rows.times):
-            end = self._portion(rows, start)
+            end = min(start + MANY, len(rows.times))
+            if end < len(rows.times):  # readings of one timestamp are never split
+                end = int(np.searchsorted(rows.times, rows.times[end], side="right"))
             emitted.append(self._relate(state, rows.take(slice(start, end))))
             start = end
         return emitted
-
-    def _portion(self, rows: RelationRows, start: int) -> int:
-        """The end of the next portion; readings of one timestamp are never split."""
-        end = start + MANY
-        if end >= len(rows.times):
-            return len(rows.times)
-        return int(np.searchsorted(rows.times, rows.times[end], side="right"))
 
     def _relate(self, state: RelationState, rows: RelationRows) -> EmittedRows:
         layout = self.layout
@@ -310,7 +280,7 @@ class RelationMachine(CarryOverMachine):
                 bounds, holds, self.relation.by, self.relation.quorum, layout.starts, layout.entries,
                 layout.scales, layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
-                *bits.columns, ties, status, at, members, number, since, value,
+                *bits, ties, status, at, members, number, since, value,
             )  # fmt: skip
         emitted = EmittedRows(ties, status, at, members, number, since, value)
         return self._forget_idle_ties(state, emitted.first(count))
@@ -369,12 +339,12 @@ class RelationMachine(CarryOverMachine):
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         rows = np.zeros(len(batch), np.bool_)
-        number_all = (
-            None if self.relation.ties is not None else lambda _, sources: np.zeros(len(sources), np.int64)
-        )
+        numbers: Name = self._numbers
+        if self.relation.ties is None:  # every source is a member
+            numbers = lambda _, sources: np.zeros(len(sources), np.int64)  # noqa: E731
         for number, slot in enumerate(self.slots):
             if slot.topic == topic and len(batch):
-                rows |= has_known_member(read(number, slot, batch, number_all or self._numbers))
+                rows |= has_known_member(read(number, slot, batch, numbers))
         return Relevance(rows, np.array([np.count_nonzero(~rows)]))
 
     # --- state ---
@@ -409,14 +379,11 @@ class RelationMachine(CarryOverMachine):
         """The active ties by scope, with the readings that started them."""
         standing = self._standing(state)
         _, scopes = self._emitter.names_of(standing.pairs, state.sources)
-        columns = zip(
-            scopes, standing.by.tolist(), standing.numbers.tolist(), standing.values.tolist(), strict=True
-        )
-        seeds = [_encoded((scope, state.sources[by], number, value)) for scope, by, number, value in columns]
-        return {
-            scope: CarryOver(at, seed)
-            for scope, at, seed in zip(scopes, standing.times.tolist(), seeds, strict=True)
-        }
+        starts = (standing.times, standing.by, standing.numbers, standing.values)
+        found: dict[str | None, CarryOver] = {}
+        for scope, at, by, number, value in zip(scopes, *(c.tolist() for c in starts), strict=True):
+            found[scope] = CarryOver(at, _encoded((scope, state.sources[by], number, value)))
+        return found
 
     def with_carry_overs(
         self, state: RelationState, condition: int, bits: Iterable[CarryOver]
@@ -449,23 +416,15 @@ class RelationMachine(CarryOverMachine):
             alternatives = {name: (0, number) for number, name in enumerate(relation.names)}
             return [alternatives.get(scope or "") for scope in scopes]
         if state.grid is None:
-            pairs_of_ties = np.stack(
-                [np.arange(self.layout.size), np.zeros(self.layout.size, np.int64)], axis=1
-            )
-            _, known = self._emitter.names_of(pairs_of_ties, state.sources)
+            every = np.arange(self.layout.size)
+            _, known = self._emitter.names_of(np.stack([every, 0 * every], axis=1), state.sources)
             at = {scope: (tie, 1) for tie, scope in enumerate(known)}
             return [at.get(scope) for scope in scopes]
         slots, named = (0, len(self.slots) - 1), [split_values(scope or "", 2) for scope in scopes]
-        pairs = [
-            None
-            if pair is None
-            else tuple(
-                self._number_of(state, *slot_and_source) for slot_and_source in zip(slots, pair, strict=True)
-            )
-            for pair in named
-        ]
-        given_pairs = np.array([pair for pair in pairs if pair is not None], np.int64).reshape(-1, 2)
-        state.pairs, state.bits = with_new(state.pairs, state.bits, given_pairs)
+        number = partial(self._number_of, state)
+        pairs = [None if pair is None else tuple(map(number, slots, pair)) for pair in named]
+        given = np.array([pair for pair in pairs if pair is not None], np.int64).reshape(-1, 2)
+        state.pairs, state.bits = with_new(state.pairs, state.bits, given)
         if len(state.members.latest) < len(state.names):
             state.members = state.members.with_room(len(state.names))
         ties = {tuple(pair): tie for tie, pair in enumerate(state.pairs.tolist())}

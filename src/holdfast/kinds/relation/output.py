@@ -90,10 +90,10 @@ class RelationEmitter:
         """The names of the two roles of a pair."""
         return () if self.relation.kind == "best" else self.relation.names
 
-    def names_of(self, whom: Ints, sources: Sequence[str]) -> tuple[list[list[str]], list[str | None]]:
+    def names_of(self, ties_of: Ints, sources: Sequence[str]) -> tuple[list[list[str]], list[str | None]]:
         """The first and the second source of each tie if ties are pairs, and the scopes of ties."""
         relation, ties = self.relation, self.relation.ties
-        first, second = whom.T.tolist()
+        first, second = ties_of.T.tolist()
         if relation.kind == "best":
             return [], [relation.names[choice] for choice in second]
         if ties is None:

@@ -18,7 +18,6 @@ from ...lang.nodes import (
     expression,
     is_tree,
     label_of,
-    late_of,
     name_of,
     one_of,
     parts_of,
@@ -32,6 +31,7 @@ from ...lang.ops import Call, Compare, ComparisonSign, Expression, Number, Trigg
 from ...model.instant import MINUTE
 from ...model.qos import Delivery
 from ...model.relation import Setting, Strategy, slow
+from ..clauses import delivery_clause
 from .syntax import DeclareGroup, DeclareRoute, DefineRelation
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ def _leg(node: Node) -> tuple[str, float]:
 def relate(parts: list[Any]) -> DefineRelation:
     """Parse ``relate …``."""
     name, roles, pairs, related, *options = parts
-    clauses = read_clauses(options, _option, notation=_OPTIONS)
+    clauses = read_clauses(options, _option, notation={"wait": "timely or ordered"})
+    named = [as_tree(node).children for node in (() if roles is None else parts_of(roles))]
     made: dict[str, Any] = {
-        "roles": () if roles is None else tuple(map(_role, parts_of(roles))),
+        "roles": tuple((topic_word(as_token(role)), topic_word(as_token(topic))) for role, topic in named),
         "pairs": _pairs(pairs),
         **_read_relation(related),
     }
@@ -87,11 +88,6 @@ def relate(parts: list[Any]) -> DefineRelation:
     using, settings = clauses.pop("using", (None, ()))
     made |= {"using": using, "settings": settings, "delivery": delivery}
     return DefineRelation(label_of(name), **made, **clauses, at=place(name))
-
-
-def _role(node: Node) -> tuple[str, str]:
-    role, topic = as_tree(node).children
-    return topic_word(as_token(role)), topic_word(as_token(topic))
 
 
 def _pairs(node: Node | None) -> tuple[tuple[str, str], ...] | str | None:
@@ -109,13 +105,11 @@ def _read_relation(node: Tree[Token]) -> dict[str, Any]:
             return {"enter": _turn(enter), "exit": None if leave is None else _turn(leave)}
         case "gathered", [how, team, near, around, far]:
             measure = _gathering(how, team, around)
-            leave = (
-                None if far is None else Trigger(_than(">=", measure, coordinate_of(far), "m", place(far)))
-            )
-            return {
-                "enter": Trigger(_than("<=", measure, coordinate_of(near), "m", place(near))),
-                "exit": leave,
-            }
+            enter = Trigger(_than("<=", measure, coordinate_of(near), "m", place(near)))
+            if far is None:
+                return {"enter": enter, "exit": None}
+            leave = Trigger(_than(">=", measure, coordinate_of(far), "m", place(far)))
+            return {"enter": enter, "exit": leave}
         case "slowed", [token, nominal]:
             taken = Call("travel_time", (topic_word(token),), at=place(token))
             minutes = duration(nominal, above_zero=True) / MINUTE
@@ -148,16 +142,12 @@ def _than(sign: ComparisonSign, call: Call, bound: float, unit: str, at: Place) 
 
 def _with_backoff(made: dict[str, Any], far: Tree[Token]) -> Trigger:
     if made.get("exit") is not None or made.get("enter") is None:
-        raise DefinitionError(
-            "'backoff' stands in place of 'until'", place(far), hint="Leave one of them out."
-        )
+        message = "'backoff' stands in place of 'until'"
+        raise DefinitionError(message, place(far), hint="Leave one of them out.")
     if len(made["roles"]) != 2:
         raise DefinitionError("'backoff' is for pairs", place(far), hint="Say when it ends: until …")
     roles = tuple(str(role) for role, _ in made["roles"])
     return Trigger(_than(">=", Call("distance", roles, at=place(far)), coordinate_of(far), "m", place(far)))
-
-
-_OPTIONS = {"wait": "timely or ordered"}
 
 
 def _setting(node: Node) -> Setting:
@@ -177,11 +167,5 @@ def _option(node: Tree[Token]) -> tuple[str, Any]:
             return "using", (one_of(as_token(name), get_args(Strategy), "a strategy"), made)
         case "backoff", [far]:
             return "backoff", far
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within)
-        case other:
-            raise AssertionError(other)
+        case _:
+            return delivery_clause(node)

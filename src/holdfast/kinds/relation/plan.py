@@ -1,4 +1,7 @@
-"""Operators of checked relations."""
+"""Operators of checked relations: their machine, their columns, and the keys of shards.
+
+Sources that are tied share a shard; a relation between all sources has only one.
+"""
 
 from __future__ import annotations
 
@@ -36,77 +39,58 @@ def meaning(condition: RelationCondition) -> str:
 
 
 def _operator(equal: Sequence[RelationCondition]) -> Operator:
-    one = equal[0]
-    run = machine(one)
-    names = (tuple(condition.name for condition in equal),)
-    used = {slot: [name for name in (slot.attribute, slot.accuracy) if name] for slot in run.slots}
-    looks_at = {
-        name: frozenset(
-            (*FIXED, *(n for slot, own_sources in used.items() if slot.topic == name for n in own_sources))
-        )
-        for name in run.topics
-    }
+    first = equal[0]
+    run = machine(first)
+    used: dict[str, set[str]] = {name: set(FIXED) for name in run.topics}
+    for slot in run.slots:
+        used[slot.topic].update(name for name in (slot.attribute, slot.accuracy) if name)
+    columns = {name: frozenset(names) for name, names in used.items()}
+    roams = first.relation.ties is None
     return Operator(
         kind="relation",
         machine=CarryingOver(run, (0,), (run.wait,)),
-        names=names,
-        meanings=(meaning(one),),
-        reading_topics=(tuple(topic.name for topic in one.listens),),
-        decisive_columns=looks_at,
-        needed_columns=None if run.traits.lateness is not None else looks_at,
-        sources=_sources(one.relation),
-        keyed=None if one.relation.ties is None else _key_function(one.relation),
-        key=("relation", one.name),
-        reasons=((one.name, "all sources may come near one another"),) if one.relation.ties is None else (),
+        names=(tuple(condition.name for condition in equal),),
+        meanings=(meaning(first),),
+        reading_topics=(tuple(topic.name for topic in first.listens),),
+        decisive_columns=columns,
+        needed_columns=None if run.traits.lateness is not None else columns,
+        sources=_sources(first.relation),
+        keyed=None if roams else _key_function(first.relation),
+        key=("relation", first.name),
+        reasons=((first.name, "all sources may come near one another"),) if roams else (),
         delay=run.wait,
     )
 
 
 def machine(condition: RelationCondition) -> RelationMachine:
     """The machine of a relation."""
-    wait = condition.delivery.wait
-    topics = {topic.name: topic for topic in condition.listens}
-    return RelationMachine(
-        condition.topic,
-        condition.relation,
-        topics,
-        _slots(condition.relation),
-        wait or 0,
-        condition.delivery.late,
-        wait is not None,
-    )
+    relation, wait, late = condition.relation, condition.delivery.wait, condition.delivery.late
+    topics, slots = {topic.name: topic for topic in condition.listens}, _slots(relation)
+    return RelationMachine(condition.topic, relation, topics, slots, wait or 0, late, wait is not None)
 
 
 def _slots(relation: Relation) -> tuple[RoleSlot, ...]:
     """The attributes, or the location and its accuracy, that are read of each topic."""
-    if relation.ties is None:
-        return tuple(
-            RoleSlot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.roaming or ())
-        )
-    if isinstance(relation.ties, Pairs):
-        return tuple(
-            RoleSlot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.ties.topics)
-        )
-    members = (member for tie in relation.ties for member in tie.members)
-    return tuple(
-        dict.fromkeys(
-            RoleSlot(m.topic, m.attribute, relation.accuracy if m.attribute is None else None)
-            for m in members
-        )
-    )
+    accuracy = relation.accuracy
+    if relation.ties is None or isinstance(relation.ties, Pairs):
+        topics = relation.roaming if relation.ties is None else relation.ties.topics
+        slots = (RoleSlot(topic, None, accuracy) for topic in topics or ())
+    else:
+        members = (m for tie in relation.ties for m in tie.members)
+        slots = (RoleSlot(m.topic, m.attribute, accuracy if m.attribute is None else None) for m in members)
+    return tuple(dict.fromkeys(slots))
 
 
 def _sources(relation: Relation) -> dict[str, frozenset[str]]:
     """The declared sources of each topic."""
     found: dict[str, set[str]] = {}
+    sides: Iterable[tuple[str, Iterable[str]]]
     if isinstance(relation.ties, Pairs):
         sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
-        for topic, sources in sides:
-            found.setdefault(topic, set()).update(sources)
-        return {topic: frozenset(sources) for topic, sources in found.items()}
-    for tie in relation.ties or ():
-        for member in tie.members:
-            found.setdefault(member.topic, set()).add(member.source)
+    else:
+        sides = ((m.topic, (m.source,)) for tie in relation.ties or () for m in tie.members)
+    for topic, sources in sides:
+        found.setdefault(topic, set()).update(sources)
     return {topic: frozenset(sources) for topic, sources in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..revision import Past, Revision, TakeOver, restart
+from ..revision import RESTARTS, Past, Revision, TakeOver, restart
 from .condition import RelationCondition
 from .plan import operators
 
@@ -10,34 +10,24 @@ from .plan import operators
 def keeps_scopes(was: RelationCondition, now: RelationCondition) -> bool:
     """Whether scopes of the old definition can be scopes of the new one."""
     old, new = (
-        (
-            relation.ties is None,
-            relation.roaming,
-            relation.names,
-            relation.kind == "best",
-            relation.kind == "distance",
-        )
-        for relation in (was.relation, now.relation)
+        (relation.ties is None, relation.roaming, relation.names, kind == "best", kind == "distance")
+        for relation, kind in ((c.relation, c.relation.kind) for c in (was, now))
     )
     return old == new
 
 
-def _has_other_pairs(was: RelationCondition, now: RelationCondition) -> bool:
-    return bool(was.relation.ties != now.relation.ties)
-
-
 def preview(was: RelationCondition, now: RelationCondition) -> str:
     """Describe in words the effect of a revision on active pairs."""
-    text = "is as a whole history says, where one is heard again, else it begins anew"
     if not keeps_scopes(was, now):
-        return f"{text}, in other scopes: what holds ends"
-    gone = "; of pairs that it no longer has, what holds ends" if _has_other_pairs(was, now) else ""
-    return f"{text}: what holds is unknown until the new definition starts it or ends it{gone}"
+        return f"{RESTARTS}, in other scopes: what holds ends"
+    has_others = was.relation.ties != now.relation.ties
+    gone = "; of pairs that it no longer has, what holds ends" if has_others else ""
+    return f"{RESTARTS}: what holds is unknown until the new definition starts it or ends it{gone}"
 
 
 def refusal_in_shards(was: RelationCondition, now: RelationCondition, moves: bool) -> str | None:
     """Why the shards of a streaming query cannot carry over the pairs of a relation; `None` if they can."""
-    others = keeps_scopes(was, now) and _has_other_pairs(was, now)
+    others = keeps_scopes(was, now) and was.relation.ties != now.relation.ties
     return "what it looks at meets in other shards than what is known" if others or moves else None
 
 

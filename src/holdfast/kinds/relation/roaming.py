@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...kernels.relate import NOT, approach
 from .rows import RelationRows
@@ -41,10 +40,7 @@ class RoamingGrid:
         if 2 * members > len(self.heads):
             self.heads = np.full(1 << int(2 * members).bit_length(), -1)
             self.following, self.preceding, self.buckets = (np.full(members, -1) for _ in range(3))
-            known = np.flatnonzero(self.latest != NOT)
-            self._find(
-                RelationRows(self.latest[known], known, known, self.points[known]), np.full(members, -1), -1.0
-            )
+            self._place(self.latest, self.points)
         else:
             for name in ("following", "preceding", "buckets"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.full(more, -1)]))
@@ -52,12 +48,13 @@ class RoamingGrid:
     def recover(self, latest: Ints, points: Floats) -> None:
         """Set the locations of members from their latest readings, after a restart."""
         self.make_room(len(latest))
-        reported = np.flatnonzero(latest != NOT)
-        self._find(
-            RelationRows(latest[reported], reported, reported, points[reported]),
-            np.full(len(latest), -1),
-            -1.0,
-        )
+        self._place(latest, points)
+
+    def _place(self, latest: Ints, points: Floats) -> None:
+        """Put the members that have reported into the grid."""
+        members = np.flatnonzero(latest != NOT)
+        rows = RelationRows(latest[members], members, members, points[members])
+        self._find(rows, np.full(len(latest), -1), -1.0)
 
     def near(self, rows: RelationRows, sides: Ints, reach: float) -> Ints:
         """The pairs of members that come as near as ``reach`` metres while rows are processed, each once."""
@@ -82,13 +79,9 @@ def with_new(pairs: Ints, bits: Bits, near: Ints) -> tuple[Ints, Bits]:
     """Add ties for the near pairs that have none."""
     if not len(near):
         return pairs, bits
-    new = ~_among(near, pairs)
+    codes, known = (some[:, 0] << 32 | some[:, 1] for some in (near, pairs))
+    new = ~np.isin(codes, known)
     return np.concatenate([pairs, near[new]]), Bits.join([bits, Bits.fresh(int(new.sum()), 0)])
-
-
-def _among(some: Ints, others: Ints) -> NDArray[np.bool_]:
-    known_codes, near_codes = (pairs[:, 0] << 32 | pairs[:, 1] for pairs in (some, others))
-    return np.isin(known_codes, near_codes)
 
 
 def without_rest(pairs: Ints, bits: Bits) -> tuple[Ints, Bits]:

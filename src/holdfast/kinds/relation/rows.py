@@ -1,4 +1,7 @@
-"""Readings as rows of numbers: member, time, sequence, and the measured values."""
+"""Readings as rows of numbers: member, time, sequence, and the measured values.
+
+Kernels and machine use nothing else of a reading.
+"""
 
 from __future__ import annotations
 
@@ -107,9 +110,8 @@ def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
     """A column as floats, with NaN for missing values."""
     if name not in batch.schema.names:
         return np.full(len(batch), np.nan)
-    return np.asarray(
-        batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64
-    )
+    column = batch.column(name).cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 
 def members_of(number: int, batch: pa.RecordBatch, name: Name) -> Codes:

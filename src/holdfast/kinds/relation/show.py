@@ -1,4 +1,4 @@
-"""Print relations, groups and routes."""
+"""Print relations, groups and routes, such that `parse.py` reads the same statement again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...lang.literal import write_number, write_text
 from ...lang.ops import Trigger
-from ...lang.show import label, show_delivery, show_expression
+from ...lang.show import label, show_coordinate, show_delivery, show_expression
 from ...model.instant import show_duration
 from ...model.relation import Setting
 from .syntax import DeclareGroup, DeclareRoute, DefineRelation
@@ -29,7 +29,7 @@ def _table(rows: str | tuple, one: Callable[..., str]) -> str:  # type: ignore[t
 
 def _leg(leg: tuple[str, float]) -> str:
     source, metres = leg
-    return f"{write_text(source)} {write_number(metres + 0.0).removesuffix('.0')} m"
+    return f"{write_text(source)} {show_coordinate(metres)} m"
 
 
 def _couple(pair: tuple[str, str]) -> str:

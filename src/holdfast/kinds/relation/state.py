@@ -1,4 +1,7 @@
-"""The state of a relation machine, in memory and as bytes."""
+"""The state of a relation machine, in memory and as bytes.
+
+The order of arrays in `dump_state` is the format of snapshots: change `load_state` with it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class RelationState:
 def dump_state(state: RelationState) -> bytes:
     """Convert a state to bytes."""
     held = join_rows([*state.held, rows_of(state.single)])
-    arrays = [*state.members.columns, *state.bits.columns, state.pairs, *held]
+    arrays = [*state.members, *state.bits, state.pairs, *held]
     packed = [(array.dtype.str, array.shape, array.tobytes()) for array in arrays]
     return msgspec.msgpack.encode((packed, list(state.names), state.passed, state.latest))
 

@@ -1,4 +1,4 @@
-"""The statements of relations, groups and routes."""
+"""The statements of relations, groups and routes, as `parse.py` makes them and `check.py` reads them."""
 
 from __future__ import annotations
 

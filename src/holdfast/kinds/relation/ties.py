@@ -1,9 +1,13 @@
-"""Ties and their state in flat arrays, as the kernel requires them."""
+"""Ties and their state in flat arrays, as the kernel requires them.
+
+The order of fields is that of the kernel's arguments in `kernels/relate.py`, and of snapshots.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,48 +38,29 @@ class TieLayout:
     def of(cls, ties: Sequence[Sequence[tuple[int, float, bool, int]]], members: int) -> TieLayout:
         """Build the layout of ties given as lists of (member, scale, reciprocal, alternative)."""
         flat = [entry for tie in ties for entry in tie]
-        member, scale, reciprocal, choice = zip(*flat, strict=True) if flat else ((), (), (), ())
-        starts = np.cumsum([0, *map(len, ties)])
-        return cls._index(
-            np.asarray(starts, np.int64),
-            np.array(member, np.int64),
-            np.array(scale, np.float64),
-            np.array(reciprocal, np.bool_),
-            np.array(choice, np.int64),
-            members,
-        )
+        columns = zip(*flat, strict=True) if flat else ((), (), (), ())
+        types = (np.int64, np.float64, np.bool_, np.int64)
+        arrays: list[Any] = [np.array(column, type) for column, type in zip(columns, types, strict=True)]
+        return cls._index(members, np.cumsum([0, *map(len, ties)]).astype(np.int64), *arrays)
 
     @classmethod
     def of_pairs(cls, pairs: Ints, members: int) -> TieLayout:
         """Build the layout of ties with two members each."""
-        flat = pairs.reshape(-1)
-        return cls._index(
-            np.arange(0, len(flat) + 1, 2),
-            flat,
-            np.ones(len(flat)),
-            np.zeros(len(flat), np.bool_),
-            np.zeros(len(flat), np.int64),
-            members,
-        )
+        flat, zeros = pairs.reshape(-1), np.zeros(pairs.size, np.int64)
+        starts = np.arange(0, len(flat) + 1, 2)
+        return cls._index(members, starts, flat, np.ones(len(flat)), zeros.astype(np.bool_), zeros)
 
     @classmethod
-    def _index(
-        cls,
-        starts: Ints,
-        entries: Ints,
-        scales: Floats,
-        reciprocal: NDArray[np.bool_],
-        choices: Ints,
-        members: int,
-    ) -> TieLayout:
+    def _index(cls, members: int, starts: Ints, entries: Ints, *columns: Any) -> TieLayout:
+        """The layout with the ties of each member; ``columns`` are the fields after ``entries``."""
+        scales, reciprocal, choices = columns
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         order = np.argsort(entries, kind="stable")
         touched = np.searchsorted(entries[order], np.arange(members + 1))
         return cls(starts, entries, scales, reciprocal, choices, touched, owner[order])
 
 
-@dataclass
-class Bits:
+class Bits(NamedTuple):
     """The state of each tie: whether it is active (or its current alternative), since when a test has been
     true, and the reading that started it.
     """
@@ -94,27 +79,20 @@ class Bits:
     @classmethod
     def fresh(cls, count: int, rest: int) -> Bits:
         """The state of new ties; ``rest`` is the bit of an inactive one."""
-        none = np.full(count, NOT)
-        zero = np.zeros(count, np.int64)
-        return cls(
-            np.full(count, rest, np.int64), none.copy(), zero.copy(), zero.copy(), none.copy(), zero.copy(),
-            zero.copy(), np.full(count, np.nan), np.full(count, np.nan), zero.copy(),
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> list[NDArray[np.generic]]:
-        return [getattr(self, field.name) for field in fields(self)]
+        initial = (rest, NOT, 0, 0, NOT, 0, 0, np.nan, np.nan, 0)
+        return cls(*(np.full(count, value) for value in initial))
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Bits:
-        return Bits(*(column[which] for column in self.columns))  # type: ignore[arg-type]
+        """Select ties."""
+        return Bits(*(column[which] for column in self))  # type: ignore[arg-type]
 
     @classmethod
     def join(cls, parts: Iterable[Bits]) -> Bits:
-        return cls(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+        """Concatenate the states of ties."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-@dataclass
-class TieMembers:
+class TieMembers(NamedTuple):
     """The latest reading of each member."""
 
     latest: Ints
@@ -127,11 +105,7 @@ class TieMembers:
         zero = np.zeros(count, np.int64)
         return cls(np.full(count, NOT), np.zeros((count, 4)), zero.copy(), zero.copy())
 
-    @property
-    def columns(self) -> list[NDArray[np.generic]]:
-        return [self.latest, self.points, self.numbers, self.stamps]
-
     def with_room(self, count: int) -> TieMembers:
         """Return a copy with room for ``count`` members."""
         more = TieMembers.empty(count - len(self.latest))
-        return TieMembers(*(np.concatenate(pair) for pair in zip(self.columns, more.columns, strict=True)))
+        return TieMembers(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))

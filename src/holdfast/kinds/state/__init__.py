@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ..kind import Kind
-from . import check, explain, on_broker, plan, revise, syntax, window
+from ..kind import Kind, caution_each
+from . import check, explain, on_broker, plan, plan_toggle, revise, syntax, window
 from .sql import relevant
 
 KIND = Kind(
@@ -12,10 +12,10 @@ KIND = Kind(
     rules=syntax.RULES,
     show=lambda statement, _notation: syntax.show_state(statement),
     check=check.check,
-    cautions=check.cautions,
+    cautions=caution_each(check.cautions),
     implicit_topics=check.implicit_topics,
     operators=plan.operators,
-    meaning=plan.meaning,
+    meaning=plan_toggle.meaning,
     describe=explain.describe,
     explain=explain.explain,
     explain_on_spark=lambda conditions, _topics: explain.explain_on_spark(conditions),

@@ -1,8 +1,11 @@
-"""Checking of states and filters: topic, predicates, scopes, tables, minimum durations, expected sources."""
+"""Check states and filters: topic, predicates, scopes, tables, minimum durations, expected sources.
+
+Every error has the place of the word that causes it. Checks that other kinds need too are in
+`kinds/checks.py`.
+"""
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,29 +19,32 @@ from ...lang.ops import place_of
 from ...lang.rewrite import names, silences
 from ...lang.tables import Row, distinct_rows
 from ...lang.typed import NameScope, Parameters
-from ...lang.types import predicate, unknown_attribute
-from ...model.folder import Folder
+from ...lang.types import predicate
 from ...model.guard import PLAIN, Care
 from ...model.qos import Correct
 from ...model.space import Gazetteer
 from ...model.table import Table
 from ...model.topic import Topic
+from ..checks import naming, require_attributes, require_order, roster_rows
 from . import reason
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState, DurationCondition, StateCondition
 from .infer import implicit_topic, topic_of
 from .syntax import DefineState
 
 
-def check(statements: Sequence[DefineState], context: Context) -> list[StateCondition | DurationCondition]:
+def check(statements: Sequence[DefineState], context: Context) -> list[AnyState]:
     """Check the states and filters that statements define: those without minimum durations first."""
     conditions = [check_state(statement, context) for statement in statements]
     return sorted(conditions, key=lambda condition: isinstance(condition, DurationCondition))
 
 
-def check_state(statement: DefineState, known: Context) -> StateCondition | DurationCondition:
+def check_state(statement: DefineState, known: Context) -> AnyState:
     """Check one state or filter."""
-    try:
-        topic = _topic_of(statement, known.topics, known.parameters)
+    with naming(statement.name):
+        if statement.topic is None:
+            topic = topic_of(statement, known.topics, known.parameters)
+        else:
+            topic = topic_named(statement.topic, known.topics, place_of(statement.topic, statement.at))
         scope = NameScope(topic, known.parameters, tables.members(known.tables))
         _require_late(statement)
         condition = StateCondition(
@@ -46,30 +52,19 @@ def check_state(statement: DefineState, known: Context) -> StateCondition | Dura
             topic,
             predicate(statement.enter, scope),
             predicate(statement.exit, scope),
-            _keys(statement, scope),
+            _keys(statement, topic),
             scopes.forest(statement.scope, known.regions, statement.at),
             statement.delivery,
         )
         condition = add_table_columns(statement, condition, known.tables)
-        return _with_durations(statement, condition, known.regions, known.folder, known.tables)
-    except DefinitionError as error:
-        if error.place is not None:
-            raise
-        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+        return _with_durations(statement, condition, known)
 
 
 def _require_late(statement: DefineState) -> None:
     """Refuse clauses about late events that the condition cannot honour."""
-    wait, late = statement.delivery.wait, statement.delivery.late
-    if wait is None and late != "drop":
-        word = "correct" if isinstance(late, Correct) else late
-        raise DefinitionError(
-            f"'late {word}' needs 'ordered': without it nothing is ever late",
-            statement.at,
-            hint="Add how long to wait, such as: ordered 30 s",
-        )
+    require_order(statement.delivery, statement.at)
     care = statement.care
-    if isinstance(late, Correct) and care != Care(care.enter, care.exit):
+    if isinstance(statement.delivery.late, Correct) and care != Care(care.enter, care.exit):
         raise DefinitionError(
             f"'{statement.name}' has 'late correct', which goes with guards ('for'), and not with 'unknown "
             "after', 'forget after', 'initially' or a roster",
@@ -78,48 +73,31 @@ def _require_late(statement: DefineState) -> None:
         )
 
 
-def _topic_of(statement: DefineState, topics: Sequence[Topic], known: Parameters) -> Topic:
-    if statement.topic is None:
-        return topic_of(statement, topics, known)
-    return topic_named(statement.topic, topics, place_of(statement.topic, statement.at))
-
-
-def _keys(statement: DefineState, scope: NameScope) -> tuple[tuple[str, ...], ...]:
-    assert scope.topic is not None
+def _keys(statement: DefineState, topic: Topic) -> tuple[tuple[str, ...], ...]:
     seen: set[str] = set()
     for name in (name for level in statement.per for name in level):
-        at = place_of(name, statement.at)
-        if name not in scope.topic.by_name:
-            raise unknown_attribute(name, NameScope(scope.topic, {}), at)
+        require_attributes((name,), topic, statement.at)
         if name in seen:
-            raise DefinitionError(f"'per' names '{name}' twice", at)
+            raise DefinitionError(f"'per' names '{name}' twice", place_of(name, statement.at))
         seen.add(name)
     return tuple(tuple(str(name) for name in level) for level in statement.per)
 
 
-def state_cautions(
-    statement: DefineState, condition: StateCondition | DurationCondition, regions: Gazetteer
-) -> list[Caution]:
+def cautions(statement: DefineState, condition: AnyState, context: Context) -> Iterator[Caution]:
     """Warn about a state that is probably a mistake."""
-    found = [] if condition.tables else reason.cautions(statement, condition)
-    if statement.scope and not regions.regions:
+    if not condition.tables:
+        yield from reason.cautions(statement, condition)
+    if statement.scope and not context.regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
         message = f"no region is declared, so {names} stands for the events whose place has that name"
-        found.append(Caution(f"'{statement.name}': {message}", statement.at))
-    return found
+        yield Caution(f"'{statement.name}': {message}", statement.at)
 
 
 MOST_SILENCES = 7
 """The maximal number of durations in the ``silent`` predicates of one state."""
 
 
-def _with_durations(
-    statement: DefineState,
-    checked: StateCondition,
-    known: Gazetteer,
-    folder: Folder,
-    tables: Mapping[str, Table],
-) -> StateCondition | DurationCondition:
+def _with_durations(statement: DefineState, checked: StateCondition, known: Context) -> AnyState:
     """Add minimum durations, no-data clauses, initial values and expected sources to a checked condition, if
     the statement has any.
     """
@@ -139,7 +117,7 @@ def _with_durations(
         checked.forest,
         checked.delivery,
         statement.care,
-        _roster(statement, checked, known, folder, tables),
+        _roster(statement, checked, known),
         checked.tables,
     )
 
@@ -148,23 +126,15 @@ def _require_sense(statement: DefineState, checked: StateCondition) -> None:
     """Refuse combinations of clauses that have no meaning."""
     care = statement.care
     if checked.momentary:
-        raise DefinitionError(
-            f"'{statement.name}' is over as it starts: guards and silence are of states that last",
-            statement.exit.at or statement.at,
-            hint="Give it an exit, as in [value > 25 for 5 min; value < 22]",
-        )
+        message = f"'{statement.name}' is over as it starts: guards and silence are of states that last"
+        hint = "Give it an exit, as in [value > 25 for 5 min; value < 22]"
+        raise DefinitionError(message, statement.exit.at or statement.at, hint=hint)
     if len(checked.keys) + (checked.forest.depth if checked.forest else 0) > 1:
-        raise DefinitionError(
-            f"'{statement.name}' has scopes within scopes: guards and silence are of one level",
-            statement.at,
-            hint=_instead(statement.name, checked),
-        )
+        message = f"'{statement.name}' has scopes within scopes: guards and silence are of one level"
+        raise DefinitionError(message, statement.at, hint=_instead(statement.name, checked))
     if care.forget is not None and care.unknown is not None and care.forget < care.unknown:
-        raise DefinitionError(
-            f"'{statement.name}' would forget a scope before it is unknown",
-            statement.at,
-            hint="Let 'forget after' be the longer one.",
-        )
+        message = f"'{statement.name}' would forget a scope before it is unknown"
+        raise DefinitionError(message, statement.at, hint="Let 'forget after' be the longer one.")
 
 
 def _instead(name: str, checked: StateCondition) -> str:
@@ -182,13 +152,7 @@ def _instead(name: str, checked: StateCondition) -> str:
     )
 
 
-def _roster(
-    statement: DefineState,
-    checked: StateCondition,
-    known: Gazetteer,
-    folder: Folder,
-    tables: Mapping[str, Table],
-) -> tuple[Row, ...]:
+def _roster(statement: DefineState, checked: StateCondition, known: Context) -> tuple[Row, ...]:
     """The key values of the expected scopes."""
     roster = statement.care.roster
     if roster is None:
@@ -201,11 +165,11 @@ def _roster(
         )
     columns = checked.keys[0] if checked.keys else ("place",)
     if roster.table is not None:
-        rows = tuple(distinct_rows(roster.table, columns, tables, place_of(roster.table, statement.at)))
+        rows = tuple(distinct_rows(roster.table, columns, known.tables, place_of(roster.table, statement.at)))
     elif roster.path is None:
-        rows = _of_gazetteer(statement, checked, columns, known)
+        rows = _of_gazetteer(statement, checked, columns, known.regions)
     else:
-        rows = _of_file(statement, columns, folder / roster.path)
+        rows = _of_file(statement, columns, known.folder / roster.path)
     if checked.forest is not None:
         names = [region.name for region in checked.forest.regions]
         for (name,) in rows:
@@ -233,36 +197,21 @@ def _of_gazetteer(
 
 
 def _of_file(statement: DefineState, columns: Row, path: Path) -> tuple[Row, ...]:
-    """The rows of a CSV file: the columns named like the keys, or its only column."""
+    """The rows of a CSV file, in the columns that are named like the keys."""
 
     def wrong(message: str, hint: str | None = None) -> DefinitionError:
         return DefinitionError(f'roster "{path.name}": {message}', statement.at, hint=hint)
 
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise wrong(f"cannot be read: {reason}") from None
-    header = [name.strip() for name in header]
-    if missing := [name for name in columns if name not in header]:
-        has = ", ".join(header) or "nothing"
-        raise wrong(f"has no column '{missing[0]}'; it has {has}", did_you_mean(missing[0], header))
-    at = [header.index(name) for name in columns]
-    found: list[Row] = []
-    for number, row in enumerate(rows, 2):
-        cells = tuple(row[i].strip() if i < len(row) else "" for i in at)
-        if not all(cells):
-            raise wrong(f"row {number} has no {columns[cells.index('')]}")
-        found.append(cells)
+    found = [cells for _, cells in roster_rows(path, columns, wrong)]
     if twice := [row for row, times in Counter(found).items() if times > 1]:
         raise wrong(f"'{', '.join(twice[0])}' stands there twice")
     return tuple(found)
 
 
-def add_table_columns(
-    statement: DefineState, condition: StateCondition, known: Mapping[str, Table]
-) -> StateCondition:
+Tables = Mapping[str, Table]
+
+
+def add_table_columns(statement: DefineState, condition: StateCondition, known: Tables) -> StateCondition:
     """The condition with the tables that its predicates and minimum durations name."""
     columns = [hold.column for hold in (statement.care.enter, statement.care.exit) if hold.column]
     for column in columns:
@@ -281,7 +230,7 @@ def add_table_columns(
     return replace(condition, tables=tuple(known[name] for name in used)) if used else condition
 
 
-def _require_duration(column: str, known: Mapping[str, Table], at: Place | None) -> None:
+def _require_duration(column: str, known: Tables, at: Place | None) -> None:
     """Refuse a minimum duration whose column is missing or has another type."""
     owner, _, name = column.partition(".")
     if owner not in known:
@@ -289,19 +238,10 @@ def _require_duration(column: str, known: Mapping[str, Table], at: Place | None)
     table = known[owner]
     if name not in table.durations:
         has = [attribute.name for attribute in table.columns]
-        problem = (
-            f"'{column}' is not a duration" if name in has else f"table '{owner}' has no column '{name}'"
-        )
-        hint = f"Declare it: table {owner} (…, {name} duration)" if name in has else did_you_mean(name, has)
+        problem, hint = f"table '{owner}' has no column '{name}'", did_you_mean(name, has)
+        if name in has:
+            problem, hint = f"'{column}' is not a duration", f"Declare it: table {owner} (…, {name} duration)"
         raise DefinitionError(problem, at, hint=hint)
-
-
-def cautions(statements: Sequence[DefineState], context: Context) -> Iterator[Caution]:
-    """Warn about states of a definition that are probably mistakes."""
-    for statement in statements:
-        condition = context.conditions[statement.name]
-        assert isinstance(condition, StateCondition | DurationCondition)
-        yield from state_cautions(statement, condition, context.regions)
 
 
 def implicit_topics(statements: Sequence[DefineState], parameters: Parameters) -> tuple[Topic, ...]:

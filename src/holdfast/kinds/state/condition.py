@@ -1,7 +1,11 @@
-"""Checked states and filters."""
+"""Checked states and filters: plain ones, and those with minimum durations or no-data predicates.
+
+The two classes have different machines: `toggle.py` and `duration/machine.py`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,3 +79,13 @@ class DurationCondition(ScopedCondition):
     @property
     def summary(self) -> str:
         return f"state {self.name} on {self.topic.name}"
+
+
+AnyState = StateCondition | DurationCondition
+
+
+def split(conditions: Iterable[AnyState]) -> tuple[list[StateCondition], list[DurationCondition]]:
+    """The plain states among conditions, and those with minimum durations."""
+    found = list(conditions)
+    durations = [condition for condition in found if isinstance(condition, DurationCondition)]
+    return [condition for condition in found if isinstance(condition, StateCondition)], durations

@@ -7,8 +7,9 @@ readings that set it. The exact condition is evaluated where the table is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,10 @@ class Cover:
 def covering(condition: StateCondition) -> Cover:
     """The cover of all rows of a condition's tables."""
     enter = _bound(condition.enter, condition, some=True)
-    every = _bound(condition.exit, condition, some=False) if _has_a_row(condition) else Truth(False)
+    inner: Collection[str] = condition.keys[0] if condition.keys else ()
+    has_rows = all(set(table.by) <= set(inner) or _has_default(table) for table in condition.tables)
+    # An event without a row ends nothing; where each has one, it is that of the scope, or the default row.
+    every = _bound(condition.exit, condition, some=False) if has_rows else Truth(False)
     exit = condition.exit if condition.momentary else both(every, negate(enter))
     cover = replace(condition, enter=enter, exit=exit, tables=())
     return Cover(cover, _bound(condition.exit, condition, some=True))
@@ -64,26 +68,14 @@ def relevant_predicates(condition: StateCondition) -> tuple[Expression, ...]:
 def gate(cover: Cover) -> Gate:
     """The gate with which a publisher evaluates a cover."""
     condition = cover.condition
-    enter, leave, ends = (
-        scalar.predicate(op, condition.topic) for op in (condition.enter, condition.exit, cover.ends)
-    )
+    predicates = condition.enter, condition.exit, cover.ends
+    enter, leave, ends = (scalar.predicate(op, condition.topic) for op in predicates)
     return Gate(enter, leave, ends, scalar.chain(condition.keys, condition.forest), condition.momentary)
 
 
-def _has_a_row(condition: StateCondition) -> bool:
-    """Whether every event of an active innermost scope finds a row: that of the scope, or the default row. An
-    event without a row ends nothing, whatever its values.
-    """
-    inner: Collection[str] = condition.keys[0] if condition.keys else ()
-    return all(set(table.by) <= set(inner) or _has_default(table) for table in condition.tables)
-
-
 def _has_default(table: Table) -> bool:
-    stars: Sequence[Any] = [pc.equal(key, DEFAULT) for key in table.keys]
-    whole = stars[0]
-    for star in stars[1:]:
-        whole = pc.and_(whole, star)
-    return bool(pc.any(whole).as_py())
+    is_default = reduce(pc.and_, (pc.equal(key, DEFAULT) for key in table.keys))
+    return bool(pc.any(is_default).as_py())
 
 
 def _bound(op: Expression, condition: StateCondition, *, some: bool) -> Expression:

@@ -1,35 +1,28 @@
-"""The plan of states in words."""
+"""Explain states in words, whichever of the two machines they need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from . import explain_duration, explain_toggle
-from .condition import DurationCondition, StateCondition
-
-Conditions = Sequence[StateCondition | DurationCondition]
+from .condition import AnyState, StateCondition, split
 
 
-def _apart(conditions: Conditions) -> tuple[list[StateCondition], list[DurationCondition]]:
-    toggles = [condition for condition in conditions if isinstance(condition, StateCondition)]
-    return toggles, [condition for condition in conditions if isinstance(condition, DurationCondition)]
-
-
-def explain(conditions: Conditions) -> Iterator[str]:
+def explain(conditions: Sequence[AnyState]) -> Iterator[str]:
     """Explain every machine that states need."""
-    toggles, durations = _apart(conditions)
+    toggles, durations = split(conditions)
     yield from explain_toggle.explain(toggles)
     yield from explain_duration.explain(durations)
 
 
-def explain_on_spark(conditions: Conditions) -> Iterator[Iterator[str]]:
+def explain_on_spark(conditions: Sequence[AnyState]) -> Iterator[Iterator[str]]:
     """Explain every machine on Spark, line by line."""
-    toggles, durations = _apart(conditions)
+    toggles, durations = split(conditions)
     yield from explain_toggle.explain_on_spark(toggles)
     yield from explain_duration.explain_on_spark(durations)
 
 
-def describe(condition: StateCondition | DurationCondition) -> dict[str, str]:
+def describe(condition: AnyState) -> dict[str, str]:
     """Describe the parts of a state, for the comparison of revisions."""
     if isinstance(condition, StateCondition):
         return explain_toggle.describe(condition)

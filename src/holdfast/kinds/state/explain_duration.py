@@ -1,4 +1,7 @@
-"""The plan of states with minimum durations in words."""
+"""Explain states with minimum durations in words: predicates, timers, stored state.
+
+The texts are what `holdfast explain` prints; pages and tests show them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ def explain(conditions: Iterable[DurationCondition]) -> Iterator[str]:
 def explain_on_spark(conditions: Iterable[DurationCondition]) -> Iterator[Iterator[str]]:
     """Explain every machine on Spark, line by line."""
     for equal, states in _machines(conditions):
-        yield iter([*_head(equal, states), f"  shuffle   {_explain_shuffle(states[0])}", *_tail(states)])
+        shuffle = filters.explain_shuffle(states[0])
+        if states[0].roster:
+            shuffle = "to one shard: who is expected must be known in one place"
+        yield iter([*_head(equal, states), f"  shuffle   {shuffle}", *_tail(states)])
 
 
 def _machines(
@@ -63,13 +69,14 @@ def in_silence(condition: DurationCondition) -> Iterator[str]:
 def _tail(conditions: Sequence[DurationCondition]) -> Iterator[str]:
     yield f"  delivery  {filters.delivery(conditions[0])}"
     yield f"  wakes     {_wakes(conditions)}"
-    yield f"  drops     {_explain_dropped(conditions[0])}"
+    dropped = "events in no scope, where they are read"
+    if conditions[0].delivery.wait is None:
+        dropped = "events in no scope; of what is in order already, readings between others that say the same"
+    yield f"  drops     {dropped}"
     size = 8 + 40 * len(conditions)
     readings = "readings that are" if len(conditions) > 1 else "reading that is"
-    yield (
-        f"  keeps     for each scope {size} bytes, its name (about 30 bytes and the text), and "
-        f"the {readings} told when time alone decides"
-    )
+    name = "its name (about 30 bytes and the text)"
+    yield f"  keeps     for each scope {size} bytes, {name}, and the {readings} told when time alone decides"
     yield from filters.remembers(conditions[0])
 
 
@@ -84,30 +91,15 @@ def _held(hold: Hold) -> str:
 def _wakes(conditions: Sequence[DurationCondition]) -> str:
     """Explain which timers the states have."""
     cares = [condition.care for condition in conditions]
+    holds = [hold for care in cares for hold in (care.enter, care.exit)]
     timers = {
-        "when a guard has lasted": any(
-            hold.length or hold.column for care in cares for hold in (care.enter, care.exit)
-        ),
+        "when a guard has lasted": any(hold.length or hold.column for hold in holds),
         "when a scope has been silent for long enough": any(map(lengths_of, conditions)),
         "when a scope becomes unknown": any(care.unknown is not None for care in cares),
         "when a scope is forgotten": any(care.forget is not None for care in cares),
     }
-    return (
-        " and ".join(words for words, is_so in timers.items() if is_so)
-        or "never: only readings make it speak"
-    )
-
-
-def _explain_dropped(condition: DurationCondition) -> str:
-    if condition.delivery.wait is not None:
-        return "events in no scope, where they are read"
-    return "events in no scope; of what is in order already, readings between others that say the same"
-
-
-def _explain_shuffle(condition: DurationCondition) -> str:
-    if condition.roster:
-        return "to one shard: who is expected must be known in one place"
-    return filters.explain_shuffle(condition)
+    used = [words for words, is_so in timers.items() if is_so]
+    return " and ".join(used) or "never: only readings make it speak"
 
 
 def describe(condition: DurationCondition) -> dict[str, str]:

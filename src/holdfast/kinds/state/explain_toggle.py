@@ -1,8 +1,11 @@
-"""The plan of state filters in words: predicates, pushdown, stored state."""
+"""Explain plain states in words: predicates, pushdown, stored state.
+
+The texts are what `holdfast explain` prints; pages and tests show them. Other kinds use parts of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from ...engine.operator import Operator
@@ -13,36 +16,38 @@ from ...lang.rewrite import names
 from ...lang.show import show_expression, show_statement
 from ...model.instant import show_duration
 from ...model.qos import Correct, Late
-from ...model.space import Region
-from ...model.topic import Topic
-from .condition import DurationCondition, StateCondition
+from ..kind import describe_delivery
+from .condition import AnyState, StateCondition
 from .cover import covering
 from .plan_toggle import operators
 
 
 def explain(conditions: Iterable[StateCondition]) -> Iterator[str]:
     """Explain every machine that filters need."""
-    by_name = {condition.name: condition for condition in conditions}
-    for number, operator in enumerate(operators(by_name.values()), 1):
-        yield "\n".join(_machine(number, operator, by_name))
+    for number, operator, states in _machines(conditions):
+        first = states[0]
+        delivered = f"  delivery  {delivery(first)}", f"  drops     {_explain_dropped(first)}"
+        stored = f"  keeps     {_state(first, len(operator.names))}", *remembers(first)
+        yield "\n".join([*_head(number, operator, states), *delivered, *stored])
 
 
 def explain_on_spark(conditions: Iterable[StateCondition]) -> Iterator[Iterator[str]]:
     """Explain every machine on Spark, line by line."""
+    for number, operator, states in _machines(conditions):
+        first = states[0]
+        lines = f"  shuffle   {explain_shuffle(first)}", f"  live      {_live(first)}"
+        stored = f"  keeps     {_state(first, len(operator.names))}"
+        yield iter([*_head(number, operator, states), *lines, stored])
+
+
+def _machines(conditions: Iterable[StateCondition]) -> Iterator[tuple[int, Operator, list[StateCondition]]]:
+    """The operators of filters, each with its number and its conditions."""
     by_name = {condition.name: condition for condition in conditions}
     for number, operator in enumerate(operators(by_name.values()), 1):
-        yield _on_spark(number, operator, by_name)
+        yield number, operator, [by_name[name] for equal in operator.names for name in equal]
 
 
-def _on_spark(number: int, operator: Operator, by_name: Mapping[str, StateCondition]) -> Iterator[str]:
-    first = by_name[operator.names[0][0]]
-    yield from _head(number, operator, by_name)
-    yield f"  shuffle   {explain_shuffle(first)}"
-    yield f"  live      {_live(first)}"
-    yield f"  keeps     {_state(first, len(operator.names))}"
-
-
-def explain_shuffle(condition: StateCondition | DurationCondition) -> str:
+def explain_shuffle(condition: AnyState) -> str:
     """Explain the shuffle key of a condition."""
     if not condition.keys and condition.forest is None:
         return "one scope is one shard: the step after the shuffle has no help from other cores"
@@ -63,18 +68,9 @@ def _live(condition: StateCondition) -> str:
     )
 
 
-def _machine(number: int, operator: Operator, by_name: Mapping[str, StateCondition]) -> Iterator[str]:
-    first = by_name[operator.names[0][0]]
-    yield from _head(number, operator, by_name)
-    yield f"  delivery  {delivery(first)}"
-    yield f"  drops     {_explain_dropped(first)}"
-    yield f"  keeps     {_state(first, len(operator.names))}"
-    yield from remembers(first)
-
-
-def _head(number: int, operator: Operator, by_name: Mapping[str, StateCondition]) -> Iterator[str]:
+def _head(number: int, operator: Operator, conditions: Sequence[StateCondition]) -> Iterator[str]:
     """Explain the columns that a machine compares, and its scopes."""
-    conditions = [by_name[name] for equal in operator.names for name in equal]
+    by_name = {condition.name: condition for condition in conditions}
     (topic,) = operator.topics.values()
     plural = "s" if len(operator.names) > 1 else ""
     yield f"machine {number}: {len(operator.names)} filter{plural} on {topic.name}"
@@ -83,13 +79,14 @@ def _head(number: int, operator: Operator, by_name: Mapping[str, StateCondition]
         yield f"  {', '.join(equal)}"
         yield f"    starts  {show_expression(condition.enter)}"
         yield f"    ends    {_end(condition)}"
-    looked_at = [_with_unit(topic, name) for name in _columns(conditions)]
+    units = {attribute.name: f" in {attribute.unit}" for attribute in topic.attributes if attribute.unit}
+    looked_at = [name + units.get(name, "") for name in _columns(conditions)]
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
     yield from _tables(conditions)
     yield f"  scopes    {scopes(conditions[0])}"
 
 
-def _tables(conditions: list[StateCondition]) -> Iterator[str]:
+def _tables(conditions: Sequence[StateCondition]) -> Iterator[str]:
     """Explain the tables of conditions, and the cover that runs without them."""
     for table in dict.fromkeys(table for condition in conditions for table in condition.tables):
         yield f"  table     {table.name}: {counted(table, 'row')} by {', '.join(table.by)}"
@@ -113,17 +110,11 @@ def _explain_dropped(condition: StateCondition) -> str:
     neither = "what satisfies neither predicate, where it is read"
     if condition.delivery.wait is None:
         return f"{neither}; of what is in order already, all that can start or end nothing"
-    return (
-        neither if condition.delivery.late == "apply" else f"{neither}; live nothing: any event may be late"
-    )
+    live = "" if condition.delivery.late == "apply" else "; live nothing: any event may be late"
+    return neither + live
 
 
-def _with_unit(topic: Topic, name: str) -> str:
-    unit = topic.by_name[name].unit if name in topic.by_name else None
-    return f"{name} in {unit}" if unit else name
-
-
-def _columns(conditions: list[StateCondition]) -> list[str]:
+def _columns(conditions: Sequence[StateCondition]) -> list[str]:
     """The columns that are read beside time, source and sequence."""
     seen: dict[str, None] = {}
     for condition in conditions:
@@ -134,7 +125,7 @@ def _columns(conditions: list[StateCondition]) -> list[str]:
     return [name for name in seen if name != "source"]
 
 
-def scopes(condition: StateCondition | DurationCondition) -> str:
+def scopes(condition: AnyState) -> str:
     """Explain the scopes of a condition."""
     levels = [" and ".join(names) for names in condition.keys]
     if condition.forest is not None:
@@ -160,13 +151,13 @@ def late_ones(late: Late, dropped: str) -> str:
             return "is applied as it arrives"
 
 
-def remembers(condition: StateCondition | DurationCondition) -> Iterator[str]:
+def remembers(condition: AnyState) -> Iterator[str]:
     """Explain the events that are stored for corrections."""
     if isinstance(late := condition.delivery.late, Correct):
         yield f"            twice: now and {show_duration(late.within)} ago; and live the readings since then"
 
 
-def delivery(condition: StateCondition | DurationCondition) -> str:
+def delivery(condition: AnyState) -> str:
     """Explain the order in which events are processed."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
@@ -185,22 +176,19 @@ def _state(condition: StateCondition, filters: int) -> str:
     )
 
 
-def describe(condition: StateCondition | DurationCondition) -> dict[str, str]:
+def describe(condition: AnyState) -> dict[str, str]:
     """Describe the parts of a state filter, for the comparison of revisions."""
     used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
     attributes = (condition.topic_with_rows.by_name[name] for name in sorted(used))
-    wait = condition.delivery.wait
+    declared = () if condition.forest is None else condition.forest.regions
+    regions = [show_statement(DeclareRegion(r.name, r.shape)).removeprefix("region ") for r in declared]
     return {
         "topic": condition.topic.name,
         "key": " within ".join(", ".join(level) for level in condition.keys),
-        "scope": "" if condition.forest is None else ", ".join(map(_region, condition.forest.regions)),
-        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
+        "scope": ", ".join(regions),
+        "delivery": describe_delivery(condition.delivery),
         "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
         "start": show_expression(condition.enter),
         "end": show_expression(condition.exit),
         **{f"table {table.name}": f"{len(table):,} rows, {table.digest[:12]}" for table in condition.tables},
     }
-
-
-def _region(region: Region) -> str:
-    return show_statement(DeclareRegion(region.name, region.shape)).removeprefix("region ")

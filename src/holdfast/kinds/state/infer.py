@@ -1,8 +1,9 @@
-"""The topic that the papers' short notations omit."""
+"""The topic that the papers' short notations omit: found by its attributes, or inferred from their use."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from ...errors import DefinitionError, Place
 from ...lang.ops import (
@@ -31,7 +32,7 @@ IMPLICIT = "Reading"
 def topic_of(statement: DefineState, topics: Sequence[Topic], parameters: Collection[str]) -> Topic:
     """The one topic that has every attribute that the statement mentions."""
     wanted = attributes_in([statement], parameters)
-    able = [topic for topic in topics if wanted <= {a.name for a in topic.attributes}]
+    able = [topic for topic in topics if wanted.keys() <= topic.by_name.keys()]
     if len(able) == 1:
         return able[0]
     listed = ", ".join(wanted)
@@ -45,22 +46,10 @@ def topic_of(statement: DefineState, topics: Sequence[Topic], parameters: Collec
     raise DefinitionError(message, statement.at, hint=hint)
 
 
-class _OrderedNames(dict[str, None]):
-    """Names in the order of the text; equal if they are the same set."""
-
-    def __le__(self, other: Collection[str]) -> bool:
-        return set(self) <= set(other)
-
-
-def attributes_in(statements: Iterable[DefineState], parameters: Collection[str]) -> _OrderedNames:
-    """The attributes that statements mention, in predicates and as keys."""
-    found = _OrderedNames()
-    for s in statements:
-        keys = [name for level in s.per for name in level]
-        for name in [*names(s.enter), *names(s.exit), *keys]:
-            if name not in parameters and name not in FIXED:
-                found[name] = None
-    return found
+def attributes_in(statements: Iterable[DefineState], parameters: Collection[str]) -> dict[str, None]:
+    """The attributes that statements mention, in predicates and as keys, in the order of the text."""
+    mentioned = (n for s in statements for n in (*names(s.enter), *names(s.exit), *chain(*s.per)))
+    return dict.fromkeys(name for name in mentioned if name not in parameters and name not in FIXED)
 
 
 def implicit_topic(statements: Sequence[DefineState], parameters: Collection[str]) -> Topic:
@@ -74,11 +63,9 @@ def implicit_topic(statements: Sequence[DefineState], parameters: Collection[str
         if name in RESERVED:
             raise DefinitionError(f"a predicate cannot mention '{name}'", _first(name, statements))
         if name not in kinds and name not in keys:
-            raise DefinitionError(
-                f"whether '{name}' is a number, a text or a truth value is not clear from its use",
-                _first(name, statements),
-                hint=f"Declare a topic: topic {IMPLICIT} ({name} float)",
-            )
+            message = f"whether '{name}' is a number, a text or a truth value is not clear from its use"
+            hint = f"Declare a topic: topic {IMPLICIT} ({name} float)"
+            raise DefinitionError(message, _first(name, statements), hint=hint)
     return Topic(
         IMPLICIT,
         tuple(
@@ -97,7 +84,8 @@ def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
         for op in within(whole):
             for name, kind in _uses(op):
                 kinds.setdefault(name, kind)
-            links += _links(op)
+            if isinstance(op, Compare) and isinstance(op.left, Name) and isinstance(op.right, Name):
+                links += [(op.left.name, op.right.name), (op.right.name, op.left.name)]
     for name in (name for whole in predicates for name in _truths(whole)):
         kinds.setdefault(name, "bool")
     for _ in links:  # a == b: both have the same type
@@ -139,13 +127,6 @@ def _uses(op: Expression) -> Iterator[tuple[str, Kind]]:
                         yield one.name, "text"
                     elif isinstance(other, _PREDICATES):
                         yield one.name, "bool"
-
-
-def _links(op: Expression) -> list[tuple[str, str]]:
-    match op:
-        case Compare(_, Name(a), Name(b)):
-            return [(a, b), (b, a)]
-    return []
 
 
 def _units(op: Expression) -> dict[str, str]:

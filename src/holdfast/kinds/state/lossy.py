@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, takewhile
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from . import toggle as filter
-from .toggle import Chain, Level, ToggleMachine
+from .toggle import Chain, Level, ScopeKeys, ToggleMachine
 
 Lost = list[tuple[str | None, Instant]]
 """Labels of scopes, and the times of their starts."""
@@ -52,9 +51,6 @@ class LossyToggleMachine(Machine[LossyToggleState]):
     def initial(self) -> LossyToggleState:
         return LossyToggleState(self.filters.initial(), set())
 
-    def due(self, state: LossyToggleState) -> Instant | None:
-        return self.filters.due(state.inner)
-
     def dump(self, state: LossyToggleState) -> bytes:
         """Store the bits only: a restored state has no uncertain scopes."""
         return self.filters.dump(state.inner)
@@ -80,8 +76,12 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         the time of its start.
         """
         inner, outermost = state.inner, keys[-1]
-        comes_to = takewhile(partial(_is_open, state), enumerate(keys))
-        decided = {at: key for at, key in comes_to if key is not None and key in state.uncertain}
+        decided: dict[int, str] = {}
+        for at, key in enumerate(keys):  # as far as an event that satisfies the entrance comes
+            if key is not None and key in state.uncertain:
+                decided[at] = key
+            elif key is not None and _holds(inner, at, key):
+                break
         since = [_clear(inner, at, key) for at, key in decided.items()]
         inner, emitted = self.filters.react(inner, event)
         state.uncertain.difference_update(decided.values())
@@ -95,7 +95,7 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return self.filters.meets(events)
 
     def replace_scopes(
-        self, state: LossyToggleState, other: LossyToggleState, keys: tuple[Sequence[str], ...]
+        self, state: LossyToggleState, other: LossyToggleState, keys: ScopeKeys
     ) -> LossyToggleState:
         """Replace some scopes by those of another state, which stays usable."""
         replaced = set(chain.from_iterable(keys))
@@ -118,12 +118,6 @@ class LossyToggleMachine(Machine[LossyToggleState]):
                     if level is outermost:
                         lost.append((self.filters.readable_scope(key), int(state.inner.since[0, code])))
         return lost
-
-
-def _is_open(state: LossyToggleState, place: tuple[int, str | None]) -> bool:
-    """Whether an event that satisfies the entrance passes a scope and goes on to the one around it."""
-    at, key = place
-    return key is None or key in state.uncertain or not _holds(state.inner, at, key)
 
 
 def _holds(state: filter.ToggleState, at: int, key: str) -> bool:

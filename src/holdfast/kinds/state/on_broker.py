@@ -41,9 +41,9 @@ def on_broker(condition: Any) -> BrokerForm | None:
 
 def starts_silently(condition: Any) -> bool:
     """Whether a scope may become active without a notification."""
-    return isinstance(condition, DurationCondition) and (
-        condition.care.quietly or condition.care.initially == "on"
-    )
+    if not isinstance(condition, DurationCondition):
+        return False
+    return condition.care.quietly or condition.care.initially == "on"
 
 
 def _mark_uncertain(run: LossyToggleMachine, state: Any, may_lack: Callable[[str], bool]) -> tuple[Any, Lost]:
@@ -55,7 +55,7 @@ def _mark_uncertain(run: LossyToggleMachine, state: Any, may_lack: Callable[[str
 def _progress(
     machine: Machine[Any], run: LossyToggleMachine, state: Any
 ) -> tuple[Instant, Instant, Duration, tuple[Instant, ...]] | None:
-    """Mark scopes as uncertain after a loss; notifications about them can no longer be corrected."""
+    """The progress of a condition that corrects its notifications, as `BrokerForm.progress` declares."""
     if not isinstance(machine, corrected.Corrected):
         return None
     starts = tuple(since for _, _, since in run.filters.active(_innermost(state).inner))

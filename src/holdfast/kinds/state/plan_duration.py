@@ -1,16 +1,21 @@
-"""Operators of checked states with minimum durations."""
+"""Operators of checked states with minimum durations.
+
+States with the same scopes share a machine. Predicates become bytes that say at which levels of silence they
+are true.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...engine.machine import Mask
-from ...engine.operator import Keys, Operator, digest
+from ...engine.operator import Keys, Operator
 from ...lang.expressions import batch as columns
 from ...lang.expressions import event as scalar
 from ...lang.expressions import written
@@ -18,13 +23,13 @@ from ...lang.expressions.key_text import join_key as key_of
 from ...lang.expressions.key_text import readable_key
 from ...lang.expressions.tables import add_table_columns, rows_of, rows_without_match, topic_of
 from ...lang.ops import Expression
-from ...lang.rewrite import in_silence, names, silences
-from ...model.event import Event, Value
+from ...lang.rewrite import in_silence, silences
+from ...model.event import Event
 from ...model.instant import Duration
 from ...model.topic import Topic
 from .condition import DurationCondition
 from .duration.machine import LONGEST, MOST, DurationMachine, DurationRule, Lengths
-from .plan_toggle import alone_in, decisive, with_delivery, within
+from .plan_toggle import alone_in, decisive, meaning, with_delivery
 
 
 def operators(conditions: Iterable[DurationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
@@ -36,15 +41,8 @@ def operators(conditions: Iterable[DurationCondition], _topics: Sequence[Topic] 
     for condition in conditions:
         means = meaning(condition)
         alone = means if condition.roster else alone_in(condition)
-        setting = (
-            condition.topic,
-            condition.keys,
-            condition.forest,
-            condition.delivery,
-            condition.care.forget,
-            alone,
-        )
-        alike.setdefault(setting, {}).setdefault(means, []).append(condition)
+        scopes = condition.topic, condition.keys, condition.forest, condition.care.forget
+        alike.setdefault((scopes, condition.delivery, alone), {}).setdefault(means, []).append(condition)
     groups = [list(together.values()) for together in alike.values()]
     return [_operator(group[i : i + MOST]) for group in groups for i in range(0, len(group), MOST)]
 
@@ -92,19 +90,14 @@ def duration_machine(conditions: Sequence[DurationCondition]) -> DurationMachine
     first = conditions[0]
     universal = not first.keys and first.forest is None
     rules = tuple(DurationRule(condition.care, lengths_of(condition)) for condition in conditions)
-    enters = [
-        tuple(_levels(condition.enter, rule.silences))
-        for condition, rule in zip(conditions, rules, strict=True)
-    ]
-    leaves = [
-        tuple(_levels(condition.exit, rule.silences))
-        for condition, rule in zip(conditions, rules, strict=True)
-    ]
+    enters = [list(_levels(condition.enter, lengths_of(condition))) for condition in conditions]
+    leaves = [list(_levels(condition.exit, lengths_of(condition))) for condition in conditions]
+    lines = [*enters, *leaves]
     return DurationMachine(
         topic=first.topic,
         rules=rules,
-        words=_words([*enters, *leaves], conditions),
-        columns=_columns([*enters, *leaves], conditions),
+        words=_words(lines, conditions),
+        columns=_columns(lines, conditions),
         chain=scalar.chain(first.keys, first.forest),
         scoping=columns.scoping(first.keys, first.forest),
         readable_scope=(lambda _key: None) if universal else readable_key,
@@ -172,9 +165,8 @@ def _lengths(conditions: Sequence[DurationCondition]) -> Lengths | None:
     """Functions for the minimum durations that tables define; ``None`` if no table does. A missing duration
     never elapses.
     """
-    holds = [condition.care.enter for condition in conditions] + [
-        condition.care.exit for condition in conditions
-    ]
+    cares = [condition.care for condition in conditions]
+    holds = [care.enter for care in cares] + [care.exit for care in cares]
     named = {hold.column for hold in holds if hold.column}
     if not named:
         return None
@@ -183,7 +175,8 @@ def _lengths(conditions: Sequence[DurationCondition]) -> Lengths | None:
 
     def of_one(event: Event) -> list[Duration]:
         found = {name: row.of_one(event)[name] for name, row in rows.items()}
-        return [hold.length if hold.column is None else _length(found[hold.column]) for hold in holds]
+        lengths = [hold.length if hold.column is None else found[hold.column] for hold in holds]
+        return [LONGEST if length is None else min(cast(int, length), LONGEST) for length in lengths]
 
     def of_batch(batch: pa.RecordBatch) -> NDArray[np.int64]:
         found = {name: row.of(batch)[name].fill_null(LONGEST).to_numpy() for name, row in rows.items()}
@@ -191,26 +184,3 @@ def _lengths(conditions: Sequence[DurationCondition]) -> Lengths | None:
         return np.minimum(np.stack([np.broadcast_to(line, len(batch)) for line in lines]), LONGEST)
 
     return Lengths(of_one, of_batch)
-
-
-def _length(found: Value) -> Duration:
-    assert found is None or isinstance(found, int)
-    return LONGEST if found is None else min(found, LONGEST)
-
-
-def meaning(condition: DurationCondition) -> str:
-    """A digest that is equal for conditions with equal meaning, whatever their names."""
-    used = [*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)]
-    return digest(
-        (
-            condition.topic.name,
-            [condition.topic_with_rows.by_name[name] for name in used],
-            condition.enter,
-            condition.exit,
-            condition.keys,
-            within(condition.forest),
-            condition.delivery,
-            condition.care,
-            condition.roster,
-        )
-    )

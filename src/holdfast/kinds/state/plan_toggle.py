@@ -1,4 +1,7 @@
-"""Operators of checked state filters."""
+"""Operators of checked state filters, and what they share with states that have minimum durations.
+
+Filters with the same topic, scopes and delivery share a machine, up to 64 of them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from ...model.batch import AXES
 from ...model.qos import Correct, Delivery
 from ...model.space import Forest
 from ...model.topic import Topic
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState, DurationCondition, StateCondition
 from .toggle import MOST, StateFilter, ToggleMachine, word_of
 
 
@@ -36,10 +39,8 @@ def operators(conditions: Iterable[StateCondition], _topics: Sequence[Topic] = (
     """As few operators as possible; equal filters share one bit.  [S7]"""
     alike: dict[object, list[StateCondition]] = {}
     for condition in conditions:
-        setting = (
-            condition.topic, condition.keys, condition.forest, condition.delivery, alone_in(condition)
-        )  # fmt: skip
-        alike.setdefault(setting, []).append(condition)
+        scopes = condition.topic, condition.keys, condition.forest
+        alike.setdefault((scopes, condition.delivery, alone_in(condition)), []).append(condition)
     return [operator for together in alike.values() for operator in _shared(together)]
 
 
@@ -74,14 +75,14 @@ def _operator(distinct: Sequence[Sequence[StateCondition]]) -> Operator:
     )
 
 
-def alone_in(condition: StateCondition | DurationCondition) -> str:
+def alone_in(condition: AnyState) -> str:
     """The name of a condition that corrects its notifications, else empty. Such a condition has a machine of
     its own, because a condition that joined later would not have emitted what is corrected.
     """
     return condition.name if isinstance(condition.delivery.late, Correct) else ""
 
 
-def decisive(conditions: Iterable[StateCondition | DurationCondition]) -> frozenset[str]:
+def decisive(conditions: Iterable[AnyState]) -> frozenset[str]:
     """The columns that predicates and scopes use: whether an event is relevant depends on no other."""
     found: set[str] = set()
     for condition in conditions:
@@ -93,12 +94,10 @@ def decisive(conditions: Iterable[StateCondition | DurationCondition]) -> frozen
 
 def filter_machine(conditions: Sequence[StateCondition]) -> ToggleMachine:
     """The machine of conditions that share topic and scopes, whatever their delivery."""
-    first = conditions[0]
+    first, word = conditions[0], word_of(len(conditions))
     topic, joined = topic_of(conditions), add_table_columns(conditions)
-    enters = columns.words([c.enter for c in conditions], topic, word_of(len(conditions)))
-    leaves = columns.words(
-        [c.enter if c.momentary else c.exit for c in conditions], topic, word_of(len(conditions))
-    )
+    enters = columns.words([c.enter for c in conditions], topic, word)
+    leaves = columns.words([c.enter if c.momentary else c.exit for c in conditions], topic, word)
     universal = not first.keys and first.forest is None
     return ToggleMachine(
         topic=first.topic,
@@ -125,32 +124,22 @@ def with_delivery(machine: Machine[Any], topic: Topic, delivery: Delivery) -> Ma
 
 def state_filter(condition: StateCondition) -> StateFilter:
     """The predicates of a condition, for single events."""
-    enter, leave = (
-        scalar.predicate(op, condition.topic_with_rows) for op in (condition.enter, condition.exit)
-    )
+    topic, momentary = condition.topic_with_rows, condition.momentary
+    enter, leave = (scalar.predicate(op, topic) for op in (condition.enter, condition.exit))
     if not condition.tables:
-        return StateFilter(enter, leave, condition.momentary)
+        return StateFilter(enter, leave, momentary)
     joined = add_table_values(condition.tables)
-    return StateFilter(
-        lambda event: enter(joined(event)), lambda event: leave(joined(event)), condition.momentary
-    )
+    return StateFilter(lambda event: enter(joined(event)), lambda event: leave(joined(event)), momentary)
 
 
-def meaning(condition: StateCondition) -> str:
+def meaning(condition: AnyState) -> str:
     """A digest that is equal for conditions with equal meaning, whatever their names."""
     used = [*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)]
-    kinds = condition.topic_with_rows.by_name
-    return digest(
-        (
-            condition.topic.name,
-            [kinds[name] for name in used],
-            condition.enter,
-            condition.exit,
-            condition.keys,
-            within(condition.forest),
-            condition.delivery,
-        )
-    )
+    kinds = [condition.topic_with_rows.by_name[name] for name in used]
+    scopes = condition.keys, within(condition.forest)
+    parts = (condition.topic.name, kinds, condition.enter, condition.exit, *scopes, condition.delivery)
+    durations = (condition.care, condition.roster) if isinstance(condition, DurationCondition) else ()
+    return digest((*parts, *durations))
 
 
 def within(forest: Forest | None) -> Forest | None:

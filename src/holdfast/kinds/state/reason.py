@@ -34,7 +34,7 @@ from ...lang.rewrite import within
 from ...lang.show import show_expression
 from ...model.topic import Topic
 from ...model.unit import UNITS
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState
 from .syntax import DefineState
 
 Alternative = tuple[Expression, ...]
@@ -47,12 +47,8 @@ ALTERNATIVES = 64
 # --- cautions ----------------------------------------------------------------------------------
 
 
-def cautions(statement: DefineState, condition: StateCondition | DurationCondition) -> list[Caution]:
+def cautions(statement: DefineState, condition: AnyState) -> Iterator[Caution]:
     """Warn about one state or filter that is probably a mistake."""
-    return list(_cautions(statement, condition))
-
-
-def _cautions(statement: DefineState, condition: StateCondition | DurationCondition) -> Iterator[Caution]:
     name, topic, enter, exit = condition.name, condition.topic, condition.enter, condition.exit
     yield from _bare(statement, topic)
     if satisfiable(enter, topic) is False:
@@ -60,24 +56,16 @@ def _cautions(statement: DefineState, condition: StateCondition | DurationCondit
     if exit == Truth(True):
         return
     if statement.exit != Truth(False) and satisfiable(exit, topic) is False:
-        yield Caution(
-            f"the exit of '{name}' can never hold",
-            statement.exit.at,
-            "If it is never to end, write false as its exit.",
-        )
+        message = f"the exit of '{name}' can never hold"
+        yield Caution(message, statement.exit.at, "If it is never to end, write false as its exit.")
     if enter != exit and (reading := example(And(enter, exit), topic)) is not None:
-        yield Caution(
-            f"entrance and exit of '{name}' can both hold at one reading, "
-            f"e.g. at {_show_reading(reading, topic)}",
-            statement.exit.at,
-            "Such a reading starts the condition and, if it comes again, ends it.",
-        )
+        shown = ", ".join(f"{name} = {_value(value, topic, name)}" for name, value in reading.items())
+        message = f"entrance and exit of '{name}' can both hold at one reading, e.g. at {shown or 'any'}"
+        hint = "Such a reading starts the condition and, if it comes again, ends it."
+        yield Caution(message, statement.exit.at, hint)
     if not condition.keys and condition.forest is None:
-        yield Caution(
-            f"'{name}' has no 'per' and no 'scope': one condition for everything",
-            statement.at,
-            "Add 'per source' to have one for each source.",
-        )
+        message = f"'{name}' has no 'per' and no 'scope': one condition for everything"
+        yield Caution(message, statement.at, "Add 'per source' to have one for each source.")
 
 
 def _bare(statement: DefineState, topic: Topic) -> Iterator[Caution]:
@@ -102,12 +90,6 @@ def _thresholds_of(op: Expression) -> Iterator[tuple[str, Number]]:
             yield from ((name, side) for side in (low, high) if isinstance(side, Number))
 
 
-def _show_reading(reading: Reading, topic: Topic) -> str:
-    if not reading:
-        return "any"
-    return ", ".join(f"{name} = {_value(value, topic, name)}" for name, value in reading.items())
-
-
 def _value(value: Value, topic: Topic, name: str) -> str:
     match value:
         case bool():
@@ -127,7 +109,8 @@ def satisfiable(op: Expression, topic: Topic) -> bool | None:
     options = alternatives(op)
     if options is None:
         return None
-    if all(_impossible(option, topic) for option in options):
+    possible = (option for option in options if Truth(False) not in option)
+    if all(any(found.empty for found in _ranges(option, topic).values()) for option in possible):
         return False
     return True if example(op, topic) is not None else None
 
@@ -144,10 +127,6 @@ def example(op: Expression, topic: Topic) -> Reading | None:
             if satisfies(reading):
                 return reading
     return None
-
-
-def _impossible(option: Alternative, topic: Topic) -> bool:
-    return Truth(False) in option or any(found.empty for found in _ranges(option, topic).values())
 
 
 def _ranges(option: Alternative, topic: Topic) -> dict[str, Range]:

@@ -24,14 +24,13 @@ from ...model.guard import PLAIN, Care, Hold
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from ..revision import Past, Revision, TakeOver
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState, DurationCondition
 from .duration.machine import DurationMachine
-from .plan_duration import meaning, operators
+from .plan_duration import operators
+from .plan_toggle import meaning
 from .reason import satisfiable
 from .rows import is_bounded, row_of, with_row
 from .toggle import ToggleMachine
-
-AnyState = StateCondition | DurationCondition
 
 
 class KnownScope(NamedTuple):
@@ -92,7 +91,9 @@ def prospects(was: AnyState, now: AnyState) -> tuple[bool, bool]:
     """Whether active scopes stay active, and inactive ones inactive, whatever the readings were; rows of
     tables are assumed unchanged.
     """
-    topic, (before, after) = _together(was, now), (with_duration(condition).care for condition in (was, now))
+    known, before, after = now.topic_with_rows, with_duration(was).care, with_duration(now).care
+    more = (a for a in was.topic_with_rows.attributes if a.name not in known.by_name)
+    topic = Topic(known.name, (*known.attributes, *more))  # with the table columns of both definitions
     sooner = _asks_no_more(after.enter, before.enter), _asks_no_more(after.exit, before.exit)
     later = _asks_no_more(before.enter, after.enter), _asks_no_more(before.exit, after.exit)
     stays = implies(was.enter, now.enter, topic) and implies(now.exit, was.exit, topic)
@@ -103,13 +104,6 @@ def prospects(was: AnyState, now: AnyState) -> tuple[bool, bool]:
 def is_preserved(was: AnyState, now: AnyState) -> bool:
     """Whether active scopes stay active, whatever the readings."""
     return prospects(was, now)[0]
-
-
-def _together(was: AnyState, now: AnyState) -> Topic:
-    """The topic with the table columns of both definitions."""
-    known = now.topic_with_rows
-    more = (a for a in was.topic_with_rows.attributes if a.name not in known.by_name)
-    return Topic(known.name, (*known.attributes, *more))
 
 
 def by_row(was: AnyState, now: AnyState) -> Callable[[str], tuple[bool, bool]]:
@@ -129,18 +123,13 @@ def by_row(was: AnyState, now: AnyState) -> Callable[[str], tuple[bool, bool]]:
     return of_scope
 
 
-@lru_cache(maxsize=1_024)
-def _prospects_of_rows(was: DurationCondition, now: DurationCondition) -> tuple[bool, bool]:
-    return prospects(was, now)
+_prospects_of_rows = lru_cache(maxsize=1_024)(prospects)
 
 
 def _asks_no_more(hold: Hold, other: Hold) -> bool:
-    return hold == other or (
-        not hold.column
-        and not other.column
-        and hold.length <= other.length
-        and hold.readings <= other.readings
-    )
+    if hold == other or hold.column or other.column:
+        return hold == other
+    return hold.length <= other.length and hold.readings <= other.readings
 
 
 def preview(was: AnyState, now: AnyState) -> str:
@@ -171,26 +160,16 @@ def refusal(was: AnyState, now: AnyState) -> str | None:
     """Why a state cannot carry over the scopes of another one; `None` if it can."""
     if was.topic.name != now.topic.name or was.keys != now.keys or was.forest != now.forest:
         return "its scopes or its topic are others"
-    if any(_kind(was, name) != _kind(now, name) for condition in (was, now) for name in _names_of(condition)):
+    used = {name for c in (was, now) for name in (*names(c.enter), *names(c.exit), *chain(*c.keys))}
+    if any(was.topic.by_name.get(name) != now.topic.by_name.get(name) for name in used):
         return "an attribute that it looks at has another kind or unit"
     if was.delivery.wait is not None or now.delivery.wait is not None:
         return "it is ordered"
-    if (isinstance(was, StateCondition) and was.momentary) or (
-        isinstance(now, StateCondition) and now.momentary
-    ):
+    if was.momentary or now.momentary:
         return "it is momentary"
     if len(now.keys) + (now.forest.depth if now.forest else 0) > 1:
         return "it has scopes within scopes"
     return None
-
-
-def _names_of(condition: AnyState) -> set[str]:
-    return {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
-
-
-def _kind(condition: AnyState, name: str) -> object:
-    """The type of an attribute of a topic; tables may add further attributes."""
-    return condition.topic.by_name.get(name)
 
 
 def take_over(was: AnyState, now: AnyState, past: Past) -> TakeOver:
@@ -226,18 +205,17 @@ def take_over_scopes(
     """
     found = dict[str, RevisedScope]()
     after, is_same = _start(machine, now, ran, past.watermark)
-    outlooks = [by_row(scope.one, now) for scope in ran]
+    outlooks = [by_row(previous.one, now) for previous in ran]
     last = _last(now, past.latest)
-    known = [_known_scopes(scope, past, keys, last) for scope in ran]
+    known = [_known_scopes(previous, past, keys, last) for previous in ran]
     own_known = known[0] if ran and ran[0].one.name == now.name else {}
     unknown = KnownScope(False, NONE, past.watermark, sure=False)
-    scopes = dict.fromkeys(key for scopes_of_state in known for key in scopes_of_state)
+    scopes, states = dict.fromkeys(chain.from_iterable(known)), list(zip(known, outlooks, strict=True))
     for key in scopes:
         if is_same(key):
             continue
-        scope = own_known.get(key) or next(
-            (scopes_of_state[key] for scopes_of_state in known if key in scopes_of_state), unknown
-        )
+        having = [(of_state[key], prospect) for of_state, prospect in states if key in of_state]
+        scope = own_known.get(key) or having[0][0]
         if key not in own_known:
             scope = unknown._replace(at=scope.at, reading=scope.reading, had_reading=scope.had_reading)
         code = after.keys.code(key)
@@ -246,16 +224,8 @@ def take_over_scopes(
             after.scopes["last"][code] = scope.at
             after.scopes["flags"][code] |= 0 if scope.sure else UNKNOWN
             continue
-        follows = next(
-            (
-                scopes_of_state[key]
-                for scopes_of_state, follow in zip(known, outlooks, strict=True)
-                if key in scopes_of_state
-                and scopes_of_state[key].sure
-                and follow(key)[0 if scopes_of_state[key].on else 1]
-            ),
-            None,
-        )
+        sure = ((old, prospect(key)) for old, prospect in having if old.sure)
+        follows = next((old for old, (stays, stays_off) in sure if (stays if old.on else stays_off)), None)
         holds, since = _claim(machine, after, code, scope, follows)
         found[key] = RevisedScope(scope, holds, since, scope.reading)
     after.taken = bool(scopes)
@@ -270,11 +240,8 @@ def _start(
     only rows of tables changed, those whose row is the same.
     """
     previous = ran[0] if ran else None
-    if (
-        previous
-        and isinstance(previous.machine, DurationMachine)
-        and meaning(with_duration(previous.one)) == meaning(with_duration(now))
-    ):
+    same = previous and meaning(with_duration(previous.one)) == meaning(with_duration(now))
+    if previous and same and isinstance(previous.machine, DurationMachine):
         had, has = row_of(previous.one), row_of(now)
         state = machine.load(previous.machine.dump(previous.state), (previous.number,))
         return state, lambda key: had(key) == has(key) is not None
@@ -346,10 +313,8 @@ def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple
             records = state.there[:, number]
             for code in np.flatnonzero(records["last"] != NONE).tolist():
                 last, since = int(records["last"][code]), int(records["since"][code])
-                is_there = (
-                    machine.keeps_last and records["last_row"][code] == LAST and not state.last.is_empty
-                )
-                reading = state.last.event(code, last) if is_there else None
+                has_last = machine.keeps_last and records["last_row"][code] == LAST
+                reading = state.last.event(code, last) if has_last and not state.last.is_empty else None
                 flags = int(records["flags"][code])
                 on, sure = bool(flags & ON), not flags & UNDECIDED
                 if not flags & SEEN:

@@ -27,15 +27,14 @@ from ...lang.rewrite import absolute, both, compare, compute, either, names, neg
 from ...model.event import Value
 from ...model.guard import Hold
 from ...model.topic import Topic
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState, DurationCondition
 from .duration.machine import LONGEST
 
-State = StateCondition | DurationCondition
 Row = tuple[tuple[str, Value], ...]
 """The columns of the tables of a state, with their values for one scope."""
 
 
-def row_of(condition: State) -> Callable[[str], Row | None]:
+def row_of(condition: AnyState) -> Callable[[str], Row | None]:
     """A function that returns the row of a scope by its key; ``None`` where events of one scope may have
     different rows.
     """
@@ -58,14 +57,12 @@ def is_bounded(row: Row) -> bool:
 def with_row(condition: DurationCondition, row: Row) -> DurationCondition:
     """The state of a scope with a given row."""
     values, topic = dict(row), condition.topic_with_rows
-    care = replace(
-        condition.care, enter=_held(condition.care.enter, values), exit=_held(condition.care.exit, values)
-    )
+    enter, exit = (_held(hold, values) for hold in (condition.care.enter, condition.care.exit))
     return replace(
         condition,
         enter=_substitute(condition.enter, values, topic),
         exit=_substitute(condition.exit, values, topic),
-        care=care,
+        care=replace(condition.care, enter=enter, exit=exit),
         tables=(),
     )
 

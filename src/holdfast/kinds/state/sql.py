@@ -1,4 +1,4 @@
-"""Relevant events of states in SQL."""
+"""Relevant events of states as SQL tests, with which Spark drops the other rows while it reads files."""
 
 from __future__ import annotations
 
@@ -6,24 +6,16 @@ from collections.abc import Sequence
 
 from ...lang.expressions.sql import Naming, predicate, quote_name
 from ...model.topic import Topic
-from .condition import DurationCondition, StateCondition
+from .condition import AnyState, split
 from .cover import relevant_predicates
 
 
-def relevant(
-    conditions: Sequence[StateCondition | DurationCondition], topic: Topic, named: Naming = quote_name
-) -> list[str] | None:
+def relevant(conditions: Sequence[AnyState], topic: Topic, named: Naming = quote_name) -> list[str] | None:
     """Tests of which one is true for every relevant event of a topic: the predicates of its states. For
     states with tables they are bounds over all rows. ``None`` for minimum durations, for which every event is
     relevant.
     """
-    if any(isinstance(condition, DurationCondition) and condition.topic == topic for condition in conditions):
+    toggles, durations = split(condition for condition in conditions if condition.topic == topic)
+    if durations:
         return None
-    own_conditions = [
-        condition
-        for condition in conditions
-        if isinstance(condition, StateCondition) and condition.topic == topic
-    ]
-    return [
-        predicate(op, topic, named) for condition in own_conditions for op in relevant_predicates(condition)
-    ]
+    return [predicate(op, topic, named) for toggle in toggles for op in relevant_predicates(toggle)]

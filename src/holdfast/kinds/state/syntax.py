@@ -1,4 +1,4 @@
-"""The statement of states and filters: nodes, parser, printer."""
+"""The statement of states and filters: its node, parsers and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ...lang.nodes import (
     hold_of,
     is_tree,
     label_of,
-    late_of,
     levels,
     name_of,
     one_of,
@@ -34,6 +33,7 @@ from ...lang.tree import Rules
 from ...model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from ...model.instant import show_duration
 from ...model.qos import TIMELY, Correct, Delivery
+from ..clauses import delivery_clause
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -148,27 +148,20 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
     match node.data, list(node.children):
         case ("per" | "scope") as word, [groups]:
             return word, levels(groups)
-        case "timely", []:
-            return "wait", None
-        case "ordered", [wait]:
-            return "wait", duration(wait)
-        case "late", [word, within]:
-            return "late", late_of(as_token(word), within, corrects=True)
         case ("unknown" | "forget") as word, [length]:
             return word, duration(length, above_zero=True)
         case "initially", [word, quietly]:
             begins = one_of(as_token(word), INITIALLY, "how a scope begins")
             return "initially", (begins, quietly is not None)
-        case "roster", [*named]:
-            return "roster", _roster(*map(as_token, named))
-        case other:
-            raise AssertionError(other)
-
-
-def _roster(named: Token | None = None) -> Roster:
-    if named is None or named.type == "STRING":
-        return Roster(None if named is None else text_of(named))
-    return Roster(table=name_of(named))
+        case "roster", []:
+            return "roster", Roster()
+        case "roster", [named]:
+            token = as_token(named)
+            return "roster", Roster(text_of(token)) if token.type == "STRING" else Roster(
+                table=name_of(token)
+            )
+        case _:
+            return delivery_clause(node, corrects=True)
 
 
 def show_state(statement: DefineState) -> str:
@@ -188,11 +181,8 @@ def show_predicates(statement: DefineState) -> str:
 
 
 def show_clauses(statement: DefineState) -> list[str]:
-    clauses = [
-        f"{word} {show_levels(levels)}"
-        for word, levels in (("per", statement.per), ("scope", statement.scope))
-        if levels
-    ]
+    scopes = (("per", statement.per), ("scope", statement.scope))
+    clauses = [f"{word} {show_levels(levels)}" for word, levels in scopes if levels]
     shown = show_delivery(statement.delivery)
     return clauses + ([shown] if shown else []) + list(_care(statement.care))
 
@@ -205,13 +195,8 @@ def _care(care: Care) -> Iterator[str]:
     if care.initially != "off" or care.quietly:
         yield f"initially {care.initially}" + " quietly" * care.quietly
     if care.roster is not None:
-        yield f"roster {_show_roster(care.roster)}"
-
-
-def _show_roster(roster: Roster) -> str:
-    if roster.table is not None:
-        return roster.table
-    return "gazetteer" if roster.path is None else write_text(roster.path)
+        path = "gazetteer" if care.roster.path is None else write_text(care.roster.path)
+        yield f"roster {path if care.roster.table is None else care.roster.table}"
 
 
 RULES: Rules = {

@@ -37,10 +37,14 @@ from ...model.batch import TIME, from_ipc, times, to_ipc
 from ...model.event import STATUSES, Event, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
+from ..revision import Renumbering
 
 Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
+Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
 Chain = tuple[str | None, ...]
+ScopeKeys = tuple[Sequence[str], ...]
+"""Keys of scopes, level by level."""
 
 MOST = 64
 """The maximal number of filters of one machine."""
@@ -96,7 +100,7 @@ class ToggleMachine(Machine[ToggleState]):
     leaves: Callable[[pa.RecordBatch], Words]
     depth: int
     chain: Callable[[Event], Chain | None]
-    scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
+    scoping: Callable[[pa.RecordBatch], tuple[tuple[Codes, pa.StringArray], ...]]
     readable_scope: Callable[[str], str | None]
     rows_without_match: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
     """For each filter the events of a batch without a row in its tables."""
@@ -154,10 +158,8 @@ class ToggleMachine(Machine[ToggleState]):
         return state, out
 
     def _codes_of(self, state: ToggleState, chain: Chain) -> tuple[ToggleState, list[int]]:
-        codes = [
-            -1 if key is None else level.keys.code(key)
-            for key, level in zip(chain, state.levels, strict=True)
-        ]
+        levels = zip(chain, state.levels, strict=True)
+        codes = [-1 if key is None else keys.code(key) for key, (keys, _) in levels]
         if any(code >= len(words) for code, (_, words) in zip(codes, state.levels, strict=True)):
             less = self._without_idle(state)
             if less is not state:
@@ -220,19 +222,10 @@ class ToggleMachine(Machine[ToggleState]):
             hit_rows = _concatenate(moved, np.intp)
             for touched, (level_codes, _), table in zip(state.touched, found, tables, strict=True):
                 touched.add(_map_codes(level_codes[hit_rows], table))
-        return self._outward(
-            state,
-            batch,
-            _concatenate(rows, np.intp),
-            _concatenate(enters, self.word),
-            _concatenate(leaves, self.word),
-            found,
-            tables,
-        )
+        words_passed = _concatenate(enters, self.word), _concatenate(leaves, self.word)
+        return self._outward(state, batch, _concatenate(rows, np.intp), *words_passed, found, tables)
 
-    def _masks(
-        self, batch: pa.RecordBatch, outermost: NDArray[np.int32]
-    ) -> Iterator[tuple[int, Words, Words]]:
+    def _masks(self, batch: pa.RecordBatch, outermost: Codes) -> Iterator[tuple[int, Words, Words]]:
         """Yield for each chunk its offset and the filters whose predicates are true at each event; an event
         outside every scope matches nothing.
         """
@@ -244,7 +237,7 @@ class ToggleMachine(Machine[ToggleState]):
                 enter, leave = enter * (scopes >= 0), leave * (scopes >= 0)
             yield at, enter, leave
 
-    def _known(self, state: ToggleState, found: Any) -> tuple[ToggleState, list[NDArray[np.int32] | None]]:
+    def _known(self, state: ToggleState, found: Any) -> tuple[ToggleState, list[Codes | None]]:
         """The state with room for every key of a batch, and tables from the batch's codes to those of the
         state.
         """
@@ -262,7 +255,7 @@ class ToggleMachine(Machine[ToggleState]):
         enter: Words,
         leave: Words,
         found: Any,
-        tables: list[NDArray[np.int32] | None],
+        tables: list[Codes | None],
     ) -> tuple[ToggleState, pa.RecordBatch]:
         """Pass the events that passed the innermost filters through the levels around them."""
         hits = enter | leave
@@ -349,19 +342,15 @@ class ToggleMachine(Machine[ToggleState]):
         levels = zip(*chains, strict=True) if chains else [()] * self.depth
         return tuple(list(dict.fromkeys(key for key in level if key is not None)) for level in levels)
 
-    def replace_scopes(
-        self, state: ToggleState, other: ToggleState, keys: tuple[Sequence[str], ...]
-    ) -> ToggleState:
+    def replace_scopes(self, state: ToggleState, other: ToggleState, keys: ScopeKeys) -> ToggleState:
         """Replace some scopes by those of another state, which stays usable."""
         texts = [pa.array(key, pa.string()) for key in keys]
-        ours = [level.keys.codes(level_keys) for level, level_keys in zip(state.levels, texts, strict=True)]
-        other_codes = [
-            level.keys.known(keys_of_level) for level, keys_of_level in zip(other.levels, texts, strict=True)
-        ]
+        codes = [level.keys.codes(text) for level, text in zip(state.levels, texts, strict=True)]
         state = self._widen(state)
-        for level, old, at, other_code in zip(state.levels, other.levels, ours, other_codes, strict=True):
-            level.words[at] = np.where(other_code < 0, 0, old.words[other_code])
-        state.since[:, ours[-1]] = np.where(other_codes[-1] < 0, BEGINNING, other.since[:, other_codes[-1]])
+        for level, old, at, text in zip(state.levels, other.levels, codes, texts, strict=True):
+            known = old.keys.known(text)
+            level.words[at] = np.where(known < 0, 0, old.words[known])
+        state.since[:, at] = np.where(known < 0, BEGINNING, other.since[:, known])
         return state
 
     # --- snapshots ---
@@ -390,26 +379,22 @@ class ToggleMachine(Machine[ToggleState]):
             return None
         return _select_scopes(state, codes) if any(map(len, codes)) else b""
 
-    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> ToggleState:
+    def load(self, raw: bytes, was: Renumbering | None = None) -> ToggleState:
         return self.apply_delta(self.initial(), raw, was)
 
-    def apply_delta(
-        self, state: ToggleState, raw: bytes, was: Sequence[int | None] | None = None
-    ) -> ToggleState:
-        numbers = range(len(self.filters)) if was is None else was
+    def apply_delta(self, state: ToggleState, raw: bytes, was: Renumbering | None = None) -> ToggleState:
+        numbers, one = range(len(self.filters)) if was is None else was, np.uint64(1)
         staying = [(f, old) for f, old in enumerate(numbers) if old is not None]
         tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]
-        codes = [
-            level.keys.codes(table.column(_KEY)) for level, table in zip(state.levels, tables, strict=True)
-        ]
+        levels = zip(state.levels, tables, strict=True)
+        codes = [level.keys.codes(table.column(_KEY)) for level, table in levels]
         state = self._widen(state)
         for level, table, at in zip(state.levels, tables, codes, strict=True):
-            words = _words(table, _WORD)
+            words = table.column(_WORD).to_numpy()
             level.words[at] = 0
             for f, old in staying:
-                level.words[at] |= (((words >> np.uint64(old)) & np.uint64(1)) << np.uint64(f)).astype(
-                    self.word
-                )
+                bits = ((words >> np.uint64(old)) & one) << np.uint64(f)
+                level.words[at] |= bits.astype(self.word)
         for f, old in staying:
             state.since[f][codes[-1]] = np.asarray(tables[-1].column(f"{SINCE}{old}"))
         return state
@@ -456,16 +441,12 @@ def _busy(level: Level) -> tuple[Level, Rows | None]:
 # --- words and rows --------------------------------------------------------------------------------
 
 
-def _words(batch: pa.RecordBatch, name: str) -> Words:
-    return batch.column(batch.schema.get_field_index(name)).to_numpy()
-
-
-def _translations(state: ToggleState, found: Any) -> list[NDArray[np.int32] | None]:
+def _translations(state: ToggleState, found: Any) -> list[Codes | None]:
     """Tables from a batch's codes to those of the state, level by level."""
     return [_translation(level.keys, keys) for level, (_, keys) in zip(state.levels, found, strict=True)]
 
 
-def _translation(keys: KeyCodes, local: pa.StringArray) -> NDArray[np.int32] | None:
+def _translation(keys: KeyCodes, local: pa.StringArray) -> Codes | None:
     """A table from a batch's codes to those of the state; ``None`` if they are equal. The last entry serves
     -1.
     """
@@ -475,7 +456,7 @@ def _translation(keys: KeyCodes, local: pa.StringArray) -> NDArray[np.int32] | N
     return np.append(table, np.int32(-1)).astype(np.int32)
 
 
-def _map_codes(codes: NDArray[np.int32], table: NDArray[np.int32] | None) -> NDArray[np.int32]:
+def _map_codes(codes: Codes, table: Codes | None) -> Codes:
     return codes if table is None else table[codes]
 
 

@@ -35,10 +35,8 @@ def reason_against(conditions: Sequence[StateCondition], published: Sequence[Top
         if any((name, other) in kinds for other in ("int", "text", "bool")):
             return f"only Python can write {name} as text, which it is beside another topic's"
     for condition in conditions:
-        if (
-            not condition.momentary
-            and satisfiable(And(condition.enter, condition.exit), condition.topic) is not False
-        ):
+        both = And(condition.enter, condition.exit)
+        if not condition.momentary and satisfiable(both, condition.topic) is not False:
             return f"entrance and exit of {condition.name} may both hold"
     return None
 
@@ -46,11 +44,7 @@ def reason_against(conditions: Sequence[StateCondition], published: Sequence[Top
 def window_query(conditions: Sequence[StateCondition], named: Naming = quote_name) -> WindowQuery:
     """The query of filters that share their scopes; call `reason_against` first."""
     first = conditions[0]
-    tests = [
-        op
-        for condition in conditions
-        for op in ([condition.enter] if condition.momentary else [condition.enter, condition.exit])
-    ]
+    tests = [op for c in conditions for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
     return WindowQuery(
         matching(tests, first.topic, named),
         tuple(named(name) for level in first.keys for name in level),

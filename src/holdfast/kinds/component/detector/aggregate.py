@@ -1,17 +1,18 @@
-"""Merge knowledge points into one with functions over their attributes. [F60]"""
+"""Merge knowledge points into one with functions over their attributes. [F60]
+
+The functions themselves are rows of a table in `kernels/functions.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
 from ....kernels.functions import AGGREGATES, mean
 from ....model.event import Value
-from ....model.instant import Instant
 from ....model.query import Function
 from ....model.space import Point
 from .knowledge import Knowledge, order
@@ -34,105 +35,61 @@ def aggregate(values: Sequence[Value], function: Function) -> Value:
     return None if beyond or found != found else found
 
 
-class KnowledgeGroup(Protocol):
-    """A sorted group of knowledge points, read by column."""
+class KnowledgeGroup:
+    """A sorted group of knowledge points, read by column. `series.ReadingWindow` reads the same from rows."""
 
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of all attributes."""
-
-    def values(self, name: str) -> Sequence[Value]:
-        """The values of an attribute."""
-
-    @property
-    def times(self) -> Sequence[Instant]: ...
-
-    @property
-    def spots(self) -> Sequence[Point | None]: ...
-
-    @property
-    def places(self) -> Sequence[str | None]: ...
-
-    @property
-    def count(self) -> int:
+    def __init__(self, points: Sequence[Knowledge]) -> None:
+        self._points = points
+        self.names = list(dict.fromkeys(chain.from_iterable(p.attributes for p in points)))
+        self.times = [p.time for p in points]
+        self.count = sum(p.count for p in points)
         """The number of readings that the points stand for."""
+        self.valid = any(p.valid for p in points)
+        """Whether any point is valid."""
+
+    def values(self, name: str) -> list[Value]:
+        """The values of an attribute."""
+        return [p.attributes.get(name) for p in self._points]
 
     @property
-    def valid(self) -> bool:
-        """Whether any point is valid."""
+    def spots(self) -> list[Point | None]:
+        """The coordinates of each point."""
+        return [p.at for p in self._points]
+
+    @property
+    def places(self) -> list[str | None]:
+        """The place of each point."""
+        return [p.place for p in self._points]
 
     @property
     def newest(self) -> Knowledge:
         """The event that contributed last, the least of several."""
+        return max(self._points, key=lambda p: p.newest.time).newest
 
     def point(self, i: int) -> Knowledge:
         """One knowledge point."""
+        return self._points[i]
 
 
-@dataclass(frozen=True)
-class KnowledgePoints:
-    """A group of knowledge points that exist as objects."""
-
-    all: Sequence[Knowledge]
-
-    @property
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(chain.from_iterable(p.attributes for p in self.all)))
-
-    def values(self, name: str) -> list[Value]:
-        return [p.attributes.get(name) for p in self.all]
-
-    @property
-    def times(self) -> list[Instant]:
-        return [p.time for p in self.all]
-
-    @property
-    def spots(self) -> list[Point | None]:
-        return [p.at for p in self.all]
-
-    @property
-    def places(self) -> list[str | None]:
-        return [p.place for p in self.all]
-
-    @property
-    def count(self) -> int:
-        return sum(p.count for p in self.all)
-
-    @property
-    def valid(self) -> bool:
-        return any(p.valid for p in self.all)
-
-    @property
-    def newest(self) -> Knowledge:
-        return max(self.all, key=lambda p: p.newest.time).newest
-
-    def point(self, i: int) -> Knowledge:
-        return self.all[i]
+Along = Callable[[Knowledge], Any]
+"""The coordinate of knowledge in the aggregated dimension, to break ties."""
 
 
 def merge(
-    points: Iterable[Knowledge],
-    functions: Functions,
-    keys: Collection[str] = (),
-    along: Callable[[Knowledge], Any] = order,
+    points: Iterable[Knowledge], functions: Functions, keys: Collection[str] = (), along: Along = order
 ) -> Knowledge:
-    """Merge knowledge points that share their keys. `along` is the coordinate in the aggregated dimension, to
-    break ties."""
-    return combine(KnowledgePoints(sorted(points, key=order)), functions, keys, along)
+    """Merge knowledge points that share their keys."""
+    return combine(KnowledgeGroup(sorted(points, key=order)), functions, keys, along)
 
 
 def combine(
-    group: KnowledgeGroup,
-    functions: Functions,
-    keys: Collection[str] = (),
-    along: Callable[[Knowledge], Any] = order,
+    group: KnowledgeGroup, functions: Functions, keys: Collection[str] = (), along: Along = order
 ) -> Knowledge:
     """Merge a sorted group of knowledge points that share their keys."""
     names = group.names
     by_name = dict.fromkeys(names, functions) if isinstance(functions, str) else dict(functions)
-    attributes = {
-        name: _attribute(group.values(name), None if name in keys else by_name.get(name)) for name in names
-    }
+    functions_of = {name: None if name in keys else by_name.get(name) for name in names}
+    attributes = {name: _attribute(group.values(name), used) for name, used in functions_of.items()}
     is_extreme = names and by_name.get(names[0]) in ("max", "min")
     newest = group.newest
     return replace(
@@ -152,9 +109,7 @@ def _attribute(values: Sequence[Value], function: Function | None) -> Value:
     return found
 
 
-def _extreme(
-    group: KnowledgeGroup, attributes: Mapping[str, Value], along: Callable[[Knowledge], Any]
-) -> Knowledge:
+def _extreme(group: KnowledgeGroup, attributes: Mapping[str, Value], along: Along) -> Knowledge:
     """Index and validity of the point that attains the extreme of the first attribute; ties go to the
     least."""
     name, wanted = next(iter(attributes.items()))
@@ -167,17 +122,8 @@ def _extreme(
 def _middle(group: KnowledgeGroup) -> Knowledge:
     """Mean of time and location, and validity; what has no mean is taken from the least point."""
     times, places = group.times, group.places
-    return replace(
-        group.point(0),
-        time=sum(times) // len(times),
-        at=_centre(group.spots),
-        place=places[0] if len(set(places)) == 1 else None,
-        valid=group.valid,
-    )
-
-
-def _centre(places: Sequence[Point | None]) -> Point | None:
-    known = [at for at in places if at is not None]
-    if len(known) < len(places) or len({len(at) for at in known}) != 1:
-        return None
-    return known[0] if len(set(known)) == 1 else tuple(mean(axis) for axis in zip(*known, strict=True))
+    time, place = sum(times) // len(times), places[0] if len(set(places)) == 1 else None
+    centre, known = None, [at for at in group.spots if at is not None]
+    if len(known) == len(times) and len({len(at) for at in known}) == 1:
+        centre = known[0] if len(set(known)) == 1 else tuple(map(mean, zip(*known, strict=True)))
+    return replace(group.point(0), time=time, at=centre, place=place, valid=group.valid)

@@ -15,7 +15,7 @@ from ....model.event import Status
 from ....model.instant import Instant
 from ....model.query import Aggregate
 from .candidates import Candidates, ScreenedInstants, Views
-from .component import Id, Instance, Published, signature
+from .component import Id, Instance, Published, instance_after, signature
 from .hosts import MovingHost
 from .knowledge import Knowledge, Where, order
 from .query import Table, merge_topics
@@ -37,9 +37,7 @@ class VisibleKnowledge:
 
     def here(self, now: Instant) -> Where:
         """The location of the host at an instant."""
-        if self._host is not None:
-            return self._host.at(now)
-        return self._smc.here if isinstance(self._smc.here, tuple) else None
+        return self._smc.stationary if self._host is None else self._host.at(now)
 
     def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
         """Convert the rows of likely keys and instants to knowledge, all at once."""
@@ -48,9 +46,8 @@ class VisibleKnowledge:
         for name, views in self._seen.items():
             for i, series in enumerate(views):
                 rows = {(name, i, key, now): series.visible(key, now, self.here(now)) for key, now in likely}
-                series.rows.fetch(
-                    np.unique(np.concatenate([series.rows_needed(visible) for visible in rows.values()]))
-                )
+                needed = [series.rows_needed(visible) for visible in rows.values()]
+                series.rows.fetch(np.unique(np.concatenate(needed)))
                 self._rows |= rows
 
     def readings(
@@ -77,22 +74,19 @@ class VisibleKnowledge:
 
         def tables(name: str) -> Table:
             if name not in known:
-                parts = [self._table(name, i, key, now) for i in range(len(self._seen[name]))]
+                here, parts = self.here(now), []
+                for i, series in enumerate(self._seen[name]):  # one for each status
+                    rows = self._rows.get((name, i, key, now))
+                    rows = series.visible(key, now, here) if rows is None else rows
+                    parts.append(series.table(rows, now, here))
                 known[name] = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts), key=order)
                 query = self._smc.inputs[name].query
                 if isinstance(query.topic, Aggregate):
-                    known[name] = merge_topics(query, known[name], now, self.here(now))
+                    known[name] = merge_topics(query, known[name], now, here)
             return known[name]
 
-        return rule.detect(
-            self._smc.inputs, tables, EvaluationContext({}, instance.last, now, self.here(now))
-        )
-
-    def _table(self, name: str, i: int, key: int, now: Instant) -> Table:
-        """The knowledge of one status that a query selects for a key at an instant."""
-        series, here = self._seen[name][i], self.here(now)
-        rows = self._rows.get((name, i, key, now))
-        return series.table(series.visible(key, now, here) if rows is None else rows, now, here)
+        context = EvaluationContext({}, instance.last, now, self.here(now))
+        return rule.detect(self._smc.inputs, tables, context)
 
 
 class NextInstant(NamedTuple):
@@ -119,7 +113,7 @@ class CandidateWalk:
         """Emit the events of the step; update `instances`."""
         concerned = [(key, (self.host, self.keys[key])) for key in self._keys_to_evaluate(instances)]
         turns = {key: self._likely_instants(key, instances.get(id, Instance())) for key, id in concerned}
-        if self._is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
+        if self.step.is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
             return self._emit_readings(turns, shown, instances)
         self.visible.prepare([(key, now) for key, instants in turns.items() for now in instants])
         emitted: list[DatedEvent] = []
@@ -131,13 +125,6 @@ class CandidateWalk:
             else:
                 instances[id] = instance
         return emitted
-
-    @property
-    def _is_sure(self) -> bool:
-        """Whether every candidate is an event: columns decide the predicates, and there is no minimum
-        duration."""
-        rules = [self.step.enter] + ([] if self.step.leave is None else [self.step.leave])
-        return all(candidates.rule.hold == 0 and bool(candidates.sure.all()) for candidates in rules)
 
     def _emit_readings(
         self,
@@ -152,16 +139,10 @@ class CandidateWalk:
             instance = instances.get(id, Instance())
             for now in instants:
                 rule = self._active_rule(holds=instance.since is not None).rule
-                published = self._event(
-                    key,
-                    rule,
-                    instance,
-                    EvaluationContext(next(shown), instance.last, now, self.visible.here(now)),
-                )
+                context = EvaluationContext(next(shown), instance.last, now, self.visible.here(now))
+                published = self._event(key, rule, instance, context)
                 emitted.append((now, id, published))
-                instance = Instance(
-                    published.event.time if published.event.status == "ingress" else None, published.event
-                )
+                instance = instance_after(published.event)
             instances[id] = instance
         return emitted
 
@@ -202,19 +183,13 @@ class CandidateWalk:
                 return instance, emitted
             now, i, satisfied = step
             context = self.visible.detect(key, now, active.rule, instance) if satisfied is None else None
-            began = (
-                None
-                if not satisfied and context is None
-                else now
-                if instance.pending is None
-                else instance.pending
-            )
+            began: Instant | None = now if instance.pending is None else instance.pending
+            if not satisfied and context is None:
+                began = None
             if context is not None and began is not None and now - began >= active.rule.hold:
                 published = self._event(key, active.rule, instance, context)
                 emitted.append((now, published))
-                instance = Instance(
-                    published.event.time if published.event.status == "ingress" else None, published.event
-                )
+                instance = instance_after(published.event)
             else:
                 instance = replace(instance, pending=began)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ....kernels.around import closest, is_true_at, near
 from ....kernels.turn import shared
 from ....kernels.window import foremost, tally
-from ....model.instant import Duration, Instant
+from ....model.instant import Instant
 from ....model.query import HERE, Aggregate, Ball, Closest, Index, Multiple, PooledDimension
 from .columnar_plan import VALID, ColumnarPlan, PlanColumn, Screen
 from .hosts import HostDistances, MovingHost
@@ -30,6 +30,8 @@ MOST = 1 << 22
 """The largest number of instants of shared queries that are evaluated at once, for all keys together."""
 FEW = 6
 """Up to so many comparisons over separate queries are evaluated with each possible outcome."""
+
+Columns = tuple[PlanColumn, ...]
 
 Views = Mapping[str, Sequence[ReadingSeries]]
 """The series of each query, one for each status."""
@@ -96,21 +98,33 @@ class ScreenedInstants:
         every = [series for series in chain.from_iterable(seen.values()) if not series.shared]
         streams = [(*series.events[:2], shift) for series in every for shift in series.span.shifts]
         if smc.tick is not None:
-            streams.append((*_ticks(every, smc.tick, smc.lasts, first, until), 0))
+            streams.append((*_ticks(every, smc, first, until), 0))
         if host is not None:
             count = every[0].count
             streams.append((np.tile(host.times, count), np.arange(count + 1) * len(host.times), 0))
             first = max(first, int(host.times[0]))
         self.found = every_instant(streams, first, until)
-        if any(series.shared for series in chain.from_iterable(seen.values())):
-            assert holds is not None, "who shares something is told what holds"
-            own, moments = self.found, self._shared_moments()
-            some = self._instants_between(own, moments, holds)
-            if some is None:
-                some = _at_all(moments, len(own.ends) - 1)
-            self.found = every_instant([(*own, 0), (*some, 0)], first, until)
+        shared = [series for series in chain.from_iterable(seen.values()) if series.shared]
+        if shared:  # the values of these series may change for all keys
+            assert holds is not None, "a component with shared series needs its active keys"
+            streams = [(*series.events[:2], shift) for series in shared for shift in series.span.shifts]
+            own, moments = self.found, every_instant(streams, self._first, until).at
+            between, keys = self._instants_between(own, moments, holds), len(own.ends) - 1
+            if between is None:  # every time for every key
+                most = max(1, MOST // max(keys, 1))
+                if len(moments) > most:
+                    raise TooManyInstants(int(moments[most]))
+                between = Instants(np.tile(moments, keys), np.arange(keys + 1) * len(moments))
+            self.found = every_instant([(*own, 0), (*between, 0)], first, until)
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every candidate is an event: columns decide the predicates, and there is no minimum
+        duration."""
+        rules = [self.enter] if self.leave is None else [self.enter, self.leave]
+        return all(rule.rule.hold == 0 and bool(rule.sure.all()) for rule in rules)
 
     @cached_property
     def columns(self) -> dict[str, list[ShownColumns]]:
@@ -123,14 +137,15 @@ class ScreenedInstants:
             if has_shared_keys(views):
                 return None
             found, same = self._instants(views[0])
-            shown = TopicPool([(series, series.cells(found)) for series in views], found.at)
-            return [_repeat(shown.show(self._plan.columns[name]), same)]
-        some = []
+            pool = TopicPool([(series, series.cells(found)) for series in views], found.at)
+            return [_repeat(pool.show(self._plan.columns[name]), same)]
+        of_views = []
         for series in views:
             found, same = self._instants(series)
-            one = self._show(series, self._plan.columns[name], found)
-            some.append(None if one is None else _repeat(one, same))
-        return None if None in some else [one for one in some if one is not None]
+            if (shown := self._show(series, self._plan.columns[name], found)) is None:
+                return None
+            of_views.append(_repeat(shown, same))
+        return of_views
 
     @cached_property
     def _distinct(self) -> tuple[Instants, Ints]:
@@ -143,9 +158,7 @@ class ScreenedInstants:
         them."""
         return self._distinct if series.shared else (self.found, None)
 
-    def _show(
-        self, series: ReadingSeries, columns: tuple[PlanColumn, ...], found: Instants
-    ) -> ShownColumns | None:
+    def _show(self, series: ReadingSeries, columns: Columns, found: Instants) -> ShownColumns | None:
         if series.is_mixed:
             return None
         if series.folds:
@@ -159,7 +172,7 @@ class ScreenedInstants:
         return None
 
     def _of_nearest(
-        self, series: ReadingSeries, order: Ints, columns: tuple[PlanColumn, ...], found: Instants
+        self, series: ReadingSeries, order: Ints, columns: Columns, found: Instants
     ) -> ShownColumns:
         """The columns of the closest location that shows anything."""
         moments = self._moments(series)
@@ -168,15 +181,10 @@ class ScreenedInstants:
         free = np.arange(len(found.at) + 1)
         foremost(*moments, order, series.owners, shown.there, *found, free, chosen)
         there = chosen >= 0
-        low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
-        return ShownColumns(
-            CellRanges(np.where(there, low, -1), np.where(there, high, -1)),
-            {
-                c.name: fill_default(c, _take_values(shown.columns[c.name], chosen, there), there)
-                for c in columns
-            },
-            shown.exact,
-        )
+        cells = CellRanges(*(np.where(there, np.append(ends, 0)[chosen], -1) for ends in shown.cells))
+        values = {c.name: _take_values(shown.columns[c.name], chosen, there) for c in columns}
+        values = {c.name: fill_default(c, values[c.name], there) for c in columns}
+        return ShownColumns(cells, values, shown.exact)
 
     def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
         names = rule.mentions or tuple(self._smc.inputs)
@@ -193,13 +201,12 @@ class ScreenedInstants:
             for name in names
         ):
             mask = screen_mask(screen, len(mask), plain.values())  # reads none of the others
-        there = [
-            self._somewhere(name) for name in names if name in self.columns and name not in rule.optional
-        ]
+        required = [name for name in names if name in self.columns and name not in rule.optional]
+        there = [self._somewhere(name) for name in required]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
     def _is_vague(self, name: str) -> bool:
-        """Whether columns cannot tell what a query shows, or, of several statuses, how many places
+        """Whether columns do not determine what a query shows, or, of several statuses, how many places
         satisfy."""
         shown = self.columns[name]
         return any(part.vague for part in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
@@ -211,18 +218,18 @@ class ScreenedInstants:
         """
         mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
         by = []
-        for numbers in product(*(self._choices(name, rule) for name in names)):
+        shows = {name: self.columns[name] for name in names}
+        statuses = ([*range(len(shows[n])), *([None] if n in rule.optional else [])] for n in names)
+        for numbers in product(*statuses):  # the status that each query shows; `None` if it shows nothing
             choice = dict(zip(names, numbers, strict=True))
             if all(number is None for number in numbers):
                 continue
-            found = screen_mask(screen, len(mask), [self.columns[name][n or 0] for name, n in choice.items()])
+            found = screen_mask(screen, len(mask), [shows[name][n or 0] for name, n in choice.items()])
             for name, number in choice.items():
-                found = found & (
-                    ~self._somewhere(name) if number is None else self.columns[name][number].there
-                )
+                found = found & (~self._somewhere(name) if number is None else shows[name][number].there)
             by.append((choice, found))
             mask |= found
-        exact = screen.exact and all(one.exact for name in names for one in self.columns[name])
+        exact = screen.exact and all(shown.exact for name in names for shown in shows[name])
         for name in names:
             enough = self._enough_topics(name, by, exact=exact)
             by = [(choice, found & enough) for choice, found in by]
@@ -243,17 +250,7 @@ class ScreenedInstants:
             enough = (satisfied.sum(axis=0) == wanted) | ~self._somewhere(name)
         return enough
 
-    def _choices(self, name: str, rule: Rule) -> list[int | None]:
-        """The statuses that a query may show, by number; `None` stands for nothing."""
-        return [*range(len(self.columns[name])), *([None] if name in rule.optional else [])]
-
     # --- beside what all keys share ---
-
-    def _shared_moments(self) -> Ints:
-        """The times at which the value of a shared query may change."""
-        shared = [s for s in chain.from_iterable(self._seen.values()) if s.shared]
-        streams = [(*series.events[:2], shift) for series in shared for shift in series.span.shifts]
-        return every_instant(streams, self._first, self._until).at
 
     def _instants_between(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
         """The times of shared queries at which a key emits an event between its own instants.
@@ -269,14 +266,14 @@ class ScreenedInstants:
         asked = {True: Instants(moments, np.array([0, len(moments)])), False: spans}
         shown = {}
         for name, (series,) in self._seen.items():
-            one = self._show(series, self._plan.columns[name], asked[series.shared])
-            if one is None or one.vague or not one.exact:
+            columns = self._show(series, self._plan.columns[name], asked[series.shared])
+            if columns is None or columns.vague or not columns.exact:
                 return None
-            shown[name] = one
-        enter = self._residues(self._smc.enter, self._plan.enter, shown, (len(spans.at), len(moments)))
-        leave = enter
+            shown[name] = columns
+        sizes = len(spans.at), len(moments)
+        leave = enter = self._residues(self._smc.enter, self._plan.enter, shown, sizes)
         if self._smc.exit is not None and self._plan.exit is not None:
-            leave = self._residues(self._smc.exit, self._plan.exit, shown, (len(spans.at), len(moments)))
+            leave = self._residues(self._smc.exit, self._plan.exit, shown, sizes)
         if enter is None or leave is None:
             return None
         real = np.ones(len(spans.at), np.bool_)
@@ -351,17 +348,13 @@ class ScreenedInstants:
         assert self._host is not None
         return self._host.around(index, series.places)
 
-    def _with_distance(
-        self, series: ReadingSeries, shown: ShownColumns, columns: tuple[PlanColumn, ...]
-    ) -> ShownColumns:
+    def _with_distance(self, series: ReadingSeries, shown: ShownColumns, columns: Columns) -> ShownColumns:
         """Add the columns that compare the distance from the host with a limit."""
         for column in columns:
             if column.bound is not None and self._host is not None:
                 true = self._host.around(HERE, series.standing_places).compare(*column.bound)
-                found = np.empty(len(self.found.at), np.bool_)
-                is_true_at(
-                    *self.found, self._host.times, true, shown.cells.low, series.contributor_standings, found
-                )
+                found, spots = np.empty(len(self.found.at), np.bool_), series.contributor_standings
+                is_true_at(*self.found, self._host.times, true, shown.cells.low, spots, found)
                 shown.columns[column.name] = found
         return shown
 
@@ -396,7 +389,7 @@ class ScreenedInstants:
                 break
         return _cells(chosen, cells)
 
-    def _of_host(self, series: ReadingSeries, columns: tuple[PlanColumn, ...]) -> ShownColumns | None:
+    def _of_host(self, series: ReadingSeries, columns: Columns) -> ShownColumns | None:
         """The columns of the location that is closest to the host, or contributed last near it."""
         match series.query.location:
             case Closest(index) if series.span.nearest:
@@ -406,12 +399,8 @@ class ScreenedInstants:
             case _:
                 return None
         values = {column.name: series.values(column, cells, self.found.at) for column in columns}
-        vague = (
-            series.has_collisions
-            and series.rows.until is not None
-            and any(c.attribute == VALID for c in columns)
-        )
-        return ShownColumns(cells, values, all(series.is_small(column, 1) for column in columns), vague)
+        exact = all(series.is_small(column, 1) for column in columns)
+        return ShownColumns(cells, values, exact, series.has_vague_validity(columns))
 
     def _by_latest(self, rule: Rule, screen: Screen, series: ReadingSeries) -> Candidates:
         """The candidates of a rule over one query that shows the latest value of several places, by the
@@ -475,18 +464,10 @@ class _Residues(NamedTuple):
     nexts: Ints
 
 
-def _at_all(moments: Ints, keys: int) -> Instants:
-    """Every time for every key."""
-    most = max(1, MOST // max(keys, 1))
-    if len(moments) > most:
-        raise TooManyInstants(int(moments[most]))
-    return Instants(np.tile(moments, keys), np.arange(keys + 1) * len(moments))
-
-
-def _ticks(
-    seen: Sequence[ReadingSeries], tick: Duration, lasts: Duration, first: Instant, until: Instant
-) -> Instants:
-    """The ticks of each key, as long as its latest reading is not older than `lasts`."""
+def _ticks(seen: Sequence[ReadingSeries], smc: Smc, first: Instant, until: Instant) -> Instants:
+    """The ticks of each key, as long as its latest reading is not too old for them (`smc.lasts`)."""
+    assert smc.tick is not None
+    tick, lasts = smc.tick, smc.lasts
     since = np.minimum.reduce([series.since for series in seen])
     number = -(-np.maximum(since + 1, first) // tick)
     sizes = np.where(since < until, np.maximum(-(-until // tick) - number, 0), 0)
@@ -518,7 +499,7 @@ def _cells(chosen: Ints, cells: Ints) -> CellRanges:
 
 
 def _take_values(column: Any, rows: Ints, there: Mask) -> Any:
-    """The values of a column at rows, missing where `there` is false."""
+    """The values of a column at rows; missing where `there` is false."""
     if isinstance(column, np.ndarray):
         return np.append(column, np.nan)[rows]
     return column.take(pa.array(rows, mask=~there))

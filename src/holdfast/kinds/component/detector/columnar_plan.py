@@ -1,4 +1,7 @@
-"""The columnar plan of a component: its predicates and events over columns."""
+"""The columnar plan of a component: its predicates and events over columns.
+
+These are data only: `plan_columns.py` makes plans, `columns.py` evaluates them.
+"""
 
 from __future__ import annotations
 

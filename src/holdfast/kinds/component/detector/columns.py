@@ -30,7 +30,7 @@ from .columnar_plan import ColumnarPlan
 from .component import Id, Instance, Published
 from .event_rows import EventBuilder, EventRows
 from .hosts import Hosts, MovingHost, update_hosts
-from .infospace import InfoSpace, record_status
+from .infospace import record_status
 from .knowledge import Knowledge, Where
 from .rows import (
     SIGNATURE,
@@ -68,6 +68,9 @@ class ColumnState(msgspec.Struct, tag="columns"):
     """The time of the latest reading."""
 
 
+TopicBatches = Mapping[str, list[pa.RecordBatch]]
+
+
 class TopicQuery(NamedTuple):
     """The part of a query over one topic."""
 
@@ -98,10 +101,10 @@ class ColumnarComponent:
     def pieces(self) -> Mapping[str, TopicQuery]:
         """Its queries, split by topic. A query of one topic keeps its name."""
         found = {}
-        for name, query_input in self.smc.inputs.items():
-            several = len(query_input.query.topics) > 1
-            for topic in query_input.query.topics:
-                query = replace(query_input.query, topic=Closest(Index(topic)))
+        for name, input in self.smc.inputs.items():
+            several = len(input.query.topics) > 1
+            for topic in input.query.topics:
+                query = replace(input.query, topic=Closest(Index(topic)))
                 found[f"{name}\x1e{topic}" if several else name] = TopicQuery(name, self.topics[topic], query)
         return found
 
@@ -113,15 +116,13 @@ class ColumnarComponent:
     @cached_property
     def shared(self) -> frozenset[str]:
         """The queries without a key, if other queries have one."""
-        without_key = frozenset(
-            name for name, query_input in self.smc.inputs.items() if query_input.key is None
-        )
+        without_key = frozenset(name for name, input in self.smc.inputs.items() if input.key is None)
         return without_key if len(without_key) < len(self.smc.inputs) else frozenset()
 
     @property
     def here(self) -> Where:
         """The location of a stationary host."""
-        return self.smc.here if isinstance(self.smc.here, tuple) else None
+        return self.smc.stationary
 
 
 class ColumnarEmission(NamedTuple):
@@ -135,16 +136,20 @@ def take(columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.
     """Put readings into the input buffer. Late ones go to the queries at once, for the next evaluation.
     [F76]"""
     batch = component_columns(batch)
-    if UNTIL in batch.schema.names:
-        batch = _end_validity(columnar, state, topic, batch)
+    if UNTIL in batch.schema.names:  # it may contradict stored events, and its own
+        for of, content in state.content.items():
+            if topic == columnar.pieces[of].topic.name:
+                state.content[of] = end_validity(content, batch)
+        state.held[topic] = [end_validity(held, batch) for held in state.held.get(topic, [])]
+        batch = end_validity(batch, batch)
     late = times(batch) < state.until
     if late.any():
+        rows = batch.filter(pa.array(late))
         for of, piece in columnar.pieces.items():
             if topic == piece.topic.name:
-                rows = batch.filter(pa.array(late))
                 state.content[of] = concatenate([state.content[of], rows] if of in state.content else [rows])
         if topic == columnar.smc.here:
-            update_hosts(state.hosts, ReadingRows(columnar.topics[topic], batch.filter(pa.array(late))))
+            update_hosts(state.hosts, ReadingRows(columnar.topics[topic], rows))
         batch = batch.filter(pa.array(~late))
     if len(batch):
         state.held.setdefault(topic, []).append(batch)
@@ -182,15 +187,10 @@ def _hold_ends(smc: Smc, state: ColumnState) -> Iterator[tuple[Instant, Id]]:
 def endless_size(columnar: ColumnarComponent, state: ColumnState | component.InstantState) -> int:
     """The number of rows that are never discarded, and that each evaluation goes through."""
     if isinstance(state, ColumnState):
-        remaining = (
-            state.content[of]
-            for of, piece in columnar.pieces.items()
-            if of in state.content and piece.name in columnar.endless
-        )
-        return sum(map(len, remaining))
-    return sum(
-        len(points) for name in columnar.endless for points in state.info.points.get(name, {}).values()
-    )
+        pieces = columnar.pieces
+        return sum(len(rows) for of, rows in state.content.items() if pieces[of].name in columnar.endless)
+    views = (state.info.points.get(name, {}) for name in columnar.endless)
+    return sum(len(points) for view in views for points in view.values())
 
 
 def is_empty(state: ColumnState) -> bool:
@@ -203,19 +203,15 @@ def advance(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> 
     emission = ColumnarEmission([], [])
     while (next := due(columnar, state)) is not None and next < until:
         state.until = max(state.until, next)
-        single, rows = _evaluate(columnar, state, min(until, _reach(columnar.smc, state, next)))
+        end, tick = until, columnar.smc.tick
+        if tick is not None:  # a step has at most about `TICKS` ticks
+            together = max(1, TICKS // max(1, *map(len, _batches(state))))
+            end = min(until, next + min(tick * together, columnar.smc.lasts))
+        single, rows = _evaluate(columnar, state, end)
         emission.single.extend(single)
         emission.rows.extend(rows)
     state.until = max(state.until, until)
     return emission
-
-
-def _reach(smc: Smc, state: ColumnState, next: Instant) -> Instant:
-    """The end of a step that starts at `next`, such that it has at most about `TICKS` ticks."""
-    if smc.tick is None:
-        return NEVER
-    together = max(1, TICKS // max(1, *map(len, _batches(state))))
-    return next + min(smc.tick * together, smc.lasts)
 
 
 def _batches(state: ColumnState) -> list[pa.RecordBatch]:
@@ -227,19 +223,17 @@ def _evaluate(columnar: ColumnarComponent, state: ColumnState, until: Instant) -
     keys: dict[str, int] = {}
     held = state.held.copy()
     ready = _take_due(state, until)
-    encode_texts = {
-        of: _encode_keys(columnar, one.name, _content_until(state, of, one.topic, ready), keys)
-        for of, one in columnar.pieces.items()
+    coded = {
+        of: _encode_keys(columnar, piece.name, _content_until(state, of, piece.topic, ready), keys)
+        for of, piece in columnar.pieces.items()
     }
     for _, (_, key) in _hold_ends(columnar.smc, state):
         keys.setdefault(key, len(keys))
     if columnar.shared:
-        for (_, key), one in state.instances.items():
-            if one.since is not None:
+        for (_, key), instance in state.instances.items():
+            if instance.since is not None:
                 keys.setdefault(key, len(keys))
-    made = {
-        of: _series_of(columnar, of, rows, codes, len(keys)) for of, (rows, codes) in encode_texts.items()
-    }
+    made = {of: _series_of(columnar, of, *rows_and_codes, len(keys)) for of, rows_and_codes in coded.items()}
     seen: dict[str, list[ReadingSeries]] = {}
     for of, views in made.items():
         seen.setdefault(columnar.pieces[of].name, []).extend(views)
@@ -251,9 +245,8 @@ def _evaluate(columnar: ColumnarComponent, state: ColumnState, until: Instant) -
     for of, views in made.items():
         parts = []
         for series in views:
-            remaining, batch = series.retained(until), series.rows.batch
-            parts.append(batch if remaining.all() else batch.filter(pa.array(remaining)))
-        state.content[of] = trim_dictionaries(parts[0] if len(parts) == 1 else concatenate(parts))
+            parts.append(_only(series.rows.batch, series.retained(until)))
+        state.content[of] = trim_dictionaries(_join(parts))
     state.until = until
     return emission
 
@@ -271,7 +264,10 @@ def _emit(
     single: list[tuple[Instant, Id, Published]] = []
     rows: list[EventRows] = []
     for host in moved:
-        active = _active_keys(state, keys) if columnar.shared else None
+        active = None
+        if columnar.shared:
+            instances = (state.instances.get(("", key), Instance()) for key in keys)
+            active = np.array([instance.since is not None for instance in instances], np.bool_)
         step = ScreenedInstants(smc, plan, seen, state.until, until, host, active)
         events = EventBuilder(smc, plan, keys, step, seen, host).build(state.instances)
         if events is not None:
@@ -283,23 +279,15 @@ def _emit(
     return ColumnarEmission([event for *_, event in sorted(single, key=lambda row: row[:2])], rows)
 
 
-def _active_keys(state: ColumnState, keys: Sequence[str]) -> Mask:
-    """For each key whether its condition is active."""
-    known = (state.instances.get(("", key)) for key in keys)
-    return np.array([instance is not None and instance.since is not None for instance in known], np.bool_)
-
-
 def _host_movements(
-    columnar: ColumnarComponent, state: ColumnState, ready: Mapping[str, list[pa.RecordBatch]]
+    columnar: ColumnarComponent, state: ColumnState, ready: TopicBatches
 ) -> Sequence[MovingHost | None]:
     """The moving hosts with their positions in the step; `[None]` if no host moves."""
     if not isinstance(columnar.smc.here, str):
         return [None]
     topic = columnar.topics[columnar.smc.here]
     batches = ready.get(topic.name) or [component_columns(from_events(topic, []))]
-    return update_hosts(
-        state.hosts, ReadingRows(topic, concatenate(batches) if len(batches) > 1 else batches[0])
-    )
+    return update_hosts(state.hosts, ReadingRows(topic, _join(batches)))
 
 
 def _series_of(
@@ -312,10 +300,8 @@ def _series_of(
     shared = name in columnar.shared
     carried, count = isinstance(columnar.smc.here, str), 1 if shared else count
     made = partial(ReadingSeries, query, columnar.span(name), collide, carried=carried, shared=shared)
-    if isinstance(query.status, (PooledDimension, Aggregate)):
+    if len(statuses) == 1 or isinstance(query.status, (PooledDimension, Aggregate)):
         return [made(rows, codes, count, columnar.here, statuses[0] if len(statuses) == 1 else None)]
-    if len(statuses) == 1:
-        return [made(rows, codes, count, columnar.here, statuses[0])]
     found = []
     own = encode_texts(rows.batch, STATUS)
     for status in statuses:
@@ -333,63 +319,46 @@ def _take_due(state: ColumnState, until: Instant) -> dict[str, list[pa.RecordBat
     ready: dict[str, list[pa.RecordBatch]] = {}
     for topic, held in state.held.items():
         early = [(batch, times(batch) < until) for batch in held]
-        ready[topic] = [
-            batch if now.all() else batch.filter(pa.array(now)) for batch, now in early if now.any()
-        ]
-        state.held[topic] = [
-            batch.filter(pa.array(~now)) if now.any() else batch for batch, now in early if not now.all()
-        ]
+        ready[topic] = [_only(batch, now) for batch, now in early if now.any()]
+        state.held[topic] = [_only(batch, ~now) for batch, now in early if not now.all()]
     return ready
 
 
-def _content_until(
-    state: ColumnState, of: str, topic: Topic, ready: Mapping[str, list[pa.RecordBatch]]
-) -> ReadingRows:
+def _only(batch: pa.RecordBatch, rows: Mask) -> pa.RecordBatch:
+    return batch if rows.all() else batch.filter(pa.array(rows))
+
+
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else concatenate(batches)
+
+
+def _content_until(state: ColumnState, of: str, topic: Topic, ready: TopicBatches) -> ReadingRows:
     """All rows that a query can select of one topic, in the order of arrival."""
     parts = [state.content[of]] if of in state.content else []
     parts += ready.get(topic.name, [])
-    batch = (
-        concatenate(parts)
-        if len(parts) > 1
-        else parts[0]
-        if parts
-        else component_columns(from_events(topic, []))
-    )
-    return ReadingRows(topic, batch)
+    return ReadingRows(topic, _join(parts or [component_columns(from_events(topic, []))]))
 
 
 def _encode_keys(
     columnar: ColumnarComponent, name: str, rows: ReadingRows, keys: dict[str, int]
 ) -> tuple[ReadingRows, Ints]:
     """The rows that a query selects, with the code of each row's key. New keys get new codes."""
-    query_input = columnar.smc.inputs[name]
-    codes = np.zeros(len(rows), np.int64)
-    if query_input.encoded_keys is None:
+    input, codes = columnar.smc.inputs[name], np.zeros(len(rows), np.int64)
+    if input.encoded_keys is None:
         if name not in columnar.shared:
             keys.setdefault("", 0)
     else:
-        found = query_input.encoded_keys(rows)
+        found = input.encoded_keys(rows)
         table = [keys.setdefault(key, len(keys)) for key in found.values]
         codes = np.array([*table, -1])[found.codes]
-    inside = rows.in_locations(query_input.query, columnar.here)
+    inside = rows.in_locations(input.query, columnar.here)
     wanted = codes >= 0 if inside is None else (codes >= 0) & inside
     if wanted.all():
         return rows, codes
     return ReadingRows(rows.topic, rows.batch.filter(pa.array(wanted))), codes[wanted]
 
 
-# --- what is no longer so ---
-
-
-def _end_validity(
-    columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.RecordBatch
-) -> pa.RecordBatch:
-    """End the validity of stored events that a batch contradicts, and of its own; return the batch."""
-    for of, content in state.content.items():
-        if topic == columnar.pieces[of].topic.name:
-            state.content[of] = end_validity(content, batch)
-    state.held[topic] = [end_validity(held, batch) for held in state.held.get(topic, [])]
-    return end_validity(batch, batch)
+# --- validity ---
 
 
 def end_validity(events: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
@@ -425,9 +394,9 @@ def to_columns(columnar: ColumnarComponent, points: component.InstantState) -> C
     content = {}
     for of, piece in columnar.pieces.items():
         every = chain(*points.info.points.get(piece.name, {}).values())
-        mine = [point for point in every if point.topic == piece.topic.name]
-        if mine:
-            content[of] = _with_validity(piece.topic, mine, points)
+        own = [point for point in every if point.topic == piece.topic.name]
+        if own:
+            content[of] = _with_validity(piece.topic, own, points)
     state = ColumnState(points.until, content, {}, points.instances, points.hosts, points.latest)
     for topic, points_of_topic in held.items():
         take(columnar, state, topic, from_knowledge(columnar.topics[topic], points_of_topic))
@@ -439,15 +408,11 @@ def _with_validity(topic: Topic, known: list[Knowledge], points: component.Insta
     batch = from_knowledge(topic, known)
     if UNTIL not in batch.schema.names:
         return batch
-    statuses = points.info.newest.get(topic.name, {})
-    until = [_valid_until(k, statuses.get(k.signature or "", {})) for k in known]
+    statuses, until = points.info.newest.get(topic.name, {}), []
+    for k in known:
+        newest = statuses.get(k.signature or "", {}).items()
+        until.append(min((at for s, at in newest if s != k.status and at > k.time), default=NEVER))
     return batch.set_column(batch.schema.get_field_index(UNTIL), UNTIL, pa.array(until, pa.int64()))
-
-
-def _valid_until(known: Knowledge, statuses: Mapping[Status, Instant]) -> Instant:
-    """The first time after an event at which another status was recorded."""
-    others = (at for status, at in statuses.items() if status != known.status and at > known.time)
-    return min(others, default=NEVER)
 
 
 def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.InstantState:
@@ -460,7 +425,10 @@ def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.In
         piece = columnar.pieces[of]
         until = content.column(UNTIL).to_pylist() if UNTIL in content.schema.names else [NEVER] * len(content)
         for known, end in zip(to_knowledge(piece.topic, content), until, strict=True):
-            _record_status(points.info, known, end, state.until)
+            record_status(points.info, known)
+            if end < state.until:  # another event has ended its validity
+                opposite: Status = "egress" if known.status == "ingress" else "ingress"
+                record_status(points.info, msgspec.structs.replace(known, time=end, status=opposite))
             component.insert_for_query(columnar.smc, points, piece.name, known)
     for topic, held in state.held.items():
         for batch in held:
@@ -469,11 +437,3 @@ def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.In
     for id in state.instances:
         component.schedule_hold(columnar.smc, points, id)
     return points
-
-
-def _record_status(info: InfoSpace, known: Knowledge, end: Instant, until: Instant) -> None:
-    """Record the status of an event, and of the one that ended its validity."""
-    record_status(info, known)
-    if end < until:
-        opposite: Status = "egress" if known.status == "ingress" else "ingress"
-        record_status(info, msgspec.structs.replace(known, time=end, status=opposite))

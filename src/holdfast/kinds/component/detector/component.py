@@ -8,7 +8,7 @@ that cannot change anything are left out, and so are those long after the latest
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from heapq import heappop, heappush
 from itertools import product
 from typing import NamedTuple
@@ -17,7 +17,6 @@ import msgspec
 
 from ....model.event import Status
 from ....model.instant import BEGINNING, Instant
-from ....model.space import Point
 from . import infospace
 from .infospace import InfoSpace, Key
 from .knowledge import Knowledge, Where, rank
@@ -101,12 +100,11 @@ def advance(smc: Smc, state: InstantState, until: Instant) -> list[Published]:
     emitted: list[Published] = []
     while (now := due(state)) is not None and now < until:
         ticked, concerns = state.tick == now, set(_process_instant(smc, state, now))
-        now_emitted = [
-            event for id in _ids_to_evaluate(smc, state, concerns) for event in _evaluate(smc, state, id, now)
-        ]
-        if ticked and (not concerns or (smc.settles and not now_emitted)):
+        before = len(emitted)
+        for id in _ids_to_evaluate(smc, state, concerns):
+            emitted += _evaluate(smc, state, id, now)
+        if ticked and (not concerns or (smc.settles and len(emitted) == before)):
             state.tick = None  # until something happens
-        emitted += now_emitted
     state.until = max(state.until, until)
     return emitted
 
@@ -121,7 +119,7 @@ def _process_instant(smc: Smc, state: InstantState, now: Instant) -> Iterator[Co
     while state.wakes and state.wakes[0][0] == now:
         yield heappop(state.wakes)[2]
     while state.holds and state.holds[0][0] == now:
-        if _hold_end(smc, state, id := heappop(state.holds)[2]) == now:
+        if hold_end(smc, state.instances.get(id := heappop(state.holds)[2])) == now:
             yield id
     if state.tick == now:
         yield from ((None, key) for key in _keys(smc, state) if _is_recent(smc, state, key, now))
@@ -136,20 +134,17 @@ def _set_tick(smc: Smc, state: InstantState, now: Instant) -> None:
 
 def _is_recent(smc: Smc, state: InstantState, key: Key, now: Instant) -> bool:
     """Whether the latest knowledge of a key is recent enough for ticks."""
-    found = (
-        state.info.points.get(name, {}).get("" if query_input.key is None else key)
-        for name, query_input in smc.inputs.items()
-    )
+    views = ((input, state.info.points.get(name, {})) for name, input in smc.inputs.items())
+    found = (view.get("" if input.key is None else key) for input, view in views)
     return any(known and now - known[-1].time <= smc.lasts for known in found)
 
 
 def _update(smc: Smc, state: InstantState, known: Knowledge) -> Iterator[Concern]:
     """Give an event to all queries; yield the scopes to evaluate."""
     infospace.record_status(state.info, known)
-    if known.topic == smc.here and is_latest_place(
-        state.hosts.get(known.source), (known.time, known.location)
-    ):
-        state.hosts[known.source] = (known.time, known.location)
+    place = known.time, known.location
+    if known.topic == smc.here and is_latest_place(state.hosts.get(known.source), place):
+        state.hosts[known.source] = place
         yield (known.source, None)
     for name in smc.inputs:
         if (concern := insert_for_query(smc, state, name, known)) is not None:
@@ -163,13 +158,13 @@ def is_latest_place(before: tuple[Instant, Where] | None, now: tuple[Instant, Wh
 
 def insert_for_query(smc: Smc, state: InstantState, name: str, known: Knowledge) -> Concern | None:
     """Give an event to a query; return the scopes to evaluate, or `None` if the query does not select it."""
-    query_input = smc.inputs[name]
-    key = "" if query_input.key is None else query_input.key(known)
-    if key is None or not may_select(query_input.query, known, _stationary(smc)):
+    input = smc.inputs[name]
+    key = "" if input.key is None else input.key(known)
+    if key is None or not may_select(input.query, known, smc.stationary):
         return None
     infospace.insert(state.info, name, key, known)
-    concern = (None, None if query_input.key is None else key)
-    for instant in infospace.change_instants(query_input.query, known):
+    concern = (None, None if input.key is None else key)
+    for instant in infospace.change_instants(input.query, known):
         wake(state, instant, concern)
     return concern
 
@@ -182,19 +177,15 @@ def wake(state: InstantState, at: Instant, concern: Concern) -> None:
 
 def schedule_hold(smc: Smc, state: InstantState, id: Id) -> None:
     """Schedule the evaluation of a scope at the end of its minimum duration."""
-    at = _hold_end(smc, state, id)
+    at = hold_end(smc, state.instances.get(id))
     if at is not None:
         heappush(state.holds, (at, _number(state), id))
 
 
-def _hold_end(smc: Smc, state: InstantState, id: Id) -> Instant | None:
-    """The end of a scope's minimum duration, if one is running."""
-    instance = state.instances.get(id)
-    return None if instance is None else hold_end(smc, instance)
-
-
-def hold_end(smc: Smc, instance: Instance) -> Instant | None:
+def hold_end(smc: Smc, instance: Instance | None) -> Instant | None:
     """The end of an instance's minimum duration, if one is running."""
+    if instance is None:
+        return None
     rule = smc.enter if instance.since is None else smc.exit
     return None if instance.pending is None or rule is None else instance.pending + rule.hold
 
@@ -202,10 +193,6 @@ def hold_end(smc: Smc, instance: Instance) -> Instant | None:
 def _number(state: InstantState) -> int:
     state.count += 1
     return state.count
-
-
-def _stationary(smc: Smc) -> Point | None:
-    return smc.here if isinstance(smc.here, tuple) else None
 
 
 # --- evaluation --------------------------------------------------------------------------------
@@ -222,11 +209,11 @@ def _ids_to_evaluate(smc: Smc, state: InstantState, concerns: Iterable[Concern])
 
 def _keys(smc: Smc, state: InstantState) -> set[Key]:
     """All keys with knowledge or an active condition; the key `""` if no query has one."""
-    separate = [name for name, query_input in smc.inputs.items() if query_input.key is not None]
+    separate = [name for name, input in smc.inputs.items() if input.key is not None]
     if not separate:
         return {""}
     known = {key for name in separate for key in state.info.points.get(name, ())}
-    return known | {key for (_, key), one in state.instances.items() if one.since is not None}
+    return known | {key for (_, key), instance in state.instances.items() if instance.since is not None}
 
 
 def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[Published]:
@@ -238,15 +225,13 @@ def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[P
 
     @cache
     def tables(name: str) -> Table:
-        one = smc.inputs[name]
-        at = (name, "" if one.key is None else key)
-        if is_incremental(one.query, carried=isinstance(smc.here, str)):
-            table = infospace.running_table(
-                state.info, at, lambda: RunningAggregate(one.query, smc.collide), now
-            )
+        query, at = smc.inputs[name].query, (name, "" if smc.inputs[name].key is None else key)
+        if is_incremental(query, carried=isinstance(smc.here, str)):
+            made = partial(RunningAggregate, query, smc.collide)
+            table = infospace.running_table(state.info, at, made, now)
             if table is not None:
-                return select_after_time(one.query, table, now, here)
-        return select(one.query, infospace.visible(state.info, *at, now), now, here, smc.collide)
+                return select_after_time(query, table, now, here)
+        return select(query, infospace.visible(state.info, *at, now), now, here, smc.collide)
 
     rule = smc.enter if instance.since is None else smc.exit
     assert rule is not None
@@ -256,15 +241,20 @@ def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[P
         status: Status = "atomic" if smc.exit is None else "ingress" if instance.since is None else "egress"
         event = transform(smc, rule, status, found, signature(smc, id))
         yield Published(event, id, instance.since)
-        state.instances[id] = Instance(event.time if status == "ingress" else None, event)
+        state.instances[id] = instance_after(event)
     elif began != instance.pending:
         state.instances[id] = msgspec.structs.replace(instance, pending=began)
         if began is not None:
             schedule_hold(smc, state, id)
         elif instance.last is None:
             del state.instances[id]
-    for name, one in smc.inputs.items():
-        infospace.discard(state.info, name, "" if one.key is None else key, one.query, now)
+    for name, input in smc.inputs.items():
+        infospace.discard(state.info, name, "" if input.key is None else key, input.query, now)
+
+
+def instance_after(event: Knowledge) -> Instance:
+    """The scope of a component after its event."""
+    return Instance(event.time if event.status == "ingress" else None, event)
 
 
 def signature(smc: Smc, id: Id) -> str | None:

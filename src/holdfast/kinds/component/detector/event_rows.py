@@ -16,7 +16,7 @@ from ....model.event import STATUSES
 from ....model.instant import BEGINNING, NEVER
 from .candidates import Candidates, Choice, ScreenedInstants, Views
 from .columnar_plan import ColumnarPlan, EventColumns, PlanColumn
-from .component import Id, Instance, signature
+from .component import Id, Instance, instance_after, signature
 from .hosts import MovingHost
 from .part_pool import PartPool
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
@@ -78,12 +78,8 @@ class _QueryView(NamedTuple):
 
     def only(self, selected: Mask) -> _QueryView:
         """Select some of the instants."""
-        return self._replace(
-            where=self.where[selected],
-            cells=self.cells.at(selected),
-            at=self.at[selected],
-            instants=self.instants[selected],
-        )
+        where, at, instants = self.where[selected], self.at[selected], self.instants[selected]
+        return self._replace(where=where, cells=self.cells.at(selected), at=at, instants=instants)
 
     @property
     def newest(self) -> Ints:
@@ -96,7 +92,7 @@ class _QueryView(NamedTuple):
         return rows
 
 
-_UNTOLD = Instance()
+_NEW = Instance()
 
 
 class NotInColumns(Exception):
@@ -120,10 +116,9 @@ class EventBuilder:
         if not self._is_sure:
             return None
         carrier = "" if self.host is None else self.host.name
-        known = [instances.get((carrier, key), _UNTOLD) for key in self.keys]
-        emitting = self._emitting_instants(
-            np.array([instance.since is not None for instance in known], np.bool_)
-        )
+        known = [instances.get((carrier, key), _NEW) for key in self.keys]
+        active = np.array([instance.since is not None for instance in known], np.bool_)
+        emitting = self._emitting_instants(active)
         number = np.searchsorted(self.step.found.ends, emitting.instants, "right") - 1
         at = self.step.found.at[emitting.instants]
         keys, firsts, whose = np.unique(number, return_index=True, return_inverse=True)
@@ -144,8 +139,7 @@ class EventBuilder:
         self._remember(events, statuses, whose, ids, instances)
         rank = np.argsort(sorted(range(len(ids)), key=ids.__getitem__))
         order = pa.array(np.lexsort((rank[whose], at)))
-        ordered = (events.take(order), statuses.take(order), whose[order], ids, since[order])
-        return EventRows(*ordered)
+        return EventRows(events.take(order), statuses.take(order), whose[order], ids, since[order])
 
     @property
     def _lasts(self) -> bool:
@@ -154,23 +148,16 @@ class EventBuilder:
 
     @cached_property
     def _rules(self) -> list[tuple[Candidates, EventColumns | None]]:
-        rules = [self.step.enter, self.step.leave]
-        return [
-            (candidates, columns)
-            for candidates, columns in zip(rules, self.plan.events, strict=True)
-            if candidates is not None
-        ]
+        enter, leave = self.plan.events
+        rules = [(self.step.enter, enter)]
+        return rules if self.step.leave is None else [*rules, (self.step.leave, leave)]
 
     @property
     def _is_sure(self) -> bool:
         """Whether columns determine all events and their locations, and there is no minimum duration."""
-        return (self.host is None or self.host.is_known) and all(
-            columns is not None
-            and candidates.by
-            and candidates.rule.hold == 0
-            and bool(candidates.sure.all())
-            for candidates, columns in self._rules
-        )
+        has_place = self.host is None or self.host.is_known
+        in_columns = all(columns is not None and bool(rule.by) for rule, columns in self._rules)
+        return has_place and in_columns and self.step.is_sure
 
     def _emitting_instants(self, holds: Mask) -> _EmittingInstants:
         enter, ends = self.step.enter.mask, self.step.found.ends
@@ -192,25 +179,25 @@ class EventBuilder:
         own_ids = [ids[key] for key in whose[last].tolist()]
         latest = events.take(pa.array(last)).append_column(STATUS, statuses.take(pa.array(last)))
         named = pa.array([signature(self.smc, id) for id in own_ids], pa.string())
-        for id, event in zip(
-            own_ids, to_knowledge(self.plan.topic, latest.append_column(SIGNATURE, named)), strict=True
-        ):
-            instances[id] = Instance(event.time if event.status == "ingress" else None, event)
+        known = to_knowledge(self.plan.topic, latest.append_column(SIGNATURE, named))
+        for id, event in zip(own_ids, known, strict=True):
+            instances[id] = instance_after(event)
 
-    # --- what events say ---
+    # --- columns of events ---
 
     def _events(self, emitting: _EmittingInstants) -> pa.RecordBatch:
         """Build the events of all rules in the order of `emitting`."""
         batches, places = list[pa.RecordBatch](), [np.empty(0, np.int64)]
         for held, (rule, columns) in enumerate(self._rules):
             assert columns is not None
-            selected = (
-                np.flatnonzero(emitting.held == bool(held)) if self._lasts else np.arange(len(emitting.held))
-            )
+            selected = np.arange(len(emitting.held))
+            if self._lasts:
+                selected = np.flatnonzero(emitting.held == bool(held))
             for where, batch in self._of_rule(rule, columns, emitting.instants[selected]):
                 batches.append(batch)
                 places.append(selected[where])
-        return _scatter(concatenate(batches or [_no_events(self.plan)]), places)
+        batches = batches or [pa.RecordBatch.from_pylist([], schema=schema(self.plan.topic))]
+        return _scatter(concatenate(batches), places)
 
     def _of_rule(
         self, rule: Candidates, columns: EventColumns, instants: Ints
@@ -222,8 +209,12 @@ class EventBuilder:
         choice = self._choice(rule, instants)
         views = {name: self._views(name, instants, numbers, rule.chosen) for name, numbers in choice.items()}
         times = np.stack([_newest(some, len(instants)) for some in views.values()])
-        foremost = np.argmax(times, axis=0)
-        beside = {name: self._beside(name, instants) for name in columns.read if name not in views}
+        foremost, beside = np.argmax(times, axis=0), dict[str, list[_QueryView]]()
+        for name in columns.read:  # queries that the predicate does not mention
+            if name not in choice:
+                if len(self.step.columns.get(name, ())) != 1 or self.step.columns[name][0].vague:
+                    raise NotInColumns
+                beside[name] = self._views(name, instants, np.zeros(len(instants), np.int64))
         computed = _compute(columns, {**views, **beside}, len(instants))
         for number, (name, some) in enumerate(views.items()):
             for view in some:
@@ -246,12 +237,6 @@ class EventBuilder:
                 return _by_topic(one.fold, where, at, same)
             found.append(_QueryView(series, where, one.cells.at(some), at, same, one.fold))
         return found
-
-    def _beside(self, name: str, instants: Ints) -> list[_QueryView]:
-        """The values of a query that the predicate does not mention."""
-        if len(self.step.columns.get(name, ())) != 1 or self.step.columns[name][0].vague:
-            raise NotInColumns
-        return self._views(name, instants, np.zeros(len(instants), np.int64))
 
     def _batch(
         self, view: _QueryView, given: Sequence[PlanColumn], computed: Mapping[str, Any]
@@ -348,10 +333,8 @@ def _by_topic(fold: TopicPool, where: Ints, at: Ints, same: Ints) -> list[_Query
         raise NotInColumns
     views = []
     for number, (series, cells) in enumerate(fold.parts):
-        selected = topics == number
-        views.append(
-            _QueryView(series, where[selected], cells.at(same[selected]), at[selected], same[selected], fold)
-        )
+        some = topics == number
+        views.append(_QueryView(series, where[some], cells.at(same[some]), at[some], same[some], fold))
     return views
 
 
@@ -384,8 +367,3 @@ def _compute(event: EventColumns, views: Mapping[str, Sequence[_QueryView]], siz
 def _scatter(batch: pa.RecordBatch, places: Sequence[Ints]) -> pa.RecordBatch:
     """Concatenated rows, each moved to its position."""
     return batch.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
-
-
-def _no_events(plan: ColumnarPlan) -> pa.RecordBatch:
-    """An empty batch of events."""
-    return pa.RecordBatch.from_pylist([], schema=schema(plan.topic))

@@ -1,4 +1,8 @@
-"""Moving hosts of a component: their positions over time, and distances from them."""
+"""Moving hosts of a component: their positions over time, and distances from them.
+
+Kernels compute distances up to a small error. Comparisons near a limit are repeated with `query.distance`,
+which defines them.
+"""
 
 from __future__ import annotations
 
@@ -111,9 +115,8 @@ class MovingHost:
     def columns(self, at: Ints) -> dict[str, pa.Array]:
         """The locations at instants, as columns of events."""
         places = self.places.take(np.searchsorted(self.times, at, "right") - 1)
-        found = {
-            "place": pa.array(places.names, pa.string()).take(pa.array(places.numbers, mask=places.dims > 0))
-        }
+        numbers = pa.array(places.numbers, mask=places.dims > 0)
+        found = {"place": pa.array(places.names, pa.string()).take(numbers)}
         for axis, name in enumerate(AXES[: int(places.dims.max(initial=0))]):
             found[name] = pa.array(places.xs[:, axis], mask=places.dims <= axis)
         return found if (places.dims == 0).any() else {name: found[name] for name in found if name != "place"}
@@ -128,9 +131,8 @@ class MovingHost:
         """Distances from an index relative to the host, after each move."""
         if index == HERE:
             return HostDistances(self.places, others)
-        return HostDistances(
-            Places.of([absolute(index, self.places.at(i)) for i in range(len(self.times))]), others
-        )
+        centres = [absolute(index, self.places.at(i)) for i in range(len(self.times))]
+        return HostDistances(Places.of(centres), others)
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,6 @@ class HostDistances:
         """Distances up to a relative error of `MARGIN`."""
         return self.centres.far(self.others)
 
-    @property
-    def _comparable(self) -> Mask:
-        """Which pairs have a distance, even if no float is large enough for it."""
-        dims = self.centres.dims[:, None]
-        return (self.far < np.inf) | ((dims == self.others.dims) & (dims > 0))
-
     def _exactly(self, move: int, other: int) -> float:
         return distance(self.centres.at(move), self.others.at(other))
 
@@ -158,7 +154,9 @@ class HostDistances:
         """Which locations satisfy a comparison with a limit after each move; pairs without a distance never
         do."""
         inside, about = self.far < limit * (1 - MARGIN), self.far <= limit * (1 + MARGIN)
-        found: Mask = inside if sign in ("<", "<=") else ~about & self._comparable
+        dims = self.centres.dims[:, None]  # with these a pair has a distance, even if it exceeds all floats
+        comparable = (self.far < np.inf) | ((dims == self.others.dims) & (dims > 0))
+        found: Mask = inside if sign in ("<", "<=") else ~about & comparable
         for move, other in np.argwhere(inside != about).tolist():
             found[move, other] = COMPARED[sign](self._exactly(move, other), limit)
         return found
@@ -189,9 +187,11 @@ def update_hosts(known: Hosts, rows: ReadingRows) -> list[MovingHost]:
             same = times == known[name][0]
             last[same] &= rank(places.at(mine[same][-1])) <= rank(known[name][1]) if same.any() else False
         if last.any():
-            moved = MovingHost(name, times[last], places.take(mine[last]))
-            found[name] = _continue(known.get(name), moved)
-            known[name] = (int(moved.times[-1]), moved.places.at(-1))
+            moves, moved = times[last], places.take(mine[last])
+            before, known[name] = known.get(name), (int(moves[-1]), moved.at(-1))
+            if before is not None and before[0] < moves[0]:  # its position before the step comes first
+                moves, moved = np.append(before[0], moves), moved.after(before[1])
+            found[name] = MovingHost(name, moves, moved)
     return [found[name] for name in sorted(found)]
 
 
@@ -203,13 +203,6 @@ def _least(rows: Ints, times: Ints, places: Places) -> tuple[Ints, Ints]:
     order = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
     order.sort(key=times.__getitem__)
     return rows[order], times[order]
-
-
-def _continue(before: tuple[Instant, Where] | None, host: MovingHost) -> MovingHost:
-    """A host with its position before the step in front of its moves."""
-    if before is None or before[0] >= host.times[0]:
-        return host
-    return MovingHost(host.name, np.append(before[0], host.times), host.places.after(before[1]))
 
 
 def where(kind: int, point: tuple[float, ...], text: str) -> Where:

@@ -11,10 +11,20 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import msgspec
+from msgspec.structs import replace
 
 from ....model.event import Status
 from ....model.instant import Instant
-from ....model.query import Aggregate, Closest, Index, MemberSet, Multiple, PooledDimension, Query, QueryRange
+from ....model.query import (
+    Aggregate,
+    Closest,
+    Index,
+    MemberSet,
+    Multiple,
+    PooledDimension,
+    Query,
+    QueryRange,
+)
 from .knowledge import Knowledge, order, standing
 from .query import Table
 from .running_aggregate import RunningAggregate
@@ -55,7 +65,8 @@ def visible(info: InfoSpace, query: str, key: Key, now: Instant) -> list[Knowled
     """The knowledge that a query can select at an instant, with its validity then; nothing from the
     future."""
     stored = info.points.get(query, {}).get(key, ())
-    return [_with_validity(info, known, now) for known in stored if known.time <= now]
+    judged = ((known, is_valid(info, known, now)) for known in stored if known.time <= now)
+    return [known if valid == known.valid else replace(known, valid=valid) for known, valid in judged]
 
 
 def running_table(
@@ -69,11 +80,6 @@ def running_table(
     return info.running[at].table(points, now, lambda known: is_valid(info, known, now))
 
 
-def _with_validity(info: InfoSpace, known: Knowledge, now: Instant) -> Knowledge:
-    valid = is_valid(info, known, now)
-    return known if valid == known.valid else msgspec.structs.replace(known, valid=valid)
-
-
 def is_valid(info: InfoSpace, known: Knowledge, now: Instant) -> bool:
     """Whether knowledge is valid at an instant: a reading at its own time, a start or an end until a later
     event of the same scope has another status. Once false it stays false. [F55]"""
@@ -83,7 +89,7 @@ def is_valid(info: InfoSpace, known: Knowledge, now: Instant) -> bool:
     return all(at <= known.time for status, at in statuses.items() if status != known.status)
 
 
-# --- time: when a view changes by itself, and what it will never show again --------------------
+# --- time: when a view changes by itself, and what it can never select again --------------------
 
 
 def change_instants(query: Query, known: Knowledge) -> Iterator[Instant]:
@@ -144,12 +150,12 @@ def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) 
     before = {group(known): known.time for known in stored if known.time <= target}
     after = {group(known): known.time for known in reversed(stored) if known.time > target}
 
-    def is_kept(known: Knowledge) -> bool:
+    def is_retained(known: Knowledge) -> bool:
         if known.time <= target:
             return known.time == before[group(known)]
         return index.relative or known.time == after[group(known)]
 
-    return [known for known in stored if is_kept(known)]
+    return [known for known in stored if is_retained(known)]
 
 
 def _offset(index: Index) -> int:

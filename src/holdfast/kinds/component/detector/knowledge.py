@@ -1,4 +1,4 @@
-"""Knowledge points: events with their validity. [F54, F55]"""
+"""Knowledge points: events with their validity, and the total order of their processing. [F54, F55]"""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ class Knowledge(msgspec.Struct, frozen=True, gc=False):
 def of_event(event: Event) -> Knowledge:
     """Convert a reading: its status is atomic, and it is valid at its own time."""
     attributes = {name: None if v is None or v != v else v for name, v in event.attributes.items()}
-    return Knowledge(
-        event.topic, event.time, event.source, attributes, known_part(event.location), event.place
-    )
+    at = known_part(event.location)
+    return Knowledge(event.topic, event.time, event.source, attributes, at, event.place)
 
 
 def known_part(at: Point | None) -> Point | None:
@@ -87,11 +86,5 @@ Order = tuple[Instant, Standing, str, str, str, str]
 
 def order(known: Knowledge) -> Order:
     """A total order of knowledge, by time first. Where the thesis leaves a tie, the least is taken."""
-    return (
-        known.time,
-        standing(known),
-        known.topic,
-        known.status,
-        known.signature or "",
-        known.source,
-    )
+    scope = known.signature or ""
+    return (known.time, standing(known), known.topic, known.status, scope, known.source)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ....model.event import Status, Value
 from ....model.instant import Instant
@@ -48,9 +48,9 @@ class Managed:
     stability: Stability = field(default_factory=Stability)
     states: dict[str, component.InstantState] = field(default_factory=dict)
     windows: dict[str, SearchWindow] = field(default_factory=dict)
-    """How far the components look that want what is closest."""
+    """How far around the node each component searches for the closest reading."""
     found: dict[str, set[str]] = field(default_factory=dict)
-    """Their queries that have heard something so near that nothing beyond is nearer."""
+    """By component its queries that have received a reading so near that none beyond can be nearer."""
 
 
 class Components:
@@ -79,8 +79,8 @@ class Components:
         return name if signature is None else f"{name} {signature}"
 
     def needs(self, state: Managed, name: str) -> Iterator[TopicRegion]:
-        for query_input in self._smcs[name].inputs.values():
-            yield from subscriptions(query_input.query, self._at, self._space, state.windows.get(name))
+        for input in self._smcs[name].inputs.values():
+            yield from subscriptions(input.query, self._at, self._space, state.windows.get(name))
 
     def widened(self, state: Managed, name: str) -> bool:
         """Enlarge the search window of queries that have not found the closest yet; return whether any could
@@ -94,15 +94,15 @@ class Components:
 
     def _closest(self, name: str) -> set[str]:
         inputs = self._smcs[name].inputs.items()
-        return {query for query, query_input in inputs if middle(query_input.query, self._at) is not None}
+        return {query for query, input in inputs if middle(input.query, self._at) is not None}
 
     def _finds(self, state: Managed, name: str, event: DeliveredEvent) -> None:
-        for name_of_query in self._closest(name) - state.found[name] if name in state.windows else ():
-            query = self._smcs[name].inputs[name_of_query].query
+        for own_name in self._closest(name) - state.found[name] if name in state.windows else ():
+            query = self._smcs[name].inputs[own_name].query
             at = middle(query, self._at)
             assert at is not None
             if event.topic in query.topics and math.dist(at, event.location) <= state.windows[name].half:
-                state.found[name].add(name_of_query)
+                state.found[name].add(own_name)
 
     def take(self, state: Managed, event: DeliveredEvent, now: Instant) -> None:
         name, known = event.client.removeprefix("sps/"), knowledge(event)
@@ -142,8 +142,7 @@ class Components:
 def knowledge(event: DeliveredEvent) -> Knowledge:
     """Convert a delivered event: a reading, or an event of a component."""
     attributes = {name: value for name, value in event.values.items() if not name.startswith("~")}
-    status: Any = event.values.get(STATUS, "atomic")
-    known_status: Status = status
+    status = cast("Status", event.values.get(STATUS, "atomic"))
     signature = event.values.get(SIGNATURE)
     return Knowledge(
         event.topic,
@@ -152,6 +151,6 @@ def knowledge(event: DeliveredEvent) -> Knowledge:
         attributes,
         tuple(event.location),
         None,
-        known_status,
+        status,
         None if signature is None else str(signature),
     )

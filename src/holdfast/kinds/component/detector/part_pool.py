@@ -1,8 +1,11 @@
-"""Queries that pool locations or statuses with a function."""
+"""Queries that pool locations or statuses with a function: the values of all parts of a key, as columns.
+
+`topic_pool.py` does the same for topics; `aggregate.py` defines the result.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ from ....kernels.functions import AGGREGATES
 from ....kernels.window import positions
 from .columnar_plan import STATUS, PlanColumn
 from .rows import Ints, Mask
-from .series import CellRanges, Floats, ReadingSeries, ShownColumns, fill_default, firsts
+from .series import CellRanges, Floats, ReadingSeries, ShownColumns, common_text, fill_default, firsts
 from .span import Instants
 
 
@@ -62,21 +65,17 @@ class PartPool:
             return np.where(counts > 0, counts, np.nan)
         of_parts = self.series.values(column._replace(default=None), self._cells, self._at)
         if column.kind != "number":
-            return self._common(of_parts)
-        values = np.where(self._there, of_parts[self._order], np.nan)
-        found = AGGREGATES[column.over or "max"].of_parts(self._parts, values)
+            extremes = (partial(self._of_parts, name) for name in ("min", "max"))
+            return common_text(of_parts, lambda codes: [of(codes) for of in extremes])
+        found = self._of_parts(column.over or "max", of_parts)
         if column.over == "count":
             found[self._parts.total(self._there.astype(np.int64)) == 0] = np.nan
         return found
 
-    def _common(self, of_parts: Any) -> Any:
-        """The text or truth value that all parts share, else missing."""
-        words = of_parts.dictionary_encode()
-        codes: Floats = words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False)
-        values = np.where(self._there, codes[self._order], np.nan)
-        least, most = (AGGREGATES[name].of_parts(self._parts, values) for name in ("min", "max"))
-        same = (least == most) & (most >= 0)
-        return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
+    def _of_parts(self, function: str, values: Floats) -> Floats:
+        """Apply a function to the values of all parts at each instant."""
+        present = np.where(self._there, values[self._order], np.nan)
+        return AGGREGATES[function].of_parts(self._parts, present)
 
     # --- what contributed last ---
 

@@ -1,4 +1,7 @@
-"""Knowledge selection: evaluation of a query over an information space. [F58–F62]"""
+"""Knowledge selection: evaluation of a query over an information space. [F58–F62]
+
+This defines the meaning of queries. `series.py` computes the same in columns and must be changed with it.
+"""
 
 from __future__ import annotations
 
@@ -83,9 +86,8 @@ def _process(dimensions: Sequence[Dimension], query: Query, table: Table, now: I
 
 def dimensions_pooled_by(query: Query) -> set[Dimension]:
     """The dimensions whose members the query pools."""
-    return {
-        dimension for dimension, parameter in query.parameters() if isinstance(parameter, PooledDimension)
-    }
+    parameters = query.parameters()
+    return {dimension for dimension, parameter in parameters if isinstance(parameter, PooledDimension)}
 
 
 def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
@@ -107,9 +109,7 @@ def merge_cell(cell: Table, collide: Function, keys: Collection[str]) -> Knowled
     if len(cell) == 1:
         return cell[0]
     pairs = [pair for k in cell for pair in k.attributes.items()]
-    numbers = {
-        name for name, value in pairs if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    numbers = {name for name, v in pairs if isinstance(v, (int, float)) and not isinstance(v, bool)}
     others = {name for name, _ in pairs} - numbers  # of texts, and of what all lack, there is no function
     return replace(merge(cell, collide, others.union(keys)), count=1)
 

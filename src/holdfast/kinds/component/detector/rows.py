@@ -1,4 +1,7 @@
-"""Readings as columns: their locations, and conversion to and from knowledge."""
+"""Readings as columns: their locations, and conversion to and from knowledge.
+
+Both ways of evaluating a component read their input through this file.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,10 @@ class ReadingRows:
         """Which rows lie in the locations of a query; `None` if the query does not restrict them."""
         if isinstance(query.location, Closest) or isinstance(query.location.group, Whole):
             return None
-        passed = [may_select(query, _at(self.topic, spot), here) for spot in self.standings.values]
+        topic, passed = self.topic.name, []
+        for kind, point, text in self.standings.values:
+            known = Knowledge(topic, 0, "", {}, point if kind == 0 else None, text if kind == 1 else None)
+            passed.append(may_select(query, known, here))
         found: Mask = np.array([*passed, False])[self.standings.codes]
         return found
 
@@ -156,12 +162,6 @@ def _points(batch: pa.RecordBatch) -> Coded:
     return Coded(codes - 1, points[1:])
 
 
-def _at(topic: Topic, spot: Standing) -> Knowledge:
-    """A knowledge point of a topic at a location, to test queries with."""
-    kind, point, text = spot
-    return Knowledge(topic.name, 0, "", {}, point if kind == 0 else None, text if kind == 1 else None)
-
-
 # --- knowledge ---------------------------------------------------------------------------------
 
 
@@ -173,16 +173,9 @@ def to_knowledge(topic: Topic, batch: pa.RecordBatch) -> Iterator[Knowledge]:
     points = _as_points([columns[axis] for axis in AXES if axis in columns], size)
     names = [a.name for a in topic.attributes]
     values = zip(*(columns.get(name, absent) for name in names), strict=True) if names else [()] * size
-    moments = instants(batch).tolist()
-    own = zip(
-        moments,
-        columns["source"],
-        points,
-        columns.get("place", absent),
-        columns.get(STATUS, ["atomic"] * size),
-        columns.get(SIGNATURE, absent),
-        strict=True,
-    )
+    moments, statuses = instants(batch).tolist(), columns.get(STATUS, ["atomic"] * size)
+    places, signatures = columns.get("place", absent), columns.get(SIGNATURE, absent)
+    own = zip(moments, columns["source"], points, places, statuses, signatures, strict=True)
     for (time, source, point, place, status, signature), row in zip(own, values, strict=True):
         attributes = dict(zip(names, row, strict=True))
         yield Knowledge(topic.name, time, source, attributes, point, place, status, signature)
@@ -192,11 +185,8 @@ def _as_points(axes: Sequence[list[Any]], size: int) -> list[Point | None]:
     """Points up to their first missing coordinate."""
     if not axes:
         return [None] * size
-    return [tuple(takewhile(_is_known, at)) or None for at in zip(*axes, strict=True)]
-
-
-def _is_known(value: Any) -> bool:
-    return value is not None
+    spots = zip(*axes, strict=True)
+    return [tuple(takewhile(lambda coordinate: coordinate is not None, at)) or None for at in spots]
 
 
 def _is_float(column: pa.Array) -> bool:
@@ -225,8 +215,8 @@ def from_knowledge(topic: Topic, known: Sequence[Knowledge]) -> pa.RecordBatch:
 def with_status(batch: pa.RecordBatch, statuses: pa.Array) -> pa.RecordBatch:
     """Add statuses to events of a component, and mark them valid without end."""
     until = pa.array(np.full(len(batch), NEVER))
-    encode_texts = statuses if pa.types.is_dictionary(statuses.type) else statuses.dictionary_encode()
-    return batch.append_column(STATUS, encode_texts.cast(DICTIONARY)).append_column(UNTIL, until)
+    coded = statuses if pa.types.is_dictionary(statuses.type) else statuses.dictionary_encode()
+    return batch.append_column(STATUS, coded.cast(DICTIONARY)).append_column(UNTIL, until)
 
 
 def component_columns(batch: pa.RecordBatch) -> pa.RecordBatch:

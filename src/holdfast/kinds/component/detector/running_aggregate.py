@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import isinf
+from operator import attrgetter, gt, lt
 from typing import Any
 
 from msgspec.structs import replace
@@ -58,23 +59,19 @@ class RunningAggregate:
     def table(self, points: Sequence[Knowledge], now: Instant, judge: Judge) -> Table | None:
         """The result over sorted knowledge, before locations are processed; `None` if events with a status
         collide."""
-        end = bisect_right(points, now, self._folded, key=_time)
+        end = bisect_right(points, now, self._folded, key=attrgetter("time"))
         if end > self._folded:
             fresh = cells(points[self._folded : end])
             if any(len(cell) > 1 and cell[0].status != "atomic" for cell in fresh):
                 return None
-            for known in sorted(
-                (merge_cell(cell, self._collide, self._query.each) for cell in fresh), key=order
-            ):
-                self._group(known).add(known)
+            merged = (merge_cell(cell, self._collide, self._query.each) for cell in fresh)
+            for known in sorted(merged, key=order):
+                key = tuple(of(known) for of in self._others)
+                if key not in self._groups:
+                    self._groups[key] = _RunningGroup(known, self._functions, self._query.each)
+                self._groups[key].add(known)
             self._folded, self.until = end, points[end - 1].time
         return [group.to_knowledge(judge) for group in self._groups.values()]
-
-    def _group(self, known: Knowledge) -> _RunningGroup:
-        key = tuple(of(known) for of in self._others)
-        if key not in self._groups:
-            self._groups[key] = _RunningGroup(known, self._functions, self._query.each)
-        return self._groups[key]
 
 
 class _RunningGroup:
@@ -178,14 +175,12 @@ class _Values:
         self._known += 1
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             self._numbers += 1
-            if self.function in ("max", "min"):
-                self._compare(value, known)
-            elif self.function in ("sum", "avg"):
+            if self.function in ("sum", "avg"):
                 self._sum(value)
-
-    def _compare(self, value: float, known: Knowledge) -> None:
-        if self._best is None or (value > self._best if self.function == "max" else value < self._best):
-            self._best, self._at = value, known
+            elif self.function in ("max", "min"):
+                exceeds = gt if self.function == "max" else lt
+                if self._best is None or exceeds(value, self._best):
+                    self._best, self._at = value, known
 
     def _sum(self, value: float) -> None:
         if isinstance(value, int):
@@ -235,7 +230,3 @@ class _Values:
         if self._at is not None:
             return self._at
         return first if self.value is not None or self._missing is None else self._missing
-
-
-def _time(known: Knowledge) -> Instant:
-    return known.time

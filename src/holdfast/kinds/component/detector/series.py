@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ....model.event import STATUSES, Status
 from ....model.instant import NEVER, Duration, Instant
 from ....model.query import Aggregate, Ball, Closest, Function, Index, Multiple, PooledDimension, Query
 from ....model.space import Point
-from .aggregate import combine
+from .aggregate import KnowledgeGroup, combine
 from .columnar_plan import STATUS, VALID, PlanColumn, Screen
 from .hosts import Places, where
 from .knowledge import Knowledge, Where, order
@@ -92,14 +92,23 @@ def as_batch(size: int, shown: Iterable[ShownColumns]) -> pa.RecordBatch:
 def screen_mask(screen: Screen, size: int, shown: Iterable[ShownColumns]) -> Mask:
     """The rows that pass a screen; all rows, if floats do not represent the values exactly."""
     every = list(shown)
-    return (
-        screen.test(as_batch(size, every)) if all(part.exact for part in every) else np.ones(size, np.bool_)
-    )
+    is_exact = all(part.exact for part in every)
+    return screen.test(as_batch(size, every)) if is_exact else np.ones(size, np.bool_)
 
 
 def take_values(values: Any, some: Ints) -> Any:
     """Select rows of a numpy or Arrow column."""
     return values[some] if isinstance(values, np.ndarray) else values.take(pa.array(some))
+
+
+def common_text(texts: pa.Array, extremes: Callable[[Floats], Iterable[Floats]]) -> pa.Array:
+    """The text or truth value that all values of a group share, else missing; ``extremes`` returns the least
+    and the largest of each group, given numbers that stand for the values, -1 for a missing one.
+    """
+    words = texts.dictionary_encode()
+    least, most = extremes(words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False))
+    same = (least == most) & (most >= 0)
+    return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
 
 
 def fill_default(column: PlanColumn, values: Any, there: Mask) -> Any:
@@ -154,13 +163,11 @@ class ReadingSeries:
         self.roams = carried and query.is_relative
         self.folds = isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate)
         self._status_codes = encode_texts(rows.batch, STATUS) if status is None else None
-        self.is_mixed = (
-            isinstance(query.status, Aggregate)
-            and isinstance(query.location, Multiple)
-            and self._has_shared_keys(keys)
-        )
+        mixes = isinstance(query.status, Aggregate) and isinstance(query.location, Multiple)
+        self.is_mixed = mixes and self._has_shared_keys(keys)
         parts, self.owners, self.spots = self._parts(keys)
-        order = _by_time(rows.times)
+        is_sorted = (rows.times[1:] >= rows.times[:-1]).all()
+        order = None if is_sorted else np.argsort(rows.times, kind="stable")
         starts = np.zeros(len(self.owners) + 1, np.int64)
         grouped = np.empty(len(rows), np.int64)
         by_key(parts if order is None else parts[order], starts, grouped)
@@ -220,10 +227,7 @@ class ReadingSeries:
             return None
         there = absolute(self.query.location.index, self._here)
         values = self.rows.standings.values
-        far = [
-            distance(text if kind == 1 else point if kind == 0 else None, there)
-            for kind, point, text in values
-        ]
+        far = [distance(where(*spot), there) for spot in values]
         ranked = sorted(range(len(values)), key=lambda spot: (far[spot], values[spot]))
         rank = np.empty(len(values), np.int64)
         rank[ranked] = np.arange(len(values))
@@ -242,8 +246,7 @@ class ReadingSeries:
             alike = np.append(False, times[1:] == times[:-1])
             places = np.flatnonzero(alike | np.append(alike[1:], False))
             some = self.order[places]
-            sorted_rows = some[np.lexsort((*self._order_of(some), rows.times[some], parts[some]))]
-            self.order[places] = sorted_rows
+            self.order[places] = some[np.lexsort((*self._order_of(some), rows.times[some], parts[some]))]
             where = spots.codes[self.order]
         return times, where
 
@@ -343,17 +346,19 @@ class ReadingSeries:
         cells = self.cells(found)
         widest = 1 if self.span.nearest else int((cells.high - cells.low).max(initial=1))
         columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.bound is None}
-        vague = (
-            self.has_collisions and self.rows.until is not None and any(c.attribute == VALID for c in wanted)
-        )
-        return ShownColumns(cells, columns, all(self.is_small(column, widest) for column in wanted), vague)
+        exact = all(self.is_small(column, widest) for column in wanted)
+        return ShownColumns(cells, columns, exact, self.has_vague_validity(wanted))
+
+    def has_vague_validity(self, columns: Iterable[PlanColumn]) -> bool:
+        """Whether columns ask for the validity of cells with several rows, which may differ in it."""
+        differs = self.has_collisions and self.rows.until is not None
+        return differs and any(column.attribute == VALID for column in columns)
 
     def cells(self, found: Instants) -> CellRanges:
         """The cells that the query selects at instants."""
         if not self.span.nearest:
-            return CellRanges(
-                self._positions(found, self.span.low, 0), self._positions(found, self.span.high, 1)
-            )
+            low, high = self.span.low, self.span.high
+            return CellRanges(self._positions(found, low, 0), self._positions(found, high, 1))
         nearest = self._nearest(found)
         return CellRanges(nearest, nearest + (nearest >= 0))
 
@@ -373,9 +378,11 @@ class ReadingSeries:
             return pa.array(self.rows.are_valid(self.newest(cells), at), mask=~cells.there)
         if self.span.nearest:
             return self._take_cells(column, cells.low, cells.there)
-        if column.function is None and column.attribute:
+        if not column.attribute:
+            return (cells.high - cells.low).astype(np.float64)
+        if column.function is None:
             return self._common(column, cells)
-        return self._aggregate(column, cells.low, cells.high)
+        return AGGREGATES[column.function].of_windows(self._numbers(column.attribute), *cells)
 
     def newest(self, cells: CellRanges) -> Ints:
         """The rows that contributed last to cells; arbitrary where there is no cell."""
@@ -427,19 +434,10 @@ class ReadingSeries:
     def _common(self, column: PlanColumn, cells: CellRanges) -> Any:
         """The value that all rows of a window share, else missing."""
         if column.kind == "number":
-            return np.where(
-                cells.there, np.append(self._numbers(column.attribute), np.nan)[cells.low], np.nan
-            )
-        words = self._words(column).dictionary_encode()
-        codes = words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False)
-        least, most = (AGGREGATES[name].of_windows(codes, *cells) for name in ("min", "max"))
-        same = (least == most) & (most >= 0)
-        return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
-
-    def _aggregate(self, column: PlanColumn, low: Ints, high: Ints) -> Any:
-        if not column.attribute:
-            return (high - low).astype(np.float64)
-        return AGGREGATES[column.function or "avg"].of_windows(self._numbers(column.attribute), low, high)
+            first = np.append(self._numbers(column.attribute), np.nan)[cells.low]
+            return np.where(cells.there, first, np.nan)
+        extremes = (AGGREGATES[name].of_windows for name in ("min", "max"))
+        return common_text(self._words(column), lambda codes: [of(codes, *cells) for of in extremes])
 
     def _take_cells(self, column: PlanColumn, cells: Ints, there: Mask) -> Any:
         if not column.attribute:
@@ -508,7 +506,7 @@ class ReadingSeries:
         """The knowledge that the query selects at an instant among visible rows."""
         time = self.query.time
         if isinstance(time, Aggregate) and self._are_apart(rows):
-            return [combine(_Window(self.rows, rows, now), time.functions, self.query.each)]
+            return [combine(ReadingWindow(self.rows, rows, now), time.functions, self.query.each)]
         valid = self.rows.are_valid(rows, now).tolist()
         judged = map(_with_validity, self.rows.knowledge(rows), valid)
         known = sorted(judged, key=order)
@@ -567,18 +565,16 @@ class ReadingSeries:
     def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
         """The rows of a key that the query can select at an instant."""
         key = 0 if self.shared else key
-        if self.roams:
-            parts = self._around(key, now, here).tolist()
-            found = [self._rows(*self._visible(part, now)) for part in parts]
-            return np.concatenate([np.empty(0, np.int64), *found])
-        if not self.is_divided:
+        if not self.roams and not self.is_divided:
             return self._rows(*self._visible(key, now))
         if self.nearest is not None:
             first, end = np.searchsorted(self.owners[self.nearest], (key, key + 1)).tolist()
             some = (self._rows(*self._visible(part, now)) for part in self.nearest[first:end].tolist())
             return next((rows for rows in some if len(rows)), np.empty(0, np.int64))
-        first, end = np.searchsorted(self.owners, (key, key + 1)).tolist()
-        found = [self._rows(*self._visible(part, now)) for part in range(first, end)]
+        parts: Iterable[int] = self._around(key, now, here).tolist() if self.roams else ()
+        if not self.roams:
+            parts = range(*np.searchsorted(self.owners, (key, key + 1)).tolist())
+        found = [self._rows(*self._visible(part, now)) for part in parts]
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def _visible(self, part: int, now: Instant) -> tuple[int, int]:
@@ -610,13 +606,13 @@ class ReadingSeries:
         return retained
 
 
-class _Window:
-    """The rows of a window as a `KnowledgeGroup`. Its rows must not collide."""
+class ReadingWindow(KnowledgeGroup):
+    """The rows of a window as a group of knowledge points. Its rows must not collide."""
 
     def __init__(self, rows: ReadingRows, numbers: Ints, now: Instant) -> None:
         self._rows, self._numbers = rows, numbers
         self.names = [attribute.name for attribute in rows.topic.attributes]
-        self.times: list[Instant] = rows.times[numbers].tolist()
+        self.times = rows.times[numbers].tolist()
         self.count = len(numbers)
         self._valid = rows.are_valid(numbers, now)
         self.valid = bool(self._valid.any())
@@ -645,10 +641,8 @@ def standings(views: Sequence[ReadingSeries]) -> list[Ints]:
     """For each row of each series the rank of its location among those of all series."""
     every = sorted({spot for series in views for spot in series.rows.standings.values})
     rank = {spot: i for i, spot in enumerate(every)}
-    return [
-        np.array([rank[spot] for spot in s.rows.standings.values], np.int64)[s.rows.standings.codes]
-        for s in views
-    ]
+    every_rows = [series.rows.standings for series in views]
+    return [np.array([rank[spot] for spot in own.values], np.int64)[own.codes] for own in every_rows]
 
 
 def _with_validity(known: Knowledge, valid: bool) -> Knowledge:
@@ -662,11 +656,6 @@ def _rank_texts(texts: Coded) -> Ints:
     rank[order] = np.arange(len(order))
     found: Ints = rank[texts.codes]
     return found
-
-
-def _by_time(times: Ints) -> Ints | None:
-    """The order of rows by time; `None` if they are sorted."""
-    return np.argsort(times, kind="stable") if (times[1:] < times[:-1]).any() else None
 
 
 def firsts(starts: Ints, *columns: Ints) -> Mask:

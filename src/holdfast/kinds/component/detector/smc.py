@@ -1,4 +1,7 @@
-"""A State Maintenance Component at one instant: examine, encapsulate, transform. [F53, F65–F69]"""
+"""A State Maintenance Component at one instant: examine, encapsulate, transform. [F53, F65–F69]
+
+This defines which events a component emits. The columnar evaluation is compared with it in tests.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Smc:
-    """A State Maintenance Component `m = (N, Q, G^n, G^x)`; status bit and last event are kept in its state.
+    """A State Maintenance Component `m = (N, Q, G^n, G^x)`; its state has the status bit and the last event.
     [F53]
 
     `exit` is `None` for a momentary condition [F68]. `here` is the location of the host: a point, or the
@@ -115,8 +118,13 @@ class Smc:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that it consumes."""
-        in_locations = [topic for query_input in self.inputs.values() for topic in query_input.query.topics]
-        return tuple(dict.fromkeys([*in_locations, *([self.here] if isinstance(self.here, str) else [])]))
+        queried = [topic for input in self.inputs.values() for topic in input.query.topics]
+        return tuple(dict.fromkeys([*queried, *([self.here] if isinstance(self.here, str) else [])]))
+
+    @property
+    def stationary(self) -> Point | None:
+        """The location of its host, if that does not move."""
+        return self.here if isinstance(self.here, tuple) else None
 
     @property
     def lasts(self) -> Duration:
@@ -128,14 +136,13 @@ class Smc:
         """Whether all ticks after one that emits nothing emit nothing, until an event arrives or leaves a
         window."""
         rules = [self.enter] if self.exit is None else [self.enter, self.exit]
-        return all(rule.timeless for rule in rules) and all(
-            _rests(query_input.query) for query_input in self.inputs.values()
-        )
+        rests = all(_rests(input.query) for input in self.inputs.values())
+        return rests and all(rule.timeless for rule in rules)
 
     @cached_property
     def spawns(self) -> bool:
         """Whether there is a scope for each key or host."""
-        return isinstance(self.here, str) or any(query_input.key for query_input in self.inputs.values())
+        return isinstance(self.here, str) or any(input.key for input in self.inputs.values())
 
 
 def _rests(query: Query) -> bool:
@@ -168,10 +175,10 @@ def encapsulate(inputs: Inputs, tables: Mapping[str, Table], satisfying: Sequenc
                 satisfied = {value(dimension, context.known[name]) for context in satisfying}
                 if parameter.how == "one" and len(satisfied) != 1:
                     return False
-                if parameter.how == "all" and not satisfied >= values_required(
-                    parameter, dimension, table, satisfying[0]
-                ):
-                    return False
+                if parameter.how == "all":
+                    required = values_required(parameter, dimension, table, satisfying[0])
+                    if not satisfied >= required:
+                        return False
     return True
 
 
@@ -197,9 +204,8 @@ def rank(context: EvaluationContext) -> Any:
 def with_beside(context: EvaluationContext, inputs: Inputs, tables: Tables) -> EvaluationContext:
     """The context with the most recent knowledge of the queries that took no part."""
     others = {name: tables(name) for name in inputs if name not in context.known}
-    return context._replace(
-        beside={name: max(table, key=_recency) for name, table in others.items() if table}
-    )
+    beside = {name: max(table, key=_recency) for name, table in others.items() if table}
+    return context._replace(beside=beside)
 
 
 def _recency(known: Knowledge) -> Instant:
@@ -212,8 +218,12 @@ def _recency(known: Knowledge) -> Instant:
 def transform(
     smc: Smc, rule: Rule, status: Status, found: EvaluationContext, signature: str | None
 ) -> Knowledge:
-    """The event of a detected condition: attributes of the latest knowledge, overridden by computations.
-    [F67]"""
+    """The event of a detected condition: attributes and location of the latest knowledge, overridden by
+    computations. [F67]
+
+    A host's location replaces that of the knowledge. A computed time counts if it is not before InfoS time
+    and later than the last event.
+    """
     newest = max(found.known.values(), key=_recency)
     context = found._replace(known={**found.known, **found.beside}) if rule.computes else found
     computed = {name: compute(context) for name, compute in rule.computes}
@@ -223,22 +233,13 @@ def transform(
         for name in smc.attributes
         for value in [values.get(name)]
     }
-    at, place = _location(found, newest.newest, computed)
-    time = _time(found, computed.get("time"))
+    at, place = newest.newest.at, newest.newest.place
+    if "location" in computed or found.here is not None:  # the computed location, else that of the host
+        where = computed.get("location", found.here)
+        at, place = (where, None) if isinstance(where, tuple) else (None, where)
+    time, wanted = found.now, computed.get("time")
+    if found.last is not None:
+        time = max(time, found.last.time + 1)
+    if wanted is not None and wanted >= time:
+        time = int(wanted)
     return Knowledge(smc.topic, time, newest.newest.source, attributes, at, place, status, signature)
-
-
-def _location(
-    found: EvaluationContext, newest: Knowledge, computed: Mapping[str, Any]
-) -> tuple[Point | None, str | None]:
-    """The computed location, else that of the host, else that of the event that contributed last."""
-    if "location" not in computed and found.here is None:
-        return newest.at, newest.place
-    at = computed.get("location", found.here)
-    return (at, None) if isinstance(at, tuple) else (None, at)
-
-
-def _time(found: EvaluationContext, values_required: Any) -> Instant:
-    """The computed time if it is allowed, else InfoS time, but later than the last event."""
-    after = found.now if found.last is None else max(found.now, found.last.time + 1)
-    return after if values_required is None or values_required < after else int(values_required)

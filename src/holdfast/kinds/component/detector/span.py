@@ -59,13 +59,8 @@ def every_instant(streams: Sequence[tuple[Ints, Ints, Duration]], first: Instant
     base = np.cumsum([0, *sizes])
     ends = np.zeros(len(streams[0][1]), np.int64)
     found = np.empty(sum(sizes), np.int64)
-    size = instants(
-        np.concatenate([times for times, _, _ in streams]),
-        np.stack([starts + base[i] for i, (_, starts, _) in enumerate(streams)]),
-        np.array([shift for _, _, shift in streams]),
-        first,
-        until,
-        found,
-        ends,
-    )
+    times = np.concatenate([times for times, _, _ in streams])
+    starts = np.stack([starts + base[i] for i, (_, starts, _) in enumerate(streams)])
+    shifts = np.array([shift for _, _, shift in streams])
+    size = instants(times, starts, shifts, first, until, found, ends)
     return Instants(found[:size], ends)

@@ -1,9 +1,11 @@
-"""From queries to subscriptions: one for each topic, with the relevant region. [F64]"""
+"""From queries to subscriptions: one for each topic, with the relevant region. [F64]
+
+Brokers use them to receive only readings that a query can select.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....errors import UsageError
@@ -49,9 +51,10 @@ def subscriptions(
     return () if found is None else tuple(TopicRegion(topic, found) for topic in query.topics)
 
 
-def _region(
-    query: Query, here: Point | None, space: Rectangle, window: SearchWindow | None
-) -> Rectangle | None:
+Region = Rectangle | None
+
+
+def _region(query: Query, here: Point | None, space: Rectangle, window: SearchWindow | None) -> Region:
     if query.is_relative and here is None:
         raise UsageError("a query with relative locations needs to know where its host is")
     parameter = query.location
@@ -69,7 +72,7 @@ def middle(query: Query, here: Point | None) -> Point | None:
     return _point(parameter.index, here) if isinstance(parameter, Closest) else None
 
 
-def _of_group(group: Group, here: Point | None) -> Rectangle | None:
+def _of_group(group: Group, here: Point | None) -> Region:
     match group:
         case QueryRange(low, high):
             first, last = _point(low, here), _point(high, here)
@@ -108,15 +111,11 @@ def _around(at: Point, half: float) -> Rectangle:
     return _box(tuple(c - half for c in at), tuple(c + half for c in at))
 
 
-def _meet(wanted: Rectangle | None, space: Rectangle) -> Rectangle | None:
+def _meet(wanted: Region, space: Rectangle) -> Region:
     """The wanted part of space, or all of it. A range includes both ends, a region only the lower one, so the
     region is enlarged a little."""
     if wanted is None:
         return space
     low = tuple(max(a, b) for a, b in zip(wanted.low, space.low, strict=True))
     high = tuple(min(math.nextafter(a, math.inf), b) for a, b in zip(wanted.high, space.high, strict=True))
-    return Rectangle(low, high) if all(_pairs(low, high)) else None
-
-
-def _pairs(low: Point, high: Point) -> Iterator[bool]:
-    return (a < b for a, b in zip(low, high, strict=True))
+    return Rectangle(low, high) if all(a < b for a, b in zip(low, high, strict=True)) else None

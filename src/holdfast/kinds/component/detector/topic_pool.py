@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ....model.instant import BEGINNING
 from ....model.query import PooledDimension
 from .columnar_plan import STATUS, PlanColumn
 from .rows import Ints, Mask
-from .series import CellRanges, Floats, ReadingSeries, ShownColumns, fill_default, standings
+from .series import CellRanges, Floats, ReadingSeries, ShownColumns, common_text, fill_default, standings
 
 
 def has_shared_keys(views: Sequence[ReadingSeries]) -> bool:
@@ -46,13 +46,9 @@ class TopicPool:
     def show(self, columns: tuple[PlanColumn, ...]) -> ShownColumns:
         """The values that the query shows."""
         there = self._some.astype(np.int64)
+        cells = CellRanges(np.zeros(len(there), np.int64), there)
         values = {column.name: self.values(column) for column in columns}
-        return ShownColumns(
-            CellRanges(np.zeros(len(there), np.int64), there),
-            values,
-            all(map(self.is_exact, columns)),
-            fold=self,
-        )
+        return ShownColumns(cells, values, all(map(self.is_exact, columns)), fold=self)
 
     def is_exact(self, column: PlanColumn) -> bool:
         """Whether floats represent the integers of a column exactly."""
@@ -69,7 +65,9 @@ class TopicPool:
         plain = column._replace(default=None)
         of_topics = [series.values(plain, cells, self._at) for series, cells in self.parts]
         if column.kind != "number":
-            return self._common(of_topics)
+            every, count = pa.concat_arrays(of_topics), len(self.parts)
+            extremes = (partial(self._aggregate, function=name) for name in ("min", "max"))
+            return common_text(every, lambda codes: [of(np.split(codes, count)) for of in extremes])
         if column.attribute:
             return self._aggregate(of_topics, column.across or "max")
         counts = np.where(self._there, np.stack(of_topics, axis=1), 0.0).sum(axis=1)
@@ -81,15 +79,6 @@ class TopicPool:
         low = np.arange(len(self._at)) * len(self.parts)
         found: Floats = AGGREGATES[function].of_windows(values, low, low + len(self.parts))
         return np.where(self._some, found, np.nan)
-
-    def _common(self, of_topics: Sequence[Any]) -> Any:
-        """The text or truth value that all topics share, else missing."""
-        words = pa.concat_arrays(of_topics).dictionary_encode()
-        codes = words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False)
-        each = np.split(codes, len(self.parts))
-        least, most = (self._aggregate(each, function) for function in ("min", "max"))
-        same = (least == most) & (most >= 0)
-        return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
 
     # --- what contributed last ---
 
@@ -104,11 +93,9 @@ class TopicPool:
             some = np.flatnonzero(cells.there)
             rows = series.newest(cells.at(some))
             time, spot = series.rows.times[rows], spots[number][rows]
-            tied = time == when[some]
-            later = (time > when[some]) | (tied & (spot < where[some]))
-            unclear[some] = np.where(
-                time > when[some], False, unclear[some] | (tied & (not series.span.nearest))
-            )
+            newer, tied = time > when[some], time == when[some]
+            later = newer | (tied & (spot < where[some]))
+            unclear[some] = ~newer & (unclear[some] | (tied & (not series.span.nearest)))
             chosen = some[later]
             latest[chosen], when[chosen], where[chosen] = number, time[later], spot[later]
         return latest, unclear

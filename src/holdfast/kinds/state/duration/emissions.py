@@ -24,14 +24,12 @@ Shown = Callable[[str], str | None]
 NOTHING = np.empty((0, 6), np.int64)
 
 
+Cells = dict[tuple[int, int], int]
+"""Output of the kernel for one scope: values by row and column."""
+
+
 def transition(
-    topic: Topic,
-    shown: Shown,
-    state: DurationState,
-    code: int,
-    out: dict[tuple[int, int], int],
-    n: int,
-    event: Any,
+    topic: Topic, shown: Shown, state: DurationState, code: int, out: Cells, n: int, event: Any
 ) -> Transition:
     """Build the transition of row ``n`` of the kernel's output for one scope; ``event`` is the reading just
     processed, if there is one.

@@ -24,6 +24,8 @@ from ....model.event import Event, Transition
 from ....model.guard import Care
 from ....model.instant import BEGINNING, EARLIEST, Duration, Instant
 from ....model.topic import Topic
+from ...revision import Renumbering
+from ..toggle import ScopeKeys
 from . import emissions
 from . import state as states
 from .state import Cell, DurationState
@@ -118,9 +120,8 @@ class DurationMachine(Machine[DurationState]):
 
     @cached_property
     def traits(self) -> Traits:
-        return Traits(
-            uses_watermark=True, compacts=True, pauses=True, lateness=0 if self.keeps_last else None
-        )
+        lateness = 0 if self.keeps_last else None
+        return Traits(uses_watermark=True, compacts=True, pauses=True, lateness=lateness)
 
     @cached_property
     def topics(self) -> dict[str, Topic]:
@@ -268,9 +269,7 @@ class DurationMachine(Machine[DurationState]):
         found: list[str] = state.keys.all().to_pylist()
         return found
 
-    def replace_scopes(
-        self, state: DurationState, other: DurationState, keys: tuple[Sequence[str], ...]
-    ) -> DurationState:
+    def replace_scopes(self, state: DurationState, other: DurationState, keys: ScopeKeys) -> DurationState:
         """Replace some scopes by those of another state, which stays usable."""
         states.take_over(state, other, pa.array(keys[-1], pa.string()))
         return state
@@ -347,15 +346,12 @@ class DurationMachine(Machine[DurationState]):
         if limit > state.next:
             parts.append(self._fire_timers(state, limit))
         if not any(map(len, parts)):
-            nothing = emissions.NOTHING
-            none = (
-                {}
-                if batch is None
-                else {name: emissions.rows(self.topic, self.readable_scope, state, nothing, batch)}
-            )
-            return state, Emission(none)
+            return state, Emission({} if batch is None else {name: self._no_rows(state, batch)})
         whole = parts[0] if len(parts) == 1 else concatenate(parts)
         return state, Emission({name: in_turn(whole, times(whole), SCOPE)})
+
+    def _no_rows(self, state: DurationState, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return emissions.rows(self.topic, self.readable_scope, state, emissions.NOTHING, batch)
 
     def _step_topic(
         self, state: DurationState, batch: pa.RecordBatch
@@ -363,7 +359,7 @@ class DurationMachine(Machine[DurationState]):
         codes, keys = self.scoping(batch)[-1]
         inside = np.flatnonzero(codes >= 0)
         if not len(inside):
-            return state, emissions.rows(self.topic, self.readable_scope, state, emissions.NOTHING, batch)
+            return state, self._no_rows(state, batch)
         moments = times(batch)
         if state.start is None:
             self.start_expected(state, int(moments[inside[0]]))
@@ -458,9 +454,8 @@ class DurationMachine(Machine[DurationState]):
             words, moments, width = self.columns(batch), times(batch), len(self.rules)
             for f, rule in enumerate(self.rules):
                 stays, scopes = np.zeros(len(batch), np.bool_), np.full((len(keys), 3), -1, np.int64)
-                kernel.mark_relevant(
-                    codes, moments, words[f], words[width + f], scopes, rule.gap, rule.readings, stays
-                )
+                predicates, limits = (words[f], words[width + f]), (rule.gap, rule.readings)
+                kernel.mark_relevant(codes, moments, *predicates, scopes, *limits, stays)
                 found |= stays
         return found
 
@@ -469,19 +464,18 @@ class DurationMachine(Machine[DurationState]):
     def active(self, state: DurationState) -> list[tuple[int, str | None, Instant]]:
         records = state.there
         found = np.argwhere((records["flags"] & ON != 0) & (records["last"] != NONE))
-        return [
-            (f, self.readable_scope(state.keys.key(c)), int(records["since"][c, f]))
-            for c, f in found.tolist()
-        ]
+        since = records["since"]
+        return [(f, self._label(state, c), int(since[c, f])) for c, f in found.tolist()]
+
+    def _label(self, state: DurationState, code: int) -> str | None:
+        return self.readable_scope(state.keys.key(code))
 
     def unknown(self, state: DurationState) -> list[tuple[int, str | None, Instant | None]]:
         records = state.there
         found = np.argwhere((records["flags"] & UNKNOWN != 0) & (records["last"] != NONE)).tolist()
-        held = [None if (since := int(records["since"][c, f])) == NONE else since for c, f in found]
-        return [
-            (f, self.readable_scope(state.keys.key(c)), since)
-            for (c, f), since in zip(found, held, strict=True)
-        ]
+        since = [int(records["since"][c, f]) for c, f in found]
+        cells = zip(found, since, strict=True)
+        return [(f, self._label(state, c), None if at == NONE else at) for (c, f), at in cells]
 
     def is_initial(self, state: DurationState, condition: int) -> bool:
         return not state.taken
@@ -506,12 +500,10 @@ class DurationMachine(Machine[DurationState]):
         codes = None if state.touched is None else state.touched.take()
         return None if codes is None else states.to_bytes(state, codes)
 
-    def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> DurationState:
+    def load(self, raw: bytes, was: Renumbering | None = None) -> DurationState:
         return self.apply_delta(self.initial(), raw, was)
 
-    def apply_delta(
-        self, state: DurationState, raw: bytes, was: Sequence[int | None] | None = None
-    ) -> DurationState:
+    def apply_delta(self, state: DurationState, raw: bytes, was: Renumbering | None = None) -> DurationState:
         numbers = range(len(self.rules)) if was is None else was
         if any(number is not None for number in numbers):
             codes = states.from_bytes(self.topic, raw, state, numbers, self._arrays[1].reshape(-1, 2))

@@ -131,7 +131,8 @@ class StoredReadings:
         """The reading of a scope as an event at a given time."""
         if code in self._recent:
             return replace(self._recent[code], time=at)
-        point = tuple(takewhile(_is_known, (self._value(axis, code) for axis in AXES)))
+        axes = (self._value(axis, code) for axis in AXES)
+        point = tuple(takewhile(lambda coordinate: coordinate is not None, axes))
         attributes = {a.name: self._value(a.name, code) for a in self._topic.attributes}
         source, sequence, place = (self._value(name, code) for name in ("source", "sequence", "place"))
         return Event(self._topic.name, at, source, attributes, sequence, point or None, place)
@@ -149,7 +150,3 @@ class StoredReadings:
         if value < 0:
             return None
         return value == 1 if type == pa.bool_() else self._texts.key(value)
-
-
-def _is_known(value: Any) -> bool:
-    return value is not None

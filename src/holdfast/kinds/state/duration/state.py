@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,10 +55,11 @@ class Cell:
         ) = record  # fmt: skip
 
     def record(self) -> tuple[Any, ...]:
-        return (
-            self.last, self.since, self.cand, self.count, self.last_row, self.cand_row,
-            self.flags, self.level, self.enter, self.leave,
-        )  # fmt: skip
+        """The fields in the order of the record."""
+        return _FIELDS(self)
+
+
+_FIELDS = attrgetter(*Cell.__slots__)
 
 
 class Hot(NamedTuple):
@@ -256,10 +258,9 @@ def to_bytes(state: DurationState, codes: NDArray[Any]) -> bytes:
     last = None if state.last.is_empty else to_ipc(state.last.take(codes))
     waits = ((records["cand"] != NONE) & (records["cand_row"] == BEGUN)).ravel()
     starts = to_ipc(_only(state.starts.take(cells), waits)) if waits.any() else None
+    scopes = to_ipc(pa.RecordBatch.from_pydict(columns))
     rest = state.until, state.latest, state.start, state.taken
-    return msgspec.msgpack.encode(
-        _StoredDurations(to_ipc(pa.RecordBatch.from_pydict(columns)), last, starts, *rest)
-    )
+    return msgspec.msgpack.encode(_StoredDurations(scopes, last, starts, *rest))
 
 
 def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
@@ -295,12 +296,10 @@ def from_bytes(
             expected = records["flags"][:, f] & EXPECTED
             for name in _PLAIN:
                 records[name][:, f] = table.column(_of(name, number)).to_numpy()
-            records_of_state = records[:, f]
-            records_of_state["last_row"] = np.where(
-                (records_of_state["flags"] & SEEN != 0) & has_last, LAST, NOBODY
-            )
-            records_of_state["cand_row"] = _start_reading(table.column(_of(_BEGUN, number)))
-            records_of_state["flags"] |= expected
+            own = records[:, f]
+            own["last_row"] = np.where((own["flags"] & SEEN != 0) & has_last, LAST, NOBODY)
+            own["cand_row"] = _start_reading(table.column(_of(_BEGUN, number)))
+            own["flags"] |= expected
             if state.waits is not None:
                 names = [_of(name, number) for name in _WAITS]
                 have_events = names[0] in table.schema.names

@@ -157,7 +157,6 @@ def test_volts_for_a_bit_follow_only_if_the_thesis_counted_messages():
         (lambda: setups.rtdds_rto(SECOND, 6), "from 1 to 5"),
         (lambda: setups.rtdds_load(40, SECOND), "from 1 to 33"),
         (lambda: setups.rtdds_load(25, SECOND, behind=True), "from 1 to 13 are behind it"),
-        (lambda: setups.rtdds_partial(2, SECOND), "from 0 to 1"),
         (
             lambda: setups.modes("HyTDDS", rendezvous=(50,)).run(),
             "there is no node '50'. Nodes are 0, 1, 2 … 48",

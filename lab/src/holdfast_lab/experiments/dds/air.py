@@ -1,12 +1,13 @@
-"""The radio of all simulations, and the reasons for it.
+"""The radio models of all simulations, and the reasons for them.
 
-The thesis names a CC2420 and an area of 100 × 100 m.  Its TOSSIM had a gain for each link and a trace of
-noise; both are lost.  It does say who hears whom: a node of the grid has its eight neighbours in range and no
-others (App. A).  That fixes the path loss.  Of the rest there are three airs.  In the *clear* one links lose
-what interference destroys and nothing else; in the *noisy* one they lose 5 % more, an assumption.  The
-*fitted* one has what is known of TOSSIM and TinyOS (back-off, processor time) and a quality for each link,
-whose range is the one parameter: it is set so that five publishers need the two retransmissions a message
-that the thesis prints (§4.2).
+The thesis names a CC2420 and an area of 100 × 100 m. Its TOSSIM had a gain for each link and a trace of
+noise, and both are lost. Appendix A says which nodes are in range: the eight neighbours on the grid and no
+others. That fixes the path loss.
+
+There are three models. In the *clear* one, links lose only what interference destroys. In the *noisy* one
+they lose 5 % more, an assumption. The *fitted* one has what is known of TOSSIM and TinyOS (back-off,
+processor time) and a quality for each link. The range of that quality is the only free parameter: it is set
+so that five publishers need the two retransmissions per message that the thesis prints (§4.2).
 """
 
 from __future__ import annotations
@@ -24,30 +25,32 @@ from holdfast.network.sim.radio import CC2420
 from holdfast.network.sim.routing.datagram import HEADER
 
 SENSITIVITY = -95.0
-"""dBm: the CC2420's, at 1 % lost frames of 20 bytes."""
+"""The sensitivity of the CC2420 in dBm, at 1 % lost frames of 20 bytes."""
 REACH = sqrt(2 * sqrt(2))
-"""How far a node is heard, in steps of the grid: the geometric mean of a diagonal, which is in range, and of
-two steps, which are not."""
+"""The range of a node in steps of the grid: the geometric mean of a diagonal, which is in range, and of two
+steps, which are not."""
 CLEAR, NOISY, FITTED = "clear", "noisy", "fitted"
 NOISE = {CLEAR: 0.0, NOISY: 0.05, FITTED: 0.0}
-"""The share of frames with a sample that noise alone destroys: none, and a round number for good links."""
+"""The share of frames with a sample that noise alone destroys: none, or a round number for good links."""
 QUALITY = (0.8, 1.0)
-"""Of links in the fitted air.  With five publishers, IFS and seeds 101 to 105, runs of 60 s need 2.04 (IPI 1)
-and 1.99 (IPI 5) retransmissions a message; with 0.83 in place of 0.8 they need 1.67 and 1.50."""
+"""The range of link quality in the fitted model. With five publishers, IFS and seeds 101 to 105, runs of 60 s
+need 2.04 (IPI 1) and 1.99 (IPI 5) retransmissions per message; with 0.83 in place of 0.8 they need 1.67
+and 1.50."""
 CONGESTION = (300, 2_500)
-"""µs that TinyOS waits after a busy channel: 10 to 80 ticks of 32 kHz (CC2420CsmaP), as does TOSSIM."""
+"""The back-off of TinyOS after a busy channel, in µs: 10 to 80 ticks of 32 kHz (CC2420CsmaP), as in
+TOSSIM."""
 FRAME = 32 * (1 + DATA_OVERHEAD + HEADER + UNIT)
-"""µs of a frame with a sample of 20 bytes, behind its preamble."""
+"""The duration of a frame with a sample of 20 bytes, without its preamble, in µs."""
 
 TINYOS = Csma(min_exponent=5, max_exponent=5, backoffs=1_000, acknowledged=False)
-"""How TinyOS drives a CC2420: 0 to 10 ms before each frame, again while the channel is busy, without end;
-links do not acknowledge unless asked to, and TinyDDS does not ask."""
+"""Medium access of TinyOS with a CC2420: 0 to 10 ms before each frame, again while the channel is busy,
+without limit. Links do not acknowledge unless asked to, and TinyDDS does not ask."""
 TINYOS_FOR_DYMO = Csma(min_exponent=5, max_exponent=5, backoffs=1_000, retries=0)
-"""The same with acknowledgements, by which DYMO sees that a link is broken; the link repeats nothing."""
+"""The same with acknowledgements, by which DYMO detects a broken link; the link repeats nothing."""
 
 
 def path_loss(step: float) -> LogDistance:
-    """The exponent with which exactly the eight neighbours on a grid of that step hear a node well.
+    """Return the path loss with which exactly the eight neighbours on a grid are in range of a node.
 
     >>> round(path_loss(100 / 6).exponent, 2), round(path_loss(100 / 3).exponent, 2)
     (3.79, 3.13)
@@ -57,12 +60,12 @@ def path_loss(step: float) -> LogDistance:
 
 
 def disturb(network: Network, share: float) -> None:
-    """From now on noise destroys this share of all frames with a sample, and of shorter ones fewer."""
+    """Let noise destroy this share of all frames with a sample from now on, and fewer of the shorter ones."""
     network.disturb(log1p(-share) / FRAME)
 
 
 def radio(step: float, mac: Csma = TINYOS, air: str = CLEAR) -> dict[str, Any]:
-    """What every scenario in an air has in common, for the functions of ``setups``."""
+    """Return the parameters that all scenarios with a radio model share, for the functions of ``setups``."""
     if air != FITTED:
         return {"propagation": path_loss(step), "mac": mac}
     return {
@@ -73,7 +76,7 @@ def radio(step: float, mac: Csma = TINYOS, air: str = CLEAR) -> dict[str, Any]:
 
 
 def show_link(step: float, mac: Csma = TINYOS) -> dict[str, str]:
-    """The same in words."""
+    """Return the radio model in words, for the parameters of a result."""
     backoff = (2**mac.max_exponent - 1) * (CC2420.turnaround + CC2420.sensing) / 1000
     return {
         "radio": f"CC2420, {CC2420.power_dbm:g} dBm, 250 kbit/s, sensitivity {SENSITIVITY:g} dBm; what is "

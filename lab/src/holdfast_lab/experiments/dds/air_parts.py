@@ -1,8 +1,9 @@
-"""What each part of the fitted air does: one of them is switched, and the rest stays.  [our own]
+"""The effect of each part of the fitted radio model: one part is changed, all others stay. [our own]
 
-The pages of chapters 4 and 6 explain by links that lose, by frames that destroy each other, by back-off, by
-processor time.  Here each of them is taken away, or put as it was before, in the set-up by which the air was
-fitted (five publishers, full reliability, IFS) and where publishers meet most (25 at the same moment).
+The pages of chapters 4 and 6 explain results by lossy links, collisions, back-off and processor time. Here
+each of these is removed, or set as it was before. The set-ups are the one by which the model was fitted (five
+publishers, full reliability, IFS) and the one with most collisions (25 publishers that send at the same
+time).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..experiment import Judged
 from . import setups
 from .air import FITTED, QUALITY, TINYOS, path_loss, show_link
 from .measure import Measured, Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, verdict
 from .study import Study
 
 STEP = setups.SPACING
@@ -44,7 +45,7 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
     IDLE: {"delays": False},
     COLLECTED: {"reliable": ReliableSettings()},
 }
-"""What is switched, as fields of a set-up."""
+"""The changes, as fields of a set-up."""
 FIVE, CROWD = "5, IFS", "25, no IFS"
 LOADS: Mapping[str, tuple[int, bool]] = {FIVE: (5, True), CROWD: (25, False)}
 BEHIND, BEHIND_COLLECTED = "publishers behind the RN", "behind it, acknowledged by the RN"
@@ -52,10 +53,10 @@ PLACES: Mapping[str, Mapping[str, Any]] = {
     BEHIND: {"behind": True},
     BEHIND_COLLECTED: {"behind": True, **PARTS[COLLECTED]},
 }
-"""From where the way by the RN is as short as the straight one; there are not 25 such nodes."""
+"""Positions from which the path by the RN is as short as the direct one; there are not 25 such nodes."""
 PERFECT_IDLE = "links lose nothing, no processor time"
 BOTH: Mapping[str, Mapping[str, Any]] = {PERFECT_IDLE: {**PARTS[PERFECT], **PARTS[IDLE]}}
-"""Where no timeout hides what a hop takes."""
+"""Two changes together, so that no timeout hides the time that a hop takes."""
 SWITCHED = {FIVE: {**PARTS, **PLACES, **BOTH}, CROWD: PARTS}
 
 RULES = {
@@ -93,21 +94,19 @@ def points(full: bool) -> list[Point]:
 
 
 def way_back(run: SimulationRun) -> Measured:
-    """How many hops an acknowledgement makes to its publisher, on average."""
+    """Return the mean number of hops that an acknowledgement makes to its publisher."""
     scenario = run.case.scenario
     assert isinstance(scenario.protocol, Dds)
     (rn,), (station,) = scenario.protocol.rendezvous, (each.node for each in scenario.subscribers)
     straight = scenario.protocol.reliable.acknowledged == "end-to-end"
-    ways = [
-        (int(station), node) if straight else (int(station), int(rn), node)
-        for node in run.plan.sources[0].nodes
-    ]
+    begin = [int(station)] if straight else [int(station), int(rn)]
+    ways = [(*begin, node) for node in run.plan.sources[0].nodes]
     return {HOPS: fmean(sum(hops(a, b, setups.COLUMNS) for a, b in pairwise(way)) for way in ways)}
 
 
 def claims(study: Study) -> Sequence[Judged]:
-    retx = {load: {part: _mean(study, "ReTx/msg", part, load) for part in SWITCHED[load]} for load in LOADS}
-    back = {part: _mean(study, HOPS, part, FIVE) for part in SWITCHED[FIVE]}
+    retx = {load: study.over("ReTx/msg", "switched", SWITCHED[load], publishers=load) for load in LOADS}
+    back = study.over(HOPS, "switched", SWITCHED[FIVE], publishers=FIVE)
     five, crowd = retx[FIVE], retx[CROWD]
 
     def fewer(of: Mapping[str, float], part: str) -> float:
@@ -137,7 +136,7 @@ def claims(study: Study) -> Sequence[Judged]:
 
 
 def _processor(study: Study) -> Judged:
-    """What processor time adds to a delay, and whether timeouts, of which it saves some, hide that."""
+    """Judge how processor time affects the delay, and whether the timeouts that it saves hide this."""
 
     def values(quantity: str, part: str) -> Sequence[float]:
         return study.values(quantity, switched=part, publishers=FIVE)
@@ -153,24 +152,23 @@ def _processor(study: Study) -> Judged:
         if not any(repeated)
     ]
     seen = f" In {len(sooner)} runs nothing is sent twice: {fmean(sooner):.1f} ms shorter." if sooner else ""
-    return Judged(
+    return verdict(
         "not described",
         delay,
         delay[WHOLE] - delay[IDLE] >= 10,
         f"{delay[IDLE]:.2f} ms of delay of five publishers in place of {delay[WHOLE]:.2f}; where links lose "
         f"nothing {delay[PERFECT_IDLE]:.2f} in place of {delay[PERFECT]:.2f}, with {again[PERFECT_IDLE]:.3f} "
         f"in place of {again[PERFECT]:.3f} retransmissions a message." + seen,
-        {
-            False: "Frames that wait for no processor follow each other sooner and meet more often, and a "
-            "timeout costs more than all hops gain."
-        }
+        why_not="Frames that wait for no processor follow each other sooner and meet more often, and a "
+        "timeout costs more than all hops gain."
         if again[PERFECT_IDLE] > again[PERFECT]
-        else {},
+        else "",
     )
 
 
 def _judge_acknowledgements(retx: Mapping[str, float], back: Mapping[str, float]) -> Judged:
-    """Who acknowledges, and whether the length of the way back decides."""
+    """Judge whether acknowledgements by the RN cost fewer retransmissions, and whether path length
+    decides."""
 
     def beside(one: str, other: str) -> str:
         return (
@@ -179,23 +177,17 @@ def _judge_acknowledgements(retx: Mapping[str, float], back: Mapping[str, float]
         )
 
     longer, shorter = back[COLLECTED] > back[WHOLE], retx[BEHIND_COLLECTED] < retx[BEHIND]
-    return Judged(
+    return verdict(
         "not described",
         {part: retx[part] for part in (WHOLE, COLLECTED, BEHIND, BEHIND_COLLECTED)},
         retx[COLLECTED] < retx[WHOLE],
         f"Acknowledged by the RN five publishers need {beside(WHOLE, COLLECTED)}; behind the RN "
         f"{beside(BEHIND, BEHIND_COLLECTED)}.",
-        {
-            False: "It is the detour: the reader's acknowledgement goes straight to the publisher, and "
-            "collected it goes by the RN. From where both ways are as long the RN's costs fewer."
-        }
+        why_not="It is the detour: the reader's acknowledgement goes straight to the publisher, and "
+        "collected it goes by the RN. From where both ways are as long the RN's costs fewer."
         if longer and shorter
-        else {},
+        else "",
     )
-
-
-def _mean(study: Study, quantity: str, part: str, load: str) -> float:
-    return study.mean(quantity, switched=part, publishers=load)
 
 
 def parameters(full: bool) -> dict[str, str]:
@@ -224,16 +216,14 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "air-parts",
-        "what each part of the fitted air does  [Energy-aware DDS, the air of chapters 4 and 6]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "ReTx/msg", "EED ms", "DMR", "Rd/msg", HOPS),
-        panels,
-        extra=way_back,
-    )
-)
+EXPERIMENT = Design(
+    "air-parts",
+    "what each part of the fitted air does  [Energy-aware DDS, the air of chapters 4 and 6]",
+    points,
+    parameters,
+    RULES,
+    claims,
+    ("PDR", "ReTx/msg", "EED ms", "DMR", "Rd/msg", HOPS),
+    panels,
+    extra=way_back,
+).experiment

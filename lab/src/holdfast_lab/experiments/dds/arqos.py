@@ -1,9 +1,9 @@
-"""Reliability that switches on measured delivery: the evaluation its author never made.  [App. B; D55–D61]
+"""Reliability that switches on measured delivery: the evaluation that the thesis does not have.
 
-Design.  Five publishers send a sample a second over at most six hops to one base station, which has agreed
-with them on 90 %.  The air is quiet (1 % of the frames are lost), noisy (5 %), quiet with a storm in the
-middle third (8 %), or the fitted one.  ARQoS stands beside BEQoS and FRQoS, beside itself with one threshold
-and without the assurance interval, and at 100 %.
+[Appendix B; D55–D61] Five publishers send a sample a second over at most six hops to one base station, which
+has requested 90 %. The radio is quiet (1 % of the frames are lost), noisy (5 %), quiet with a storm in the
+middle third (8 %), or the fitted one. ARQoS is compared with BEQoS and FRQoS, with itself with one threshold
+and without the assurance interval, and with itself at 100 %.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, radio, show_link
 from .measure import RESTS, Measured, NoiseChange, Point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 AGREED = 90.0
@@ -38,14 +38,15 @@ ARMS: dict[str, tuple[float, float | None, AdaptiveSettings]] = {
     "ARQoS 100 %": (BEST_EFFORT, 100.0, TERMS),
     "FRQoS": (FULL, None, TERMS),
 }
-"""Level of the topic, percent that is asked for, and terms."""
+"""For each arm: the level of the topic, the requested percentage, and the settings of ARQoS."""
 AIRS = {
     "fitted": (FITTED, 0.0, 0.0),
     "quiet": (CLEAR, 0.01, 0.01),
     "noisy": (CLEAR, 0.05, 0.05),
     "storm": (CLEAR, 0.01, 0.08),
 }
-"""On which air, and which share of the frames is lost besides in the outer thirds and in the middle one."""
+"""For each case: the radio model, and the share of frames lost to noise in the outer thirds and in the middle
+one."""
 WINDOW = 60
 
 RULES = {
@@ -84,13 +85,13 @@ def _air(base: str) -> dict[str, Any]:
 
 
 def setup_of(arm: str, seed: int, **more: Any) -> setups.Setup:
-    """The base station subscribes and, in an ARQoS arm, says how much it wants."""
+    """Return the set-up of an arm: the base station subscribes and, for ARQoS, requests a percentage."""
     level, percent, adaptive = ARMS[arm]
     return setups.rtdds_load(5, SECOND, level, seed, percent=percent, adaptive=adaptive, **more)
 
 
 def observe(run: SimulationRun) -> Measured:
-    """What the receiver measured and ordered, and how it was minute by minute."""
+    """Return what the receiver measured and ordered, and the delivery ratio of each minute."""
     assert isinstance(run.family, DdsNodes)
     rounds = [
         (at, pdr, mode)
@@ -119,14 +120,14 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _publishing_time(run: SimulationRun) -> tuple[Instant, Duration]:
-    """When publishers begin, and for how long they publish."""
+    """Return when publishers begin, and for how long they publish, in µs."""
     publisher = run.case.scenario.publishers[0]
     assert publisher.stop is not None
     return publisher.start, publisher.stop - publisher.start
 
 
 def _windows(run: SimulationRun) -> list[float]:
-    """PDR of each whole minute, by when samples were published."""
+    """Return the PDR of each whole minute, by the time of publication."""
     start, length = _publishing_time(run)
     minutes = length // (WINDOW * SECOND)
     due, came = [0] * minutes, [0] * minutes
@@ -139,64 +140,21 @@ def _windows(run: SimulationRun) -> list[float]:
     return [c / d for c, d in zip(came, due, strict=True) if d]
 
 
-def claims(study: Study) -> Sequence[Judged]:
-    return [_judge_agreement(study), _cheap(study), _calm(study), _assurance(study), _nack(study)]
-
-
 NEVER = "not evaluated"
 
 
 def _judge_agreement(study: Study) -> Judged:
-    found = {air: study.mean("PDR", air=air, arm="ARQoS 90 %") for air in AIRS}
-    bare = {air: study.mean("PDR", air=air, arm="BEQoS") for air in AIRS}
+    found, bare = (study.over("PDR", "air", AIRS, arm=arm) for arm in ("ARQoS 90 %", "BEQoS"))
     reliable = study.mean("rounds reliable", air="noisy", arm="ARQoS 90 %")
     below = study.mean("minutes below 90 %", air="noisy", arm="ARQoS 90 %")
-    return Judged(
+    return verdict(
         NEVER,
         {f"{air} (BEQoS {bare[air]:.3f})": pdr for air, pdr in found.items()},
         all(pdr >= AGREED / 100 for pdr in found.values()),
         f"In the noisy air {reliable:.0%} of the rounds are reliable, and {below:.0%} of all minutes are "
         "below the agreement.",
-        {
-            False: "A receiver orders reliable mode after a round that was too bad, so what the first round "
-            "of bad air loses stays lost; and in reliable mode samples wait, and rings may fill."
-        },
-    )
-
-
-def _cheap(study: Study) -> Judged:
-    frames = {arm: study.mean("frames", air="quiet", arm=arm) for arm in ("BEQoS", "ARQoS 90 %", "FRQoS")}
-    adaptive, bare = frames["ARQoS 90 %"], study.mean("PDR", air="quiet", arm="BEQoS")
-    switched = study.mean("SWITCH", air="quiet", arm="ARQoS 90 %")
-    return Judged(
-        NEVER,
-        {f"frames, {arm}": value for arm, value in frames.items()},
-        adaptive <= 1.1 * frames["BEQoS"] and adaptive <= 0.75 * frames["FRQoS"],
-        f"Best effort brings {bare:.2f} on average in the quiet air, and ARQoS sends {switched:.0f} SWITCH "
-        f"messages in a run. Beside FRQoS it saves {1 - adaptive / frames['FRQoS']:.0%} of the frames.",
-        {
-            False: "Counting costs no message: it is done where the samples arrive. But publishers that "
-            "share a slot of the schedule bring less than the mean, and for those ARQoS switches."
-        },
-    )
-
-
-def _calm(study: Study) -> Judged:
-    counts = {
-        air: {arm: study.mean("SWITCH", air=air, arm=arm) for arm in ("ARQoS 90 %", "one threshold")}
-        for air in AIRS
-    }
-    return Judged(
-        NEVER,
-        counts,
-        all(each["one threshold"] >= 1.5 * each["ARQoS 90 %"] for each in counts.values()),
-        "One threshold makes "
-        + ", ".join(f"{_times(each):.1f} times as many ({air})" for air, each in counts.items())
-        + ".",
-        {
-            False: "A margin helps against chance, where PDR is near the agreement. Where it is far from it, "
-            "the mode is the same with either."
-        },
+        why_not="A receiver orders reliable mode after a round that was too bad, so what the first round "
+        "of bad air loses stays lost; and in reliable mode samples wait, and rings may fill.",
     )
 
 
@@ -204,48 +162,67 @@ def _times(counts: dict[str, float]) -> float:
     return counts["one threshold"] / max(counts["ARQoS 90 %"], 1)
 
 
+def _cheap(study: Study) -> Judged:
+    frames = {arm: study.mean("frames", air="quiet", arm=arm) for arm in ("BEQoS", "ARQoS 90 %", "FRQoS")}
+    adaptive, bare = frames["ARQoS 90 %"], study.mean("PDR", air="quiet", arm="BEQoS")
+    switched = study.mean("SWITCH", air="quiet", arm="ARQoS 90 %")
+    return verdict(
+        NEVER,
+        {f"frames, {arm}": value for arm, value in frames.items()},
+        adaptive <= 1.1 * frames["BEQoS"] and adaptive <= 0.75 * frames["FRQoS"],
+        f"Best effort brings {bare:.2f} on average in the quiet air, and ARQoS sends {switched:.0f} SWITCH "
+        f"messages in a run. Beside FRQoS it saves {1 - adaptive / frames['FRQoS']:.0%} of the frames.",
+        why_not="Counting costs no message: it is done where the samples arrive. But publishers that "
+        "share a slot of the schedule bring less than the mean, and for those ARQoS switches.",
+    )
+
+
+def _calm(study: Study) -> Judged:
+    arms = ("ARQoS 90 %", "one threshold")
+    counts = {air: study.over("SWITCH", "arm", arms, air=air) for air in AIRS}
+    return verdict(
+        NEVER,
+        counts,
+        all(each["one threshold"] >= 1.5 * each["ARQoS 90 %"] for each in counts.values()),
+        "One threshold makes "
+        + ", ".join(f"{_times(each):.1f} times as many ({air})" for air, each in counts.items())
+        + ".",
+        why_not="A margin helps against chance, where PDR is near the agreement. Where it is far from it, "
+        "the mode is the same with either.",
+    )
+
+
 def _assurance(study: Study) -> Judged:
-    found = {
-        air: {arm: study.mean("measured PDR", air=air, arm=arm) for arm in ("ARQoS 90 %", "no assurance")}
-        for air in AIRS
-    }
-    return Judged(
+    arms = ("ARQoS 90 %", "no assurance")
+    found = {air: study.over("measured PDR", "arm", arms, air=air) for air in AIRS}
+    return verdict(
         NEVER,
         found,
         any(each["ARQoS 90 %"] - each["no assurance"] >= 0.01 for each in found.values()),
         "Without the interval it is lower by "
         + ", ".join(f"{each['ARQoS 90 %'] - each['no assurance']:.3f} ({air})" for air, each in found.items())
         + ".",
-        {
-            False: "The interval waits for packets that come after a later one. Both modes keep order: a "
-            "writer that repeats sends nothing else meanwhile (D28), and static routes do not overtake. So "
-            "no packet is ever late in this sense, and the interval is idle; it would matter over routes "
-            "that change."
-        },
+        why_not="The interval waits for packets that come after a later one. Both modes keep order: a "
+        "writer that repeats sends nothing else meanwhile (D28), and static routes do not overtake. So "
+        "no packet is ever late in this sense, and the interval is idle; it would matter over routes "
+        "that change.",
     )
 
 
 def _nack(study: Study) -> Judged:
-    found = {
-        air: {
-            "PDR": study.mean("PDR", air=air, arm="ARQoS 100 %"),
-            "frames": study.mean("frames", air=air, arm="ARQoS 100 %"),
-            "frames, FRQoS": study.mean("frames", air=air, arm="FRQoS"),
-        }
-        for air in AIRS
-    }
-    delay = {arm: study.mean("EED ms", air="noisy", arm=arm) for arm in ("ARQoS 100 %", "FRQoS")}
-    return Judged(
+    pdr, frames = (study.over(name, "air", AIRS, arm="ARQoS 100 %") for name in ("PDR", "frames"))
+    full = study.over("frames", "air", AIRS, arm="FRQoS")
+    found = {a: {"PDR": pdr[a], "frames": frames[a], "frames, FRQoS": full[a]} for a in AIRS}
+    delay = study.over("EED ms", "arm", ("ARQoS 100 %", "FRQoS"), air="noisy")
+    return verdict(
         NEVER,
         found,
         all(each["PDR"] >= 0.999 and each["frames"] < each["frames, FRQoS"] for each in found.values()),
         f"The delay in the noisy air is {delay['ARQoS 100 %']:.0f} ms, with FRQoS {delay['FRQoS']:.0f} ms.",
-        {
-            False: "A receiver cannot miss what it never heard of, so the writer says what it sent last when "
-            "a timeout (400 ms) passes in silence, and the receiver answers: at a sample a second these are "
-            "as many messages as acknowledgements, and NACKs and repairs come on top. NACKs pay where "
-            "several samples fall into one timeout."
-        },
+        why_not="A receiver cannot miss what it never heard of, so the writer says what it sent last when "
+        "a timeout (400 ms) passes in silence, and the receiver answers: at a sample a second these are "
+        "as many messages as acknowledgements, and NACKs and repairs come on top. NACKs pay where "
+        "several samples fall into one timeout.",
     )
 
 
@@ -271,11 +248,8 @@ def parameters(full: bool) -> dict[str, str]:
 
 def panels() -> list[Panel]:
     def bars(*arms: str) -> list[CurveSpec]:
-        return [
-            CurveSpec(f"{air}, {arm}", {"air": air, "arm": arm}, colour)
-            for air in AIRS
-            for colour, arm in enumerate(arms)
-        ]
+        bars = [(air, arm, colour) for air in AIRS for colour, arm in enumerate(arms)]
+        return [CurveSpec(f"{air}, {arm}", {"air": air, "arm": arm}, colour) for air, arm, colour in bars]
 
     levels = bars("BEQoS", "ARQoS 90 %", "FRQoS")
     return [
@@ -285,39 +259,37 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "arqos",
-        "adaptive reliability, evaluated  [Energy-aware DDS, appendix B]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        (
-            "PDR",
-            "worst minute",
-            "minutes below 90 %",
-            "SWITCH",
-            "rounds reliable",
-            "measured PDR",
-            "measured PDR, best effort",
-            "first alarm s",
-            "EED ms",
-            "frames",
-            *(f"mJ, {rest}" for rest in RESTS),
-        ),
-        panels,
-        shown=(
-            "PDR",
-            "worst minute",
-            "minutes below 90 %",
-            "SWITCH",
-            "rounds reliable",
-            "EED ms",
-            "frames",
-            "mJ, sleeping",
-            "mJ, listening",
-        ),
-        extra=observe,
-    )
-)
+EXPERIMENT = Design(
+    "arqos",
+    "adaptive reliability, evaluated  [Energy-aware DDS, appendix B]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_judge_agreement, _cheap, _calm, _assurance, _nack),
+    (
+        "PDR",
+        "worst minute",
+        "minutes below 90 %",
+        "SWITCH",
+        "rounds reliable",
+        "measured PDR",
+        "measured PDR, best effort",
+        "first alarm s",
+        "EED ms",
+        "frames",
+        *(f"mJ, {rest}" for rest in RESTS),
+    ),
+    panels,
+    shown=(
+        "PDR",
+        "worst minute",
+        "minutes below 90 %",
+        "SWITCH",
+        "rounds reliable",
+        "EED ms",
+        "frames",
+        "mJ, sleeping",
+        "mJ, listening",
+    ),
+    extra=observe,
+).experiment

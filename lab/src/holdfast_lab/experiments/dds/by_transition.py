@@ -1,8 +1,9 @@
-"""Reliability by transition beside QoS by topic: what starts or ends a state must arrive, the rest need not.
+"""Reliability by transition compared with quality of service by topic.
 
-The rooms, radio and network are those of ``state-on-mote``.  QoS by topic knows best effort, full, and
-partial above a threshold.  By transition the mote's filter sets the bit; the base station gets samples and
-runs the same filter over what arrives, or gets nothing but what turns.
+A sample that starts or ends a state must arrive, any other need not. Rooms, radio and network are those of
+``state-on-mote``. Quality of service by topic knows best effort, full, and partial above a threshold. By
+transition the mote's filter sets the reliability bit. The base station receives all samples and runs the same
+filter over those that arrive, or it receives transitions alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Measured, Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel
 from .rooms import BEGIN, BROKER, CONDITION, FILE, STATION, TOPIC, Course, Trace, wrong
 from .state_on_mote import STEP, in_rooms, make_setup
 from .study import Study
@@ -42,7 +43,7 @@ class Band(NamedTuple):
 
 
 MAIN, NARROW, HIGH = Band(600, 500), Band(600, 580), Band(800, 700)
-"""That of ``state-on-mote``; one that wavers more; one that is entered less often."""
+"""The band of ``state-on-mote``, one with more transitions, and one that is entered less often."""
 
 CHEAP, PARTLY, RELIABLE = "topic, best effort", "topic, partial", "topic, full"
 TURNS, ONLY = "transition, rest best effort", "transition, rest not sent"
@@ -71,7 +72,7 @@ RULES = {
 
 
 def setup_with_band(arm: str, band: Band, trace: Trace, seed: int, **more: Any) -> setups.Setup:
-    """The rooms' motes, with the band on them."""
+    """Return the set-up of the rooms' motes, with the state of a band on them."""
     level = LEVELS[arm]
     given: dict[str, Any] = {
         "definition": f"state {CONDITION} on {TOPIC} {band} per source",
@@ -93,7 +94,7 @@ def points(trace: Trace) -> list[Point]:
 
 
 def known(run: SimulationRun) -> Measured:
-    """What the base station knew of the rooms, beside what the motes measured."""
+    """Return what the base station knew of the rooms, compared with what the motes measured."""
     publisher = run.case.scenario.publishers[0]
     assert publisher.stop is not None
     operator = run.case.definition.operators()[CONDITION]
@@ -222,4 +223,4 @@ NAME = "reliability-by-transition"
 TITLE = "reliability by transition beside QoS by topic, on real readings  [our own]"
 
 
-EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=partial(in_rooms, design))
+EXPERIMENT = replace(design(Trace({}, 0), 0).experiment, run=partial(in_rooms, design))

@@ -1,8 +1,11 @@
-"""How long the network lives when the broker's role moves.  [§7.2, Figures 58 to 61; D46–D50, D64]"""
+"""The lifetime of a network in which the role of the broker moves.
+
+[§7.2, Figures 58 to 61; D46–D50, D64]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.model.instant import SECOND
@@ -17,7 +20,7 @@ from .air import CLEAR, FITTED
 from .air import show_link as printed_air
 from .measure import MEMORY, RESTS, Measured, Point, memory, point
 from .place import BETWEEN, HASHED
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 MODES: tuple[ModeName, ...] = ("DefTDDS", "BLTDDS", "HyTDDS", "EATDDS")
@@ -26,13 +29,14 @@ ARMS: Mapping[str, tuple[ModeName, RotationSettings]] = {
     **{mode: (mode, RotationSettings(slack=0.3, reporters="cluster")) for mode in MODES},
     LITERAL: ("EATDDS", RotationSettings()),
 }
-"""EATDDS "uses the location of the nodes to minimize the distances", and a node reports to "the cluster RN
-node" (§7.1).  So of the nodes of a cluster with nearly as much energy as the best the nearest is taken, and
-the cluster reports.  The letter of §7.1 (most energy, all nodes to all RNs) is a variant."""
+"""The modes, and EATDDS in two readings of §7.1. The thesis says that it "uses the location of the nodes to
+minimize the distances", and that a node reports to "the cluster RN node". So the nearest of the nodes with
+nearly the most energy is elected, and the cluster reports. A variant follows the letter: most energy, and
+all nodes report to all RNs."""
 IPIS = (2, 4, 6, 8, 10)
 STEP = 100 / 6
 AWAKE = {"start": 2 * SECOND, "duration": 60 * SECOND}
-"""Listening at rest 1 J lasts for 14 s, so publishers begin early."""
+"""With a radio that listens at rest, 1 J lasts for 14 s, so publishers begin early."""
 
 RULES = {
     "EA>Def": "EATDDS lives significantly longer than DefTDDS. Rule: sleeping at rest, with rendezvous "
@@ -70,13 +74,12 @@ def _point(rest: str, at: tuple[str, str], arm: str, ipi: int, more: dict[str, A
     where, air = at
     mode, rotation = ARMS[arm]
     given = {"rendezvous": place.RENDEZVOUS[where], "rest": RESTS[rest], "rotation": rotation, **more}
-    return point(
-        _at(arm, ipi, where, rest, air), setups.lifetime, mode, ipi * SECOND, FULL, step=STEP, **given
-    )
+    key = _at(arm, ipi, where, rest, air)
+    return point(key, setups.lifetime, mode, ipi * SECOND, FULL, step=STEP, **given)
 
 
 def end(run: SimulationRun) -> Measured:
-    """Who died, and how often roles moved."""
+    """Return the nodes that died, how often roles moved, and the energy reports and memory."""
     assert isinstance(run.family, DdsNodes)
     return {
         "dead": [node.id for node in run.network.nodes if node.died is not None],
@@ -84,13 +87,6 @@ def end(run: SimulationRun) -> Measured:
         "energy reports": run.account.messages["Energy"],
         **memory(run),
     }
-
-
-def claims(study: Study) -> Sequence[Judged]:
-    return [
-        _longer(study), _longest(study), _packets(study), _judge_waste(study), _judge_consumption(study),
-        _lighter(study),
-    ]  # fmt: skip
 
 
 def _at(arm: str, ipi: int, where: str = HASHED, rest: str = "sleeping", air: str = FITTED) -> dict[str, Any]:
@@ -122,7 +118,7 @@ def _longer(study: Study) -> Judged:
     }
     listening = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
     moved = {ipi: study.mean("hand-overs", **_at("EATDDS", ipi)) for ipi in _ipis(study)}
-    return Judged(
+    return verdict(
         "significantly longer",
         {f"EA / Def, {where}, IPI {ipi}": ratio for (where, ipi), ratio in ratios.items()},
         all(ratio >= 1.1 for (where, _), ratio in ratios.items() if where == HASHED),
@@ -134,10 +130,8 @@ def _longer(study: Study) -> Judged:
         "all nodes to all, it lives "
         + ", ".join(f"{ratio:.2f} times as long at IPI {ipi}" for ipi, ratio in literal.items())
         + ".",
-        {
-            True: "What helps is not that the role moves but where to: a node of the cluster is nearer to "
-            "publishers and subscribers than the hash."
-        },
+        why="What helps is not that the role moves but where to: a node of the cluster is nearer to "
+        "publishers and subscribers than the hash.",
     )
 
 
@@ -149,15 +143,13 @@ def _longest(study: Study) -> Judged:
                 return False
         return True
 
-    return Judged(
+    return verdict(
         "BL ≈ Hy > EA > Def",
         _lifetimes(study, HASHED) | _lifetimes(study, BETWEEN),
         holds(HASHED),
         f"With rendezvous nodes on the way (between) it {'holds' if holds(BETWEEN) else 'does not hold'}.",
-        {
-            True: "Nothing passes one node only, so no node is much hotter than the others; the flood of "
-            "discovery costs BLTDDS little of its life."
-        },
+        why="Nothing passes one node only, so no node is much hotter than the others; the flood of "
+        "discovery costs BLTDDS little of its life.",
     )
 
 
@@ -169,25 +161,21 @@ def _packets(study: Study) -> Judged:
     }
     light, heavy = ({mode: found[f"{HASHED}, IPI {ipi}"][mode] for mode in MODES} for ipi in (10, 2))
     reports = {arm: study.mean("energy reports", **_at(arm, 10)) for arm in ("EATDDS", LITERAL)}
-    return Judged(
+    return verdict(
         "EA best at light, worst at heavy load",
         found,
         max(light, key=light.__getitem__) == "EATDDS" and min(heavy, key=heavy.__getitem__) == "EATDDS",
         f"At IPI 10 nodes report their energy in {reports['EATDDS']:.0f} messages before the first death, "
         f"and in {reports[LITERAL]:.0f} where all report to all.",
-        {
-            False: "A packet costs what its hops cost, at every load. EATDDS adds reports in every round, "
-            "which weigh more, not less, when there are few samples. We find no load at which rotation by "
-            "itself makes packets cheaper than not passing a broker at all."
-        },
+        why_not="A packet costs what its hops cost, at every load. EATDDS adds reports in every round, "
+        "which weigh more, not less, when there are few samples. We find no load at which rotation by "
+        "itself makes packets cheaper than not passing a broker at all.",
     )
 
 
 def _sums(study: Study, quantity: str) -> dict[str, dict[str, float]]:
-    return {
-        f"IPI {ipi}, mJ": {mode: study.mean(quantity, **_at(mode, ipi)) for mode in MODES}
-        for ipi in _ipis(study)
-    }
+    ipis = _ipis(study)
+    return {f"IPI {ipi}, mJ": study.over(quantity, "mode", MODES, **_at("", ipi)) for ipi in ipis}
 
 
 def _judge_waste(study: Study) -> Judged:
@@ -253,16 +241,14 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "eatdds-lifetime",
-        "network lifetime  [Energy-aware DDS, Figures 58 to 61]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports", "RAM bytes"),
-        panels,
-        extra=end,
-    )
-)
+EXPERIMENT = Design(
+    "eatdds-lifetime",
+    "network lifetime  [Energy-aware DDS, Figures 58 to 61]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_longer, _longest, _packets, _judge_waste, _judge_consumption, _lighter),
+    ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports", "RAM bytes"),
+    panels,
+    extra=end,
+).experiment

@@ -1,4 +1,4 @@
-"""Where in the network energy is spent.  [§6.2.3, Figures 54 to 56; D65]"""
+"""The distribution of energy consumption over the network. [§6.2.3, Figures 54 to 56; D65]"""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from . import place, setups
 from .air import CLEAR, FITTED
 from .air import show_link as printed_air
 from .measure import RESTS, Measured, Point, by_node, point
-from .report import Design, experiment
+from .report import Design, verdict
 from .study import Study
 from .tinydds_modes import MODES, STEP
 
 THESIS = {"DefTDDS": 23, "BLTDDS": 18, "HyTDDS": 18}
 FULL_BELOW = 0.05
-"""Batteries are shown in steps of 5 %; who has used less than a step of what the hottest node has is full."""
+"""Batteries are shown in steps of 5 %; a node that has used less than one step of the hottest node counts as
+full."""
 CLOSE = 3
 
 RULES = {
@@ -34,7 +35,7 @@ RULES = {
     f"the hottest has is within {CLOSE} of the thesis' for all three.",
 }
 OWN, SENDING = "own frames", "sending only"
-"""What radios would be charged for if they heard what is for them alone, or if only sending cost."""
+"""Two other ways to charge radios: only for a node's own frames, or only for sending."""
 WHERE = ((place.HASHED, FITTED), (place.BETWEEN, FITTED), (place.HASHED, CLEAR))
 JUDGED = WHERE[:2]
 
@@ -57,14 +58,15 @@ def points(full: bool) -> list[Point]:
 
 
 def full_nodes(run: SimulationRun) -> Measured:
-    """How many batteries are full when the first is empty: in both rest states, if only sending cost, and by
-    frames that a node sends or that are for it (its processor works as long for each of them, and for no
-    other)."""
+    """Return how many batteries are full when the first is empty.
+
+    They are counted in both rest states, if only sending costs, and by frames that a node sends or receives
+    for itself. Its processor works equally long for each of these frames, and for no other.
+    """
     joules, now = by_node(run), run.network.now
-    sending = [
-        sum(times[TRANSMIT] for times in node.energy.radio.times(now).values()) for node in run.network.nodes
-    ]
-    own = [sum(node.energy.mcu.times(now)[0].values()) for node in run.network.nodes]
+    energies = [node.energy for node in run.network.nodes]
+    sending = [sum(times[TRANSMIT] for times in each.radio.times(now).values()) for each in energies]
+    own = [sum(each.mcu.times(now)[0].values()) for each in energies]
     return {
         **joules,
         **{f"full nodes, {rest}": _full(joules[f"nodes, {rest}"]) for rest in RESTS},
@@ -88,20 +90,18 @@ def claims(study: Study) -> Sequence[Judged]:
     judged = [found for (at, how), found in ours.items() if at in JUDGED and how != SENDING]
     hottest = {where: _hottest(study, where) for where in place.RENDEZVOUS}
     return [
-        Judged(
+        verdict(
             THESIS,
             {f"{', '.join(at)}, {how}": found for (at, how), found in ours.items()},
             any(all(abs(found[mode] - THESIS[mode]) <= CLOSE for mode in MODES) for found in judged),
             "Hottest nodes of DefTDDS: "
             + "; ".join(f"{where} {', '.join(map(str, nodes))}" for where, nodes in hottest.items())
             + ".",
-            {
-                False: "Listening at rest all nodes use nearly the same and none is full, so the thesis' "
-                "figures belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node "
-                "pays for what it hears as well as for what it carries, and on this grid nearly every node "
-                "hears somebody. If sending alone is counted the numbers are of the thesis' size: its "
-                "model seems not to have charged nodes for frames to others."
-            },
+            why_not="Listening at rest all nodes use nearly the same and none is full, so the thesis' "
+            "figures belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node "
+            "pays for what it hears as well as for what it carries, and on this grid nearly every node "
+            "hears somebody. If sending alone is counted the numbers are of the thesis' size: its "
+            "model seems not to have charged nodes for frames to others.",
         )
     ]
 
@@ -112,7 +112,7 @@ def _hottest(study: Study, where: str, most: int = 4) -> list[int]:
 
 
 def _by_node(study: Study, rest: str, **point: str) -> list[float]:
-    """mJ of each node, on average over the seeds."""
+    """Return the energy of each node in mJ, averaged over the seeds."""
     (key,) = study.where(**point)
     return [fmean(each) for each in zip(*(run[f"nodes, {rest}"] for run in study.runs[key]), strict=True)]
 
@@ -129,7 +129,7 @@ def parameters(full: bool) -> dict[str, str]:
 
 
 def draw(study: Study) -> Drawing:
-    """Relative consumption, sleeping at rest: a row for each placement, a column for each mode."""
+    """Draw relative consumption, sleeping at rest: a row for each placement, a column for each mode."""
     drawing = new_figure(12.6, 8.0)
     axes = drawing.subplots(2, 3)
     for row, (where, table) in enumerate(place.RENDEZVOUS.items()):
@@ -150,7 +150,7 @@ ROLES: Mapping[str, tuple[int, ...]] = {
 
 
 def _map(axes: Any, shares: Sequence[float], table: Sequence[int]) -> None:
-    """The grid, each node with its share; P publishes, S subscribes, R is a rendezvous node."""
+    """Draw the grid, each node with its share; P publishes, S subscribes, R is a rendezvous node."""
     side, roles = setups.SIDE, {**ROLES, "R": table}
     axes.imshow([shares[i : i + side] for i in range(0, side**2, side)], cmap="OrRd", vmin=0, vmax=1)
     for node, used in enumerate(shares):
@@ -163,20 +163,18 @@ def _map(axes: Any, shares: Sequence[float], table: Sequence[int]) -> None:
     axes.set_yticks([])
 
 
-EXPERIMENT = experiment(
-    Design(
-        "energy-map",
-        "where energy is spent  [Energy-aware DDS, Figures 54 to 56]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        (
-            *(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")),
-            *(f"full nodes, {how}" for how in (OWN, SENDING)),
-        ),
-        lambda: (),
-        extra=full_nodes,
-        draw=draw,
-    )
-)
+EXPERIMENT = Design(
+    "energy-map",
+    "where energy is spent  [Energy-aware DDS, Figures 54 to 56]",
+    points,
+    parameters,
+    RULES,
+    claims,
+    (
+        *(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")),
+        *(f"full nodes, {how}" for how in (OWN, SENDING)),
+    ),
+    lambda: (),
+    extra=full_nodes,
+    draw=draw,
+).experiment

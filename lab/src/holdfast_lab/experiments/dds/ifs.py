@@ -11,7 +11,7 @@ from ..experiment import Judged, Table
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, verdict
 from .study import Study
 
 AIRS = (FITTED, CLEAR, NOISY)
@@ -51,35 +51,31 @@ def points(full: bool) -> list[Point]:
 def claims(study: Study) -> Sequence[Judged]:
     def ratio(quantity: str, level: str, air: str, ipi: int, better: bool) -> float:
         """The value of the better schedule over that of the other, or the other way round."""
-        means = [
-            study.mean(quantity, **{"air": air, "level": level, "IPI s": ipi, "IFS": ifs})
-            for ifs in (not better, better)
-        ]
-        return means[1] / means[0]
+        means = study.over(quantity, "IFS", (False, True), **{"air": air, "level": level, "IPI s": ipi})
+        return means[better] / means[not better]
 
     def pdr(ipi: int, ifs: bool) -> float:
         return study.mean("PDR", **{"air": FITTED, "level": "BEQoS", "IPI s": ipi, "IFS": ifs})
 
     def means(quantity: str) -> str:
         where = {"air": FITTED, "level": "FRQoS", "IPI s": 5}
-        without, scheduled = (study.mean(quantity, **where, IFS=ifs) for ifs in (False, True))
+        without, scheduled = study.over(quantity, "IFS", (False, True), **where).values()
         return f"{without:.2f} without and {scheduled:.2f} with IFS at IPI 5 in the fitted air."
 
-    from_to = (
-        f"From {pdr(5, False):.2f} to {pdr(5, True):.2f} at IPI 5; without IFS {pdr(1, False):.2f} at 1."
-    )
+    before, after, often = pdr(5, False), pdr(5, True), pdr(1, False)
+    from_to = f"From {before:.2f} to {after:.2f} at IPI 5; without IFS {often:.2f} at 1."
     judged = (
         ("3.5x-BE-PDR", 3.5, "PDR", "BEQoS", True, from_to),
         ("retx-1.9x", 1.9, "ReTx/msg", "FRQoS", False, means("ReTx/msg")),
         ("delay-2.4x", 2.4, "EED ms", "FRQoS", False, means("EED ms")),
     )
     return [
-        Judged(
+        verdict(
             paper,
             {f"{air}, IPI {ipi}": ratio(quantity, level, air, ipi, better) for air in AIRS for ipi in IPIS},
             abs(ratio(quantity, level, FITTED, 5, better) / paper - 1) <= TOLERANCE,
             measured,
-            {False: WHY_NOT[id]},
+            why_not=WHY_NOT[id],
         )
         for id, paper, quantity, level, better, measured in judged
     ]
@@ -143,16 +139,14 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "ifs",
-        "interference-free scheduling  [Energy-aware DDS, Figure 30]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "ReTx/msg", "EED ms", "DMR"),
-        panels,
-        more_tables=_ratios,
-    )
-)
+EXPERIMENT = Design(
+    "ifs",
+    "interference-free scheduling  [Energy-aware DDS, Figure 30]",
+    points,
+    parameters,
+    RULES,
+    claims,
+    ("PDR", "ReTx/msg", "EED ms", "DMR"),
+    panels,
+    more_tables=_ratios,
+).experiment

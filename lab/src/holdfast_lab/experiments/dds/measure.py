@@ -1,4 +1,4 @@
-"""One simulation of an experiment: a point, a seed, and what is kept of it."""
+"""One simulation of an experiment: a point, a seed, and its measurements."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from .outcome import finish
 from .setups import SPACING, Setup
 
 Key = tuple[tuple[str, Any], ...]
-"""What tells a point from the others: names and values."""
+"""The names and values that distinguish a point from all others."""
 Measured = dict[str, Any]
-"""What was measured, by name; numbers, or lists of them."""
+"""Measurements by name: numbers, or lists of numbers."""
 
 JUDGED, LONG = "as judged", "500 s"
-"""How long a run lasts; the thesis' own length stands beside a shorter one, since rings take time to fill."""
+"""The length of a run. A run of the thesis' length is added to a shorter one, because rings take time to
+fill."""
 
 RESTS: Mapping[str, Rest] = {"sleeping": Rest("sleep", "sleep"), "listening": Rest("listen", "idle")}
-"""Radio and processor asleep between frames, though they hear; or always on, as in Table 9."""
+"""The rest states: radio and processor asleep between frames, though they receive; or always on, as in Table
+9."""
 
 
 class NoiseChange(NamedTuple):
-    """From a second on, links lose this share of their frames to noise."""
+    """From this second on, links lose this share of their frames to noise."""
 
     second: float
     share: float
@@ -41,31 +43,32 @@ class NoiseChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """A set-up with values for all it depends on but the seed."""
+    """A set-up with values for all its parameters but the seed."""
 
     key: Key
     make: partial[Setup]
     noise: tuple[NoiseChange, ...] = ()
     aside: bool = False
-    """Whether it stands beside what is judged: unless everything is run, a few seeds do."""
+    """Whether it is shown for comparison only: unless everything is run, it has only a few seeds."""
 
     @property
     def signature(self) -> str:
-        """All of it in words, the same in every process."""
+        """The point in words, equal in every process."""
         return repr((self.key, self.make.func.__name__, self.make.args, self.make.keywords, self.noise))
 
 
 def point(
     key: Mapping[str, Any], set_up: Callable[..., Setup], *given: Any, step: float = SPACING, **more: Any
 ) -> Point:
-    """A set-up on a grid of that step, in the air that the key names; else it is clear."""
+    """Return a set-up on a grid of that step, with the radio model that the key names, by default the clear
+    one."""
     air = key.get("air", CLEAR)
     make = partial(set_up, *given, **radio(step, air=air) | more)
     return Point(tuple(key.items()), make, (NoiseChange(0, NOISE[air]),), aside=air != FITTED)
 
 
 Extra = Callable[[SimulationRun], Measured]
-"""What an experiment wants to know besides."""
+"""Returns further measurements of an experiment."""
 
 
 def nothing(_: SimulationRun) -> Measured:
@@ -73,7 +76,7 @@ def nothing(_: SimulationRun) -> Measured:
 
 
 def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
-    """Run a point with a seed."""
+    """Run a point with a seed and return the measurements."""
     point, seed = cell
     run = point.make(seed=seed).run()
     for change in point.noise:
@@ -102,7 +105,10 @@ def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
 
 
 def energies(network: Network) -> Measured:
-    """mJ of all radios and processors, under both rest states: states last as long in either."""
+    """Return the energy of all radios and processors in mJ, under both rest states.
+
+    The rest state does not affect how long a node is in each state.
+    """
     found: Measured = {}
     for name, rest in RESTS.items():
         drawn = draw(network.setup.platform, rest, CC2420.power_dbm)
@@ -120,13 +126,13 @@ MEMORY = (
 
 
 def memory(run: SimulationRun) -> Measured:
-    """RAM of the node that needs most.  [D70]"""
+    """Return the RAM of the node that needs most, in bytes. [D70]"""
     memory = run.family.memory() if isinstance(run.family, DdsNodes) else None
     return {"RAM bytes": footprint(run.network, memory).ram_bytes}
 
 
 def by_node(run: SimulationRun) -> Measured:
-    """mJ of each node, under both rest states."""
+    """Return the energy of each node in mJ, under both rest states."""
     network = run.network
     found: Measured = {}
     for name, rest in RESTS.items():
@@ -136,11 +142,8 @@ def by_node(run: SimulationRun) -> Measured:
 
 
 def _spent(node: Node, drawn: Draw, now: int) -> tuple[float, float]:
-    """J of a node's radio and processor."""
-    radio = sum(
-        us * mw
-        for times in node.energy.radio.times(now).values()
-        for us, mw in zip(times, drawn.radio, strict=True)
-    )
+    """Return the energy of a node's radio and processor in J."""
+    each = node.energy.radio.times(now).values()
+    radio = sum(us * mw for times in each for us, mw in zip(times, drawn.radio, strict=True))
     active, rest = node.energy.mcu.times(now)
     return radio * JOULES, (sum(active.values()) * drawn.mcu[ACTIVE] + rest * drawn.mcu[REST]) * JOULES

@@ -1,8 +1,11 @@
-"""What the middleware costs against an application without.  [Chapter 3, Figures 22, 23, 25; D62, D67]"""
+"""The cost of the middleware, compared with an application without it.
+
+[Chapter 3, Figures 22, 23, 25; D62, D67]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +17,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, TINYOS, TINYOS_FOR_DYMO, radio, show_link
 from .measure import MEMORY, RESTS, Point, memory, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 IPIS = (2, 4, 6, 8, 10)
@@ -24,15 +27,17 @@ ROUTES: Mapping[str, tuple[Csma, Routing]] = {
     DYMO: (TINYOS_FOR_DYMO, setups.DYMO),
     BLIND: (TINYOS, setups.DYMO),
 }
-"""DYMO sees broken links by acknowledgements; what was lost it sends again.  TinyOS' TYMO does not: what a
-link loses is lost, with the route.  Without acknowledgements nobody knows."""
+"""Medium access and routing. DYMO detects broken links by acknowledgements and sends lost messages again.
+TYMO of TinyOS does not: what a link loses is lost, with the route. Without acknowledgements no loss is
+detected."""
 WHERE = ((FITTED, TYMO), (FITTED, DYMO), (CLEAR, DYMO), (CLEAR, BLIND), (NOISY, DYMO), (NOISY, BLIND))
-"""Which routing is measured in which air; the first is TinyOS', in the fitted air, and judged."""
+"""The measured combinations of radio model and routing; the first is that of TinyOS in the fitted model, and
+judged."""
 JUDGED = WHERE[0]
 ARMS = ("baseline", "TinyDDS")
 STEP = 100 / 3
 INITIAL_MJ = 21_600_000 * 16
-"""2000 mAh at 3 V in each of 16 nodes."""
+"""The initial energy: 2000 mAh at 3 V in each of 16 nodes."""
 
 RULES = {
     "pdr-10%-lower": "With the middleware PDR is nearly 10 % lower. Rule: the mean over all IPIs is lower "
@@ -63,10 +68,6 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def claims(study: Study) -> Sequence[Judged]:
-    return [_pdr(study), _delay(study), _energy(study)]
-
-
 def _at(where: tuple[str, str], arm: str, ipi: int) -> dict[str, Any]:
     return {"air": where[0], "routing": where[1], "arm": arm, "IPI s": ipi}
 
@@ -79,17 +80,15 @@ def _pdr(study: Study) -> Judged:
         )
 
     six = {arm: study.mean("PDR", **_at(JUDGED, arm, 6)) for arm in ARMS}
-    return Judged(
+    return verdict(
         0.1,
         {f"lower by, {', '.join(where)}": lower(where) for where in WHERE},
         0.05 <= lower(JUDGED) <= 0.15,
         f"At IPI 6 PDR is {six['baseline']:.2f} and {six['TinyDDS']:.2f} (with the middleware) in the fitted "
         "air over TYMO; the thesis has 0.76 with it.",
-        {
-            False: "TYMO loses a message with every frame that a link loses, and the route with it; so in "
-            "this air most are lost, and more over the four hops by way of the rendezvous node than over "
-            "three. DYMO, which sends again, loses little in the same air, with or without the middleware."
-        },
+        why_not="TYMO loses a message with every frame that a link loses, and the route with it; so in "
+        "this air most are lost, and more over the four hops by way of the rendezvous node than over "
+        "three. DYMO, which sends again, loses little in the same air, with or without the middleware.",
     )
 
 
@@ -104,16 +103,14 @@ def _delay(study: Study) -> Judged:
     }
     judged = added[JUDGED]
     base, sure = (study.mean("EED ms", **_at(where, "baseline", 2)) for where in WHERE[:2])
-    return Judged(
+    return verdict(
         {"IPI 2": 80, "IPI 10": 60},
         {f"added ms, {', '.join(where)}, IPI {ipi}": added[where][ipi] for where in WHERE for ipi in (2, 10)},
         45 <= judged[10] <= 75 and 60 <= judged[2] <= 100,
         f"The baseline needs {base:.0f} ms at IPI 2 over TYMO, and {sure:.0f} ms over DYMO in the same air.",
-        {
-            False: "Over TYMO messages wait for routes, which are lost with every frame that a link loses: "
-            "that is most of the delay, and a longer way loses more of them. Over DYMO what the middleware "
-            "adds is the way by the rendezvous node (node 0), four hops in place of three."
-        },
+        why_not="Over TYMO messages wait for routes, which are lost with every frame that a link loses: "
+        "that is most of the delay, and a longer way loses more of them. Over DYMO what the middleware "
+        "adds is the way by the rendezvous node (node 0), four hops in place of three.",
     )
 
 
@@ -129,7 +126,7 @@ def _energy(study: Study) -> Judged:
         [study.mean(f"{part}mJ, sleeping", **_at(JUDGED, arm, 2)) for arm in ARMS] for part in ("radio ", "")
     )
     used = study.mean("mJ, listening", **_at(JUDGED, "TinyDDS", 2)) / INITIAL_MJ
-    return Judged(
+    return verdict(
         1.43,
         {f"{rest}, {', '.join(where)}, IPI {ipi}": value for (rest, where, ipi), value in ratios.items()},
         any(abs(ratios[rest, JUDGED, 2] - 1.43) <= 0.15 for rest in RESTS),
@@ -137,12 +134,10 @@ def _energy(study: Study) -> Judged:
         f"{of_both[1] / of_both[0]:.2f}, of the radios alone {of_radios[1] / of_radios[0]:.2f}. The thesis' "
         "37 % is the difference of its percentages, "
         "1.24 - 0.87, times 100.",
-        {
-            False: "With radios that listen, energy is time, in both arms alike, and no traffic of any "
-            "middleware can make it 1.43 times as much. With nodes that sleep between frames the ratio is "
-            "that of frames: over TYMO what is lost goes no further, and the middleware loses more; over "
-            "DYMO, which brings nearly everything, it is that of the hops."
-        },
+        why_not="With radios that listen, energy is time, in both arms alike, and no traffic of any "
+        "middleware can make it 1.43 times as much. With nodes that sleep between frames the ratio is "
+        "that of frames: over TYMO what is lost goes no further, and the middleware loses more; over "
+        "DYMO, which brings nearly everything, it is that of the hops.",
     )
 
 
@@ -176,16 +171,14 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "middleware-cost",
-        "what a middleware costs  [Energy-aware DDS, Figures 22, 23 and 25]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "EED ms", "frames", "mJ, sleeping", "mJ, listening", "RAM bytes"),
-        panels,
-        extra=memory,
-    )
-)
+EXPERIMENT = Design(
+    "middleware-cost",
+    "what a middleware costs  [Energy-aware DDS, Figures 22, 23 and 25]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_pdr, _delay, _energy),
+    ("PDR", "EED ms", "frames", "mJ, sleeping", "mJ, listening", "RAM bytes"),
+    panels,
+    extra=memory,
+).experiment

@@ -1,4 +1,4 @@
-"""What a run is judged by: the measures of the thesis.  [D44, D45, D63, D64]"""
+"""The measures of the thesis for one run. [D44, D45, D63, D64]"""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ DELIVERED = "delivered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DdsOutcome:
-    """Counts and shares of one run; None where nothing was there to be measured."""
+    """Counts and shares of one run; ``None`` where there was nothing to be measured."""
 
     issued: int
-    """Samples that applications published."""
+    """The number of samples that applications published."""
     overflowed: int
-    """Of them, dropped because the ring was full."""
+    """The samples dropped because the ring was full."""
     expected: int
-    """Deliveries that there should be: one for each sample and subscriber."""
+    """The expected deliveries: one for each sample and subscriber."""
     fates: Mapping[str, int]
-    """What became of them; they add up to ``expected``."""
+    """The fates of the expected deliveries; they add up to ``expected``."""
     unexpected: int
-    """Deliveries that there should not be."""
+    """Deliveries that no subscription explains."""
     delivered: int
 
     pdr: float | None
-    """Packet delivery ratio: of the expected deliveries."""
+    """Packet delivery ratio: the share of expected deliveries that arrived."""
     eed_ms: float | None
-    """End-to-end delay: mean from publication to first delivery, waiting and repetitions included."""
+    """End-to-end delay: the mean time from publication to first delivery, with waiting and repetitions."""
     dmr: float | None
-    """Dropped message ratio: overflow, of what was issued."""
+    """Dropped message ratio: the share of issued samples that overflowed."""
     retx: float | None
     """ReTx/Msg: repetitions by writers for each delivery."""
     rd: float | None
@@ -48,34 +48,34 @@ class DdsOutcome:
     retransmitted: int
 
     discovery_ms: float | None
-    """The longest time from a first SUBSCRIBE until all who must know it did."""
+    """The longest time from a first SUBSCRIBE until all nodes that need it have it."""
     undiscovered: int
-    """Subscriptions that somebody who must know never heard of."""
+    """Subscriptions that did not arrive at a node that needs them."""
     discovery_messages: int
-    """Subscriptions, notifications and, in a flood, each time one is repeated."""
+    """Subscriptions and notifications, and in a flood each rebroadcast."""
 
     energy: EnergyMeasures
-    """NLT, TEC, WE, PPJ, and the rest state that they depend on."""
+    """NLT, TEC, WE, PPJ, and the rest state on which they depend."""
     messages: Mapping[str, int]
-    """What nodes sent to one another end to end, by kind."""
+    """Messages between nodes end to end, by kind."""
     transmissions: int
     """Frames on the air."""
     counted: Mapping[str, int]
-    """What all nodes' middleware says that it has done."""
+    """The counters of the middleware, summed over all nodes."""
 
     @property
     def in_flight(self) -> int:
-        """Deliveries that may still come: the sample waits at its writer, or is on its way."""
+        """Deliveries that may still come: the sample waits at its writer, or is in transit."""
         return sum(self.fates.get(fate, 0) for fate in IN_FLIGHT)
 
 
 def outcome(setup: Setup) -> DdsOutcome:
-    """Run a set-up; equal ones give equal outcomes."""
+    """Run a set-up; equal set-ups give equal outcomes."""
     return finish(setup.run())
 
 
 def finish(run: SimulationRun) -> DdsOutcome:
-    """Let a run happen, and judge it."""
+    """Finish a run and return its measures."""
     found = run.finish()
     protocol = {
         "overflowed": 0,
@@ -85,12 +85,10 @@ def finish(run: SimulationRun) -> DdsOutcome:
         "discovery_messages": 0,
     }
     protocol |= found.protocol
-    due = [
-        (sub, each) for sub, expected in run.account.expected.items() for each in expected.deliveries.values()
-    ]
-    fates = Counter(
-        run.family.fate(sub, each.event) if each.arrived is None else DELIVERED for sub, each in due
-    )
+    expected = run.account.expected
+    due = [(sub, each) for sub, table in expected.items() for each in table.deliveries.values()]
+    lost = [run.family.fate(sub, each.event) for sub, each in due if each.arrived is None]
+    fates = Counter({DELIVERED: len(due) - len(lost)}) + Counter(lost)
     first: dict[object, Duration] = {}
     for time, sub, what in run.account.notifications:
         first.setdefault((sub, what.event.source, what.event.time), time - what.event.time)

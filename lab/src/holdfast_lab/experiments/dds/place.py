@@ -1,4 +1,7 @@
-"""Where rendezvous nodes stand in chapters 6 and 7: the figure is lost and decides much."""
+"""The positions of rendezvous nodes in chapters 6 and 7.
+
+The figure with the positions is lost, and they affect the results strongly.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from . import setups
 
 BETWEEN, HASHED, DRAWN = "between", "hashed", "drawn"
 RENDEZVOUS: Mapping[str, tuple[NodeId, ...]] = {BETWEEN: setups.RENDEZVOUS, HASHED: (0, 2, 1)}
-"""For squares, triangles and circles.  *Hashed*: equation 6.1 as it is printed, which can only give the nodes
-0, 1 and 2; circles have the one in the middle, as the text says.  *Between*: on the way from publishers to
-subscribers, as a reader of the text may picture it."""
+"""The rendezvous nodes of squares, triangles and circles. *Hashed* is equation 6.1 as printed, which can only
+give the nodes 0, 1 and 2; circles have the one in the middle, as the text says. *Between* is on the path
+from publishers to subscribers, as a reader of the text may picture it."""
 
 
 def rendezvous(where: str, seed: int) -> tuple[NodeId, ...]:
-    """The nodes of a placement; *drawn* takes three others with every seed, of those without another role."""
+    """Return the nodes of a placement; *drawn* takes three others with every seed, of those without another
+    role."""
     if where != DRAWN:
         return RENDEZVOUS[where]
     busy = {node for nodes in setups.PUBLISHERS.values() for node in nodes}
@@ -27,10 +31,9 @@ def rendezvous(where: str, seed: int) -> tuple[NodeId, ...]:
 
 
 def describe() -> dict[str, str]:
-    """Who stands where, in words."""
-    publishers = "; ".join(
-        f"{topic} {', '.join(map(str, nodes))}" for topic, nodes in setups.PUBLISHERS.items()
-    )
+    """Return the positions of all roles in words."""
+    known = setups.PUBLISHERS.items()
+    publishers = "; ".join(f"{topic} {', '.join(map(str, nodes))}" for topic, nodes in known)
     return {
         "set-up": "Table 10: 7 × 7 nodes on 100 × 100 m, numbered row by row; five publishers, three "
         "subscribers, three topics, no IFS: all publishers send at the same moment",

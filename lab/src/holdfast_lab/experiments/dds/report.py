@@ -1,4 +1,4 @@
-"""What all experiments here have in common: how they are run, tabled and drawn."""
+"""The parts that all experiments here have in common: how they are run, tabled and drawn."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ CODE = (
 
 
 FIRST = 201
-"""The first seed: 1 to 10 and 101 to 105 had been seen when the fitted air and its rules were written."""
+"""The first seed: 1 to 10 and 101 to 105 were in use when the fitted model and its rules were written."""
 
 ASIDE = 3
-"""So many seeds have the older airs in a default run; no claim is judged by them alone."""
+"""The number of seeds for the older radio models in a default run; no claim is judged by them alone."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How often each point is run, and how.  [D66]"""
+    """How often each point is run, and where. [D66]"""
 
     seeds: int = 10
     spread: Spread = on_spark
@@ -50,26 +50,30 @@ class Effort:
         return range(FIRST, FIRST + self.seeds)
 
     def of(self, point: Point, full: bool) -> range:
-        """The seeds of a point."""
+        """Return the seeds of a point."""
         return self.span[:ASIDE] if point.aside and not full else self.span
 
 
 EFFORT = Effort()
 
 
+OUTCOMES = {"why": True, "why_not": False, "why_open": None}
+
+
 @dataclass(frozen=True)
 class CurveSpec:
-    """A curve: what its points have in common, and how it is called."""
+    """A curve: its label, and what its points have in common."""
 
     label: str
     where: Mapping[str, Any]
     colour: int = 0
-    """Of a bar; curves have one each."""
+    """The colour of a bar; each curve has one of its own."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture: a quantity against a parameter, a line for each set of points; or a bar for each point."""
+    """One picture: a quantity against a parameter, with a line for each set of points, or a bar for each
+    point."""
 
     title: str
     quantity: str
@@ -78,7 +82,7 @@ class Panel:
     unit: str = ""
     log: bool = False
     paper: Sequence[tuple[float, float]] = ()
-    """What the thesis prints, as (x, y)."""
+    """The values that the thesis prints, as (x, y)."""
 
 
 @dataclass(frozen=True)
@@ -88,38 +92,47 @@ class Design:
     name: str
     title: str
     points: Callable[[bool], Sequence[Point]]
-    """Which, in the default and in the full run."""
+    """Returns the points of the default and of the full run."""
     parameters: Callable[[bool], Mapping[str, Any]]
     rules: Mapping[str, str]
-    """What is claimed, and how it is judged, by the claim's name."""
+    """The claims and how they are judged, by the name of the claim."""
     verdicts: Callable[[Study], Sequence[Judged]]
     quantities: Sequence[str]
-    """What the rows hold."""
+    """The columns of the rows."""
     panels: Callable[[], Sequence[Panel]]
     shown: Sequence[str] | None = None
-    """The columns of the table; none: all quantities."""
+    """The columns of the table; ``None``: all quantities."""
     extra: Extra = nothing
     more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda _: ())
     draw: Callable[[Study], Drawing] | None = None
-    """A figure of its own, in place of the panels."""
+    """Draws a figure in place of the panels."""
 
     def claims(self, study: Study) -> tuple[Claim, ...]:
+        """Return the judged claims."""
         return to_claims(self.rules, self.verdicts(study))
 
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment for ``holdfast reproduce``."""
+        functions = partial(run, self), partial(_tables, self), partial(_figure, self)
+        return Experiment(self.name, self.title, *functions)
 
-def experiment(design: Design) -> Experiment:
-    """It as ``holdfast reproduce`` knows it."""
-    return Experiment(
-        design.name,
-        design.title,
-        partial(run, design),
-        partial(_tables, design),
-        partial(_figure, design),
-    )
+
+def verdict(paper: Any, ours: Any, holds: bool | None, measured: str = "", **reasons: str) -> Judged:
+    """Return a verdict with the reason of each outcome that has one.
+
+    ``why`` is the reason if the claim holds, ``why_not`` if it does not, ``why_open`` if it cannot be judged.
+    """
+    return Judged(paper, ours, holds, measured, {OUTCOMES[name]: text for name, text in reasons.items()})
+
+
+def judge_each(*judges: Callable[[Study], Judged]) -> Callable[[Study], list[Judged]]:
+    """Return a function that applies one function for each claim to a study."""
+    return lambda study: [judge(study) for judge in judges]
 
 
 def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: Effort = EFFORT) -> Result:
-    """All points with all seeds; with ``full`` at the thesis' size."""
+    """Run all points with all seeds; with ``full`` at the size of the thesis."""
     study, seeds = run_study(design, full, progress, effort), effort.span
     return Result(
         design.name,
@@ -135,7 +148,7 @@ def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: 
 
 
 def run_study(design: Design, full: bool, progress: Progress, effort: Effort) -> Study:
-    """All points with all seeds; with ``full`` runs are kept and not made again."""
+    """Run all points with all seeds; with ``full`` the runs are stored and not repeated."""
     points, seeds = design.points(full), effort.span
     found = conduct(
         partial(measure, design.extra),
@@ -149,9 +162,8 @@ def run_study(design: Design, full: bool, progress: Progress, effort: Effort) ->
         StoredRuns(place(design.name, None, CODE), dict) if full else None,
         effort.spread,
     )
-    return Study(
-        {point.key: [found[point.signature, seed] for seed in effort.of(point, full)] for point in points}
-    )
+    runs = {p.key: [found[p.signature, seed] for seed in effort.of(p, full)] for p in points}
+    return Study(runs)
 
 
 def _row(design: Design, study: Study, key: Mapping[str, Any]) -> Row:
@@ -179,7 +191,7 @@ def _tables(design: Design, result: Result) -> list[Table]:
 
 
 def plus_minus(row: Row, quantity: str) -> str:
-    """A mean with its deviation."""
+    """Return a mean with its deviation as text."""
     if row[quantity] is None:
         return "–"
     return f"{row[quantity]:.4g} ± {row[f'{quantity}, sd']:.2g}"
@@ -200,12 +212,9 @@ def _figure(design: Design, result: Result) -> Drawing:
 
 
 def _explain(drawing: Drawing) -> None:
-    """One legend for all panels, below them: in a panel it would cover curves."""
-    known = {
-        label: curve
-        for axes in drawing.axes
-        for curve, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    """Draw one legend for all panels below them, because in a panel it would cover curves."""
+    legends = [axes.get_legend_handles_labels() for axes in drawing.axes]
+    known = {label: curve for legend in legends for curve, label in zip(*legend, strict=True)}
     if known:
         drawing.legend(known.values(), known, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
@@ -214,8 +223,8 @@ MARKS = "osD^vx*P"
 
 
 def _draw(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
-    """A panel, from rows alone, so that a record can be drawn again; thin bars are the standard deviation.
-    [D66]"""
+    """Draw a panel from rows alone, so that a record can be drawn again; thin bars are the standard
+    deviation. [D66]"""
     (_curves if panel.over else _bars)(axes, rows, panel)
     axes.set_title(panel.title, fontsize=10)
     if panel.over:
@@ -234,7 +243,7 @@ def _where(rows: Sequence[Row], line: CurveSpec) -> list[Row]:
 
 
 def _bars(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
-    """Bars that lie, the first above: names of any length stand beside them."""
+    """Draw horizontal bars, the first at the top, so that labels of any length fit beside them."""
     found = [row for line in panel.lines for row in _where(rows, line)]
     axes.barh(
         [line.label for line in panel.lines],

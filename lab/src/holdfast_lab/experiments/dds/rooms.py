@@ -1,4 +1,4 @@
-"""Rooms and their air: what motes measure in them, and what a base station believes of them."""
+"""Rooms and their air: what motes measure in them, and what a base station knows of them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ TOPIC, CONDITION = "CO2", "Stuffy"
 DEFINITION = f"state {CONDITION} on {TOPIC} [value > {ENTER:g}; value < {LEAVE:g}] per source"
 STATION, BROKER = 27, 24
 NODES = (0, 3, 6, 15, 17, 19, 21, 29, 31, 33, 42, 45, 48, 8, 10, 12, 2, 4, 14, 20, 28, 34, 43, 47)
-"""Where the rooms' motes stand, spread over the 7 × 7 grid; the first for the first room."""
+"""The positions of the rooms' motes, spread over the 7 × 7 grid; the first is for the first room."""
 
 Course = Sequence[tuple[Instant, bool]]
-"""When a condition began and ceased to hold."""
+"""The times at which a condition starts (true) and ends (false)."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What the motes sense, minute by minute."""
+    """The readings of the motes, minute by minute."""
 
     readings: Mapping[NodeId, tuple[float, ...]]
     start: Instant
@@ -53,7 +53,7 @@ class Trace:
 
 
 def read(path: Path, rooms: int, hours: int) -> dict[NodeId, tuple[float, ...]]:
-    """Of the rooms with a reading for every minute those that vary most: the hardest for a filter."""
+    """Return the rooms that vary most, of those with a reading for every minute: the hardest for a filter."""
     import numpy as np
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -71,7 +71,7 @@ def read(path: Path, rooms: int, hours: int) -> dict[NodeId, tuple[float, ...]]:
 
 
 def turns(values: Sequence[tuple[Instant, float]]) -> list[tuple[Instant, bool]]:
-    """When the condition starts and ends in readings that come at these times."""
+    """Return the starts and ends of the condition in readings with these times."""
     found: list[tuple[Instant, bool]] = []
     holds = False
     for time, value in values:
@@ -82,11 +82,9 @@ def turns(values: Sequence[tuple[Instant, float]]) -> list[tuple[Instant, bool]]
 
 
 def wrong(truth: Course, belief: Course, end: Instant) -> Instant:
-    """For how long two courses of a condition differ, up to an end."""
+    """Return for how long two courses of a condition differ, up to an end, in µs."""
     times = [*sorted({time for time, _ in (*truth, *belief) if time < end}), end]
-    return sum(
-        following - time for time, following in pairwise(times) if _at(truth, time) != _at(belief, time)
-    )
+    return sum(end - begin for begin, end in pairwise(times) if _at(truth, begin) != _at(belief, begin))
 
 
 def _at(course: Course, time: Instant) -> bool:
@@ -95,7 +93,7 @@ def _at(course: Course, time: Instant) -> bool:
 
 
 def belief(run: SimulationRun) -> Measured:
-    """What the base station knew of the rooms, beside what the motes measured."""
+    """Return what the base station knew of the rooms, compared with what the motes measured."""
     publisher = run.case.scenario.publishers[0]
     trace, end = publisher.readings["value"], publisher.stop
     assert isinstance(trace, Trace) and end is not None
@@ -129,6 +127,6 @@ def belief(run: SimulationRun) -> Measured:
 
 
 def _resting(run: SimulationRun) -> float:
-    """What all nodes would use if they slept all the time."""
+    """Return the energy that all nodes would use if they always slept, in mJ."""
     drawn = draw(run.case.platform, RESTS["sleeping"], CC2420.power_dbm)
     return len(run.network.nodes) * (drawn.radio[LISTEN] + drawn.mcu[REST]) * run.network.now / SECOND

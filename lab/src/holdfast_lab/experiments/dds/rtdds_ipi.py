@@ -1,9 +1,13 @@
-"""How many publishers, how often: full reliability under load.  [§4.2.2, Figure 32; D17–D19]"""
+"""Full reliability under load: the number of publishers, and how often they send.
+
+[§4.2.2, Figure 32; D17–D19]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from holdfast.model.instant import SECOND
@@ -13,7 +17,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import JUDGED, LONG, Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 PUBLISHERS = (1, 5, 10, 15, 20, 25)
@@ -58,10 +62,6 @@ def _point(air: str, publishers: int, ipi: int, run: str, seconds: int) -> Point
     )
 
 
-def claims(study: Study) -> Sequence[Judged]:
-    return [_five(study), _one(study), _judge_retransmissions(study), _delay(study), _redundant(study)]
-
-
 CLOSE = 0.25
 
 
@@ -87,12 +87,10 @@ def _five(study: Study) -> Judged:
 
 
 def _one(study: Study) -> Judged:
-    found = {
-        air: {name: study.mean(name, **_at(air, 25, 1)) for name in ("DMR", "PDR", "ReTx/msg")}
-        for air in AIRS
-    }
+    names = ("DMR", "PDR", "ReTx/msg")
+    found = {air: {name: study.mean(name, **_at(air, 25, 1)) for name in names} for air in AIRS}
     longer = [study.mean("DMR", **dict(key)) for key in study.where(run=LONG)]
-    return Judged(
+    return verdict(
         {"DMR": 0.6},
         found,
         0.5 <= found[FITTED]["DMR"] <= 0.7,
@@ -100,12 +98,10 @@ def _one(study: Study) -> Judged:
         + f"A message needs {found[FITTED]['ReTx/msg']:.1f} retransmissions in the fitted air, "
         f"{found[CLEAR]['ReTx/msg']:.1f} in the clear and {found[NOISY]['ReTx/msg']:.1f} in the noisy one; "
         "in the thesis 8 (L754).",
-        {
-            False: "A writer drops what it cannot send in a second: with r retransmissions a message takes "
-            "about 400 ms · r, so it keeps up while r is below 2.5. At r = 8 a message takes 3.2 s, and two "
-            "of three must be dropped. What differs is how many frames are lost, not what the ring does; and "
-            "a ring of 20 takes time to fill."
-        },
+        why_not="A writer drops what it cannot send in a second: with r retransmissions a message takes "
+        "about 400 ms · r, so it keeps up while r is below 2.5. At r = 8 a message takes 3.2 s, and two "
+        "of three must be dropped. What differs is how many frames are lost, not what the ring does; and "
+        "a ring of 20 takes time to fill.",
     )
 
 
@@ -144,11 +140,8 @@ def parameters(full: bool) -> dict[str, str]:
 
 def panels() -> list[Panel]:
     lines = [CurveSpec(f"IPI {ipi} s", {"air": FITTED, "IPI s": ipi, "run": JUDGED}) for ipi in IPIS]
-    lines += [
-        CurveSpec(f"IPI {ipi} s, {air}", {"air": air, "IPI s": ipi, "run": JUDGED})
-        for air in AIRS[1:]
-        for ipi in (1, 5)
-    ]
+    for air, ipi in product(AIRS[1:], (1, 5)):
+        lines.append(CurveSpec(f"IPI {ipi} s, {air}", {"air": air, "IPI s": ipi, "run": JUDGED}))
     return [
         Panel("a: delivered", "PDR", "publishers", lines),
         Panel("b: redundant for a message", "Rd/msg", "publishers", lines),
@@ -157,15 +150,13 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "rtdds-ipi",
-        "full reliability under load  [Energy-aware DDS, Figure 32]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "Rd/msg", "EED ms", "DMR", "ReTx/msg"),
-        panels,
-    )
-)
+EXPERIMENT = Design(
+    "rtdds-ipi",
+    "full reliability under load  [Energy-aware DDS, Figure 32]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_five, _one, _judge_retransmissions, _delay, _redundant),
+    ("PDR", "Rd/msg", "EED ms", "DMR", "ReTx/msg"),
+    panels,
+).experiment

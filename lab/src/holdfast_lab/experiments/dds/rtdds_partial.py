@@ -1,4 +1,4 @@
-"""Only readings above a threshold must arrive.  [§4.2.3, Figure 33; D26–D30]"""
+"""Partial reliability: only readings above a threshold must arrive. [§4.2.3, Figure 33; D26–D30]"""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import JUDGED, LONG, Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 SHARES = (0, 20, 40, 60, 80, 100)
 IPIS = (1, 5)
 AIRS = (FITTED, CLEAR, NOISY)
 BEQOS = "BEQoS"
-"""The level of a point that asks for no reliability at all, beside PRQoS at 0 %."""
+"""The level of a point without any reliability, compared with PRQoS at 0 %."""
 CROWD = 25
-"""So many publishers stand beside the thesis' five: where rings fill."""
+"""The number of publishers for comparison with the five of the thesis: with it, rings fill."""
 
 RULES = {
     "drops-12-to-2%": "Of a message a second from each of five publishers about 12 % are dropped with 100 "
@@ -71,14 +71,10 @@ def _point(cell: tuple[str, int, int | str, int], run: str, seconds: int) -> Poi
 
 
 def _level(share: int | str) -> Level:
-    """Of readings from 0 to 1 a share exceeds the threshold of the subscription."""
+    """Return the level: a share of readings, from 0 to 1, exceeds the threshold of the subscription."""
     if isinstance(share, str):
         return BEST_EFFORT
     return above(1 - share / 100 if share < 100 else -1)
-
-
-def claims(study: Study) -> Sequence[Judged]:
-    return [_drops(study), _linear(study), _judge_fit(study), _soon(study), _best_effort(study)]
 
 
 def _dmr(study: Study, air: str, share: int, ipi: int = 1, publishers: int = 5) -> float:
@@ -102,7 +98,7 @@ def _drops(study: Study) -> Judged:
         if study.where(**_at(FITTED, 5, 1, share, LONG))
     }
     retx = {air: study.mean("ReTx/msg", **_at(air, 5, 1, 100)) for air in AIRS}
-    return Judged(
+    return verdict(
         {"100 %": 0.12, "20 %": 0.02, "100 %, IPI 5": 0},
         {**ours, f"{CROWD} publishers, noisy": crowd} | ({f"fitted, {LONG}": longer} if longer else {}),
         0.08 <= fitted["100 %"] <= 0.16 and fitted["20 %"] <= 0.04 and fitted["100 %, IPI 5"] == 0,
@@ -110,8 +106,8 @@ def _drops(study: Study) -> Judged:
         f"the thesis' two), {retx[CLEAR]:.1f} in the clear and {retx[NOISY]:.1f} in the noisy one. "
         f"Of {CROWD} publishers in the noisy air {crowd['100 %']:.1%} are dropped at 100 % and "
         f"{crowd['20 %']:.1%} at 20 %.",
-        {
-            False: "A writer that waits 400 ms for each acknowledgement keeps up with a message a second "
+        why_not=(
+            "A writer that waits 400 ms for each acknowledgement keeps up with a message a second "
             "while one needs fewer than 2.5 retransmissions; only publishers with worse links drop."
             + (
                 " How many depends on how long a run lasts, for rings take time to fill: what runs of the "
@@ -119,7 +115,7 @@ def _drops(study: Study) -> Judged:
                 if longer
                 else ""
             )
-        },
+        ),
     )
 
 
@@ -132,34 +128,30 @@ def _linear(study: Study) -> Judged:
     }
     judged = few if any(few.values()) else many
     fit = _r_squared(list(judged.items())) if any(judged.values()) else None
-    return Judged(
+    return verdict(
         "almost linear",
         {"DMR by share": judged, "variance explained": fit},
         None if fit is None else fit >= 0.9,
         "Five publishers, fitted air." if judged is few else f"{CROWD} publishers, noisy air.",
-        {
-            None: "Nothing is dropped anywhere, so there is nothing to judge.",
-            False: "A queue overflows beyond a threshold, so the curve is nearly flat where the load is "
-            "below the limit and steep above it; a line fits only a network that is above its limit "
-            "everywhere.",
-        },
+        why_open="Nothing is dropped anywhere, so there is nothing to judge.",
+        why_not="A queue overflows beyond a threshold, so the curve is nearly flat where the load is "
+        "below the limit and steep above it; a line fits only a network that is above its limit "
+        "everywhere.",
     )
 
 
 def _r_squared(points: Sequence[tuple[float, float]]) -> float:
-    """R² of the straight line through some points."""
+    """Return R² of the straight line through several points."""
     from numpy import corrcoef
 
     return float(corrcoef([x for x, _ in points], [y for _, y in points])[0, 1] ** 2)
 
 
 def _judge_fit(study: Study) -> Judged:
-    found = {
-        f"{air}, IPI {ipi}": study.mean("ReTx/msg", **_at(air, 5, ipi, 100)) for air in AIRS for ipi in IPIS
-    }
-    return Judged(
-        2, found, None, "Seeds 101 to 105 gave 2.04 and 1.99 when the air was fitted; these seeds are others."
-    )
+    ats = {f"{air}, IPI {ipi}": _at(air, 5, ipi, 100) for air in AIRS for ipi in IPIS}
+    found = {name: study.mean("ReTx/msg", **at) for name, at in ats.items()}
+    seeds = "Seeds 101 to 105 gave 2.04 and 1.99 when the air was fitted; these seeds are others."
+    return Judged(2, found, None, seeds)
 
 
 def _soon(study: Study) -> Judged:
@@ -180,7 +172,7 @@ def _best_effort(study: Study) -> Judged:
 
     apart = {air: abs(pdr(air, 1) - pdr(air, 5)) for air in AIRS}
     same = all(deliveries(air, ipi, 0) == deliveries(air, ipi, BEQOS) for air in AIRS for ipi in IPIS)
-    return Judged(
+    return verdict(
         "the same",
         {
             "the same messages": same,
@@ -189,7 +181,7 @@ def _best_effort(study: Study) -> Judged:
         same and all(each < 0.05 for each in apart.values()),
         "The mean PDRs at IPI 1 and 5 differ by "
         f"{', '.join(f'{each:.3f} in the {air} air' for air, each in apart.items())}.",
-        {True: "The writer is one: with no bit ever set it sends once and keeps nothing (D29, D30)."},
+        why="The writer is one: with no bit ever set it sends once and keeps nothing (D29, D30).",
     )
 
 
@@ -219,15 +211,13 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "rtdds-partial",
-        "partial reliability  [Energy-aware DDS, Figure 33]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "ReTx", "EED ms", "DMR"),
-        panels,
-    )
-)
+EXPERIMENT = Design(
+    "rtdds-partial",
+    "partial reliability  [Energy-aware DDS, Figure 33]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_drops, _linear, _judge_fit, _soon, _best_effort),
+    ("PDR", "ReTx", "EED ms", "DMR"),
+    panels,
+).experiment

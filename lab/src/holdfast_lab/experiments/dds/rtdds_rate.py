@@ -1,4 +1,4 @@
-"""High and low rates with full reliability.  [§4.2.2, Table 6]"""
+"""Full reliability at a high and at a low rate. [§4.2.2, Table 6]"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel
 from .study import Study
 
 SCHEDULED, UNSCHEDULED = "fitted", "fitted, no IFS"
@@ -21,7 +21,8 @@ AIRS = {
     "clear": (CLEAR, True),
     "noisy": (NOISY, True),
 }
-"""Which are measured: an air, and whether publishers are scheduled.  Chapter 4 schedules them (L846)."""
+"""The measured cases: a radio model, and whether publishers are scheduled. Chapter 4 schedules them
+(L846)."""
 SECONDS = {5: 500, 60: 7200}
 TABLE: Mapping[str, Mapping[int, float]] = {
     "issued": {5: 2500, 60: 3000},
@@ -128,15 +129,13 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "rtdds-rate",
-        "high and low rates  [Energy-aware DDS, Table 6]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("issued", "PDR", "EED ms", "ReTx/msg", "DMR", "Rd/msg"),
-        panels,
-    )
-)
+EXPERIMENT = Design(
+    "rtdds-rate",
+    "high and low rates  [Energy-aware DDS, Table 6]",
+    points,
+    parameters,
+    RULES,
+    claims,
+    ("issued", "PDR", "EED ms", "ReTx/msg", "DMR", "Rd/msg"),
+    panels,
+).experiment

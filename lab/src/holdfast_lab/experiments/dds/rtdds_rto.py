@@ -1,8 +1,6 @@
-"""How long to wait for an acknowledgement, and over how many hops.  [§4.2.2, Figure 31; D20, D21]"""
+"""The retransmission timeout, over different numbers of hops. [§4.2.2, Figure 31; D20, D21]"""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from holdfast.model.instant import MILLISECOND, SECOND
 
@@ -10,7 +8,7 @@ from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import Point, point
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study
 
 RTOS = (200, 400, 600, 800, 1000)
@@ -45,10 +43,6 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def claims(study: Study) -> Sequence[Judged]:
-    return [_no_drops(study), _six_hops(study), _fewer(study)]
-
-
 def _no_drops(study: Study) -> Judged:
     def largest(air: str) -> float:
         return max(study.every("DMR", lambda at: at["air"] == air and at["RTO ms"] <= 400))
@@ -56,20 +50,18 @@ def _no_drops(study: Study) -> Judged:
     worst = {air: largest(air) for air in AIRS}
     slow = {air: study.mean("DMR", **{"air": air, "hops": 10, "RTO ms": 1000}) for air in AIRS}
     needed = study.mean("ReTx/msg", **{"air": FITTED, "hops": 10, "RTO ms": 400})
-    return Judged(
+    return verdict(
         0,
         {f"largest DMR, {air}": dmr for air, dmr in worst.items()},
         worst[FITTED] == 0,
         f"With 1000 ms at ten hops DMR is {slow[FITTED]:.2f} in the fitted air, {slow[CLEAR]:.2f} in the "
         f"clear and {slow[NOISY]:.2f} in the noisy one. With 400 ms a message needs {needed:.1f} "
         "retransmissions in the fitted air.",
-        {
-            False: "Ten hops need more of them than the six at most by which the air was fitted, and 400 ms "
-            "for each are longer than the second until the next message: the ring fills. With 200 ms it "
-            "fills in a few runs. In the clear and the noisy air nothing is dropped.",
-            True: "As the thesis says, a writer that waits as long for an acknowledgement as it has until "
-            "the next message cannot catch up. In the clear air nothing is lost, so no timeout matters.",
-        },
+        why_not="Ten hops need more of them than the six at most by which the air was fitted, and 400 ms "
+        "for each are longer than the second until the next message: the ring fills. With 200 ms it "
+        "fills in a few runs. In the clear and the noisy air nothing is dropped.",
+        why="As the thesis says, a writer that waits as long for an acknowledgement as it has until "
+        "the next message cannot catch up. In the clear air nothing is lost, so no timeout matters.",
     )
 
 
@@ -86,13 +78,13 @@ def _six_hops(study: Study) -> Judged:
     }
     judged = found[FITTED]
     at_400 = study.mean("EED ms", **{"air": FITTED, "hops": 6, "RTO ms": 400})
-    return Judged(
+    return verdict(
         {"PDR": 1, "DMR": 0, "delay": "ms"},
         {f"{air}, worst": worst for air, worst in found.items()},
         judged["PDR"] == 1 and judged["DMR"] == 0 and judged["delay ms"] < 1000,
         f"In the fitted air the delay at six hops is {at_400:.0f} ms with a timeout of 400 ms, and "
         f"{judged['delay ms']:,.0f} ms at the slowest.",
-        {False: "Each loss costs a timeout, and messages wait behind it: the delay grows with the timeout."},
+        why_not="Each loss costs a timeout, and messages wait behind it: the delay grows with the timeout.",
     )
 
 
@@ -104,7 +96,7 @@ def _fewer(study: Study) -> Judged:
     (short, s), (long, t) = (at(FITTED, rto, "ReTx/msg") for rto in (200, 400))
     early, late = (at(FITTED, rto, "PDR")[0] for rto in (200, 400))
     trip = study.mean("EED ms", **{"air": CLEAR, "hops": 10, "RTO ms": 200})
-    return Judged(
+    return verdict(
         "400 ms lower than 200 ms",
         {f"{air}, {rto} ms": at(air, rto, "ReTx/msg")[0] for air in AIRS for rto in (200, 400)},
         short - long > s + t and abs(early - late) < 0.01,
@@ -112,10 +104,8 @@ def _fewer(study: Study) -> Judged:
         f"{t:.2f}, the PDRs {early:.3f} and {late:.3f}. In the clear air, where nothing is sent twice, a "
         f"message needs {trip:.0f} ms for ten hops; the thesis says that five hops and back took 200 ms at "
         "least.",
-        {
-            False: "Links are drawn anew with each seed and differ by more than the timeouts do; and at a "
-            "message a second the longer timeout fills the ring, so that PDRs are not equal."
-        },
+        why_not="Links are drawn anew with each seed and differ by more than the timeouts do; and at a "
+        "message a second the longer timeout fills the ring, so that PDRs are not equal.",
     )
 
 
@@ -144,15 +134,13 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "rtdds-rto",
-        "retransmission timeout and hops  [Energy-aware DDS, Figure 31]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        ("PDR", "ReTx/msg", "EED ms", "DMR"),
-        panels,
-    )
-)
+EXPERIMENT = Design(
+    "rtdds-rto",
+    "retransmission timeout and hops  [Energy-aware DDS, Figure 31]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_no_drops, _six_hops, _fewer),
+    ("PDR", "ReTx/msg", "EED ms", "DMR"),
+    panels,
+).experiment

@@ -1,7 +1,7 @@
-"""The set-ups of the thesis, as far as its text gives them; what it leaves out is chosen with a reason.
+"""The set-ups of the thesis as far as its text gives them; what it omits is chosen with a reason.
 
-Every function takes what its experiment varies and returns a ``Setup``; what it is given besides are fields
-of that, or of its protocol, ``Dds``.  Nodes are numbered row by row from 0.
+Every function takes what its experiment varies and returns a ``Setup``. Further arguments are fields of that,
+or of its protocol ``Dds``. Nodes are numbered row by row from 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.network.motes.routing import OnDemand, Routing, Static
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.scenario import Energy, Publisher, Radio, Scenario, Subscriber
 from holdfast.network.protocols.dds.deployment import ModeName, ReliableSettings
-from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL, Level, partial
+from holdfast.network.protocols.dds.level import FULL, Level
 from holdfast.network.sim.chance import stream
 from holdfast.network.sim.energy import Rest
 from holdfast.network.sim.frame import NodeId
@@ -36,44 +36,44 @@ from .air import FITTED
 
 TOPIC = "reading"
 ASLEEP = Rest("sleep", "sleep")
-"""The only rest state under which the lifetimes of chapters 6 and 7 make sense (spec §7, 7)."""
+"""The only rest state in which the lifetimes of chapters 6 and 7 make sense (spec §7, 7)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """A run on a grid of motes: publishers that sample at the same time, and who wants to know."""
+    """A run on a grid of motes: publishers that sample at the same time, and subscribers."""
 
     rows: int
     columns: int
     spacing: float
-    """Metres."""
+    """The distance of two neighbours in metres."""
     publishers: Mapping[str, tuple[NodeId, ...]]
-    """By topic; in the order of their hashes."""
+    """The publishers of each topic, in the order of the topics' hashes."""
     subscribers: tuple[tuple[NodeId, str], ...]
-    """Who wants which topic, or condition."""
+    """The subscribers, each with a topic or condition."""
     protocol: Dds | Direct
     definition: str = ""
     """Conditions on the topics."""
     readings: SensorModel = field(default_factory=UniformReadings)
-    """From 0 to 1: above the threshold 1 - p with the chance p."""
+    """The readings: from 0 to 1, above the threshold 1 - p with probability p."""
     ipi: Duration = 5 * SECOND
-    """Between two samples of a publisher."""
+    """The time between two samples of a publisher."""
     phase: Literal["together", "random"] = "together"
-    """The thesis' publishers sample at the same time (§4.2.2)."""
+    """The publishers of the thesis sample at the same time (§4.2.2)."""
     start: Instant = 15 * SECOND
     """When publishers begin; subscriptions are known by then."""
     duration: Duration = 500 * SECOND
     """For how long they publish."""
     drain: Duration = 30 * SECOND
-    """How long the run goes on after that."""
+    """How long the run continues after that."""
     joining: Mapping[NodeId, Instant] = field(default_factory=dict)
-    """When subscribers come, if not at the beginning."""
+    """When subscribers start, if not at the beginning."""
     failures: tuple[Failure, ...] = ()
     propagation: LogDistance | UnitDisk | None = None
-    """None: exactly the eight neighbours hear a node.  [D52]"""
+    """``None``: exactly the eight neighbours of a node are in range. [D52]"""
     radio: Radio = field(default_factory=Radio)
     mac: Mac = field(default_factory=lambda: Csma(acknowledged=False))
-    """TinyOS' default: CSMA, no acknowledgements on links."""
+    """The default of TinyOS: CSMA, without acknowledgements on links."""
     routing: Routing = field(default_factory=lambda: Static(jitter=FLOODING.jitter))
     rest: Rest = ASLEEP
     battery_j: float | None = None
@@ -82,12 +82,12 @@ class Setup:
     sampling: Duration = 0
     """How long a publisher's processor works for each reading of its sensor."""
     sampled: Duration | None = None
-    """How often that is read; samples are means.  [D62]"""
+    """How often the sensor is read; samples are means. [D62]"""
     until_first_death: bool = False
     seed: int = 1
 
     def scenario(self) -> Scenario:
-        """All of it but the seed."""
+        """Return the scenario: everything but the seed."""
         topics = "".join(f"topic {name} (value float)\n" for name in self.publishers)
         return Scenario(
             nodes=Grid(self.rows, self.columns, self.spacing),
@@ -121,12 +121,12 @@ class Setup:
         )
 
     def run(self) -> SimulationRun:
-        """Ready to be finished."""
+        """Return the run, ready to be finished."""
         return SimulationRun(resolve_files(self.scenario()), self.seed)
 
 
 def _set_up(dds: Mapping[str, Any], given: Mapping[str, Any]) -> Setup:
-    """A set-up with that protocol; what is given may be a field of either."""
+    """Return a set-up with a protocol; ``given`` has fields of either."""
     known = {each.name for each in fields(Dds)}
     protocol = {**dds, **{name: value for name, value in given.items() if name in known}}
     rest: dict[str, Any] = {name: value for name, value in given.items() if name not in known}
@@ -138,14 +138,14 @@ def _set_up(dds: Mapping[str, Any], given: Mapping[str, Any]) -> Setup:
 _DYMO = ondemand.OnDemand()
 DYMO = OnDemand(wait=_DYMO.wait, jitter=_DYMO.jitter)
 TYMO = replace(DYMO, keep=30 * SECOND, resends=0, second=False, buffers=1)
-"""TinyOS' own DYMO: what a link loses is lost, with the route; one message of others at a time."""
+"""TinyOS' own DYMO: what a link loses is lost, with the route; it buffers one message of other nodes."""
 
 
 def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -> Setup:
-    """4 × 4 nodes on 100 m × 100 m, publishers 1 and 4, base station 15, best effort over DYMO.
+    """Return 4 × 4 nodes on 100 m × 100 m, publishers 1 and 4, base station 15, best effort over DYMO.
 
-    The rendezvous node is 0: the hash taken literally.  DYMO needs to know which links work, so links
-    acknowledge.  The rest state is the one of chapter 5's validation: radio and processor always on.
+    The rendezvous node is 0, the hash taken literally. DYMO must know which links work, so links acknowledge.
+    The rest state is that of the validation in chapter 5: radio and processor always on.
     """
     given: dict[str, Any] = {
         "rows": 4,
@@ -168,16 +168,18 @@ def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -
 # Chapter 4: RTDDS.  [D68]
 
 ROWS, COLUMNS, SPACING = 5, 10, 100 / 6
-"""50 nodes make no square (spec §7, 10); 5 × 10, as far apart as the 7 × 7 nodes of chapter 6."""
+"""50 nodes make no square (spec §7, 10), so there are 5 × 10, as far apart as the 7 × 7 nodes of chapter
+6."""
 MIDDLE = (2, 4)
-"""Where the rendezvous node is: within three hops of 34 others, within five of all."""
+"""The position of the rendezvous node: within three hops of 34 others, within five of all."""
 STATION_HOPS = 3
 TO_ORIGIN = ReliableSettings(acknowledged="end-to-end")
-"""The acknowledgement is "sent back to the message origin" (§4.1); chapter 4 has one subscriber.  [D25]"""
+"""The acknowledgement is "sent back to the message origin" (§4.1); chapter 4 has one subscriber. [D25]"""
 
 
 def acknowledging(air: str, rto: Duration = TO_ORIGIN.rto) -> ReliableSettings:
-    """Writers of chapter 4: in the fitted air acknowledged by the reader, in the older ones by the RN."""
+    """Return the settings of writers in chapter 4: acknowledged by the reader in the fitted model, else by
+    the RN."""
     return replace(TO_ORIGIN if air == FITTED else ReliableSettings(), rto=rto)
 
 
@@ -204,9 +206,10 @@ def _rtdds(publishers: tuple[NodeId, ...], station: NodeId, dds: Mapping[str, An
 
 
 def rtdds_rto(rto: Duration, to_rendezvous: int, **more: Any) -> Setup:
-    """FRQoS-RTO: two publishers and the base station, each 1 to 5 hops from the RN, one message a second.
+    """Return FRQoS-RTO: two publishers and the base station, each 1 to 5 hops from the RN, one message a
+    second.
 
-    In text the hops are end to end, twice as many.
+    The thesis counts hops end to end, twice as many.
     """
     if not 1 <= to_rendezvous <= 5:
         raise UsageError(f"{to_rendezvous} hops to the rendezvous node; from 1 to 5 on this grid")
@@ -218,30 +221,18 @@ def rtdds_rto(rto: Duration, to_rendezvous: int, **more: Any) -> Setup:
 
 
 def rtdds_load(
-    publishers: int,
-    ipi: Duration,
-    level: Level = FULL,
-    seed: int = 1,
-    behind: bool = False,
-    **more: Any,
+    publishers: int, ipi: Duration, level: Level = FULL, seed: int = 1, behind: bool = False, **more: Any
 ) -> Setup:
-    """FRQoS-IPI and Table 6: so many publishers within three hops of the RN, drawn by the seed.
+    """Return FRQoS-IPI and Table 6: publishers within three hops of the RN, drawn by the seed.
 
-    ``behind``: of those from which no way to the base station is shorter than the one by the RN.
+    With ``behind``, publishers are drawn from nodes whose shortest path to the base station goes by the RN.
     """
     station = _at(MIDDLE[0], MIDDLE[1] + STATION_HOPS)
     middle = _at(*MIDDLE)
-    near = [
-        node
-        for node in range(ROWS * COLUMNS)
-        if node not in (middle, station) and hops(node, middle, COLUMNS) <= STATION_HOPS
-    ]
+    far = {node: hops(node, middle, COLUMNS) for node in range(ROWS * COLUMNS)}
+    near = [node for node in far if node not in (middle, station) and far[node] <= STATION_HOPS]
     if behind:
-        near = [
-            node
-            for node in near
-            if hops(node, station, COLUMNS) == hops(node, middle, COLUMNS) + STATION_HOPS
-        ]
+        near = [node for node in near if hops(node, station, COLUMNS) == far[node] + STATION_HOPS]
     if not 1 <= publishers <= len(near):
         where = "behind it" if behind else "within three hops of the RN"
         raise UsageError(f"{publishers} publishers; from 1 to {len(near)} are {where}")
@@ -250,29 +241,23 @@ def rtdds_load(
     return _rtdds(chosen, station, dds, {"ipi": ipi, "seed": seed, **more})
 
 
-def rtdds_partial(share: float, ipi: Duration, seed: int = 1, **more: Any) -> Setup:
-    """PRQoS: five publishers, readings from 0 to 1, of which a share exceeds the threshold.  [D30]"""
-    if not 0 <= share <= 1:
-        raise UsageError(f"a share of {share}; it is from 0 to 1")
-    level = {0.0: BEST_EFFORT, 1.0: FULL}.get(float(share), partial(1 - share))
-    return rtdds_load(5, ipi, level, seed, **more)
-
-
 # Chapters 6 and 7: with and without a broker.  [D69]
 
 SQUARE, TRIANGLE, CIRCLE = "square", "triangle", "circle"
 SIDE = 7
 BASE_STATION, LEFT_ACTUATOR, RIGHT_ACTUATOR = 24, 21, 27
 RENDEZVOUS = (22, 26, 10)
-"""By hash.  The figure is lost.  The text has a base station in the middle, RNs with hot nodes between them
-and it, and a third RN ("circle") that stays healthy: so two lie left and right of it, the third above."""
+"""The rendezvous nodes by hash. The figure is lost. The text has a base station in the middle, RNs with hot
+nodes between them and it, and a third RN ("circle") that stays healthy. So two are left and right of the
+base station and the third above."""
 PUBLISHERS = {SQUARE: (7, 35), TRIANGLE: (13, 41), CIRCLE: (3,)}
 
 
 def modes(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **more: Any) -> Setup:
-    """Table 10: 7 × 7 nodes, five publishers, two actuators with a topic each, a base station with all three.
+    """Return Table 10: 7 × 7 nodes, five publishers, two actuators with a topic each, a base station with all
+    three.
 
-    No interference-free scheduling (§6.2.3).
+    There is no interference-free scheduling (§6.2.3).
     """
     watchers = [(LEFT_ACTUATOR, SQUARE), (RIGHT_ACTUATOR, TRIANGLE)]
     watchers += [(BASE_STATION, name) for name in PUBLISHERS]
@@ -289,9 +274,10 @@ def modes(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **mor
 
 
 def lifetime(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **more: Any) -> Setup:
-    """Chapter 7: as ``modes``, with 1 J for each node, until the first has used it.  [D50]
+    """Return the set-up of chapter 7: as ``modes``, with 1 J for each node, until the first has used it.
+    [D50]
 
-    At rest nodes sleep: with radio or processor on, 1 J does not last for one round of 350 s (spec §7, 7).
+    Nodes sleep at rest: with radio or processor on, 1 J does not last for one round of 350 s (spec §7, 7).
     """
     given = {"battery_j": 1.0, "until_first_death": True, "duration": 100_000 * SECOND, "drain": 0}
     return modes(mode, ipi, level, **given | more)

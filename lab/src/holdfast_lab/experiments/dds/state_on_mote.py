@@ -1,9 +1,9 @@
-"""What a state filter on the publisher's node saves: only what starts and ends a condition travels, reliably.
+"""The saving by a state filter on the publisher's node: only starts and ends are sent, reliably.
 
-Real readings: CO2 in rooms of an office building, a mean for each minute.  A base station wants to know
-which rooms are stuffy.  It can have every sample, at best effort, reliably, or reliably above a threshold,
-and find out by itself; or the condition stands on the motes, and the QoS follows from the meaning: a
-transition must arrive, a reading need not.
+The readings are real: CO2 in rooms of an office building, a mean for each minute. A base station must know
+which rooms are stuffy. It can receive every sample, at best effort, reliably, or reliably above a threshold,
+and evaluate the condition itself. Or the condition runs on the motes, and a transition is sent reliably while
+other readings are not sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..experiment import Judged, Progress, Result
 from . import setups
 from .air import CLEAR, FITTED, NOISY, show_link
 from .measure import RESTS, Point, point
-from .report import CurveSpec, Design, Panel, experiment, run
+from .report import CurveSpec, Design, Panel, run, verdict
 from .rooms import (
     BEGIN,
     BROKER,
@@ -67,7 +67,8 @@ RULES = {
 
 
 def make_setup(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
-    """Rooms publish each minute, each at a moment of its own; the base station wants samples or states."""
+    """Return the set-up: rooms publish each minute, each at a time of its own; the base station
+    subscribes."""
     minutes = len(next(iter(trace.readings.values())))
     given: dict[str, Any] = {
         "rows": setups.SIDE,
@@ -88,9 +89,8 @@ def make_setup(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
 
 
 def points(trace: Trace) -> list[Point]:
-    return [
-        point({"air": air, "arm": arm}, make_setup, arm, trace, step=STEP) for air in AIRS for arm in ARMS
-    ]
+    keys = [{"air": air, "arm": arm} for air in AIRS for arm in ARMS]
+    return [point(key, make_setup, key["arm"], trace, step=STEP) for key in keys]
 
 
 def claims(study: Study) -> Sequence[Judged]:
@@ -99,11 +99,8 @@ def claims(study: Study) -> Sequence[Judged]:
 
     reliable, cheap, partly = "samples, reliable", "samples, best effort", "samples, partial"
     share = {air: mean("frames", air) / mean("frames", air, reliable) for air in AIRS}
-    energy = {
-        (rest, air): mean(f"mJ, {rest}", air) / mean(f"mJ, {rest}", air, reliable)
-        for rest in RESTS
-        for air in AIRS
-    }
+    cells = {(rest, air): f"mJ, {rest}" for rest in RESTS for air in AIRS}
+    energy = {(rest, air): mean(mj, air) / mean(mj, air, reliable) for (rest, air), mj in cells.items()}
     exact = min(study.every("same", lambda at: at["arm"] == STATES))
     worse = {air: {arm: mean("wrong s/h", air, arm) for arm in ARMS} for air in AIRS}
     fewer = {air: mean("frames", air) / mean("frames", air, cheap) for air in AIRS}
@@ -112,41 +109,35 @@ def claims(study: Study) -> Sequence[Judged]:
     traffic = (mean("mJ, sleeping", CLEAR) - resting) / (mean("mJ, sleeping", CLEAR, reliable) - resting)
     own = "our own design; the thesis leaves it to future work (L1389)"
     return [
-        Judged(
+        verdict(
             own,
             {"runs in which they are the same": exact == 1.0, "transitions": mean("transitions", CLEAR)},
             exact == 1.0,
             f"{mean('issued', CLEAR):,.0f} readings hold {mean('transitions', CLEAR):.0f} transitions.",
-            {
-                True: "A room's own samples come in order on its own mote, so the filter there has every "
-                "reading; its transitions then travel with FRQoS, whatever the level of the topic is."
-            },
+            why="A room's own samples come in order on its own mote, so the filter there has every "
+            "reading; its transitions then travel with FRQoS, whatever the level of the topic is.",
         ),
-        Judged(
+        verdict(
             own,
             {f"frames, share, {air}": value for air, value in share.items()},
             all(value <= 0.1 for value in share.values()),
             "States on motes need "
             + ", ".join(f"{mean('frames', air):,.0f} frames in the {air} air" for air in AIRS)
             + ".",
-            {
-                True: "What is left is mostly discovery: the subscription is said ten times, and told to "
-                "every publisher each time."
-            },
+            why="What is left is mostly discovery: the subscription is said ten times, and told to "
+            "every publisher each time.",
         ),
-        Judged(
+        verdict(
             own,
             {f"{rest}, {air}, share": value for (rest, air), value in energy.items()},
             all(energy["sleeping", air] <= 0.5 for air in AIRS),
             f"Nodes that sleep all the time would use {rest_share:.0%} of what states on motes use; what "
             f"the messages themselves cost falls to {traffic:.1%}.",
-            {
-                False: "Sleeping nodes draw 30 µW, and that is most of what is left. Listening nodes draw 71 "
-                "mW, and no message that is not sent saves anything. Fewer messages save energy only where "
-                "radios may sleep."
-            },
+            why_not="Sleeping nodes draw 30 µW, and that is most of what is left. Listening nodes draw 71 "
+            "mW, and no message that is not sent saves anything. Fewer messages save energy only where "
+            "radios may sleep.",
         ),
-        Judged(
+        verdict(
             own,
             {
                 air: {
@@ -160,12 +151,10 @@ def claims(study: Study) -> Sequence[Judged]:
             and all(worse[air][STATES] < worse[air][cheap] for air in (FITTED, NOISY)),
             f"With partial reliability it is wrong for {worse[FITTED][partly]:.2f} s/h in the fitted air and "
             f"{worse[NOISY][partly]:.2f} s/h in the noisy one.",
-            {
-                True: "In the clear air nothing is lost. In the others a lost sample leaves the base "
-                "station wrong until the next minute's. Partial reliability protects high readings and so "
-                "the starts, but not the ends, which are low ones: a threshold on values does not know what "
-                "a reading means."
-            },
+            why="In the clear air nothing is lost. In the others a lost sample leaves the base "
+            "station wrong until the next minute's. Partial reliability protects high readings and so "
+            "the starts, but not the ends, which are low ones: a threshold on values does not know what "
+            "a reading means.",
         ),
     ]
 
@@ -207,11 +196,8 @@ def design(trace: Trace, hours: int) -> Design:
 
 
 def panels() -> list[Panel]:
-    bars = [
-        CurveSpec(f"{air}: {arm}", {"air": air, "arm": arm}, colour)
-        for air in AIRS
-        for colour, arm in enumerate(ARMS)
-    ]
+    cells = [(air, arm, colour) for air in AIRS for colour, arm in enumerate(ARMS)]
+    bars = [CurveSpec(f"{air}: {arm}", {"air": air, "arm": arm}, colour) for air, arm, colour in cells]
     return [
         Panel("frames on the air", "frames", "", bars),
         Panel("energy, sleeping at rest", "mJ, sleeping", "", bars, "mJ"),
@@ -226,11 +212,11 @@ TITLE = "state filters on motes, on real readings  [Energy-aware DDS, future wor
 def in_rooms(
     design: Callable[[Trace, int], Design], data: Path | None, full: bool, progress: Progress
 ) -> Result:
-    """A working day of some rooms; with ``full`` a whole day of twice as many."""
+    """Run a working day of several rooms; with ``full`` a whole day of twice as many."""
     progress("reading")
     rooms, hours = (2 * ROOMS, 24) if full else (ROOMS, HOURS)
     trace = Trace(read(locate(FILE, data), rooms, hours), 15 * SECOND)
     return run(design(trace, hours), data, full, progress)
 
 
-EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=partial(in_rooms, design))
+EXPERIMENT = replace(design(Trace({}, 0), 0).experiment, run=partial(in_rooms, design))

@@ -1,8 +1,10 @@
-"""With a broker, without one, and with one for discovery only.  [Chapter 6, Figures 43 to 53; D40–D45]"""
+"""With a broker, without a broker, and with a broker for discovery only.
+
+[Chapter 6, Figures 43 to 53; D40–D45]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -18,20 +20,21 @@ from .air import CLEAR, FITTED, NOISY
 from .air import show_link as printed_air
 from .measure import RESTS, Point, point
 from .place import BETWEEN, DRAWN, HASHED
-from .report import CurveSpec, Design, Panel, experiment
+from .report import CurveSpec, Design, Panel, judge_each, verdict
 from .study import Study, spread
 
 MODES: tuple[ModeName, ...] = ("DefTDDS", "BLTDDS", "HyTDDS")
 IPIS = (2, 4, 6, 8, 10)
 LEVELS = {"reliable": FULL, "best effort": BEST_EFFORT}
 PLACES = ((HASHED, FITTED), (DRAWN, FITTED), (BETWEEN, FITTED), (HASHED, CLEAR), (HASHED, NOISY))
-"""Which placements are measured in which air; the first is what equation 6.1 says, and judged."""
+"""The measured combinations of placement and radio model; the first is that of equation 6.1, and judged."""
 SCATTERED = PLACES[1]
-"""Ten placements, one for each seed: by these a saving is judged that depends on where brokers stand."""
+"""Ten placements, a new one for each seed: they judge a saving that depends on the positions of brokers."""
 OFTEN = DiscoverySettings(every=300 * MILLISECOND)
-"""How far apart the ten subscriptions are (the thesis does not say; we had a second)."""
+"""The time between the ten subscriptions. The thesis does not give it; the default is a second."""
 JOINING, SELDOM = "joining", "joining, said every second"
-"""The level of short runs in which subscribers come while samples flow; and as far apart as we had it."""
+"""Levels of short runs in which subscribers start while samples flow: with 300 ms or a second between
+subscriptions."""
 STEP = 100 / 6
 
 RULES = {
@@ -90,12 +93,15 @@ def _point(at: tuple[str, str], mode: ModeName, level: str, ipi: int, seconds: i
 
 
 def at_work(where: str, mode: ModeName, ipi: int, seed: int, **more: Any) -> setups.Setup:
-    """Table 10, with rendezvous nodes there."""
+    """Return Table 10 with the rendezvous nodes of a placement."""
     return setups.modes(mode, ipi, rendezvous=place.rendezvous(where, seed), seed=seed, **more)
 
 
 def joining(where: str, mode: ModeName, ipi: int, seed: int, **more: Any) -> setups.Setup:
-    """Subscribers come one after the other while publishers are at work, each at a moment of its own."""
+    """Return a set-up in which subscribers start one after the other while publishers are at work.
+
+    Each starts at a random time of the interval.
+    """
     setup = at_work(where, mode, ipi, seed, **more)
     chance = stream(seed, "joining")
     come = {
@@ -103,13 +109,6 @@ def joining(where: str, mode: ModeName, ipi: int, seed: int, **more: Any) -> set
         for i, node in enumerate((setups.BASE_STATION, setups.LEFT_ACTUATOR, setups.RIGHT_ACTUATOR))
     }
     return replace(setup, joining=come)
-
-
-def claims(study: Study) -> Sequence[Judged]:
-    return [
-        _messages(study), _time(study), _no_loss(study), _delay(study), _steady(study), _third(study),
-        _equal(study), _flood(study), _quarter(study),
-    ]  # fmt: skip
 
 
 def _at(mode: str, ipi: int, level: str, at: tuple[str, str] = PLACES[0]) -> dict[str, Any]:
@@ -129,15 +128,13 @@ def _messages(study: Study) -> Judged:
         for ipi in _ipis(study, JOINING, at)
     }
     brokered, _, hybrid = found[PLACES[0], 2]
-    return Judged(
+    return verdict(
         "BL ≫ Hy > Def",
         {f"{mode}, IPI 2": value for mode, value in zip(MODES, found[PLACES[0], 2], strict=True)},
         all(bl > 5 * hy and hy > de for de, bl, hy in found.values()),
         f"HyTDDS needs {hybrid / brokered:.1f} times as many as DefTDDS.",
-        {
-            True: "Five subscriptions are said ten times each, which is the least there can be. A flood "
-            "makes each of them 49. HyTDDS tells every publisher of each that arrives."
-        },
+        why="Five subscriptions are said ten times each, which is the least there can be. A flood "
+        "makes each of them 49. HyTDDS tells every publisher of each that arrives.",
     )
 
 
@@ -152,7 +149,7 @@ def _time(study: Study) -> Judged:
     judged = found[PLACES[0]]
     tens = {mode: study.values("discovery ms", **_at(mode, 10, JOINING)) for mode in MODES}
     seldom = [study.mean("discovery ms", **_at(mode, 10, SELDOM)) for mode in MODES]
-    return Judged(
+    return verdict(
         "Def < BL < Hy",
         {
             f"{', '.join(at)}, IPI {ipi}, ms": dict(zip(MODES, found[at][ipi], strict=True))
@@ -165,12 +162,10 @@ def _time(study: Study) -> Judged:
         + "; in the thesis HyTDDS is the least stable. Said every second, the means are "
         + ", ".join(f"{mode} {each:,.0f} ms" for mode, each in zip(MODES, seldom, strict=True))
         + ".",
-        {
-            False: "A subscription that is lost is said again 300 ms later, and that decides: a flood "
-            "reaches everybody by several ways and nearly never needs the second, a message to the "
-            "rendezvous node does at times, and HyTDDS needs the arrival of several messages that are sent "
-            "at once and so meet each other."
-        },
+        why_not="A subscription that is lost is said again 300 ms later, and that decides: a flood "
+        "reaches everybody by several ways and nearly never needs the second, a message to the "
+        "rendezvous node does at times, and HyTDDS needs the arrival of several messages that are sent "
+        "at once and so meet each other.",
     )
 
 
@@ -178,21 +173,19 @@ def _no_loss(study: Study) -> Judged:
     found = {at: {mode: study.mean("PDR", **_at(mode, 2, "reliable", at)) for mode in MODES} for at in PLACES}
     bare = {mode: study.mean("PDR", **_at(mode, 2, "best effort")) for mode in MODES}
     judged = found[PLACES[0]]
-    return Judged(
+    return verdict(
         "Def < 1, BL = Hy = 1",
         {", ".join(at): pdr for at, pdr in found.items()},
         judged["DefTDDS"] < 0.99 and min(judged["BLTDDS"], judged["HyTDDS"]) >= 0.999,
         f"At best effort the PDRs are {', '.join(f'{mode} {value:.2f}' for mode, value in bare.items())}. "
         f"Runs with losses, and the longest discovery in them: {_late_discovery(study)}.",
-        {
-            False: "A writer that repeats without end loses what its ring cannot hold, and what it published "
-            "before it heard of a subscriber."
-        },
+        why_not="A writer that repeats without end loses what its ring cannot hold, and what it published "
+        "before it heard of a subscriber.",
     )
 
 
 def _late_discovery(study: Study) -> str:
-    """In how many runs of each mode something was lost, and how long discovery took in them."""
+    """Return in how many runs of each mode samples were lost, and how long discovery took in them."""
     return ", ".join(f"{mode} {_lossy(study, mode)}" for mode in MODES)
 
 
@@ -203,9 +196,7 @@ def _lossy(study: Study, mode: str) -> str:
 
 
 def _delay(study: Study) -> Judged:
-    found = {
-        at: {mode: study.mean("EED ms", **_at(mode, 2, "reliable", at)) for mode in MODES} for at in PLACES
-    }
+    found = {at: study.over("EED ms", "mode", MODES, **_at("", 2, "reliable", at)) for at in PLACES}
     brokered, *others = found[PLACES[0]].values()
     return Judged(
         "BL, Hy: hundreds of ms",
@@ -217,10 +208,8 @@ def _delay(study: Study) -> Judged:
 
 
 def _steady(study: Study) -> Judged:
-    found = {
-        mode: {ipi: study.mean("EED ms", **_at(mode, ipi, "best effort")) for ipi in (2, 10)}
-        for mode in MODES
-    }
+    at = _at("", 0, "best effort")
+    found = {mode: study.over("EED ms", "IPI s", (2, 10), **at | {"mode": mode}) for mode in MODES}
     return Judged(
         "not significant",
         {f"{mode}, ms": delays for mode, delays in found.items()},
@@ -231,9 +220,8 @@ def _steady(study: Study) -> Judged:
 
 def _third(study: Study) -> Judged:
     def saving(mode: str, rest: str, at: tuple[str, str], ipi: int = 2) -> float:
-        ours, brokered = (
-            study.mean(f"mJ, {rest}", **_at(each, ipi, "reliable", at)) for each in (mode, "DefTDDS")
-        )
+        modes, where = (mode, "DefTDDS"), _at("", ipi, "reliable", at)
+        ours, brokered = study.over(f"mJ, {rest}", "mode", modes, **where).values()
         return 1 - ours / brokered
 
     ours = {
@@ -249,7 +237,7 @@ def _third(study: Study) -> Judged:
             strict=True,
         )
     ]
-    return Judged(
+    return verdict(
         "nearly a third saved",
         ours,
         any(all(0.2 <= share <= 0.45 for share in shares.values()) for shares in judged),
@@ -257,20 +245,16 @@ def _third(study: Study) -> Judged:
         f"placements that are drawn (from {min(each):.0%} to {max(each):.0%}), "
         f"{saving('HyTDDS', 'sleeping', PLACES[0]):.0%} with rendezvous nodes where equation 6.1 puts them, "
         f"and {saving('HyTDDS', 'sleeping', PLACES[2]):.0%} where they stand on the way.",
-        {
-            False: "Listening at rest nothing is saved by anybody: energy is time. Sleeping it depends on "
-            "where the rendezvous nodes stand: where equation 6.1 puts them every sample makes a detour; on "
-            "the way from publishers to subscribers they cost little, for one copy goes to them and is "
-            "multiplied there. A third lies between the two."
-        },
+        why_not="Listening at rest nothing is saved by anybody: energy is time. Sleeping it depends on "
+        "where the rendezvous nodes stand: where equation 6.1 puts them every sample makes a detour; on "
+        "the way from publishers to subscribers they cost little, for one copy goes to them and is "
+        "multiplied there. A third lies between the two.",
     )
 
 
 def _spent(study: Study, level: str) -> dict[int, dict[str, float]]:
-    """mJ of nodes that sleep at rest, by IPI and mode."""
-    return {
-        ipi: {mode: study.mean("mJ, sleeping", **_at(mode, ipi, level)) for mode in MODES} for ipi in (2, 10)
-    }
+    """Return the energy of nodes that sleep at rest, in mJ, by IPI and mode."""
+    return {ipi: study.over("mJ, sleeping", "mode", MODES, **_at("", ipi, level)) for ipi in (2, 10)}
 
 
 def _equal(study: Study) -> Judged:
@@ -308,11 +292,10 @@ def _quarter(study: Study) -> Judged:
         return mcu(mode, ipi, rest) / study.mean(f"radio mJ, {rest}", **_at(mode, ipi, "reliable"))
 
     ratios = {rest: [ratio(mode, ipi, rest) for mode in MODES for ipi in ipis] for rest in RESTS}
-    change = {
-        rest: max(abs(mcu(mode, 2, rest) / mcu(mode, 10, rest) - 1) for mode in MODES) for rest in RESTS
-    }
+    changes = {rest: [abs(mcu(m, 2, rest) / mcu(m, 10, rest) - 1) for m in MODES] for rest in RESTS}
+    change = {rest: max(each) for rest, each in changes.items()}
     on = ratios["listening"]
-    return Judged(
+    return verdict(
         0.25,
         {
             **{f"ratio, {rest}": [min(each), max(each)] for rest, each in ratios.items()},
@@ -320,11 +303,9 @@ def _quarter(study: Study) -> Judged:
         },
         None,
         f"Listening at rest the ratio is from {min(on):.3f} to {max(on):.3f}.",
-        {
-            None: "Listening it is 12 mW beside 59.1 mW, whatever the nodes do. That both figures of the "
-            "thesis fit this rest state says which one its chapter 6 was measured in, and in this one no "
-            "mode can save a third."
-        },
+        why_open="Listening it is 12 mW beside 59.1 mW, whatever the nodes do. That both figures of the "
+        "thesis fit this rest state says which one its chapter 6 was measured in, and in this one no "
+        "mode can save a third.",
     )
 
 
@@ -358,19 +339,17 @@ def panels() -> list[Panel]:
     ]
 
 
-EXPERIMENT = experiment(
-    Design(
-        "tinydds-modes",
-        "with, without and half a broker  [Energy-aware DDS, Figures 43 to 53]",
-        points,
-        parameters,
-        RULES,
-        claims,
-        (
-            *("PDR", "EED ms", "ReTx/msg", "discovery ms", "discovery messages"),
-            *(f"{part}, {rest}" for rest in RESTS for part in ("mJ", "radio mJ", "MCU mJ")),
-        ),
-        panels,
-        shown=("PDR", "EED ms", "discovery ms", "discovery messages", *(f"mJ, {rest}" for rest in RESTS)),
-    )
-)
+EXPERIMENT = Design(
+    "tinydds-modes",
+    "with, without and half a broker  [Energy-aware DDS, Figures 43 to 53]",
+    points,
+    parameters,
+    RULES,
+    judge_each(_messages, _time, _no_loss, _delay, _steady, _third, _equal, _flood, _quarter),
+    (
+        *("PDR", "EED ms", "ReTx/msg", "discovery ms", "discovery messages"),
+        *(f"{part}, {rest}" for rest in RESTS for part in ("mJ", "radio mJ", "MCU mJ")),
+    ),
+    panels,
+    shown=("PDR", "EED ms", "discovery ms", "discovery messages", *(f"mJ, {rest}" for rest in RESTS)),
+).experiment

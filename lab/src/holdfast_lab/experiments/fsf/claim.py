@@ -1,4 +1,4 @@
-"""What the document claims, and the rule by which each claim is judged: fixed before the first run."""
+"""The claims of the document, and the rule by which each is judged; both were fixed before the first run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ ByCount = Mapping[int, float]
 
 FEW_SOURCES = "fsf-large-network"
 FEW = 100
-"""With so many subscriptions the document found less recall in its large networks."""
+"""Up to this number of subscriptions the document found less recall in its large networks."""
 
 
 @dataclass(frozen=True)
 class FsfPrinted:
-    """What the document's text says of an experiment; its figures are lost."""
+    """The numbers in the document's text for an experiment; its figures are lost."""
 
     subscription: Range | float | None
-    """Saving of FSF against operator placement and multi-join: at every number of subscriptions, or on
+    """The saving of FSF against operator placement and multi-join: at every number of subscriptions, or on
     average."""
     publication: Range
-    """Saving of FSF against multi-join."""
+    """The saving of FSF against multi-join."""
     recall: float
     recall_of_few: float
 
@@ -39,7 +39,8 @@ PRINTED: Mapping[str, FsfPrinted] = {
     "fsf-large-network": FsfPrinted((0.045, 0.174), (0.56, 0.62), 0.98, 0.93),
     "fsf-large-sources": FsfPrinted(None, (0.54, 0.68), 0.98, 0.93),
 }
-"""Of the large network it says that savings are those of the medium one; of the many sources, no number."""
+"""The document says that savings in the large network are those of the medium one; for many sources it gives
+no number."""
 
 RULES: Mapping[str, str] = {
     "operators-placement": "Filter-split-forward sends fewer operators over links than operator placement. "
@@ -68,11 +69,11 @@ RULES: Mapping[str, str] = {
     "undecided": "The exact answer is found within its bound of work. Rule: at most 5 % of the questions "
     "are left undecided, at every number of subscriptions.",
 }
-"""Loads are means over the seeds.  The last three are ours, not the document's."""
+"""Loads are means over the seeds. The last three rules are ours, not the document's."""
 
 
 def claims(name: str, exhibit: FsfExhibit) -> Iterator[Claim]:
-    """The claims of one experiment, judged."""
+    """Yield the judged claims of one experiment."""
     printed, grid = PRINTED[name], exhibit.grid
     judged: list[tuple[str, Judged]] = [
         ("operators-placement", _operators(printed, exhibit, PLACEMENT)),
@@ -86,17 +87,15 @@ def claims(name: str, exhibit: FsfExhibit) -> Iterator[Claim]:
         ("undecided", _judge_undecided(grid)),
     ]
     if CENTRALIZED in grid.approaches:
-        judged[4:4] = [
-            ("centralized-operators", _central_operators(grid)),
-            ("centralized-events", _central_events(grid)),
-        ]
+        operators, events = _central_operators(grid), _central_events(grid)
+        judged[4:4] = [("centralized-operators", operators), ("centralized-events", events)]
     for claim, verdict in judged:
         text = MEASURED[claim](exhibit) if claim in MEASURED else ""
         yield Claim(claim, RULES[claim], *verdict._replace(measured=text, why=WHY.get(claim, {})))
 
 
 def savings(grid: Grid, quantity: Quantity, other: str) -> dict[int, float]:
-    """By which part filter-split-forward is below another approach, at each number."""
+    """Return the share by which filter-split-forward is below another approach, at each number."""
     return {n: grid.saving(quantity, other, FSF, n) for n in grid.counts}
 
 
@@ -147,20 +146,16 @@ def _central_events(grid: Grid) -> Judged:
 
 
 def _of_the_centre(grid: Grid, quantity: Quantity, of: Callable[..., float] = min) -> ByCount:
-    """What the centre has, of the least or the most that another approach has."""
+    """Return the load of the centralized approach relative to the least or the most of the others."""
     others = [a for a in grid.approaches if a != CENTRALIZED]
-    return {
-        n: grid.mean(quantity, CENTRALIZED, n) / of(grid.mean(quantity, other, n) for other in others)
-        for n in grid.counts
-    }
+    best = {n: of(grid.mean(quantity, other, n) for other in others) for n in grid.counts}
+    return {n: grid.mean(quantity, CENTRALIZED, n) / mean for n, mean in best.items()}
 
 
 def _recall(printed: FsfPrinted, grid: Grid) -> Judged:
     found = {n: grid.mean(recall, FSF, n) for n in grid.counts}
-    near = all(
-        abs(part - (printed.recall_of_few if n <= FEW else printed.recall)) <= 0.03
-        for n, part in found.items()
-    )
+    expected = {n: printed.recall_of_few if n <= FEW else printed.recall for n in found}
+    near = all(abs(part - expected[n]) <= 0.03 for n, part in found.items())
     paper = f"about {printed.recall:.0%}"
     if printed.recall_of_few < printed.recall:
         paper += f", {printed.recall_of_few:.0%} with few subscriptions"
@@ -186,11 +181,10 @@ def _exact_cost(grid: Grid) -> Judged:
 
 def _judge_undecided(grid: Grid) -> Judged:
     runs = {n: grid.of(EXACT, n) for n in grid.counts}
-    parts = {
-        n: _share(sum(r.undecided for r in some), sum(r.asked for r in some)) for n, some in runs.items()
-    }
-    asked = sum(run.asked for some in runs.values() for run in some)
-    return Judged(None, {**_percent(parts, 2), "questions": asked}, max(parts.values()) <= 0.05)
+    asked = {n: sum(run.asked for run in cell) for n, cell in runs.items()}
+    parts = {n: sum(r.undecided for r in cell) / (asked[n] or 1) for n, cell in runs.items()}
+    ours = {**_percent(parts, 2), "questions": sum(asked.values())}
+    return Judged(None, ours, max(parts.values()) <= 0.05)
 
 
 def _falling(grid: Grid, quantity: Quantity, approaches: Iterable[str], count: int) -> bool:
@@ -198,7 +192,7 @@ def _falling(grid: Grid, quantity: Quantity, approaches: Iterable[str], count: i
 
 
 def _orders(grid: Grid, approaches: Iterable[str]) -> dict[str, str]:
-    """The approaches with their means at the largest number, the largest first."""
+    """Return the approaches with their means at the largest number, the largest first."""
     most = grid.counts[-1]
     return {
         f"{name}, {most}": " > ".join(
@@ -221,7 +215,3 @@ def _format_range(expected: Range) -> str:
 
 def _percent(found: ByCount, digits: int = 1) -> dict[int | str, str]:
     return {n: f"{part:.{digits}%}" for n, part in found.items()}
-
-
-def _share(part: float, of: float) -> float:
-    return part / of if of else 0.0

@@ -1,4 +1,4 @@
-"""The document's figures: both loads against the number of subscriptions, and recall."""
+"""The figures of the document: both loads against the number of subscriptions, and recall."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FIGURES = {
 }
 RECALLS = 12
 LEAST = 0.9
-"""Where the axis of recall begins, unless something lies below."""
+"""The lower end of the axis of recall, unless a value is below it."""
 
 
 def figure(result: Result) -> Drawing:
-    """Subscription load, event load and recall; bars are the standard deviation over seeds."""
+    """Draw subscription load, event load and recall; bars are the standard deviation over seeds."""
     exhibit: FsfExhibit = result.exhibit
     grid = exhibit.grid
     drawing = new_figure(14, 4.2)

@@ -1,4 +1,4 @@
-"""The document's four experiments."""
+"""The four experiments of the document."""
 
 from __future__ import annotations
 

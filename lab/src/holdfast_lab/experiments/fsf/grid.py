@@ -1,4 +1,4 @@
-"""What was measured: for each approach and number of subscriptions, once for each seed."""
+"""The measurements of an experiment: for each approach and number of subscriptions, one for each seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FsfCell(NamedTuple):
-    """One run: whose draw, by which approach, with how many subscriptions."""
+    """One run: a seed, an approach, and a number of subscriptions."""
 
     seed: int
     approach: str
@@ -18,28 +18,28 @@ class FsfCell(NamedTuple):
 
 
 class FsfMeasurement(NamedTuple):
-    """What one run has cost and brought."""
+    """The cost and the deliveries of one run."""
 
     subscription_load: int
     """Operators that crossed a link."""
     between_routers: int
-    """Those of them that crossed a link between two routers: they are whole."""
+    """The operators that crossed a link between two routers: they are whole."""
     publication_load: int
     """Events that crossed a link."""
     owed: int
-    """Events that are due to subscriptions; one that is due to two counts twice."""
+    """Events that are due to subscriptions; an event that is due to two counts twice."""
     delivered: int
-    """How many of them have come."""
+    """The number of due events that were delivered."""
     surplus: int
-    """What has come beyond them."""
+    """The number of events that were delivered without being due."""
     asked: int
-    """How often an operator was compared with others that go the same way."""
+    """How often an operator was compared with others on the same path."""
     covered: int
-    """How often they cover it."""
+    """How often the others cover it."""
     undecided: int
     """How often exact filtering reached its bound; the operator is then sent."""
     missed: int = 0
-    """How often set filtering by points said that they cover it, and they leave a gap."""
+    """How often set filtering by points found an operator covered although there is a gap."""
 
     @property
     def recall(self) -> float:
@@ -47,7 +47,7 @@ class FsfMeasurement(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Events over links for each event that was due and came."""
+        """Events over links for each due event that was delivered."""
         return self.publication_load / self.delivered
 
 
@@ -69,22 +69,19 @@ class Grid:
         return list(dict.fromkeys(cell.approach for cell in self.runs))
 
     def of(self, approach: str, count: int) -> list[FsfMeasurement]:
-        """One approach at one number of subscriptions, by seed."""
-        return [
-            found
-            for cell, found in sorted(self.runs.items())
-            if (cell.approach, cell.subscriptions) == (approach, count)
-        ]
+        """Return the runs of one approach at one number of subscriptions, by seed."""
+        cells = [c for c in sorted(self.runs) if (c.approach, c.subscriptions) == (approach, count)]
+        return [self.runs[cell] for cell in cells]
 
     def mean(self, quantity: Quantity, approach: str, count: int) -> float:
         return fmean(map(quantity, self.of(approach, count)))
 
     def spread(self, quantity: Quantity, approach: str, count: int) -> float:
-        """The standard deviation over seeds."""
+        """Return the standard deviation over seeds."""
         return stdev(map(quantity, self.of(approach, count)))
 
     def saving(self, quantity: Quantity, than: str, approach: str, count: int) -> float:
-        """By which part of the other's mean an approach is below it."""
+        """Return the share by which an approach is below the mean of another."""
         return 1 - self.mean(quantity, approach, count) / self.mean(quantity, than, count)
 
 
@@ -100,24 +97,26 @@ def in_stations(run: FsfMeasurement) -> float:
 
 
 def at_the_receiver(run: FsfMeasurement) -> float:
-    """Operators over links if not the sender compares, but who receives: what is covered crosses one link
-    more.  [Algorithm 4]"""
+    """Return the operators over links if the receiver compares instead of the sender.
+
+    A covered operator then crosses one link more. [Algorithm 4]
+    """
     return run.subscription_load + run.covered
 
 
 def missed_share(run: FsfMeasurement) -> float:
-    """Which part of the gaps that others leave in an operator set filtering has not seen."""
+    """Return the share of the gaps in operators that set filtering did not find."""
     return run.missed / max(1, run.asked - run.covered + run.missed)
 
 
 def covered_share(run: FsfMeasurement) -> float:
-    """Which part of the operators that were compared others cover."""
+    """Return the share of the compared operators that others cover."""
     return run.covered / max(1, run.asked)
 
 
 @dataclass(frozen=True)
 class FsfExhibit:
-    """The runs of an experiment, and those with other choices of what the document leaves open."""
+    """The runs of an experiment, and those with other choices where the document leaves a choice open."""
 
     grid: Grid
     varied: Mapping[str, Grid]

@@ -23,7 +23,7 @@ EXACTLY = ExactCovering()
 
 @dataclass(frozen=True)
 class Draw:
-    """What chance decides: the network, and who subscribes to what, in which order."""
+    """The random parts of a run: the network, and the subscriptions in their order."""
 
     layout: FsfLayout
     subscriptions: tuple[FsfSubscription, ...]
@@ -31,7 +31,10 @@ class Draw:
 
 
 def draw(setting: FsfSetting, recording: Recording, seed: int, count: int) -> Draw:
-    """The same for all approaches; fewer subscriptions are the first of more."""
+    """Draw a network and subscriptions.
+
+    They are the same for all approaches; fewer subscriptions are the first of more.
+    """
     random = np.random.default_rng((seed, setting.nodes, setting.groups))
     laid = layout(setting, recording, random)
     users = laid.routers if setting.at_routers else (*laid.routers, *laid.sensors.values())
@@ -39,7 +42,7 @@ def draw(setting: FsfSetting, recording: Recording, seed: int, count: int) -> Dr
 
 
 def measure(setting: FsfSetting, recording: Recording, cell: FsfCell) -> FsfMeasurement:
-    """What a network with so many subscriptions costs and brings."""
+    """Measure the cost and the deliveries of one run."""
     drawn = draw(setting, recording, cell.seed, cell.subscriptions)
     chosen = policy(setting, cell.approach)
     audit = Audit(chosen.filtering) if isinstance(chosen.filtering, ProbabilisticCovering) else None
@@ -66,13 +69,13 @@ def measure(setting: FsfSetting, recording: Recording, cell: FsfCell) -> FsfMeas
 
 @dataclass
 class Audit:
-    """Set filtering by points, and how often the exact one finds a gap that it has not found."""
+    """Set filtering by points that counts how often exact filtering finds a gap which the points miss."""
 
     filtering: ProbabilisticCovering
     missed: int = 0
 
     def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
-        """What points say."""
+        """Return the decision by points."""
         verdict = self.filtering.decide(box, boxes, chance)
         if verdict is Verdict.COVERED:
             self.missed += EXACTLY.decide(box, boxes, chance) is Verdict.NOT_COVERED
@@ -80,7 +83,7 @@ class Audit:
 
 
 def policy(setting: FsfSetting, approach: str) -> FsfPolicy:
-    """The approach, with the setting's number of points."""
+    """Return the policy of an approach, with the setting's number of points."""
     found = POLICIES[approach]
     if setting.points is None or not isinstance(found.filtering, ProbabilisticCovering):
         return found
@@ -88,7 +91,7 @@ def policy(setting: FsfSetting, approach: str) -> FsfPolicy:
 
 
 def events(recording: Recording) -> list[Simple]:
-    """All that is published, in the order of time."""
+    """Return all events in the order of time."""
     return sorted(
         (
             Simple(attribute, name, int(time), float(value))
@@ -102,7 +105,7 @@ def events(recording: Recording) -> list[Simple]:
 def count_arrivals(
     subscriptions: Iterable[FsfSubscription], delivered: Mapping[str, set[Simple]]
 ) -> tuple[int, int]:
-    """How many events have come that were owed, and how many that were not."""
+    """Return how many due events were delivered, and how many others."""
     due = beyond = 0
     for subscription in subscriptions:
         came = {(event.sensor, event.time) for event in delivered[subscription.name]}

@@ -1,4 +1,4 @@
-"""The network: a tree of routers; at some of them a station, whose five sensors are a node each."""
+"""The network: a tree of routers, some with a station whose five sensors are a node each."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class FsfLayout:
 
 
 def layout(setting: FsfSetting, recording: Recording, random: np.random.Generator) -> FsfLayout:
-    """A network by chance: each router is connected to an earlier one, and stations are at different ones.
+    """Draw a network: each router is connected to an earlier one, and stations are at different routers.
 
-    In a tree five nodes cannot all be neighbours of one another.  In a star all of a station are connected to
-    its router; else the first is, and each other to an earlier one of the station, by chance.
+    In a tree five nodes cannot all be neighbours of each other. In a star all nodes of a station are
+    connected to its router. Otherwise the first one is, and each further one to a random earlier node of the
+    station.
     """
     routers = [f"r{i}" for i in range(setting.nodes - setting.groups * len(ATTRIBUTES))]
     links = [(routers[earlier], routers[i]) for i, earlier in enumerate(_earlier(len(routers), random), 1)]
@@ -52,5 +53,5 @@ def layout(setting: FsfSetting, recording: Recording, random: np.random.Generato
 
 
 def _earlier(count: int, random: np.random.Generator) -> list[int]:
-    """For each node but the first, one that came before it."""
+    """Return for each node but the first a random earlier one."""
     return [int(random.integers(i)) for i in range(1, count)]

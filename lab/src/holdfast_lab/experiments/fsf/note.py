@@ -1,4 +1,4 @@
-"""What is said beside a claim: more that was measured, and the reasons of verdicts that we have seen."""
+"""The notes beside a claim: further measurements, and the reasons of verdicts that have occurred."""
 
 from __future__ import annotations
 

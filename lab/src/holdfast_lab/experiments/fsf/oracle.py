@@ -1,6 +1,6 @@
-"""Which events a subscription is owed: those that take part in a complex event.  [J2]
+"""The events that a subscription is owed: those that take part in a complex event. [J2]
 
-Written from the definition, for arrays, apart from the protocols whose recall it judges.
+It is written from the definition, for arrays, independently of the protocols whose recall it judges.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Taking = list[NDArray[np.bool_]]
 
 
 def taking_part(matching: Sequence[Times], within: int) -> Taking:
-    """For each attribute, which of its matching events are in a complex event.
+    """Return for each attribute which of its matching events are in a complex event.
 
-    Events agree if the last is less than ``within`` later than the first: they lie in a half-open window
-    that begins with one of them.  ``matching`` holds the times of each attribute, in order.
+    Events match if the last is less than ``within`` later than the first: they lie in a half-open window that
+    begins with one of them. ``matching`` contains the times of each attribute in order.
 
     >>> a, b = taking_part([np.array([0, 9, 20]), np.array([5, 29])], 10)
     >>> a.tolist(), b.tolist()

@@ -41,15 +41,14 @@ QUANTITIES: Sequence[tuple[str, Quantity, int]] = (
 
 
 def parameters(setting: FsfSetting, every: Recording, draws: Mapping[str, Sequence[Draw]]) -> dict[str, Any]:
-    """What was chosen, also where the document does not say."""
+    """Return the parameters, including choices that the document leaves open."""
     recording = first(every, setting.groups)
     least, most = setting.attributes
     routers = setting.nodes - len(ATTRIBUTES) * setting.groups
     return {
         "data": FILE,
         "replay": f"{recording.hours} h from {recording.began}: of all stretches from a full hour that in "
-        "which "
-        f"the {STATIONS}th most complete station has most reports with all five readings",
+        f"which the {STATIONS}th most complete station has most reports with all five readings",
         "events": sum(len(series.times) for series in recording.series.values()),
         "stations": list(recording.stations),
         "complete reports": f"at least {min(recording.complete.values()):.0%} of those due",
@@ -73,14 +72,14 @@ def parameters(setting: FsfSetting, every: Recording, draws: Mapping[str, Sequen
 
 
 def _selectivity(draws: Sequence[Draw], recording: Recording) -> str:
-    """Which part of its sensors' events a subscription is owed."""
+    """Return which share of the events of its sensors a subscription is owed."""
     parts = [selectivity(one, recording) for drawn in draws for one in drawn.subscriptions]
     low, middle, high = np.quantile(parts, (0.05, 0.5, 0.95))
     return f"{middle:.0%} (from {low:.0%} at 5 % to {high:.0%} at 95 %)"
 
 
 def rows(name: str, exhibit: FsfExhibit) -> list[Row]:
-    """One for each setting, approach and number of subscriptions."""
+    """Return a row for each setting, approach and number of subscriptions."""
     return [
         {"setting": setting, "approach": approach, "subscriptions": n, **_measures(grid, approach, n)}
         for setting, grid in ((name, exhibit.grid), *exhibit.varied.items())
@@ -90,7 +89,7 @@ def rows(name: str, exhibit: FsfExhibit) -> list[Row]:
 
 
 def _measures(grid: Grid, approach: str, count: int) -> Row:
-    """Means and standard deviations over the seeds, and what each seed gave."""
+    """Return means and standard deviations over the seeds, and the measurements of each seed."""
     runs = grid.of(approach, count)
     row: Row = {}
     for called, quantity, digits in QUANTITIES:
@@ -106,7 +105,7 @@ def _measures(grid: Grid, approach: str, count: int) -> Row:
 
 
 def tables(result: Result) -> list[Table]:
-    """Loads and recall by approach; below, what they depend on."""
+    """Return loads and recall by approach, then the savings of filter-split-forward."""
     exhibit: FsfExhibit = result.exhibit
     grid = exhibit.grid
     shown = [
@@ -131,12 +130,11 @@ def _mean(grid: Grid, quantity: Quantity, approach: str, count: int, digits: int
 
 
 def _savings(exhibit: FsfExhibit) -> Iterator[Table]:
-    """Savings of filter-split-forward, as described and with other choices."""
+    """Yield the savings of filter-split-forward, as described and with other choices."""
     settings = {"as described": exhibit.grid, **exhibit.varied}
     for count in sorted({n for grid in settings.values() for n in grid.counts}):
-        rows = [
-            (name, *_saving_cells(grid, count)) for name, grid in settings.items() if count in grid.counts
-        ]
+        shown = {name: grid for name, grid in settings.items() if count in grid.counts}
+        rows = [(name, *_saving_cells(grid, count)) for name, grid in shown.items()]
         yield Table(
             f"What filter-split-forward saves with {count} subscriptions: operators beside operator "
             "placement and multi-join (compared at the receiver), events beside multi-join by value, named, "

@@ -1,4 +1,4 @@
-"""The four experiments: one way to run them."""
+"""The way in which all four experiments are run."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ def experiment(
     varied: int | None = None,
     beside: FsfSetting | None = None,
 ) -> Experiment:
-    """One of the four; the default run measures ``few`` numbers of subscriptions only, the full one also
-    what depends on choices that the document leaves open, at the number that is ``varied``.  Where the
-    document compares it with another, that one runs ``beside`` it, as far as it is compared."""
+    """Return one of the four experiments.
+
+    The default run measures only the numbers of subscriptions in ``few``. The full one measures all, and at
+    the number ``varied`` it also varies choices that the document leaves open. Where the document compares an
+    experiment with another, that one runs ``beside`` it, as far as it is compared.
+    """
 
     def run_chosen(data: Path | None, full: bool, progress: Progress) -> Result:
         counts = setting.counts if full else tuple(few)
@@ -55,7 +58,7 @@ def experiment(
 def run(
     setting: FsfSetting, others: Sequence[FsfSetting], data: Path | None, resume: bool, progress: Progress
 ) -> Result:
-    """All approaches with all seeds, as Spark tasks."""
+    """Run all approaches with all seeds, as Spark tasks."""
     progress("reading")
     every = read(locate(FILE, data), HOURS, STATIONS)
 
@@ -85,15 +88,14 @@ def measure_grid(
     progress: Progress,
     spread: Spread = on_spark,
 ) -> dict[FsfCell, FsfMeasurement]:
-    """Every run, seed by seed; where a file is given they are kept there, and not made again."""
-    rounds = {
-        f"seed {seed}, to {SEEDS[-1]}": {cell: cell for cell in _cells(setting, seed)} for seed in SEEDS
-    }
+    """Run all cells, seed by seed; with a file they are stored there and not repeated."""
+    cells = {seed: _cells(setting, seed) for seed in SEEDS}
+    rounds = {f"seed {seed}, to {SEEDS[-1]}": dict(zip(c, c, strict=True)) for seed, c in cells.items()}
     stored_runs = StoredRuns(path, FsfMeasurement._make) if path else None
     return conduct(partial(measure, setting, recording), rounds, progress, stored_runs, spread)
 
 
 def _cells(setting: FsfSetting, seed: int) -> list[FsfCell]:
-    """The runs of one seed, the long ones first."""
+    """Return the runs of one seed, the long ones first."""
     counts = sorted(setting.counts, reverse=True)
     return [FsfCell(seed, approach, n) for n in counts for approach in setting.approaches]

@@ -1,4 +1,4 @@
-"""The document's four experiments, and what it leaves open."""
+"""The four experiments of the document, and the choices that it leaves open."""
 
 from __future__ import annotations
 
@@ -7,47 +7,50 @@ from dataclasses import dataclass, replace
 from ..series import MINUTE
 
 WITHIN = 2 * MINUTE
-"""δt: how often stations report; so the readings of one report agree, and those of the next rarely do."""
+"""δt: the reporting period of stations. So the readings of one report match, and those of the next rarely
+do."""
 HOURS = 6
-"""How long readings are replayed: in one hour so few fall into a gap that nothing is ever lost."""
+"""How long readings are replayed. In one hour so few fall into a gap that nothing is ever lost."""
 STATIONS = 20
-"""The stretch of time is one for all experiments: that in which so many stations are most complete."""
+"""The number of stations that decides the period: it is the same for all experiments, that in which this many
+stations are most complete."""
 SEEDS = range(100, 105)
-"""Not those of 0 to 4, by which the set-up was chosen."""
+"""The seeds; the set-up was chosen with other ones, 0 to 4."""
 
 CENTRALIZED, NAIVE, PLACEMENT = "centralized", "naive", "operator-placement"
 MULTI_JOIN, FSF, EXACT = "multi-join", "fsf", "fsf-exact"
 NAMED, AGAIN = "multi-join-named", "multi-join-again"
 JOINS = (MULTI_JOIN, NAMED, AGAIN)
-"""What the document says of events between the node where sources part and the user has three readings."""
+"""The document can be read in three ways as to events between the node where sources separate and the
+user."""
 DISTRIBUTED = (NAIVE, PLACEMENT, *JOINS, FSF, EXACT)
 
 
 @dataclass(frozen=True)
 class FsfSetting:
-    """One experiment: its network, its subscriptions, what is compared."""
+    """One experiment: its network, its subscriptions, and the approaches that it compares."""
 
     name: str
     nodes: int
     groups: int
     attributes: tuple[int, int]
-    """How many attributes a subscription has: least, most."""
+    """The number of attributes of a subscription: least, most."""
     counts: tuple[int, ...]
     """Numbers of subscriptions; each is measured with a new network."""
     approaches: tuple[str, ...] = DISTRIBUTED
     star: bool = True
-    """Whether the five nodes of a station are connected to its router, not to one another."""
+    """Whether the five nodes of a station are connected to its router, not to each other."""
     width: str = "even"
-    """How ranges are drawn: a centre, and a width by this distribution, or each end apart."""
+    """How ranges are drawn: a centre and a width with this distribution, or both ends separately."""
     at_routers: bool = True
     """Whether users are at routers only, or at any node."""
     within: int = WITHIN
     points: int | None = None
-    """How many points set filtering draws at most; unless given, as many as it does by default."""
+    """The largest number of points that set filtering draws; ``None``: its default."""
 
 
 def variants(setting: FsfSetting, count: int) -> tuple[FsfSetting, ...]:
-    """What the document leaves open, one thing at a time, at one number of subscriptions."""
+    """Return settings that change one open choice each, at one number of subscriptions."""
     base = replace(setting, counts=(count,), approaches=(NAIVE, PLACEMENT, *JOINS, FSF))
     return (
         replace(base, name="widths by Pareto too", width="pareto"),

@@ -1,6 +1,7 @@
-"""The streams that are replayed: five attributes of stations on the Grand St. Bernard pass.
+"""The replayed streams: five attributes of stations on the Grand St. Bernard pass.
 
-Nothing is computed: an event is a reading that a station has sent.  The five of a report have one time.
+No value is computed: an event is a reading that a station has sent. The five readings of a report have one
+time.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from ..stbernard import FAULT_CODE, Reports, reports
 
 HOUR = 60 * MINUTE
 EVERY = 2 * MINUTE
-"""How often a station reports."""
+"""The reporting period of a station."""
 
 ATTRIBUTES = ("ambient_temp", "surface_temp", "humidity", "wind_speed", "wind_dir")
 TEMPERATURES = ("ambient_temp", "surface_temp")
 
 
 class Quartiles(NamedTuple):
-    """A stream's median, and how far below and above it a quarter of the values lies."""
+    """The median of a stream, and the distances to the quartiles below and above it."""
 
     median: float
     below: float
@@ -36,22 +37,20 @@ class Quartiles(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """What is replayed: a stretch of time and the most complete stations in it, the best first."""
+    """The replayed data: a period and the most complete stations in it, the best first."""
 
     start: int
     hours: int
     stations: tuple[int, ...]
     complete: Mapping[int, float]
-    """For each station, which part of the reports that are due has all five readings."""
+    """For each station: the share of the due reports that have all five readings."""
     series: Mapping[str, StationSeries]
     """The stream of each sensor."""
 
     @property
     def sensors(self) -> list[tuple[str, str]]:
         """Name and attribute of every sensor, station by station."""
-        return [
-            (sensor(station, attribute), attribute) for station in self.stations for attribute in ATTRIBUTES
-        ]
+        return [(sensor(station, name), name) for station in self.stations for name in ATTRIBUTES]
 
     @property
     def began(self) -> str:
@@ -59,15 +58,15 @@ class Recording:
 
 
 def sensor(station: int, attribute: str) -> str:
-    """The name of a station's sensor."""
+    """Return the name of a station's sensor."""
     return f"{station}/{attribute}"
 
 
 def read(path: Path, hours: int, stations: int) -> Recording:
-    """The stretch of so many hours, from a full hour, in which that many stations are most complete.
+    """Return the period of ``hours``, from a full hour, in which ``stations`` stations are most complete.
 
-    Complete is a report with all five readings.  A station of which a stream does not vary (a quarter of
-    the values above or below the median equals it) does not count.  Of equal stretches the first is taken.
+    A report with all five readings is complete. A station does not count if one of its streams does not vary,
+    that is, if a quartile equals the median. Of equal periods the first is taken.
     """
     table = _table(path)
     start, due = _hourly(table)
@@ -83,14 +82,13 @@ def read(path: Path, hours: int, stations: int) -> Recording:
         if found and (best is None or min(found.complete.values()) > min(best.complete.values())):
             best = found
     if best is None:
-        raise InputError(
-            f"{path}: there are no {hours} h in which {stations} stations have streams that vary"
-        )
+        needed = f"{hours} h in which {stations} stations have streams that vary"
+        raise InputError(f"{path}: there are no {needed}")
     return best
 
 
 def _find_recording(table: Reports, start: int, hours: int, stations: int) -> Recording | None:
-    """The most complete stations from ``start`` on, if there are enough whose streams vary."""
+    """Return the most complete stations from ``start`` on, if there are enough whose streams vary."""
     since, until = np.searchsorted(table.times, (start, start + hours * HOUR))
     times, names, readings = (column[since:until] for column in table)
     found = [(int(s), *_station(times[names == s], readings[names == s])) for s in np.unique(names)]
@@ -112,7 +110,7 @@ def _find_recording(table: Reports, start: int, hours: int, stations: int) -> Re
 
 
 def first(recording: Recording, stations: int) -> Recording:
-    """The same with the most complete stations only."""
+    """Return a recording with only its most complete stations."""
     selected = recording.stations[:stations]
     return Recording(
         recording.start,
@@ -124,7 +122,7 @@ def first(recording: Recording, stations: int) -> Recording:
 
 
 def quartiles(series: StationSeries) -> Quartiles:
-    """Where the values of a stream lie."""
+    """Return the median and the distances to the quartiles of a stream."""
     low, middle, high = np.quantile(series.values, (0.25, 0.5, 0.75))
     return Quartiles(float(middle), float(middle - low), float(high - middle))
 
@@ -137,7 +135,7 @@ def _varies(series: StationSeries) -> bool:
 
 
 def _table(path: Path) -> Reports:
-    """What the file holds, in order of time; a fault code is a missing reading."""
+    """Return the reports in a file, in order of time; a fault code is a missing reading."""
     times, stations, readings = reports(path, ATTRIBUTES)
     for attribute in TEMPERATURES:
         column = readings[:, ATTRIBUTES.index(attribute)]
@@ -147,7 +145,7 @@ def _table(path: Path) -> Reports:
 
 
 def _hourly(table: Reports) -> tuple[int, NDArray[np.int64]]:
-    """When the first hour begins, and ``[hour, station]``: how many reports are complete."""
+    """Return the start of the first hour, and the number of complete reports by ``[hour, station]``."""
     times, names, readings = table
     start = int(times[0]) // HOUR * HOUR
     hour = (times - start) // HOUR
@@ -159,9 +157,8 @@ def _hourly(table: Reports) -> tuple[int, NDArray[np.int64]]:
 
 
 def _station(times: NDArray[np.int64], readings: NDArray[np.float64]) -> tuple[int, list[StationSeries]]:
-    """How many reports of a station are complete, and its streams without what is missing."""
+    """Return how many reports of a station are complete, and its streams without missing values."""
     there = ~np.isnan(readings)
-    streams = [
-        StationSeries(times[has], values[has]) for has, values in zip(there.T, readings.T, strict=True)
-    ]
+    columns = zip(there.T, readings.T, strict=True)
+    streams = [StationSeries(times[has], values[has]) for has, values in columns]
     return int(there.all(axis=1).sum()), streams

@@ -1,4 +1,4 @@
-"""The subscriptions, drawn as the document says, and what each of them is owed."""
+"""The subscriptions, drawn as the document describes, and the events that each of them is owed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ WIDTHS: Mapping[str, Width | None] = {
     "pareto": lambda random: 1 + random.pareto(1.0),
     "apart": None,
 }
-"""How wide a range is, in distances between the quartiles; or that its ends are drawn apart."""
+"""How the width of a range is drawn, in distances between the quartiles; ``None``: its ends are drawn
+separately."""
 
 
 @dataclass(frozen=True)
 class FsfSubscription:
-    """Somebody at a node who subscribes, and the events that are owed for it."""
+    """A subscription of a user at a node, and the events that are owed to it."""
 
     name: str
     node: str
@@ -40,7 +41,7 @@ class FsfSubscription:
 
 
 class Workload(NamedTuple):
-    """Subscriptions in the order in which they come, and how many draws were empty and drawn again."""
+    """Subscriptions in their order, and how many draws were empty and repeated."""
 
     subscriptions: tuple[FsfSubscription, ...]
     redrawn: int
@@ -49,7 +50,8 @@ class Workload(NamedTuple):
 def workload(
     setting: FsfSetting, recording: Recording, nodes: Sequence[str], count: int, random: np.random.Generator
 ) -> Workload:
-    """Evenly over the stations, at nodes by chance; each has at least one complex event in the stretch."""
+    """Draw subscriptions, evenly over the stations and at random nodes; each has at least one complex
+    event."""
     spread = {name: quartiles(series) for name, series in recording.series.items()}
     made: list[FsfSubscription] = []
     redrawn = 0
@@ -68,7 +70,7 @@ def workload(
 def correlation(
     setting: FsfSetting, station: int, spread: dict[str, Quartiles], random: np.random.Generator
 ) -> Correlation:
-    """Ranges about the medians of some of a station's streams."""
+    """Draw ranges about the medians of several of a station's streams."""
     least, most = setting.attributes
     size = int(random.integers(least, most + 1))
     chosen = sorted(random.choice(len(ATTRIBUTES), size, replace=False))
@@ -82,8 +84,11 @@ def correlation(
 
 
 def _shift_centre(width: Width, middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
-    """A centre that is off the median by a Pareto variable of skew 1 that begins at 0, below or above it with
-    equal chance, in distances of the quartile on that side."""
+    """Return a range whose centre is shifted from the median.
+
+    The shift is a Pareto variable of skew 1 that begins at 0, below or above with equal probability, in
+    distances of the quartile on that side.
+    """
     off = random.pareto(1.0)
     is_below = random.random() < 0.5
     centre = middle.median - off * middle.below if is_below else middle.median + off * middle.above
@@ -92,14 +97,16 @@ def _shift_centre(width: Width, middle: Quartiles, random: np.random.Generator) 
 
 
 def _apart(middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
-    """Ends that lie off the median by Pareto variables of skew 1, at least by the distance of the quartile on
-    their side."""
+    """Return a range whose ends are shifted from the median separately.
+
+    Each shift is a Pareto variable of skew 1, at least the distance of the quartile on its side.
+    """
     below, above = 1 + random.pareto(1.0, 2)
     return float(middle.median - below * middle.below), float(middle.median + above * middle.above)
 
 
 def owing(wanted: Correlation, recording: Recording) -> frozenset[Event]:
-    """The events of the stretch that take part in a complex event of the subscription."""
+    """Return the events of the recording that take part in a complex event of the subscription."""
     names = [str(one.sensor) for one in wanted.filters]
     matching = [
         times[(one.low <= values) & (values <= one.high)]
@@ -114,6 +121,6 @@ def owing(wanted: Correlation, recording: Recording) -> frozenset[Event]:
 
 
 def selectivity(subscription: FsfSubscription, recording: Recording) -> float:
-    """Which part of the events of its sensors a subscription is owed."""
+    """Return which share of the events of its sensors a subscription is owed."""
     there = sum(len(recording.series[str(one.sensor)].times) for one in subscription.wanted.filters)
     return len(subscription.owed) / there

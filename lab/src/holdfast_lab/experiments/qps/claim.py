@@ -1,6 +1,6 @@
-"""What the thesis says of its figures, and the rule by which each claim is judged.
+"""The claims of the thesis about its figures, and the rule by which each is judged.
 
-The figures themselves are lost: only what the text says of them is left, so the rules are about trends.
+The figures are lost and only the text about them is left, so the rules are about trends.
 """
 
 from __future__ import annotations
@@ -16,46 +16,40 @@ STRAIGHT = 0.99
 TWO = (1.7, 2.5)
 HALF = (0.35, 0.65)
 MANY = 50
-"""Subscribers from which on CODD's links are said to grow more slowly, and loads are compared."""
+"""From this number of subscribers on, CODD's links are said to grow more slowly, and loads are compared."""
 CLEAR = 0.7
-"""A rank correlation from which on something rises or falls."""
+"""From this rank correlation on, a quantity counts as rising or falling."""
 SATURATED = 1.8
-"""The ε above which nothing is said to change."""
+"""Above this ε nothing is said to change."""
 
 SUBSCRIBERS = {
     "links-linear": "The links of QPS and GHTD grow in a line with the number of subscribers, by about two "
     f"for each. Rule: for both a line explains {STRAIGHT:.0%} of the variance of the means, and its slope is "
     f"between {TWO[0]} and {TWO[1]}.",
     "codd-links": f"CODD has more links, and gets further ones more slowly after {MANY} subscribers. Rule: "
-    "at "
-    "every number its mean is above those of QPS and GHTD, and its links for a further subscriber are fewer "
-    f"above {MANY} than below.",
+    "at every number its mean is above those of QPS and GHTD, and its links for a further subscriber are "
+    f"fewer above {MANY} than below.",
     "ghtd-dissemination": "GHTD needs most messages for an event and subscriber, and varies most; QPS is "
     "steadier. Rule: at every number GHTD's mean is the largest of the three, and its standard deviation "
-    "over "
-    "layouts, averaged over the numbers, is larger than that of QPS.",
+    "over layouts, averaged over the numbers, is larger than that of QPS.",
     "load-half": "The largest load of QPS is about half of GHTD's. Rule: the ratio of their means, averaged "
-    "over "
-    f"the numbers from {MANY} on, is between {HALF[0]} and {HALF[1]}.",
+    f"over the numbers from {MANY} on, is between {HALF[0]} and {HALF[1]}.",
 }
 DENSITY = {
     "qps-falls": "Messages of QPS and GHTD for an event and subscriber fall as nodes get denser. Rule: for "
-    "both "
-    f"the mean at the most nodes is below that at the fewest, and the rank correlation is −{CLEAR} or less.",
+    "both the mean at the most nodes is below that at the fewest, and the rank correlation is "
+    f"−{CLEAR} or less.",
     "codd-rises": "CODD's links, messages and largest load rise. Rule: for each of the three the mean at "
-    "the most "
-    f"nodes is above that at the fewest, and the rank correlation is {CLEAR} or more.",
+    f"the most nodes is above that at the fewest, and the rank correlation is {CLEAR} or more.",
     "crossover": "CODD is better in sparse networks, QPS in dense ones. Rule: CODD's mean of messages is "
-    "below "
-    "that of QPS at the fewest nodes, and above it at the most.",
+    "below that of QPS at the fewest nodes, and above it at the most.",
 }
 EPSILON = {
     "latency-up": "With a larger ε events travel longer. Rule: the mean number of hops to a subscriber is "
-    "larger "
-    f"at the largest ε than at 1, and the rank correlation up to {SATURATED} is {CLEAR} or more.",
+    f"larger at the largest ε than at 1, and the rank correlation up to {SATURATED} is {CLEAR} or more.",
     "messages-down": "Subscriptions are resolved with fewer messages. Rule: the mean number of "
-    "transmissions is "
-    f"smaller at the largest ε than at 1, and the rank correlation up to {SATURATED} is −{CLEAR} or less.",
+    "transmissions is smaller at the largest ε than at 1, and the rank correlation up to "
+    f"{SATURATED} is −{CLEAR} or less.",
     "links-down": "There are fewer links. Rule: their mean is smaller at the largest ε than at 1.",
 }
 
@@ -147,8 +141,7 @@ def _falls(sweep: Sweep) -> Judged:
         all(last < first and rank <= -CLEAR for first, last, rank in found.values()),
         why={
             True: "Ways round the holes of a sparse network are long: among 150 nodes greedy-face routing "
-            "makes "
-            "several times the hops of the shortest way, among 500 hardly more."
+            "makes several times the hops of the shortest way, among 500 hardly more."
         },
     )
 
@@ -176,10 +169,9 @@ def _crossover(sweep: Sweep) -> Judged:
         sparse[CODD] < sparse[QPS] and dense[CODD] > dense[QPS],
         why={
             False: "The gap closes as nodes get denser, and does not turn. Our CODD sends all subscriptions "
-            "to the "
-            "middle of one region, so ways that meet go on together; and it pays nothing for a link, of "
-            "which it "
-            "has several times as many. QPS pays a way of its own from the last broker to each subscriber."
+            "to the middle of one region, so ways that meet go on together; and it pays nothing for a link, "
+            "of which it has several times as many. QPS pays a way of its own from the last broker to each "
+            "subscriber."
         },
     )
 
@@ -223,12 +215,10 @@ def _fewer(sweep: Sweep) -> Judged:
         _at(moves),
         last < first,
         f"The largest load falls from {loads['1']:.0f} at ε = 1 to {list(loads.values())[-1]:.0f}, as the "
-        "text "
-        "says: at 1 all are at the leaf's broker.",
+        "text says: at 1 all are at the leaf's broker.",
         why={
             False: "At ε = 1 every subscriber is linked to the one leaf below which the region lies; with "
-            "more, "
-            "brokers above it are, too, and are linked to it in turn: a few links more, once, as the thesis' "
-            "own text has it."
+            "more, brokers above it are, too, and are linked to it in turn: a few links more, once, as the "
+            "thesis' own text has it."
         },
     )

@@ -1,7 +1,7 @@
-"""GHTD: a geographic hash table with a rendezvous node for the topic.  [GHT; SPS §4.4.2]
+"""GHTD: a geographic hash table with a rendezvous node for the topic. [GHT; SPS §4.4.2]
 
-Advertisements and subscriptions meet at the node nearest to the topic's hash; events go there, and from there
-to each subscriber.
+Advertisements and subscriptions meet at the node nearest to the topic's hash. Events go to that node, and
+from there to each subscriber.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Ghtd:
         return len(self._scene.field.path(start, self._scene.field.places[to])) - 1
 
     def subscribe(self, node: NodeId) -> None:
-        """To the rendezvous node; it asks publishers for the first one, and joins the others."""
+        """Subscribe at the rendezvous node; it asks publishers for the first subscriber and adds the
+        others."""
         self._subscribing += len(self._scene.field.path(node, self._address)) - 1
         if not self._subscribers:
             self._subscribing += sum(self._hops(self._meeting, each) for each in self._scene.publishers)

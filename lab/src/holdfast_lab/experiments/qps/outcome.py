@@ -1,4 +1,4 @@
-"""What an approach is measured by, and how it is asked for that."""
+"""The measures of an approach, and its interface."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from holdfast.network.sim.frame import NodeId
 
 
 class QpsOutcome(NamedTuple):
-    """Of one layout with so many subscribers."""
+    """The measures of one layout with a number of subscribers."""
 
     links: int
-    """Publish-subscribe links, those to the subscribers themselves included: the fewer, the more free."""
+    """Publish-subscribe links, including those to the subscribers; fewer links mean less state."""
     load: int
-    """The most links at a node."""
+    """The largest number of links at a node."""
     messages: float
-    """Transmissions for an event and subscriber."""
+    """Transmissions for each event and subscriber."""
     hops: float
-    """From publisher to subscriber: what delivery takes, if nothing else is under way."""
+    """The hops from publisher to subscriber: the delay of a delivery without other traffic."""
     subscribing: int
     """Transmissions until all subscriptions were resolved."""
 
@@ -26,7 +26,7 @@ class Approach(Protocol):
     """A way to bring events to subscribers, on one layout."""
 
     def subscribe(self, node: NodeId) -> None:
-        """A node wants the events of the region."""
+        """Subscribe a node to the events of the region."""
 
     def outcome(self) -> QpsOutcome:
-        """What the scene's events make of it now."""
+        """Publish the scene's events and return the measures."""

@@ -1,6 +1,6 @@
-"""Roles by remaining energy against hashing alone, failures, and what hand-overs cost.  [SPS §4.3.6, §4.3.7]
+"""Roles by remaining energy compared with hashing alone, failures, and the cost of hand-overs.
 
-The thesis describes the physical layer and did not evaluate it; it quotes what others found.
+[SPS §4.3.6, §4.3.7] The thesis describes the physical layer without an evaluation; it quotes the literature.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tiring import BATTERY, POSITION, SETTING, by_energy, failing, handing, lif
 
 NAME = "qps-physical"
 CHECKS = (15, 30, 60, 120)
-"""Seconds."""
+"""The periods of the comparison, in seconds."""
 MINUTES = 8.0
 """How long nodes fail, and hand-overs are counted, in a layout."""
 LITERATURE = 0.947
@@ -39,7 +39,7 @@ RULES = {
 
 
 def _measure(seed: int) -> dict[str, Any]:
-    """All of one layout."""
+    """Return all measurements of one layout."""
     return {
         "position": life(seed, POSITION),
         "energy": life(seed, by_energy()),
@@ -51,9 +51,8 @@ def _measure(seed: int) -> dict[str, Any]:
 def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
     stored_runs = StoredRuns(place(NAME, _measure.__name__, CODE), dict) if full else None
-    found = conduct(
-        _measure, singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}"), progress, stored_runs
-    )
+    rounds = singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}")
+    found = conduct(_measure, rounds, progress, stored_runs)
     runs = list(found.values())
     lives = {by: [run[by] for run in runs] for by in ("position", "energy")}
     shares = [run["failing"][0] for run in runs]
@@ -92,7 +91,7 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
 
 
 def sure(found: Estimate | None) -> Estimate:
-    """An estimate of something that was measured."""
+    """Return an estimate of a quantity that was measured."""
     assert found is not None
     return found
 
@@ -120,7 +119,7 @@ def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[floa
 
 
 def _r_squared(costs: list[float]) -> float:
-    """The share of the variance of costs that a line over how often explains."""
+    """Return the share of the variance of costs that a line over the frequency of checks explains."""
     often = [1 / check for check in CHECKS]
     x, y = fmean(often), fmean(costs)
     both = sum((a - x) * (b - y) for a, b in zip(often, costs, strict=True))
@@ -146,40 +145,22 @@ def _tables(result: Result) -> list[Table]:
 
 
 def _draw(result: Result) -> Drawing:
-    """Step by step who acts for which broker, and what it has cost each node; below, the cost of looking."""
+    """Draw at several times the holders of roles and the transmissions of each node; below, the cost of
+    checks."""
     costs, maps = result.exhibit
     figure = new_figure(4.2 * (len(maps) + 1), 4.4)
     panels = figure.subplots(1, len(maps) + 1)
     places = QpsScene(SETTING, 0).field.places
     for panel, (minutes, sent, roles) in zip(panels, maps, strict=False):
-        panel.scatter(
-            *zip(*places, strict=True),
-            c=sent,
-            cmap="Greys",
-            s=16,
-            vmin=0,
-            vmax=BATTERY,
-            edgecolors="0.75",
-            linewidths=0.5,
-        )
+        style = {"cmap": "Greys", "s": 16, "vmin": 0, "vmax": BATTERY, "edgecolors": "0.75"}
+        panel.scatter(*zip(*places, strict=True), c=sent, linewidths=0.5, **style)
         for level, colour in zip(sorted({scope.level for scope in roles}), COLOURS, strict=False):
             at = [places[node] for scope, node in roles.items() if scope.level == level]
-            panel.plot(
-                *zip(*at, strict=True),
-                "s",
-                color=colour,
-                markersize=7,
-                fillstyle="none",
-                label=f"level {level}",
-            )
+            style = {"color": colour, "markersize": 7, "fillstyle": "none"}
+            panel.plot(*zip(*at, strict=True), "s", label=f"level {level}", **style)
         for scope, node in roles.items():
-            panel.annotate(
-                f"{scope.column},{scope.row}",
-                places[node],
-                fontsize=6,
-                xytext=(4, 3),
-                textcoords="offset points",
-            )
+            beside = {"xytext": (4, 3), "textcoords": "offset points"}
+            panel.annotate(f"{scope.column},{scope.row}", places[node], fontsize=6, **beside)
         panel.set_title(f"after {minutes:.0f} min", fontsize=10, loc="left")
         panel.set_aspect("equal")
         panel.set_xticks([])
@@ -187,9 +168,8 @@ def _draw(result: Result) -> Drawing:
         panel.legend(fontsize=7, loc="upper right")
     panel = panels[-1]
     often = [60 / check for check in CHECKS]
-    panel.errorbar(
-        often, [c.mean for c in costs], [c.half or 0 for c in costs], color=COLOURS[0], marker="o", capsize=2
-    )
+    means, halves = [cost.mean for cost in costs], [cost.half or 0 for cost in costs]
+    panel.errorbar(often, means, halves, color=COLOURS[0], marker="o", capsize=2)
     panel.set_xlabel("looked at, times a minute")
     panel.set_ylim(bottom=0)
     tidy(panel, "transmissions a minute")

@@ -16,11 +16,11 @@ from .outcome import QpsOutcome
 from .scene import LEVELS, QpsScene
 
 SPOT = 1e-3
-"""How wide the region of a publisher is that publishes events about where it stands."""
+"""The width of the region of a publisher that publishes events about its own position."""
 
 
 def spot(place: Point, side: float) -> Rectangle:
-    """The region of a publisher."""
+    """Return the region of a publisher."""
     x, y = (min(axis, side - SPOT) for axis in place)
     return Rectangle((x, y), (x + SPOT, y + SPOT))
 
@@ -35,16 +35,14 @@ class Quad:
         deployment = QpsDeployment(tree=tree, topics=(scene.topic,), compliance=compliance)
         self.network = FieldNetwork(scene.field, lambda node: QpsBroker(deployment, places[node]))
         for node in scene.publishers:
-            self.network.ask(
-                node, request.QpsAdvertiseRequest("sensor", scene.topic, spot(places[node], side))
-            )
+            region = spot(places[node], side)
+            self.network.ask(node, request.QpsAdvertiseRequest("sensor", scene.topic, region))
         self.network.settle()
         self._subscribed = 0
 
     def subscribe(self, node: NodeId) -> None:
-        asked = request.QpsSubscribeRequest(
-            "user", self._scene.topic, self._scene.setting.region, self._epsilon
-        )
+        topic, region = self._scene.topic, self._scene.setting.region
+        asked = request.QpsSubscribeRequest("user", topic, region, self._epsilon)
         self.network.ask(node, asked)
         self.network.settle()
         self._subscribed += 1

@@ -1,4 +1,4 @@
-"""Results as they are printed, and drawn."""
+"""Results as they are printed and drawn."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ TITLES = {
 
 
 def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen, also where the thesis does not say."""
+    """Return the parameters, including choices that the thesis leaves open."""
     x, y = setting.low, setting.high
     return {
         "space": f"{setting.side:g} × {setting.side:g}",
         "nodes": f"{setting.nodes}, anywhere with equal chance; layouts that are not connected, or have "
-        "nobody in the "
-        "region, are drawn again",
+        "nobody in the region, are drawn again",
         "reach": f"{REACH:g}: 1,000 nodes in 256 × 256 then have 34 neighbours each, and 33 are printed",
         "subscribers": setting.subscribers,
         "region": f"{x} – {y}, for all subscribers",
@@ -56,7 +55,7 @@ def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> 
 
 
 def rows(sweep: Sweep, called: str) -> list[Row]:
-    """One for each approach and point: means, and half the widths of their 95 % intervals."""
+    """Return a row for each approach and point: means, and half the widths of their 95 % intervals."""
     return [
         {"approach": name, called: point, **_measures(sweep, name, point)}
         for name in sweep.approaches
@@ -74,7 +73,7 @@ def _measures(sweep: Sweep, name: str, point: float) -> Row:
 
 
 def tables(called: str, words: Sequence[str]) -> Any:
-    """How a result of this sweep is read."""
+    """Return the function that arranges a result of this sweep as tables."""
 
     def tables_of(result: Result) -> list[Table]:
         sweep: Sweep = result.exhibit.sweep
@@ -99,7 +98,8 @@ def _cell(sweep: Sweep, word: str, name: str, point: float) -> str:
 
 
 def curves(called: str, words: Sequence[str]) -> Any:
-    """The thesis' figures: a panel for each quantity, bars are 95 % intervals."""
+    """Return the function that draws the figures of the thesis: a panel for each quantity, with 95 %
+    intervals."""
 
     def draw(result: Result) -> Drawing:
         sweep: Sweep = result.exhibit.sweep
@@ -127,7 +127,7 @@ def curves(called: str, words: Sequence[str]) -> Any:
 
 
 def _map(panel: Any, drawing: Any, title: str) -> None:
-    """Nodes, brokers by level, and publish-subscribe links."""
+    """Draw nodes, brokers by level, and publish-subscribe links."""
     places, brokers, arrows = drawing
     panel.plot(*zip(*places, strict=True), ".", color="0.85", markersize=2, zorder=0)
     for (ax, ay), (bx, by) in arrows:

@@ -1,4 +1,4 @@
-"""A layout: where nodes stand, who subscribes, and which events are published."""
+"""A layout: positions of nodes, subscribers, and published events."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.network.sim.frame import NodeId
 from holdfast.network.sim.topology import uniform
 
 REACH = 28.0
-"""With it a node among 1,000 has 34 neighbours, and the thesis says 33; one among 150 has 5 (it says 3), and
-one layout in fifty is connected."""
+"""The radio range. With it a node among 1,000 has 34 neighbours, and the thesis says 33. A node among 150 has
+5 (it says 3), and one layout in fifty is connected."""
 EVENTS = 50
 LEVELS = 4
 
 
 class QpsSetting(NamedTuple):
-    """What a layout is drawn from."""
+    """The parameters from which a layout is drawn."""
 
     side: float
     nodes: int
@@ -43,7 +43,7 @@ class QpsScene:
 
     @cached_property
     def field(self) -> Field:
-        """Connected, and somebody stands in the region; else it is drawn again."""
+        """A connected field with a node in the region; others are drawn again."""
         side, nodes = self.setting.side, self.setting.nodes
         tries = (uniform(nodes, side, side, REACH, 1000 * self.seed + again) for again in range(1000))
         return next(found for each in tries if self._inside(found := Field(each.positions, REACH)))
@@ -54,21 +54,21 @@ class QpsScene:
 
     @cached_property
     def publishers(self) -> list[NodeId]:
-        """Those in the region: only their events are wanted."""
+        """The publishers in the region: only their events are requested."""
         return self._inside(self.field)
 
     @cached_property
     def subscribers(self) -> list[NodeId]:
-        """In the order in which they come."""
+        """The subscribers in the order in which they subscribe."""
         return random.Random(self.seed).sample(range(self.setting.nodes), self.setting.subscribers)
 
     @cached_property
     def events(self) -> list[NodeId]:
-        """Whose they are."""
+        """The publishers of the events."""
         return random.Random(self.seed + 1).choices(self.publishers, k=EVENTS)
 
     @property
     def topic(self) -> str:
-        """Another for each layout: where brokers stand follows from it, and should not be one chance for
-        all."""
+        """The topic, another one for each layout: it decides the positions of brokers, which should
+        differ."""
         return f"topic-{self.seed}"

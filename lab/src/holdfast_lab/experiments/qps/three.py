@@ -38,18 +38,18 @@ EPSILONS = tuple(round(1 + 0.2 * i, 1) for i in range(10))
 
 @dataclass(frozen=True)
 class QpsExhibit:
-    """What is drawn beyond the rows."""
+    """The data of figures beyond the rows."""
 
     sweep: Sweep
     maps: Mapping[float, Any] | None = None
-    """By ε: where nodes and brokers of one layout stand, and who sends to whom."""
+    """By ε: the positions of nodes and brokers of one layout, and the links between them."""
 
 
 def _subscribers(_: Path | None, full: bool, progress: Progress) -> Result:
     counts = COUNTS if full else FEW_COUNTS
     setting = USUAL._replace(subscribers=max(counts))
     layouts = 30 if full else 6
-    cells = {f"layout {seed + 1} of {layouts}": [QpsLayout(0, seed)] for seed in range(layouts)}
+    cells = _cells([0], layouts)
     found = _run_all("qps-subscribers", partial(growing, setting, counts), cells, full, progress)
     runs = {
         (name, float(count)): [found[QpsLayout(0, seed)][f"{name} {count}"] for seed in range(layouts)]
@@ -74,21 +74,16 @@ def _epsilon(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
     found = _run_all("qps-epsilon", partial(looser, LARGE), _cells(EPSILONS, layouts), full, progress)
     sweep = _collect_sweep(EPSILONS, layouts, found)
-    varied = {
-        "ε": f"{EPSILONS}, best-effort and guaranteed",
-        "CODD": "not part of this",
-        "GHTD": "not part of this",
-    }
+    varied = {"ε": f"{EPSILONS}, best-effort and guaranteed"}
+    varied |= dict.fromkeys(("CODD", "GHTD"), "not part of this")
     maps = {epsilon: _draw_layout(QpsScene(LARGE, 0), epsilon) for epsilon in (1.0, 1.2, 1.8)}
     return _result("qps-epsilon", (LARGE, layouts, varied), sweep, about_epsilon(sweep), maps)
 
 
 def _cells(points: Sequence[float], layouts: int) -> dict[str, list[QpsLayout]]:
-    """A round for each layout, with all its points."""
-    return {
-        f"layout {seed + 1} of {layouts}": [QpsLayout(point, seed) for point in points]
-        for seed in range(layouts)
-    }
+    """Return a round for each layout, with all its points."""
+    rounds = {seed: [QpsLayout(point, seed) for point in points] for seed in range(layouts)}
+    return {f"layout {seed + 1} of {layouts}": cells for seed, cells in rounds.items()}
 
 
 def _run_all(
@@ -98,7 +93,7 @@ def _run_all(
     full: bool,
     progress: Progress,
 ) -> dict[QpsLayout, Outcomes]:
-    """Every run; those of a full study are kept, and not made again."""
+    """Run all cells; those of a full study are stored and not repeated."""
     stored_runs = StoredRuns(place(name, measure.__repr__(), CODE), _made) if full else None
     rounds = {doing: {layout: layout for layout in some} for doing, some in cells.items()}
     found = conduct(measure, rounds, progress, stored_runs)
@@ -111,14 +106,12 @@ def _made(read: Any) -> Outcomes:
 
 def _collect_sweep(points: Sequence[float], layouts: int, found: Mapping[QpsLayout, Outcomes]) -> Sweep:
     names = dict.fromkeys(name for outcomes in found.values() for name in outcomes)
-    return Sweep(
-        points,
-        {(n, p): [found[QpsLayout(p, seed)][n] for seed in range(layouts)] for n in names for p in points},
-    )
+    cells = {(n, p): [QpsLayout(p, seed) for seed in range(layouts)] for n in names for p in points}
+    return Sweep(points, {(n, p): [found[each][n] for each in some] for (n, p), some in cells.items()})
 
 
 def _draw_layout(scene: QpsScene, epsilon: float) -> Any:
-    """Where everybody stands in one layout, and who sends to whom."""
+    """Return the positions of nodes and brokers in one layout, and the links between them."""
     made = Quad(scene, epsilon)
     for node in scene.subscribers:
         made.subscribe(node)

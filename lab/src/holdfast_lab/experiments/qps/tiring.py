@@ -1,7 +1,7 @@
-"""Nodes that get tired, and nodes that fail: runs of Quad-PubSub's physical layer on a field without radios.
+"""Nodes with batteries, and nodes that fail: Quad-PubSub's physical layer on a field without radios.
 
-A transmission takes one unit of a node's battery; events come one after the other from publishers in a
-region, and go to subscribers anywhere.
+A transmission takes one unit of a node's battery. Events come one after the other from publishers in a region
+and go to subscribers anywhere.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ SETTING = QpsSetting(128.0, 100, 10, (32.0, 32.0), (64.0, 64.0))
 LEVELS = 3
 EVERY = 5 * SECOND
 BATTERY = 1500
-"""Transmissions."""
+"""The battery of a node, in transmissions."""
 UP, DOWN = 360.0, 60.0
-"""Seconds, in the mean: a cycle of the literature's six minutes, and a minute down."""
+"""Mean times in seconds: up for the six minutes of the literature's cycle, then down for a minute."""
 HANDING = ("here", "vacant", "offer", "tables", "taken")
-"""Messages of the physical layer alone."""
+"""The messages of the physical layer alone."""
 
 POSITION = RoleMapping(check=30 * SECOND)
 
 
 def by_energy(check: Duration = 30 * SECOND, fall: float = 0.8) -> RoleMapping:
-    """Roles go to whom much is left."""
+    """Return the policy by which roles go to nodes with much energy left."""
     return RoleMapping(suit=mapping.by_resources(32.0), compare=mapping.fallen_below(fall), check=check)
 
 
 class QpsWorld:
-    """One layout at work."""
+    """One layout with running brokers."""
 
     def __init__(self, seed: int, policy: RoleMapping) -> None:
         self.scene = scene = QpsScene(SETTING, seed)
@@ -54,13 +54,11 @@ class QpsWorld:
             mapping=policy,
         )
         places = scene.field.places
-        self.network = network = FieldNetwork(
-            scene.field, lambda node: PhysicalNode(deployment, places[node]), seed=seed
-        )
+        nodes = {node: PhysicalNode(deployment, place) for node, place in enumerate(places)}
+        self.network = network = FieldNetwork(scene.field, nodes.__getitem__, seed=seed)
         for node in scene.publishers:
-            network.ask(
-                node, request.QpsAdvertiseRequest("sensor", scene.topic, spot(places[node], SETTING.side))
-            )
+            region = spot(places[node], SETTING.side)
+            network.ask(node, request.QpsAdvertiseRequest("sensor", scene.topic, region))
         for node in scene.subscribers:
             network.ask(node, request.QpsSubscribeRequest("user", scene.topic, SETTING.region, 1.5))
         network.run(60 * SECOND)
@@ -69,7 +67,7 @@ class QpsWorld:
         self.published = 0
 
     def events(self) -> Iterator[None]:
-        """Publish one, and let time pass; again and again."""
+        """Publish an event and advance time, repeatedly."""
         network, scene = self.network, self.scene
         while True:
             node = self.chance.choice(scene.publishers)
@@ -79,7 +77,7 @@ class QpsWorld:
             yield
 
     def tire(self) -> bool:
-        """Brokers hear what is left; whether a battery is empty."""
+        """Report the remaining energy to all brokers; return whether a battery is empty."""
         for node in self.network.hosts:
             left = 1 - self.network.transmitted[node] / BATTERY
             self.network.ask(node, Resources(energy=left))
@@ -97,17 +95,17 @@ class QpsWorld:
 
 
 class Life(NamedTuple):
-    """Until the first battery was empty."""
+    """The measurements until the first battery was empty."""
 
     minutes: float
     delivered: float
-    """The share of what was due."""
+    """The share of the due deliveries."""
     handed: int
     """How often a role was handed over."""
 
 
 def life(seed: int, policy: RoleMapping) -> Life:
-    """Let a layout work until a node is empty."""
+    """Run a layout until a node is empty."""
     world = QpsWorld(seed, policy)
     before = world.network.messages["taken"]
     for _ in world.events():
@@ -119,8 +117,10 @@ def life(seed: int, policy: RoleMapping) -> Life:
 
 
 def failing(seed: int, minutes: float) -> tuple[float, int]:
-    """The share of events that comes while nodes without clients fail and recover; and how often one did
-    that acted for a broker."""
+    """Return the share of events that is delivered while nodes without clients fail and recover.
+
+    Returns also how often a node with the role of a broker failed.
+    """
     world = QpsWorld(seed, POSITION)
     used = {*world.scene.publishers, *world.scene.subscribers}
     network, chance = world.network, world.chance
@@ -142,7 +142,7 @@ def failing(seed: int, minutes: float) -> tuple[float, int]:
 
 
 def handing(seed: int, check: Duration, minutes: float) -> float:
-    """Transmissions of the physical layer in a minute, if suitability is looked at so often."""
+    """Return the transmissions of the physical layer per minute, with this period of checks."""
     world = QpsWorld(seed, by_energy(check))
     before = sum(world.network.hops[kind] for kind in HANDING)
     for _ in world.events():
@@ -152,7 +152,7 @@ def handing(seed: int, check: Duration, minutes: float) -> float:
 
 
 def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[QuadScope, NodeId]]]:
-    """Who acts for which broker, and what was transmitted, at some moments of a layout's life."""
+    """Return the holders of roles and the transmissions of each node at several times of a layout's life."""
     world = QpsWorld(seed, by_energy())
     found: list[tuple[float, list[int], dict[QuadScope, NodeId]]] = []
     total = life(seed, by_energy()).minutes

@@ -1,13 +1,12 @@
-"""Automatic decomposition of a component along a query, with joins that are sound.  [F73]
+"""Automatic decomposition of a component along a query, with sound joins. [F73]
 
-The values of a ``multiple`` are divided among parts.  Of ``separate`` each part is a component of its
-own, and nothing need be joined.  Otherwise a part publishes, each time it is evaluated, how many
-values are there and how many satisfy, and the join adds up: *one* is a sum of 1 (the thesis' XOR is
-wrong where one part has two), *all* as many as are there (its AND misses parts without data).
+The values of a ``multiple`` are divided among parts. With ``separate`` each part is a component of its own,
+and there is no join. Otherwise a part publishes at each evaluation how many values it has and how many
+satisfy, and the join adds these up. *One* is a sum of 1 (the thesis' XOR is wrong where one part has two).
+*All* is as many as there are (its AND misses parts without data).
 
-What a part cannot judge alone (a predicate that looks at ``last``, now, here or validity, or several
-queries whose values are counted) it does not judge: it publishes what it selects, and the join has what
-all have selected to judge by.
+A part cannot judge a predicate that uses ``last``, now, here or validity, nor several queries whose values
+are counted. Then it publishes its selected values, and the join judges the values of all parts.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ TALLY = "tally"
 
 
 def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group]) -> tuple[Smc, ...]:
-    """The parts of a component, and the one that joins them, if it needs one.
+    """Return the parts of a component, and the component that joins them if one is needed.
 
     ``groups`` divide the values of the query's ``multiple`` in that dimension; see `cut`.
     """
@@ -82,8 +81,10 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
 
 
 def _separate(smc: Smc, whole: Multiple, dimension: Dimension, group: Group, number: int) -> Smc:
-    """The component for some of the keys: the same topic, other signatures.  Other queries that keep
-    them apart need look at no more than these keys either."""
+    """Return the component for a group of keys: the same topic, other signatures.
+
+    Other queries that separate the keys are restricted to this group too.
+    """
     divided = (whole, Multiple("separate"))
     inputs = {
         name: replace(one, query=_restricted(one.query, dimension, group))
@@ -100,7 +101,7 @@ def _restricted(query: Query, dimension: Dimension, group: Group) -> Query:
 
 
 def _is_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> bool:
-    """Counts of parts add up only if each part can judge by itself, now and as long as nothing comes."""
+    """Whether counts of parts add up: each part must be able to judge alone, also while no event comes."""
     counted = [
         (name, other)
         for name in rule.mentions or smc.inputs
@@ -115,7 +116,7 @@ def _is_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> bool
 
 @dataclass(frozen=True)
 class Tally(Rule):
-    """A rule that always tells: how many values there are, how many satisfy, and by what."""
+    """A rule that always emits: how many values there are, how many satisfy, and the first that does."""
 
     query: str = ""
     dimension: Dimension = "location"
@@ -136,7 +137,7 @@ class Tally(Rule):
 
 
 class Shipped(msgspec.Struct):
-    """What satisfied a part, as it travels in a text."""
+    """The values that satisfied a part, encoded in a text."""
 
     known: dict[str, Knowledge]
     beside: dict[str, Knowledge]
@@ -154,15 +155,16 @@ def _part(smc: Smc, topic: str, rule: Rule, query: str, dimension: Dimension, gr
     one = smc.inputs[query]
     inputs = {**smc.inputs, query: replace(one, query=_restricted(one.query, dimension, group))}
     counting = Tally(rule.satisfied, rule.mentions, query=query, dimension=dimension)
-    return replace(
-        smc, topic=topic, inputs=inputs, enter=counting, exit=None, attributes=("matched", "present", "by")
-    )
+    counts = ("matched", "present", "by")
+    return replace(smc, topic=topic, inputs=inputs, enter=counting, exit=None, attributes=counts)
 
 
 @dataclass(frozen=True)
 class Joined(Rule):
-    """A rule that adds up what parts have counted last; ``given`` are so many members, of which each
-    must satisfy, whether its part has said something or not."""
+    """A rule that adds up the last counts of the parts.
+
+    ``given`` is a number of members that must all satisfy, whether or not their parts have emitted a count.
+    """
 
     how: How = "any"
     given: int | None = None
@@ -187,7 +189,7 @@ def _count(known: Knowledge, name: str) -> int:
 def _join(
     smc: Smc, parameter: Multiple, rules: Mapping[str, Rule | None], parts: Mapping[str, Sequence[Smc]]
 ) -> Smc:
-    """The component over the parts' counts; a rule that was not divided keeps its queries."""
+    """Return the component over the parts' counts; a rule that was not divided keeps its queries."""
     whole = [rule for name, rule in rules.items() if rule is not None and name not in parts]
     inputs = dict(smc.inputs) if whole else {}
     given = len(parameter.group.values) if isinstance(parameter.group, MemberSet) else None
@@ -218,14 +220,14 @@ def _signature(known: Knowledge) -> str | None:
 
 
 class Rows(msgspec.Struct):
-    """What a part has selected, as it travels in a text."""
+    """The values that a part has selected, encoded in a text."""
 
     rows: list[Knowledge]
 
 
 @dataclass(frozen=True)
 class Selected(Rule):
-    """A rule that always tells what a query selects."""
+    """A rule that always emits the values that a query selects."""
 
     query: str = ""
 
@@ -236,7 +238,7 @@ class Selected(Rule):
 
 @dataclass(frozen=True)
 class Gathered(Rule):
-    """A rule of a whole component, over what its parts have selected last."""
+    """A rule of a whole component over the last values of its parts."""
 
     query: str = ""
     whole: Inputs = field(default_factory=dict)
@@ -254,8 +256,10 @@ class Gathered(Rule):
 
 
 def _rows(shipped: Knowledge, now: Instant) -> list[Knowledge]:
-    """What a part selected, as it is now: readings were true at their moments.  A start or an end is as
-    valid as its part saw it."""
+    """Return the values that a part selected, as they are valid now.
+
+    Readings were valid at their own time only. A start or an end is as valid as in its part.
+    """
     rows = msgspec.msgpack.decode(b85decode(str(shipped.attributes["rows"])), type=Rows).rows
     if shipped.time == now:
         return rows
@@ -308,9 +312,11 @@ def _always(_: EvaluationContext) -> bool:
 
 
 def cut(group: Group, *at: float, axis: int = 0) -> tuple[Group, ...]:
-    """A range, or everything, along one of its coordinates, in pieces that share nothing and leave
-    nothing out: each piece ends at a cut, the next begins just after it.  What of everything is at no
-    point is a piece by itself."""
+    """Divide a range, or everything, along one coordinate into pieces that are disjoint and complete.
+
+    Each piece ends at a cut, and the next begins just after it. Values of everything without a position form
+    a piece of their own.
+    """
     match group:
         case Whole() if axis == 0:
             low, high = Index((-math.inf,)), Index((math.inf,))
@@ -334,7 +340,7 @@ def _coordinates(low: Index, high: Index) -> int:
 
 
 def _wide(index: Index, other: Index, fill: float) -> Index:
-    """A corner with as many coordinates as the other one."""
+    """Return a corner with as many coordinates as the other one."""
     if not isinstance(index.value, tuple) or not isinstance(other.value, tuple):
         return index
     return replace(index, value=(*index.value, *(fill for _ in other.value[len(index.value) :])))

@@ -1,4 +1,5 @@
-"""Fire and congestion: components at the user's node, at one node among the sensors, or as the network says.
+"""Fire and congestion: components at the user's node, at one node among the sensors, or placed by the
+network.
 
 [SPS §5.7; F71–F74, F78]
 """
@@ -32,11 +33,11 @@ NAME = "sps-placement"
 WAYS = {"centrally": centrally, "by hand": by_hand, "by the network": by_network}
 APPS = {"fire": (FIRE, "Fire"), "congestion": (CONGESTION, "TrafficCongestion")}
 MILLIJOULES = 0.20
-"""Of a hop: 40 bytes by a CC2420 at 0 dBm on a MicaZ, sent and heard once."""
+"""The energy of a hop: 40 bytes by a CC2420 at 0 dBm on a MicaZ, sent and received once."""
 
 PASSIVE, QUICK, ACTIVE, COPIED = "passive", "missed after 6 s", "active", "active, tables copied"
-"""Replicas: as in the thesis; as quick as can be had; another host that works from the start; and the same
-with brokers whose tables are copied near by."""
+"""Kinds of replicas: as in the thesis; as quick as possible; a second host that runs from the start; and the
+same with brokers whose tables are copied to nodes near by."""
 
 RULES = {
     "same": "wherever components stand, the user is told the same",
@@ -49,7 +50,7 @@ RULES = {
 
 
 def failures(layout: SpsLayout, host: NodeId) -> dict[str, Failing]:
-    """The host fails: as the thesis has it, and with each cause of what is lost switched off."""
+    """Return the failures of a host: as in the thesis, and with each cause of losses removed."""
     twins = [beside(layout, host)]
     return {
         PASSIVE: Failing([host]),
@@ -141,9 +142,8 @@ def _draw(result: Result) -> Drawing:
     panels = figure.subplots(1, len(APPS))
     for panel, app in zip(panels, APPS, strict=True):
         mine = [row for row in result.rows if row["application"] == app]
-        panel.bar(
-            [row["placed"] for row in mine], [row["messages"] for row in mine], color=COLOURS[: len(mine)]
-        )
+        placed, messages = ([row[name] for row in mine] for name in ("placed", "messages"))
+        panel.bar(placed, messages, color=COLOURS[: len(mine)])
         tidy(panel, f"{app}: messages")
     return figure
 

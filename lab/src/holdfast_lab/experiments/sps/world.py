@@ -1,4 +1,5 @@
-"""An application on a field of nodes without radios: sensors, a user, and components somewhere between."""
+"""An application on a field of nodes without radios: sensors, a user, and components on nodes between
+them."""
 
 from __future__ import annotations
 
@@ -68,11 +69,11 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 Hosts = dict[str, tuple[NodeId, bool]]
-"""Which node has which component, or part of one, and whether that hears its own node alone."""
+"""For each component or part: its node, and whether it consumes only events of its own node."""
 
 
 class App(NamedTuple):
-    """An application: its components, what sensors measure, and what the user wants."""
+    """An application: its components, the measured topics, and the component that the user subscribes to."""
 
     smcs: Mapping[str, Smc]
     measured: tuple[str, ...]
@@ -86,7 +87,7 @@ def application(text: str, wanted: str) -> App:
 
 
 class SpsLayout:
-    """Where everybody stands in one layout."""
+    """The positions of all roles in one layout."""
 
     def __init__(self, seed: int) -> None:
         self.scene = QpsScene(SETTING, seed)
@@ -99,12 +100,12 @@ class SpsLayout:
 
 
 def centrally(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
-    """All components at the user's node."""
+    """Place all components at the user's node."""
     return app, dict.fromkeys(app.smcs, (layout.user, False))
 
 
 def by_hand(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
-    """Every component whole, at a node in the middle of the sensors that is none of them."""
+    """Place every component whole, at a node in the middle of the sensors that is none of them."""
     some = [layout.places[node] for node in layout.sensors]
     middle = [fmean(axis) for axis in zip(*some, strict=True)]
     idle = set(range(SETTING.nodes)) - {layout.user, *layout.sensors}
@@ -113,23 +114,21 @@ def by_hand(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
 
 
 def beside(layout: SpsLayout, host: NodeId) -> NodeId:
-    """The node next to a host that is neither a sensor nor the user."""
+    """Return the node next to a host that is neither a sensor nor the user."""
     idle = set(range(SETTING.nodes)) - {layout.user, host, *layout.sensors}
     return min(idle, key=lambda node: math.dist(layout.places[node], layout.places[host]))
 
 
 def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
-    """Each as `choices` says: cut where that is cheapest, else near its inputs."""
-    publishing = {
-        topic: [_publisher(layout, topic, node) for node in layout.sensors] for topic in app.measured
-    }
+    """Place each component by `choices`: divided where that is cheapest, else near its inputs."""
+    sensors = layout.sensors
+    publishing = {topic: [_publisher(layout, topic, node) for node in sensors] for topic in app.measured}
     smcs: dict[str, Smc] = {}
     hosts: Hosts = {}
     for name, whole in app.smcs.items():
         inputs = [p for topic in whole.topics for p in publishing[topic]]
-        joined = "separate" not in {
-            p.how for _, p in whole.inputs["A"].query.parameters() if hasattr(p, "how")
-        }
+        parameters = whole.inputs["A"].query.parameters()
+        joined = all(getattr(parameter, "how", None) != "separate" for _, parameter in parameters)
         ground = PlacementGround(
             tree=ScopeTree((0.0, 0.0), 128.0, 3),
             reach=REACH / 2,
@@ -148,9 +147,8 @@ def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
                 hosts[key] = (layout.nearest(at), not is_join)
         else:
             smcs[name], hosts[name] = whole, (layout.nearest(best.parts[0].at), False)
-        publishing[whole.topic] = [
-            replace(p, topic=whole.topic, a_day=p.a_day / 100) for p in inputs[: len(layout.sensors)]
-        ]
+        some = inputs[: len(sensors)]
+        publishing[whole.topic] = [replace(p, topic=whole.topic, a_day=p.a_day / 100) for p in some]
     return App(smcs, app.measured, app.wanted), hosts
 
 
@@ -164,7 +162,7 @@ def _about(at: Point) -> QueryRange:
 
 
 class SpsOutcome(NamedTuple):
-    """What the user was told, what it cost, and how long it took."""
+    """The user's notifications, the number of hops, the delay, and the repeated notifications."""
 
     notified: list[tuple[str, int, str]]
     hops: int
@@ -173,13 +171,13 @@ class SpsOutcome(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """What happens to hosts, halfway, and what was done about it before."""
+    """The failures of hosts halfway through a run, and the preparation for them."""
 
     kills: Sequence[NodeId] = ()
     beats: Duration = 10 * SECOND
-    """How often hosts say that they live; after three of them without a word replicas begin."""
+    """The period of hosts' signs of life; after three missing ones replicas start."""
     twins: Sequence[NodeId] = ()
-    """Nodes that have every component as well, from the start: active replicas."""
+    """Nodes that also run every component from the start: active replicas."""
     copies: bool = False
     """Whether brokers copy their tables to the nodes near by, every ten seconds if they have changed."""
 
@@ -188,7 +186,7 @@ UNHARMED = Failing()
 
 
 def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing = UNHARMED) -> SpsOutcome:
-    """Let sensors measure for some minutes."""
+    """Run an application while sensors measure for several minutes."""
     field = QpsScene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
     deployment = QpsDeployment(
@@ -207,9 +205,8 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
     network = FieldNetwork(field, node)
     for topic in app.measured:
         for sensor in layout.sensors:
-            network.ask(
-                sensor, QpsAdvertiseRequest(f"s{sensor}", topic, spot(field.places[sensor], SETTING.side))
-            )
+            region = spot(field.places[sensor], SETTING.side)
+            network.ask(sensor, QpsAdvertiseRequest(f"s{sensor}", topic, region))
     network.ask(layout.user, QpsSubscribeRequest("user", app.wanted, SPACE, 2.0))
     for name, (host, alone) in hosts.items():
         for each in (host, *failing.twins):
@@ -221,16 +218,14 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
             for host in failing.kills:
                 network.kill(host)
         for topic, sensor, value in _readings(app.measured, layout.sensors, seed, step):
-            network.ask(
-                sensor, QpsPublishRequest(f"s{sensor}", topic, field.places[sensor], {"value": value})
-            )
+            where = field.places[sensor]
+            network.ask(sensor, QpsPublishRequest(f"s{sensor}", topic, where, {"value": value}))
         network.run(EVERY * SECOND)
     network.run(60 * SECOND)
-    received = [(when, what) for when, _, what in network.delivered[notified:] if isinstance(what, QpsNotify)]
-    counts = Counter(
-        (str(w.values[STATUS]), int(str(w.values[TIME])), str(w.values[SIGNATURE])) for _, w in received
-    )
-    delays = [(when - int(str(w.values[TIME]))) / SECOND for when, w in received]
+    events = [(when, what) for when, _, what in network.delivered[notified:] if isinstance(what, QpsNotify)]
+    received = [(when, what.values, int(str(what.values[TIME]))) for when, what in events]
+    counts = Counter((str(values[STATUS]), time, str(values[SIGNATURE])) for _, values, time in received)
+    delays = [(when - time) / SECOND for when, _, time in received]
     return SpsOutcome(
         sorted(counts),
         network.hops["publication"] - before,
@@ -242,7 +237,7 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
 def _readings(
     topics: Sequence[str], sensors: Sequence[NodeId], seed: int, step: int
 ) -> Iterable[tuple[str, NodeId, float]]:
-    """Everything rises and falls, about together, and not quite."""
+    """Yield readings that rise and fall nearly together."""
     for topic in topics:
         low, high = RANGES[topic]
         phase = random.Random(f"{seed} {step // 8}").random()

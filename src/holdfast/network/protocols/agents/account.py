@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter
 
 from ....model.event import Event
 from ....model.instant import Instant
-from ....model.relation import Participant, Relation, Tie
-from . import talk
+from ....model.relation import Relation, Tie
 from .library import STRATEGIES, BuiltAgent, Settings
 from .room import AgentRoom
-from .talk import AgentReading, AgentReport
+from .talk import AgentReading, AgentReport, reading_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,12 @@ def account(
     reports: list[tuple[Tie, AgentReport]] = []
     for tie in relation.ties or ():
         agents = STRATEGIES[using](relation, tie, settings)
-        room = AgentRoom({one.agent.name: one.agent for one in agents})
-        member_events = [
-            e for m in dict.fromkeys((m.topic, m.source) for m in tie.members) for e in by_source.get(m, ())
-        ]
-        for _, readings in instants(
-            agents, relation.accuracy, sorted(member_events, key=lambda event: event.order)
-        ):
+        room = AgentRoom({built.agent.name: built.agent for built in agents})
+        members = dict.fromkeys((member.topic, member.source) for member in tie.members)
+        history = sorted(chain.from_iterable(by_source.get(m, ()) for m in members), key=attrgetter("order"))
+        for _, readings in instants(agents, relation.accuracy, history):
             reports += [(tie, report) for report in room.process(readings)]
-        full_count += len(member_events)
+        full_count += len(history)
         messages += room.counted["messages"]
     watched = {(m.topic, m.source) for tie in relation.ties or () for m in tie.members}
     reading_count = sum(len(by_source.get(key, ())) for key in watched)
@@ -65,7 +62,7 @@ def instants(
     made: Sequence[BuiltAgent], accuracy: str | None, events: Iterable[Event]
 ) -> Iterator[tuple[Instant, list[tuple[str, AgentReading]]]]:
     """Yield, for each time in ascending order, the readings of each agent."""
-    for time, simultaneous in groupby(events, key=lambda event: event.time):
+    for time, simultaneous in groupby(events, key=attrgetter("time")):
         readings = [
             (made_agent.agent.name, reading)
             for event in simultaneous
@@ -73,11 +70,3 @@ def instants(
             if (reading := reading_of(made_agent.member, accuracy, event)) is not None
         ]
         yield time, readings
-
-
-def reading_of(member: Participant, accuracy: str | None, event: Event) -> AgentReading | None:
-    """Return an event as a reading of an agent's member; ``None`` if the event is of another source."""
-    if (event.topic, event.source) != (member.topic, member.source):
-        return None
-    stamp = (event.time, event.sequence)
-    return talk.reading_of(member, accuracy, stamp, event.attributes, event.location)

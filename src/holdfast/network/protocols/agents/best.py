@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
 from ....model.relation import Relation, Term
-from .hierarchy import NO_VOLATILITY, RESERVE, SumMediator, TermObserver, observers, sources
+from .hierarchy import NO_VOLATILITY, RESERVE, SumMediator, TermObserver, by_observer, observers
 from .talk import AgentKnowledge, AgentOutputs, AgentReport
 
 
@@ -29,13 +29,7 @@ class BestMediator(SumMediator):
 
     def sums(self) -> list[float]:
         """Return the sum of each alternative from the last reported values."""
-        found = []
-        for names in self.alternatives:
-            total = 0.0
-            for name in names:
-                total += self.last_values[name].value
-            found.append(total)
-        return found
+        return [self.sum_of(names) for names in self.alternatives]
 
     def _change_report(self) -> AgentOutputs:
         """Return the reports if another alternative is best now."""
@@ -61,13 +55,10 @@ class BestMediator(SumMediator):
         """Return the range of each observer."""
         sums, present = self.sums(), self.present
         if present is None or any(total != total for total in sums):
-            return dict.fromkeys(self.observers, 0.0)
+            return dict.fromkeys(self.members, 0.0)
         edge = sums[present] - self.relation.by
-        rooms = {
-            i: max(0.0, total - edge - 1e-9 * (abs(total) + abs(edge)))
-            for i, total in enumerate(sums)
-            if i != present
-        }
+        others = {i: total for i, total in enumerate(sums) if i != present}
+        rooms = {i: max(0.0, s - edge - 1e-9 * (abs(s) + abs(edge))) for i, s in others.items()}
         present_room = min(rooms.values(), default=math.inf) / 2
         ranges = {present: min(present_room, 1e300)} | {i: room - present_room for i, room in rooms.items()}
         return {
@@ -106,9 +97,8 @@ def best_of(
 ) -> list[TermObserver | SumMediator]:
     """Build one mediator, beside the first source, and an observer for each term of each alternative."""
     below = observers(tuple(chain.from_iterable(terms)))
-    names = [one.name for one in below]
+    names = tuple(observer.name for observer in below)
     ends = list(accumulate(map(len, terms)))
-    named = tuple(tuple(names[end - len(some) : end]) for some, end in zip(terms, ends, strict=True))
-    top, whose = below[0].mediator, sources(below)
-    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
-    return [*below, BestMediator(top, tuple(names), relation, volatility, alternatives=named, sources=whose)]
+    named = tuple(names[end - len(part) : end] for part, end in zip(terms, ends, strict=True))
+    top, parameters = below[0].mediator, by_observer(below, moves)
+    return [*below, BestMediator(top, names, relation, alternatives=named, **parameters)]

@@ -12,14 +12,14 @@ group can gather unnoticed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 
 from ....model.relation import Relation, apart, centre, spread
 from .mediated import MediatedAgent, MediatorAgent
-from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests, room_to_change
+from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, room_to_change
 
 
 class GroupPosition(msgspec.Struct, frozen=True, tag="Here"):
@@ -80,16 +80,8 @@ class GroupMember(MediatedAgent):
 class GroupMediator(MediatorAgent):
     """The agent that knows all positions; it runs beside the first member."""
 
-    name: str
-    members: tuple[str, ...]
-    relation: Relation
-    printed: bool = False
-    last_values: dict[str, AgentReading] = field(default_factory=dict)
-    awaited: set[str] = field(default_factory=set)
-    round: int = 0
-    bit: int | None = 0
-    turns: int = 0
     accepts: ClassVar[tuple[type, ...]] = (GroupPosition,)
+    question = PositionRequest
 
     def on_message(self, sender: str, message: GroupPosition) -> AgentOutputs:
         self.last_values[sender] = message.reading
@@ -97,47 +89,28 @@ class GroupMediator(MediatorAgent):
             if message.round == self.round:
                 self.awaited.discard(sender)
             return [] if self.awaited else self._evaluate()
-        if message.round or len(self.last_values) < len(self.members):
+        if message.round or not self.knows_all:
             return []
         return self._evaluate() if self.printed else self._ask_all(sender)
 
-    def _ask_all(self, known: str | None = None) -> AgentOutputs:
-        """Ask all members for their positions, except one that is known."""
-        self.awaited = {name for name in self.members if name != known}
-        self.round += 1
-        asking: AgentOutputs = [
-            SendToAgent(name, PositionRequest(self.round)) for name in self.members if name in self.awaited
-        ]
-        return asking or self._evaluate()
-
     def _evaluate(self) -> AgentOutputs:
-        """Evaluate the condition on all positions, report a change, and send new rings."""
-        points = [self.last_values[name].at for name in self.members]
-        value, wants = spread(points), AgentOutputs()
-        errors = [self.last_values[name].error for name in self.members]
-        for bit, test in next_tests(self.relation, self.bit):
-            if test.within.holds(value, max(errors) + sum(errors) / len(errors)):
-                self.bit, self.turns = bit, self.turns + 1
-                by, reading = latest({name: self.last_values[name] for name in self.members})
-                wants.append(AgentReport("ingress" if self.bit else "egress", by, reading, value))
-                break
-        middle = centre(points)
-        for name, point in zip(self.members, points, strict=True):
+        readings = {name: self.last_values[name] for name in self.members}
+        points, errors = ([r.at for r in readings.values()], [r.error for r in readings.values()])
+        value, middle, wants = spread(points), centre(points), AgentOutputs()
+        if self.change_bit(value, max(errors) + sum(errors) / len(errors)):
+            wants.append(AgentReport(self.status, *latest(readings), value))
+        for name, reading in readings.items():
             radius = room_to_change(value, self.relation, self.bit) / 2
             if self.printed:
                 edge = self.relation.exit.within.low if self.bit else self.relation.enter.within.high
-                radius = abs(apart(point, middle) - edge)
-            wants.append(SendToAgent(name, GroupRing(self.last_values[name], radius)))
+                radius = abs(apart(reading.at, middle) - edge)
+            wants.append(SendToAgent(name, GroupRing(reading, radius)))
         return wants
-
-    def change_relation(self, relation: Relation) -> AgentOutputs:
-        self.relation = relation
-        return [] if len(self.last_values) < len(self.members) else self._ask_all()
 
 
 def group(
     relation: Relation, members: tuple[str, ...], *, printed: bool = False
 ) -> list[GroupMember | GroupMediator]:
     """Build the agents of a group; the mediator's name is that of the first member with a mark."""
-    name = f"{members[0]}@"
-    return [*(GroupMember(one, name) for one in members), GroupMediator(name, members, relation, printed)]
+    top = f"{members[0]}@"
+    return [*(GroupMember(name, top) for name in members), GroupMediator(top, members, relation, printed)]

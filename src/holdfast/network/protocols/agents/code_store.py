@@ -58,8 +58,6 @@ class CodeStore:
 
     def on_left(self, peer: Peer) -> None:
         """Forget the requests of and to a peer whose connection is lost."""
-        self.requested_from = {
-            digest: source for digest, source in self.requested_from.items() if source != peer
-        }
+        self.requested_from = {digest: to for digest, to in self.requested_from.items() if to != peer}
         for waiting in self.waiting.values():
             waiting.pop(peer, None)

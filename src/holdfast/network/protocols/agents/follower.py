@@ -32,11 +32,8 @@ class ReportFollower:
     ) -> list[Notification | ConditionUnknown]:
         """Return the news in a report, or in the interruption of all reports."""
         if isinstance(report, AgentsInterrupted):
-            return [
-                unknown
-                for scope in scopes_of(self.relation)
-                for unknown in self._doubt(scope, now, report.why)
-            ]
+            scopes = scopes_of(self.relation)
+            return [unknown for scope in scopes for unknown in self._doubt(scope, now, report.why)]
         content = report.content
         status, scope = content.get("status"), content.get("scope")
         if RELATIONSHIP not in content or not (scope is None or isinstance(scope, str)):
@@ -47,14 +44,10 @@ class ReportFollower:
         before = self.last_status.get(scope, "egress")
         if status not in ("ingress", "egress") or status == before or not isinstance(time, int):
             return []
-        sequence, value = content.get("sequence"), content.get("value")
-        event = Event(
-            self.name,
-            time,
-            str(source),
-            {**self._members(scope), self._measure: value},
-            sequence if isinstance(sequence, int) else UNNUMBERED,
-        )
+        sequence, values = content.get("sequence"), self._members(scope)
+        values[self.relation.measure] = content.get("value")
+        number = sequence if isinstance(sequence, int) else UNNUMBERED
+        event = Event(self.name, time, str(source), values, number)
         self.last_status[scope] = str(status)
         since = self.since.pop(scope, None)
         if status == "ingress":
@@ -67,10 +60,6 @@ class ReportFollower:
             return []
         self.last_status[scope] = "unknown"
         return [ConditionUnknown(self.name, self.name, scope, self.since.pop(scope, now), why)]
-
-    @property
-    def _measure(self) -> str:
-        return self.relation.measure
 
     def _members(self, scope: str | None) -> dict[str, Value | None]:
         """Return the two members of a pair by name."""

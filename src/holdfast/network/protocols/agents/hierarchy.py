@@ -14,16 +14,16 @@ together exceed the room, and the sum may pass the bound unnoticed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from ....model.relation import Relation, Term
 from .mediated import MediatedAgent, MediatorAgent
-from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests, room_to_change
+from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, room_to_change
 
 RESERVE = 0.25
 """The share of the room that stays in the cache when the room is divided.  [B66]"""
@@ -32,7 +32,9 @@ ENOUGH_AS_PRINTED = 0.8
 """As printed: this share of the needed range counts as all of it."""
 
 
-NO_VOLATILITY: Mapping[str, float] = MappingProxyType({})
+Moves = Mapping[str, float]
+"""The volatility of each source."""
+NO_VOLATILITY: Moves = MappingProxyType({})
 
 
 class TermValue(msgspec.Struct, frozen=True, tag="Value"):
@@ -96,35 +98,31 @@ class TermObserver(MediatedAgent):
 
 @dataclass
 class SumMediator(MediatorAgent):
-    """Adds up the terms and divides the room among the observers.
+    """Adds up the terms and divides the room among the observers, its members.
 
     ``volatility`` is the relative rate of change of each observer; without it all are equal.  [B62, B66]
     """
 
-    name: str
-    observers: tuple[str, ...]
-    relation: Relation
     volatility: Mapping[str, float] = field(default_factory=dict)
-    printed: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
     """By observer: the source of its reading, where that is not its name."""
-    last_values: dict[str, TermValue] = field(default_factory=dict)
     ranges: dict[str, float] = field(default_factory=dict)
-    awaited: set[str] = field(default_factory=set)
     waiting: set[str] = field(default_factory=set)
     """Observers that have reported a term and wait for their range."""
-    round: int = 0
-    bit: int | None = 0
-    turns: int = 0
     accepts: ClassVar[tuple[type, ...]] = (TermValue,)
+    question = TermRequest
 
     @property
     def total(self) -> float:
-        """The sum of the last reported terms, in the order of the observers."""
-        sum = 0.0
-        for name in self.observers:
-            sum += self.last_values[name].value
-        return sum
+        """The sum of the last reported terms of all observers."""
+        return self.sum_of(self.members)
+
+    def sum_of(self, observers: Iterable[str]) -> float:
+        """Return the sum of the last reported terms, in the order of the observers."""
+        total = 0.0
+        for name in observers:
+            total += self.last_values[name].value
+        return total
 
     def _room(self) -> float:
         return room_to_change(self.total, self.relation, self.bit)
@@ -136,8 +134,8 @@ class SumMediator(MediatorAgent):
         if self.awaited:
             if message.round == self.round:
                 self.awaited.discard(sender)
-            return [] if self.awaited else self._divide_room()
-        if message.round or len(self.last_values) < len(self.observers):
+            return [] if self.awaited else self._evaluate()
+        if message.round or not self.knows_all:
             return []
         if self.waiting == {sender} and (given := self._from_cache(sender)) is not None:
             self.ranges[sender] = given
@@ -145,94 +143,71 @@ class SumMediator(MediatorAgent):
             return [SendToAgent(sender, RangeReset(message.value, given))]
         return self._ask_all(sender)
 
-    def _ask_all(self, known: str | None = None) -> AgentOutputs:
-        """Ask all observers for their terms, except one that is known."""
-        self.awaited = {name for name in self.observers if name != known}
-        self.round += 1
-        asking: AgentOutputs = [
-            SendToAgent(name, TermRequest(self.round)) for name in self.observers if name in self.awaited
-        ]
-        return asking or self._divide_room()
-
     def _from_cache(self, sender: str) -> float | None:
         """Return the range that one observer can receive from the cache, or ``None`` if the cache is too
         small."""
         room = self._room()
         cache = room - math.fsum(self.ranges.values())
-        need = room * (1 - RESERVE) * self._share(sender)
+        need = room * (1 - RESERVE) * self._share(sender, self.members)
         if need <= 0 or cache <= 0:
             return None
         if self.printed:
             return need if cache >= ENOUGH_AS_PRINTED * need else None
         return min(cache, need) * (1 - 1e-9) if cache >= need / 4 else None
 
-    def _share(self, name: str, among: tuple[str, ...] | None = None) -> float:
-        """Return the share of one observer among some, by default among all."""
-        whole = math.fsum(self.volatility.get(one, 1.0) for one in among or self.observers)
+    def _share(self, name: str, observers: Iterable[str]) -> float:
+        """Return the share of one observer among several."""
+        whole = math.fsum(self.volatility.get(other, 1.0) for other in observers)
         return self.volatility.get(name, 1.0) / whole
 
-    def _divide_room(self) -> AgentOutputs:
-        """Evaluate the condition on all terms, report a change, and assign new ranges."""
+    def _evaluate(self) -> AgentOutputs:
         wants = self._change_report()
         self.waiting.clear()
         self.ranges = self._ranges()
-        return wants + [
-            SendToAgent(name, RangeReset(self.last_values[name].value, self.ranges[name]))
-            for name in self.observers
-        ]
+        values = {name: self.last_values[name].value for name in self.members}
+        return wants + [SendToAgent(name, RangeReset(v, self.ranges[name])) for name, v in values.items()]
 
     def _change_report(self) -> AgentOutputs:
         """Return the report if the condition starts or ends with the current sum."""
         total = self.total
-        for bit, test in next_tests(self.relation, self.bit):
-            if total == total and test.within.holds(total):
-                self.bit, self.turns = bit, self.turns + 1
-                return [AgentReport("ingress" if self.bit else "egress", *self._latest(), total)]
-        return []
+        if total != total or not self.change_bit(total):
+            return []
+        return [AgentReport(self.status, *self._latest(), total)]
 
     def _latest(self) -> tuple[str, AgentReading]:
-        name, reading = latest({name: self.last_values[name].reading for name in self.observers})
+        name, reading = latest({name: self.last_values[name].reading for name in self.members})
         return self.sources.get(name, name), reading
 
     def _ranges(self) -> dict[str, float]:
         """Return the range of each observer."""
         room = self._room() * (1 - RESERVE)
-        return {name: room * self._share(name) for name in self.observers}
-
-    def change_relation(self, relation: Relation) -> AgentOutputs:
-        self.relation = relation
-        return [] if len(self.last_values) < len(self.observers) else self._ask_all()
+        return {name: room * self._share(name, self.members) for name in self.members}
 
 
 def sum_agents(
-    relation: Relation,
-    terms: tuple[Term, ...],
-    moves: Mapping[str, float] = NO_VOLATILITY,
-    *,
-    printed: bool = False,
+    relation: Relation, terms: tuple[Term, ...], moves: Moves = NO_VOLATILITY, *, printed: bool = False
 ) -> list[TermObserver | SumMediator]:
     """Build one mediator, beside the first source, and an observer for each term.
 
     ``moves`` is the volatility by source.
     """
     below = observers(terms)
-    names, whose = tuple(one.name for one in below), sources(below)
-    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
-    top = below[0].mediator
-    return [*below, SumMediator(top, names, relation, volatility, printed=printed, sources=whose)]
+    names = tuple(observer.name for observer in below)
+    return [*below, SumMediator(below[0].mediator, names, relation, printed, **by_observer(below, moves))]
 
 
 def observers(terms: tuple[Term, ...]) -> list[TermObserver]:
     """Build an observer beside the source of each term; several terms of one source are numbered."""
     top = f"{terms[0].member.source}@"
-    found: list[TermObserver] = []
+    found: dict[str, TermObserver] = {}
     for i, term in enumerate(terms):
-        source = term.member.source
-        is_new = all(one.term.member.source != source for one in found)
-        found.append(TermObserver(source if is_new else f"{source}#{i}", term, top))
-    return found
+        name = term.member.source if term.member.source not in found else f"{term.member.source}#{i}"
+        found[name] = TermObserver(name, term, top)
+    return list(found.values())
 
 
-def sources(below: list[TermObserver]) -> dict[str, str]:
-    """Return the source of each observer's reading."""
-    return {one.name: one.term.member.source for one in below}
+def by_observer(below: list[TermObserver], moves: Moves) -> dict[str, Any]:
+    """Return the parameters of a mediator that concern its observers: their sources and volatility."""
+    sources = {observer.name: observer.term.member.source for observer in below}
+    volatility = {name: moves[source] for name, source in sources.items() if source in moves}
+    return {"sources": sources, "volatility": volatility}

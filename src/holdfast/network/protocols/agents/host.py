@@ -198,9 +198,8 @@ class _HostStep(CodeShipping, InstanceLeading):
             if len(state.agents) >= self.hosting.max_agents:
                 raise UsageError(f"this broker has {self.hosting.max_agents} agents, and takes no more")
             if state.of_origin[key.origin] >= self.hosting.max_per_subscriber:
-                raise UsageError(
-                    f"a subscriber may have {self.hosting.max_per_subscriber} agents at a broker"
-                )
+                most = self.hosting.max_per_subscriber
+                raise UsageError(f"a subscriber may have {most} agents at a broker")
             part, made = build_agent(strategy)
             active = state.routing.in_force[key].bundle.active[place[1]]
             is_shipped = isinstance(made.agent, ShippedAgent)
@@ -212,9 +211,8 @@ class _HostStep(CodeShipping, InstanceLeading):
             return
         at = address(key, part.name)
         client = CbpsClient(self.new_origin(at), self.hosting.broker.conditions)
-        hosted = HostedAgent(
-            place, f"{MARK}{state.started_count} {at}", strategy, part, made, client, code, doubt
-        )
+        peer = f"{MARK}{state.started_count} {at}"
+        hosted = HostedAgent(place, peer, strategy, part, made, client, code, doubt)
         hosted.state.sequence = self.now
         state.agents[place] = state.by_peer[hosted.peer] = state.by_address[at] = hosted
         state.of_origin[key.origin] += 1

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....model.event import UNNUMBERED
+from ....model.event import UNNUMBERED, Event
 from ....model.instant import EARLIEST, LATEST
 from ....model.protocol import Peer
 from ....model.relation import Participant
@@ -97,6 +97,13 @@ class HostedAgent:
         """Return the rank of an instance; the greatest leads."""
         return self.claims[name], name
 
+    def forget_partners(self) -> None:
+        """Forget the ways to partners, and everything that depends on them."""
+        for table in (self.ways_to_partners, self.successors, self.ways_before):
+            table.clear()
+        self.active_partners.clear()
+        self.pending.clear()
+
     def is_late(self, reading: AgentReading) -> bool:
         """Whether a reading is older than the latest."""
         return self.latest is not None and reading[:2] < self.latest[:2]
@@ -110,12 +117,14 @@ class HostedAgent:
 
 def reading_in(content: Content, beside: Participant, accuracy: str | None) -> AgentReading | None:
     """Return the reading in a notification if it is one of the agent's publisher."""
-    if (content.get("topic"), content.get("source")) != (beside.topic, beside.source):
-        return None
     time, sequence = whole_number(content.get("time")), whole_number(content.get("sequence", UNNUMBERED))
+    topic, source = content.get("topic"), content.get("source")
     if time is None or sequence is None or not EARLIEST <= time <= LATEST:
         return None
-    return reading_of(beside, accuracy, (time, sequence), content, location_of(content))
+    if not isinstance(topic, str) or not isinstance(source, str):
+        return None
+    event = Event(topic, time, source, content, sequence, location_of(content))
+    return reading_of(beside, accuracy, event)
 
 
 def report_content(part: AgentParameters, report: AgentReport) -> dict[str, Any]:

@@ -89,23 +89,15 @@ class InstanceLeading(AgentMessaging):
                 hosted.claims[successor] = hosted.claim + 1
             for sibling in sorted(hosted.siblings - {successor}):
                 self._send_to_sibling(hosted, sibling, SuccessorNotice(successor))
-            self._send_to_sibling(
-                hosted, successor, LeadHandover(hosted.latest, hosted.built.agent.knowledge())
-            )
+            knowledge = hosted.built.agent.knowledge()
+            self._send_to_sibling(hosted, successor, LeadHandover(hosted.latest, knowledge))
         _, hosted.built = build_agent(hosted.strategy)
         self._stop_leading(hosted)
 
     def _stop_leading(self, hosted: HostedAgent) -> None:
         """Take no part in the strategy any more."""
         hosted.is_leading = False
-        for table in (
-            hosted.ways_to_partners,
-            hosted.successors,
-            hosted.active_partners,
-            hosted.ways_before,
-            hosted.pending,
-        ):
-            table.clear()
+        hosted.forget_partners()
         self.request(hosted, WithdrawSubmission(ADDRESS))
 
     def leave_siblings(self, hosted: HostedAgent) -> None:

@@ -114,9 +114,7 @@ def _pair_agents(
     enlarged = max((one.value for one in settings if one.word == "enlarged"), default=1.0)
     both = [moves.get(name, 1.0) for name in tie.pair]
     agents = ring_pair(relation, first, second, share=both[0] / sum(both), is_line=is_line, enlarged=enlarged)
-    return [
-        BuiltAgent(agent, member, (agent.partner,)) for agent, member in zip(agents, tie.members, strict=True)
-    ]
+    return [BuiltAgent(a, member, (a.partner,)) for a, member in zip(agents, tie.members, strict=True)]
 
 
 def _group_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
@@ -143,12 +141,10 @@ def _sum_agents(relation: Relation, tie: Tie, settings: Settings = ()) -> list[B
     return _with_mediator(observers, mediator, [term.member for some in tie.terms for term in some])
 
 
-def _with_mediator(
-    below: Sequence[Agent], mediator: Agent, members: Sequence[Participant]
-) -> list[BuiltAgent]:
+def _with_mediator(below: Sequence[Agent], top: Agent, members: Sequence[Participant]) -> list[BuiltAgent]:
     """Return agents with the mediator above them, each with its member."""
-    made = [BuiltAgent(agent, member, (mediator.name,)) for agent, member in zip(below, members, strict=True)]
-    return [*made, BuiltAgent(mediator, members[0], tuple(agent.name for agent in below))]
+    made = [BuiltAgent(agent, member, (top.name,)) for agent, member in zip(below, members, strict=True)]
+    return [*made, BuiltAgent(top, members[0], tuple(agent.name for agent in below))]
 
 
 def _shipped_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
@@ -183,12 +179,8 @@ def address(bundle: BundleKey, name: str) -> str:
 
 def publisher_filter(member: Participant) -> Filter:
     """Return the filter for the publishers of a member's readings."""
-    return Filter(
-        (
-            Constraint("topic", "text", "=", member.topic),
-            Constraint("source", "text", "=", member.source),
-        )
-    )
+    fields = ("topic", member.topic), ("source", member.source)
+    return Filter(tuple(Constraint(name, "text", "=", value) for name, value in fields))
 
 
 def active_bundle(
@@ -203,14 +195,13 @@ def active_bundle(
         raise UsageError("agents watch relationships of named publishers, by a strategy that is known")
     if relation.enter.hold or relation.exit.hold:
         raise UsageError("agents do not wait: a relationship that must hold for some time runs at a broker")
-    strategies = chain.from_iterable(
-        _strategies(relationship, relation, using, settings, tie) for tie in relation.ties
-    )
+    parts = (_strategies(relationship, relation, using, settings, tie) for tie in relation.ties)
+    strategies = tuple(chain.from_iterable(parts))
     back = Filter((Constraint(RELATIONSHIP, "text", "=", relationship),))
     return Bundle(
         BundleKey("", 0),
         subscriptions=(CbpsSubscription(back),),
-        active=(ActiveSubscription(tuple(strategies), digest_of(code) if code else ""),),
+        active=(ActiveSubscription(strategies, digest_of(code) if code else ""),),
     )
 
 
@@ -245,9 +236,8 @@ def decode_parameters(strategy: AgentStrategy) -> AgentParameters:
             return part
     except (KeyError, ValueError, msgspec.MsgspecError):
         pass
-    raise UsageError(
-        f"no agent can be made of '{strategy.implementation}': it lacks parameters, or has others"
-    )
+    name = strategy.implementation
+    raise UsageError(f"no agent can be made of '{name}': it lacks parameters, or has others")
 
 
 def build_agent(strategy: AgentStrategy) -> tuple[AgentParameters, BuiltAgent]:

@@ -1,19 +1,21 @@
-"""Base classes of agents with a mediator: how both sides handle the loss of the other."""
+"""Base classes of agents with a mediator: what all strategies with a mediator have in common."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
 
 from ....model.relation import Relation
-from .talk import AgentKnowledge, AgentOutputs, AgentReading, AgentReport
+from .talk import Agent, AgentOutputs, AgentReport, ReportingAgent, SendToAgent
 
 
-class MediatedAgent:
+class MediatedAgent(Agent):
     """An agent that reports to a mediator and then waits for its answer."""
 
     is_waiting: bool
-    reports = False
 
     def _send_value(self, round: int) -> AgentOutputs:
         """Return the message with its current value, if it has one."""
@@ -27,46 +29,46 @@ class MediatedAgent:
         self.is_waiting = False
         return self._send_value(0)
 
-    def on_partner_changed(self, other: str) -> AgentOutputs:
-        return self.on_found(other)
 
-    def knowledge(self) -> AgentKnowledge:
-        """Return an empty value: the mediator has the knowledge about reports."""
-        return AgentKnowledge(0, 0)
+@dataclass
+class MediatorAgent(ReportingAgent):
+    """A mediator: stores the last value of each agent below; ``awaited`` are those that have yet to answer.
 
-    def adopt(self, _knowledge: AgentKnowledge) -> None:
-        """Do nothing: the mediator has the knowledge about reports."""
+    ``round`` is the number of its last question, a message of type ``question``. With ``printed`` it follows
+    the rules as printed in the thesis.
+    """
 
-    def mark_unknown(self) -> None:
-        """Do nothing: the mediator decides what is reported."""
+    name: str
+    members: tuple[str, ...]
+    relation: Relation
+    printed: bool = False
+    last_values: dict[str, Any] = field(default_factory=dict)
+    awaited: set[str] = field(default_factory=set)
+    round: int = 0
+    bit: int | None = 0
+    turns: int = 0
+    question: ClassVar[type[msgspec.Struct]]
 
-    def change_relation(self, _relation: Relation) -> AgentOutputs:
-        return []
+    @property
+    def knows_all(self) -> bool:
+        """Whether every member has sent a value."""
+        return len(self.last_values) >= len(self.members)
 
+    def _ask_all(self, known: str | None = None) -> AgentOutputs:
+        """Ask all members for their values, except one that is known."""
+        self.awaited = {name for name in self.members if name != known}
+        self.round += 1
+        asked = [name for name in self.members if name in self.awaited]
+        return [SendToAgent(name, self.question(self.round)) for name in asked] or self._evaluate()
 
-class MediatorAgent:
-    """A mediator: stores the last value of each agent below; ``awaited`` are those that have yet to
-    answer."""
-
-    last_values: dict[str, Any]
-    awaited: set[str]
-    bit: int | None
-    turns: int
-    reports = True
-
-    def on_reading(self, _reading: AgentReading) -> AgentOutputs:
-        return []
+    def _evaluate(self) -> AgentOutputs:
+        """Evaluate the condition on all values, report a change, and answer the members."""
+        raise NotImplementedError
 
     def on_partner_changed(self, other: str) -> AgentOutputs:
         self.last_values.pop(other, None)
         self.awaited.clear()
         return []
-
-    def knowledge(self) -> AgentKnowledge:
-        return AgentKnowledge(self.turns, self.bit)
-
-    def adopt(self, knowledge: AgentKnowledge) -> None:
-        self.turns, self.bit = knowledge.turns, knowledge.bit
 
     def on_lost(self, other: str) -> AgentOutputs:
         self.on_partner_changed(other)
@@ -74,8 +76,6 @@ class MediatorAgent:
         was, self.bit = self.bit, None
         return [] if was is None else [AgentReport("unknown", other, None, math.nan)]
 
-    def on_found(self, _other: str) -> AgentOutputs:
-        return []
-
-    def mark_unknown(self) -> None:
-        self.bit, self.turns = None, self.turns + 1
+    def change_relation(self, relation: Relation) -> AgentOutputs:
+        self.relation = relation
+        return self._ask_all() if self.knows_all else []

@@ -86,9 +86,7 @@ class AgentMessaging:
         """Discard stored messages of an instance that no longer takes part."""
         for place in self.state.agents_by_partner.get(address or "", ()):
             hosted = self.state.agents[place]
-            hosted.pending = [
-                notification for notification in hosted.pending if notification.bundle.origin != maker
-            ]
+            hosted.pending = [message for message in hosted.pending if message.bundle.origin != maker]
 
     def choose_partners(self, hosted: HostedAgent) -> None:
         """Choose the partner instances of an agent.
@@ -124,9 +122,8 @@ class AgentMessaging:
         hosted.ways_to_partners[at] = way or list(ways)[-1]
         if hosted.succeeds_lost:
             self.send_to_partner(hosted, at, KnowledgeLost())
-        self.call_agent(
-            hosted, agent.on_partner_changed if has_sent and not is_lost else agent.on_found, name
-        )
+        call = agent.on_partner_changed if has_sent and not is_lost else agent.on_found
+        self.call_agent(hosted, call, name)
         pending, hosted.pending = hosted.pending, []
         for notification in pending:
             self.on_notification(hosted, notification)
@@ -152,9 +149,8 @@ class AgentMessaging:
     def on_notification(self, hosted: HostedAgent, notification: ReceivedNotification) -> None:
         """Handle a notification for an agent: a reading, or a message of a sibling or partner."""
         if notification.subscription == "readings":
-            reading = reading_in(
-                notification.content, hosted.built.member, hosted.parameters.relation.accuracy
-            )
+            accuracy = hosted.parameters.relation.accuracy
+            reading = reading_in(notification.content, hosted.built.member, accuracy)
             if reading is not None:
                 self.on_reading(hosted, reading)
             return
@@ -211,10 +207,9 @@ class AgentMessaging:
 
     def message_to(self, field: str, to: str, message: msgspec.Struct) -> Submit:
         """Return the request that sends a message to one instance."""
-        payload = msgspec.msgpack.encode(message).hex()
-        return Submit(
-            Bundle(BundleKey("", 0), notifications=(PublishedNotification({field: to}),), payloads=(payload,))
-        )
+        payloads = (msgspec.msgpack.encode(message).hex(),)
+        notifications = (PublishedNotification({field: to}),)
+        return Submit(Bundle(BundleKey("", 0), notifications=notifications, payloads=payloads))
 
     def call_agent(
         self, hosted: HostedAgent, call: Callable[..., AgentOutputs], *about: Any, reports: bool = True

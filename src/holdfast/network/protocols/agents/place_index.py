@@ -16,6 +16,9 @@ from ..cbps.routing import RoutingTable, StoredBundle
 MARK = "agent "
 """The prefix of the connection names of agents; no other connection name begins with it."""
 
+FINDS_PROMISES = MATCHES["subscription slip", "advertisement"]
+FINDS_STRATEGIES = MATCHES["advertisement", "subscription slip"]
+
 AgentPlace = tuple[BundleKey, int, int]
 """The strategy of an agent: the bundle, the index of the active subscription, the index of the strategy."""
 
@@ -69,12 +72,9 @@ class PlaceIndex:
             for j, strategy in enumerate(active.strategies):
                 place = key, i, j
                 self.strategies.insert(Item(place, strategy.slip, None, None))
-                matches_ = self.promises.search(
-                    strategy.slip.box, MATCHES["subscription slip", "advertisement"]
-                )
-                self.advertisements_of[place] = {
-                    cast(AdvertisementRef, item.key): item.bundle for item in matches_
-                }
+                found = self.promises.search(strategy.slip.box, FINDS_PROMISES)
+                matching = {cast(AdvertisementRef, item.key): item.bundle for item in found}
+                self.advertisements_of[place] = matching
                 for promise in self.advertisements_of[place]:
                     self.strategies_of[promise][place] = None
                 bundle_entries[0].append(place)
@@ -82,9 +82,8 @@ class PlaceIndex:
         for i, advertisement in enumerate(bundle.advertisements):
             promise = key, i
             self.promises.insert(Item(promise, advertisement.filter, is_near, None))
-            matching = MATCHES["advertisement", "subscription slip"]
-            matches_ = self.strategies.search(advertisement.filter.box, matching)
-            self.strategies_of[promise] = {cast(AgentPlace, item.key): None for item in matches_}
+            found = self.strategies.search(advertisement.filter.box, FINDS_STRATEGIES)
+            self.strategies_of[promise] = {cast(AgentPlace, item.key): None for item in found}
             for place in self.strategies_of[promise]:
                 self.advertisements_of[place][promise] = is_near
                 changed_places[place] = None

@@ -18,7 +18,7 @@ import msgspec
 from ....model.relation import Relation, apart, radius
 from .centre import GroupPosition, PositionRequest
 from .mediated import MediatorAgent
-from .talk import AgentKnowledge, AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests
+from .talk import Agent, AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests
 
 Sides = tuple[bool, ...]
 """For each bound, whether a value is below it; lower bounds are excluded, upper bounds included."""
@@ -78,7 +78,7 @@ class PairDistance:
 
 
 @dataclass
-class QuorumMember:
+class QuorumMember(Agent):
     """The agent of one member; it counts neighbours if the circle may be around it."""
 
     name: str
@@ -93,7 +93,6 @@ class QuorumMember:
     reports_all: bool = False
     is_apart: bool = False
     """Whether the chair cannot be reached."""
-    reports: ClassVar[bool] = False
     accepts: ClassVar[tuple[type, ...]] = (PairPosition, PositionRequest, CloseWatch)
 
     def __post_init__(self) -> None:
@@ -101,9 +100,7 @@ class QuorumMember:
 
     def on_reading(self, reading: AgentReading) -> AgentOutputs:
         self.current = reading
-        wants = [
-            message for other, pair in self.pairs.items() for message in self._leave_message(other, pair)
-        ]
+        wants = self._leave_messages()
         if self.reports_all:
             wants += self._position_message()
         return wants + self._sides_message()
@@ -128,6 +125,10 @@ class QuorumMember:
             return []
         self.last_answered = self.current
         return [SendToAgent(self.chair, GroupPosition(self.current, round))]
+
+    def _leave_messages(self) -> AgentOutputs:
+        """Return the messages to all participants with whom this one has left a common room."""
+        return [message for item in self.pairs.items() for message in self._leave_message(*item)]
 
     def _leave_message(self, other: str, pair: PairDistance) -> AgentOutputs:
         """Return a message to a participant if this one has left their common room; leaving is ``>=``."""
@@ -183,42 +184,22 @@ class QuorumMember:
             self.reports_all = False
         return self.on_found(other)
 
-    def knowledge(self) -> AgentKnowledge:
-        """Return an empty value: the chair has the knowledge about reports."""
-        return AgentKnowledge(0, 0)
-
-    def adopt(self, _knowledge: AgentKnowledge) -> None:
-        """Do nothing: the chair has the knowledge about reports."""
-
-    def mark_unknown(self) -> None:
-        """Do nothing: the chair decides what is reported."""
-
     def change_relation(self, relation: Relation) -> AgentOutputs:
         self.relation = relation
-        wants = [
-            message for other, pair in self.pairs.items() for message in self._leave_message(other, pair)
-        ]
-        return wants + self._sides_message(again=True)
+        return self._leave_messages() + self._sides_message(again=True)
 
 
 @dataclass
 class QuorumChair(MediatorAgent):
     """The agent that reports; ``members`` are all participants, ``counters`` those whose circles count."""
 
-    name: str
-    members: tuple[str, ...]
-    counters: tuple[str, ...]
-    relation: Relation
+    counters: tuple[str, ...] = ()
     sides_by_member: dict[str, Sides] = field(default_factory=dict)
-    last_values: dict[str, AgentReading] = field(default_factory=dict)
-    awaited: set[str] = field(default_factory=set)
     has_missed: bool = False
     """Whether a count arrived while positions were requested."""
     is_close_watch: bool = False
-    round: int = 0
-    bit: int | None = 0
-    turns: int = 0
     accepts: ClassVar[tuple[type, ...]] = (GroupPosition, QuorumSides)
+    question = PositionRequest
 
     def on_message(self, sender: str, message: GroupPosition | QuorumSides) -> AgentOutputs:
         if isinstance(message, QuorumSides):
@@ -242,9 +223,8 @@ class QuorumChair(MediatorAgent):
             return []
         if not self._may_change():
             return self._set_close_watch(False)
-        self.awaited, self.has_missed = set(self.members), False
-        self.round += 1
-        return [SendToAgent(name, PositionRequest(self.round)) for name in self.members]
+        self.has_missed = False
+        return self._ask_all()
 
     def _may_change(self) -> bool:
         """Whether the counts allow the condition to start or end."""
@@ -255,18 +235,13 @@ class QuorumChair(MediatorAgent):
         return any(inside[test] for _, test in next_tests(self.relation, self.bit))
 
     def _evaluate(self) -> AgentOutputs:
-        """Evaluate the condition on all positions and report a change."""
         readings = {name: self.last_values[name] for name in self.members}
         around = self.relation.around
         where = None if around is None else self.members.index(around)
         value = radius([reading.at for reading in readings.values()], self.relation.quorum, where)
         errors = sorted((reading.error for reading in readings.values()), reverse=True)
-        for bit, test in next_tests(self.relation, self.bit):
-            if test.within.holds(value, sum(errors[:2])):
-                self.bit, self.turns = bit, self.turns + 1
-                by, reading = latest(readings)
-                report = AgentReport("ingress" if bit else "egress", by, reading, value)
-                return [report, *self._check_counts()]
+        if self.change_bit(value, sum(errors[:2])):
+            return [AgentReport(self.status, *latest(readings), value), *self._check_counts()]
         uncertain = self._set_close_watch(self.relation.accuracy is not None)
         return [*uncertain, *(self._check_counts() if self.has_missed else ())]
 
@@ -297,4 +272,4 @@ def quorum_agents(relation: Relation, members: tuple[str, ...]) -> tuple[list[Qu
         others = members if member in counters else counters
         partners = tuple(other for other in others if other != member)
         participants.append(QuorumMember(member, name, partners, relation, member in counters))
-    return participants, QuorumChair(name, members, counters, relation)
+    return participants, QuorumChair(name, members, relation, counters=counters)

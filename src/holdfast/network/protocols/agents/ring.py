@@ -21,16 +21,7 @@ from typing import ClassVar
 import msgspec
 
 from ....model.relation import Point, Relation, apart, whole
-from .talk import (
-    AgentKnowledge,
-    AgentOutputs,
-    AgentReading,
-    AgentReport,
-    SendToAgent,
-    latest,
-    next_tests,
-    room_to_change,
-)
+from .talk import AgentOutputs, AgentReading, AgentReport, ReportingAgent, SendToAgent, latest, room_to_change
 
 
 class RingMove(msgspec.Struct, frozen=True, tag="Moved"):
@@ -50,7 +41,7 @@ class RingMove(msgspec.Struct, frozen=True, tag="Moved"):
 
 
 @dataclass
-class RingAgent:
+class RingAgent(ReportingAgent):
     """The agent of one member of a pair.
 
     ``share`` is its part of the room between them, in proportion to volatility. If ``is_first``, its
@@ -130,15 +121,6 @@ class RingAgent:
         self.sent_count = self.received_count = 0
         return self.on_found(_other)
 
-    def knowledge(self) -> AgentKnowledge:
-        return AgentKnowledge(self.turns, self.bit)
-
-    def adopt(self, knowledge: AgentKnowledge) -> None:
-        self.turns, self.bit = knowledge.turns, knowledge.bit
-
-    def mark_unknown(self) -> None:
-        self.bit, self.turns = None, self.turns + 1
-
     def change_relation(self, relation: Relation) -> AgentOutputs:
         self.relation = relation
         return [] if self.current is None or self.is_unreachable else self._send_position()
@@ -179,16 +161,9 @@ class RingAgent:
         self.own_sent = self.current
         self.sent_count += 1
         self.radius = self._room()
-        partner_radius = self._room(1 - self.share)
-        move = RingMove(
-            self.sent_count,
-            self.received_count,
-            self.current,
-            self.other_sent,
-            partner_radius,
-            self.turns,
-            self.bit,
-        )
+        numbers, used = (self.sent_count, self.received_count), self.other_sent
+        radius = self._room(1 - self.share)
+        move = RingMove(*numbers, self.current, used, radius, self.turns, self.bit)
         return [SendToAgent(self.partner, move)]
 
     # --- what holds ---
@@ -196,12 +171,8 @@ class RingAgent:
     def _change_reports(self, both: dict[str, AgentReading]) -> AgentOutputs | None:
         """Return the report if the relationship starts or ends with these two readings, else ``None``."""
         a, b = both.values()
-        value, error = apart(a.at, b.at), a.error + b.error
-        for bit, test in next_tests(self.relation, self.bit):
-            if test.within.holds(value, error):
-                self.bit, self.turns = bit, self.turns + 1
-                return self._report(both, value)
-        return None
+        value = apart(a.at, b.at)
+        return self._report(both, value) if self.change_bit(value, a.error + b.error) else None
 
     def _adopt_change(self, message: RingMove) -> AgentOutputs:
         """Take over a start or an end that only the partner has seen."""
@@ -217,8 +188,7 @@ class RingAgent:
         """Return the report of the current state if this agent reports."""
         if not self.is_first:
             return []
-        by, reading = latest({name: both[name] for name in (self.name, self.partner)})
-        return [AgentReport("ingress" if self.bit else "egress", by, reading, value)]
+        return [AgentReport(self.status, *latest(both), value)]
 
     # --- as printed ---
 

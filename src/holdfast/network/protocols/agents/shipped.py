@@ -25,7 +25,7 @@ import msgspec
 from ....errors import UsageError
 from ....model.instant import SECOND, Instant
 from ....model.relation import Relation
-from .talk import AgentKnowledge, AgentOutputs, AgentReading, AgentReport, RunCode, SendToAgent
+from .talk import Agent, AgentOutputs, AgentReading, AgentReport, RunCode, SendToAgent
 
 STARLARK = "starlark"
 """The implementation name of shipped strategies."""
@@ -73,7 +73,7 @@ class WorkerResult:
 
 
 @dataclass
-class ShippedAgent:
+class ShippedAgent(Agent):
     """An agent that runs in a worker: all its inputs become calls."""
 
     name: str
@@ -116,13 +116,7 @@ class ShippedAgent:
         return [*self.on_lost(other), *self.on_found(other)]
 
     def knowledge(self) -> None:
-        """Return ``None``: the state of shipped code stays in its worker."""
-
-    def adopt(self, _knowledge: AgentKnowledge) -> None:
-        """Do nothing: shipped code cannot read the knowledge of another instance."""
-
-    def mark_unknown(self) -> None:
-        """Do nothing: the doubt is passed to ``start``."""
+        """Return ``None``: the state of shipped code stays in its worker, and no other agent can adopt it."""
 
     def change_relation(self, relation: Relation) -> AgentOutputs:
         self.relation = relation
@@ -161,8 +155,7 @@ def _reading(raw: Any) -> AgentReading | None:
     if raw is None:
         return None
     try:
-        return AgentReading(
-            *msgspec.convert([raw[name] for name in AgentReading._fields], tuple[int, int, Any, float])
-        )
+        values = [raw[name] for name in AgentReading._fields]
+        return AgentReading(*msgspec.convert(values, tuple[int, int, Any, float]))
     except (KeyError, TypeError, msgspec.MsgspecError):
         raise UsageError("its report has an invalid reading") from None

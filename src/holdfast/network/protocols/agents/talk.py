@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from ....model.event import Event
 from ....model.instant import Instant
 from ....model.relation import Participant, Point, ReadingRange, Relation, Test
 
@@ -22,17 +22,14 @@ class AgentReading(NamedTuple):
     error: float = 0.0
 
 
-def reading_of(
-    member: Participant,
-    accuracy: str | None,
-    stamp: tuple[Instant, int],
-    attributes: Mapping[str, Any],
-    location: Point | None,
-) -> AgentReading | None:
+def reading_of(member: Participant, accuracy: str | None, event: Event) -> AgentReading | None:
     """Return an event as a reading of an agent's member, by the rules of the relation machine.
 
-    ``stamp`` is the event's time and sequence number. Returns ``None`` if a required value is missing.
+    Returns ``None`` if the event is of another source, or if a required value is missing.
     """
+    if (event.topic, event.source) != (member.topic, member.source):
+        return None
+    stamp, attributes, location = (event.time, event.sequence), event.attributes, event.location
     if member.attribute is not None:
         value = _number(attributes.get(member.attribute))
         return None if value is None else AgentReading(*stamp, (value,))
@@ -127,8 +124,11 @@ class RunCode(NamedTuple):
 AgentOutputs = list[SendToAgent | AgentReport | RunCode]
 
 
-class Agent(Protocol):
-    """The interface of an agent; its methods change it, so a host must not share it."""
+class Agent:
+    """The base class of agents; its methods change an agent, so a host must not share it.
+
+    The defaults are those of an agent that reports to a mediator and knows nothing about reports.
+    """
 
     name: str
     accepts: ClassVar[tuple[type, ...]]
@@ -137,33 +137,79 @@ class Agent(Protocol):
     @property
     def reports(self) -> bool:
         """Whether it is the agent that reports starts and ends."""
+        return False
 
-    def on_reading(self, reading: AgentReading, /) -> AgentOutputs:
+    def on_reading(self, _reading: AgentReading) -> AgentOutputs:
         """Process a reading of its publisher."""
+        return []
 
-    def on_message(self, sender: str, message: Any, /) -> AgentOutputs:
+    def on_message(self, _sender: str, _message: Any) -> AgentOutputs:
         """Process a message of another agent."""
+        raise NotImplementedError
 
-    def on_lost(self, other: str, /) -> AgentOutputs:
+    def on_lost(self, _other: str) -> AgentOutputs:
         """Handle the loss of another agent: the state of the relationship is unknown."""
+        raise NotImplementedError
 
-    def on_found(self, other: str, /) -> AgentOutputs:
+    def on_found(self, _other: str) -> AgentOutputs:
         """Handle that another agent can be reached again: restart the conversation.  [B69]"""
+        return []
 
-    def on_partner_changed(self, other: str, /) -> AgentOutputs:
+    def on_partner_changed(self, other: str) -> AgentOutputs:
         """Restart the conversation with another instance of a partner; the state stays known."""
+        return self.on_found(other)
 
     def knowledge(self) -> AgentKnowledge | None:
         """Return the knowledge for a successor; ``None`` if only this agent can use it."""
+        return AgentKnowledge(0, 0)
 
-    def adopt(self, knowledge: AgentKnowledge, /) -> None:
+    def adopt(self, _knowledge: AgentKnowledge) -> None:
         """Continue with the knowledge of another instance."""
 
     def mark_unknown(self) -> None:
         """Mark the state as unknown, because there were agents before."""
 
-    def change_relation(self, relation: Relation, /) -> AgentOutputs:
+    def change_relation(self, _relation: Relation) -> AgentOutputs:
         """Change the relationship; what was reported stays valid.  [B64]"""
+        return []
+
+
+class ReportingAgent(Agent):
+    """An agent that knows whether the relationship is active.
+
+    ``bit`` is the state, ``None`` if unknown; ``turns`` counts its changes.
+    """
+
+    relation: Relation
+    bit: int | None
+    turns: int
+
+    @property
+    def reports(self) -> bool:
+        return True
+
+    @property
+    def status(self) -> str:
+        """The status of a report about the last change."""
+        return "ingress" if self.bit else "egress"
+
+    def change_bit(self, value: float, error: float = 0.0) -> bool:
+        """Change the state if a value, known up to ``error``, starts or ends the relationship; whether it
+        did."""
+        for bit, test in next_tests(self.relation, self.bit):
+            if test.within.holds(value, error):
+                self.bit, self.turns = bit, self.turns + 1
+                return True
+        return False
+
+    def knowledge(self) -> AgentKnowledge:
+        return AgentKnowledge(self.turns, self.bit)
+
+    def adopt(self, knowledge: AgentKnowledge) -> None:
+        self.turns, self.bit = knowledge.turns, knowledge.bit
+
+    def mark_unknown(self) -> None:
+        self.bit, self.turns = None, self.turns + 1
 
 
 def next_tests(relation: Relation, bit: int | None) -> list[tuple[int, Test]]:
@@ -174,11 +220,9 @@ def next_tests(relation: Relation, bit: int | None) -> list[tuple[int, Test]]:
 
 def room_to_change(value: float, relation: Relation, bit: int | None) -> float:
     """Return the distance of a measure from the nearest bound; 0 if the measure is unknown."""
-    return (
-        min(distance_to(value, test.within) for _, test in next_tests(relation, bit))
-        if value == value
-        else 0.0
-    )
+    if value != value:
+        return 0.0
+    return min(distance_to(value, test.within) for _, test in next_tests(relation, bit))
 
 
 def distance_to(value: float, within: ReadingRange) -> float:

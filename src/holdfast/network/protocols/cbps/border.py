@@ -90,15 +90,18 @@ def qualify_keys(message: CbpsMessage, mark: str) -> CbpsMessage | None:
 
 def strip_mark(message: CbpsMessage, mark: str) -> CbpsMessage:
     """Remove the mark from the names in a message to a client, so that it sees the names that it chose."""
-    if isinstance(message, BundleRefusal | StateRequest | Interruption | HostedNotification):
-        return _rename_keys(message, lambda key: BundleKey(key.origin.removesuffix(mark), key.sequence))
-    return message
+    return _rename_in_answer(message, lambda key: BundleKey(key.origin.removesuffix(mark), key.sequence))
 
 
 def restore_mark(message: CbpsMessage, mark: str) -> CbpsMessage:
     """Append the mark again to an undelivered message, so that the broker finds the bundle."""
+    return _rename_in_answer(message, lambda key: BundleKey(key.origin + mark, key.sequence))
+
+
+def _rename_in_answer(message: CbpsMessage, name: Callable[[BundleKey], BundleKey]) -> CbpsMessage:
+    """Return a message to a client with other bundle names, if it is about a bundle."""
     if isinstance(message, BundleRefusal | StateRequest | Interruption | HostedNotification):
-        return _rename_keys(message, lambda key: BundleKey(key.origin + mark, key.sequence))
+        return _rename_keys(message, name)
     return message
 
 

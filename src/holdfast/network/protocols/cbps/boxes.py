@@ -201,9 +201,8 @@ class Boxes:
         mentioned = np.arange(ranges.attributes.shape[1]) < ranges.sizes[:, None]
         names = ranges.attributes[mentioned]
         if len(names) and not (names.min() >= 0 and names.max() < self.width):
-            raise UsageError(
-                f"attributes are numbered from 0 to {self.width - 1}; a box mentions another one"
-            )
+            last = self.width - 1
+            raise UsageError(f"attributes are numbered from 0 to {last}; a box mentions another one")
 
     def _arrange(self, numbers: Numbers, ranges: BoxRanges) -> None:
         """Choose buckets, sort the boxes so that a block contains similar ones, and reserve as many free
@@ -214,11 +213,8 @@ class Boxes:
         order = _order(first, last)
         blocks = -(-max(2 * count, SMALLEST) // (64 * WORDS))
         slots = blocks * 64 * WORDS
-        self._rows = BoxRanges(
-            np.zeros(slots, np.int16),
-            np.zeros((slots, most), np.int16),
-            np.empty((slots, most, 2)),
-        )
+        attributes, bounds = np.zeros((slots, most), np.int16), np.empty((slots, most, 2))
+        self._rows = BoxRanges(np.zeros(slots, np.int16), attributes, bounds)
         self._maps = np.zeros((blocks, self.width, BUCKETS + 1, WORDS), np.uint64)
         self._tops = np.zeros((self.width, BUCKETS + 1, -(-blocks // 64)), np.uint64)
         self._live = np.zeros((blocks, WORDS), np.uint64)

@@ -55,20 +55,15 @@ from .message import (
     BundleRefusal,
     CbpsMessage,
     ConditionMessage,
-    ExpressSlip,
     HostedNotification,
-    Interruption,
     Registration,
     Renewal,
-    ScopePlacement,
-    StateAnswer,
     StateHandover,
-    StateRequest,
     UnadvertiseBundle,
     UnsubscribeBundle,
     bytes_of,
 )
-from .routing import RoutingTable, StoredBundle
+from .routing import RoutingTable, Slips, StoredBundle
 from .shared_index import AllExcept
 from .topology import BrokerTopology
 from .watch import ConditionWatch
@@ -98,10 +93,8 @@ class CbpsBrokerState:
     @property
     def account(self) -> dict[str, int]:
         """The counters, and where not zero the number of hosted conditions and of spare connections."""
-        current = {
-            "conditions run here": self.watching.hosted_count,
-            "spare": self.connections.topology.spare_count,
-        }
+        spare_count = self.connections.topology.spare_count
+        current = {"conditions run here": self.watching.hosted_count, "spare": spare_count}
         return {**self.counted, **{name: number for name, number in current.items() if number}}
 
 
@@ -162,9 +155,8 @@ class _BrokerStep(ConnectionSteps):
         """Handle a message that the host could not deliver to a peer."""
         match message:
             case Bundle() if has_stored_part(message):
-                self.on_refusal(
-                    peer, BundleRefusal(message.key, f"'{peer}' takes no message as long as this")
-                )
+                why = f"'{peer}' takes no message as long as this"
+                self.on_refusal(peer, BundleRefusal(message.key, why))
             case Bundle() if peer in self.watching.watches:
                 for notification in message.notifications:
                     for watch, seen in self.watching.matching_watches(notification.content, [peer]):
@@ -195,14 +187,7 @@ class _BrokerStep(ConnectionSteps):
                 self.renew_leases(sender, keys)
             case BundleRefusal() as message:
                 self.on_refusal(sender, message)
-            case (
-                ScopePlacement()
-                | StateRequest()
-                | StateAnswer()
-                | Interruption()
-                | StateHandover()
-                | HostedNotification() as message
-            ):
+            case ConditionMessage() as message:
                 self.on_condition_message(sender, message)
 
     def on_condition_message(self, sender: Peer, message: ConditionMessage) -> None:
@@ -300,16 +285,13 @@ class _BrokerStep(ConnectionSteps):
             return BundleRefusal(bundle.key, f"a connection may store {most} bundles, and has; withdraw some")
         most_bytes = self.broker.most_bytes * (1 if client else BROKER_FACTOR)
         if self.routing.sizes[sender] + bytes_of(bundle) > most_bytes:
-            return BundleRefusal(
-                bundle.key, f"a connection may store {most_bytes:,} bytes; withdraw something"
-            )
-        for subscription in bundle.subscriptions:
-            if subscription.state is not None and (
-                why := self.state.budget.refusal_reason(
-                    subscription.state.definition, self.conditions, client, self.now
-                )
-            ):
-                return BundleRefusal(bundle.key, why)
+            why = f"a connection may store {most_bytes:,} bytes; withdraw something"
+            return BundleRefusal(bundle.key, why)
+        for state in (subscription.state for subscription in bundle.subscriptions):
+            if state is not None:
+                budget, text = self.state.budget, state.definition
+                if reason := budget.refusal_reason(text, self.conditions, client, self.now):
+                    return BundleRefusal(bundle.key, reason)
         return None
 
     def on_refusal(self, sender: Peer, refusal: BundleRefusal) -> None:
@@ -332,7 +314,7 @@ class _BrokerStep(ConnectionSteps):
             self.state.counted["stopped by its own filter"] += 1
             return
         hidden = stored.covered if stored else frozenset()
-        found: dict[Peer, ExpressSlip | None] = {}
+        found: Slips = {}
         if self.memoize:
             found = dict.fromkeys(self.routing.express_peers(bundle, seen, sender, hidden), bundle.express)
             self.state.counted["express"] += len(found)

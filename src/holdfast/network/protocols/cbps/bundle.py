@@ -8,8 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from .border import agent_of
+from .condition import CompileCondition, NetworkCondition
 from .context import shift_one_hop
-from .message import KINDS, Bundle, CbpsMessage, HostedNotification, Kind, RoutingSlip
+from .message import KINDS, Bundle, CbpsMessage, HostedNotification, Kind, RoutingSlip, SubscriptionRef
 
 FIELDS: Mapping[Kind, str] = {
     "advertisement": "advertisements",
@@ -76,6 +77,23 @@ def has_interest(bundle: Bundle) -> bool:
 def is_equal_content(a: Bundle, b: Bundle) -> bool:
     """Whether two bundles differ at most in their context."""
     return replace(a, context=None) == replace(b, context=None)
+
+
+def subscription_refs(bundle: Bundle) -> list[SubscriptionRef]:
+    """Return references to the subscriptions of a bundle."""
+    return [SubscriptionRef(bundle.key, i) for i in range(len(bundle.subscriptions))]
+
+
+def compile_conditions(bundle: Bundle, compile_condition: CompileCondition) -> dict[int, NetworkCondition]:
+    """Compile the conditions of a bundle, by the index of their subscription.
+
+    Raises a `UsageError` if a condition is invalid.
+    """
+    return {
+        i: compile_condition(subscription.state.definition)
+        for i, subscription in enumerate(bundle.subscriptions)
+        if subscription.state is not None
+    }
 
 
 def main_kind(bundle: Bundle) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,11 +32,21 @@ from ....model.protocol import (
     Started,
     Undelivered,
 )
-from .bundle import has_interest, has_stored_part, is_empty, is_source, stored_part, transient_part
+from .bundle import (
+    compile_conditions,
+    has_interest,
+    has_stored_part,
+    is_empty,
+    is_source,
+    stored_part,
+    subscription_refs,
+    transient_part,
+)
 from .condition import (
     CompileCondition,
     CorrectionProgress,
     HostedCondition,
+    NetworkCondition,
     ReplicatedCondition,
     SubscriberCondition,
 )
@@ -71,7 +80,7 @@ from .message import (
 )
 from .pairs import PairTracker
 from .promises import PromiseIndex
-from .promises import fulfils as fulfils
+from .routing import StoredBundle
 from .runner import ConditionRunner
 from .scopes import Scopes, from_wire
 from .source_filter import SourceFilter
@@ -83,7 +92,9 @@ RENEW = "renew"
 NEW = BundleKey("", 0)
 """The key of a bundle that the client has not named yet."""
 
-# --- what a user asks for ---
+Filters = tuple[Filter, ...]
+
+# --- requests of a user ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,7 @@ def subscribe(
     name: str,
     filter_: Filter,
     *,
-    incoming: tuple[Filter, ...] = (),
+    incoming: Filters = (),
     flood_forward: bool = False,
     aggregation: bool = True,
 ) -> Submit:
@@ -149,7 +160,7 @@ def subscribe(
     return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
 
 
-def watch(name: str, definition: str, *, incoming: tuple[Filter, ...] = ()) -> Submit:
+def watch(name: str, definition: str, *, incoming: Filters = ()) -> Submit:
     """Build the request for the starts and ends of a condition."""
     subscription = CbpsSubscription(Filter(), state=ConditionText(definition))
     return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
@@ -164,14 +175,13 @@ def watch_exactly(name: str, gates: Iterable[str], exact: SubscriberCondition) -
     return Submit(Bundle(NEW, subscriptions=subscriptions), name, exact=exact)
 
 
-def publish(content: Content, *, flood_forward: bool = False, outgoing: tuple[Filter, ...] = ()) -> Submit:
+def publish(content: Content, *, flood_forward: bool = False, outgoing: Filters = ()) -> Submit:
     """Build the request that publishes one notification."""
-    return Submit(
-        Bundle(NEW, outgoing=outgoing, notifications=(PublishedNotification(content, flood_forward),))
-    )
+    notification = PublishedNotification(content, flood_forward)
+    return Submit(Bundle(NEW, outgoing=outgoing, notifications=(notification,)))
 
 
-# --- what a user is told ---
+# --- deliveries to a user ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +308,8 @@ class RemoteCondition:
 
         In that case the notification before it was lost, and the message that reports this is on its way.
         """
-        scope, is_unknown, may_start_silently = (
-            change.scope,
-            change.scope in self.unknown,
-            self.condition.may_start_silently,
-        )
+        scope, may_start_silently = change.scope, self.condition.may_start_silently
+        is_unknown = scope in self.unknown
         match change.status:
             case "unknown":
                 self.unknown.add(scope)
@@ -388,158 +395,147 @@ class CbpsClient:
 
     def handle(self, state: CbpsClientState, given: Input) -> tuple[CbpsClientState, list[Effect]]:
         """Handle one input: update the state and return the effects."""
+        step = _ClientStep(self, state, given.now)
         match given:
             case Started(now, _):
                 state.sequence = now
-                effects: Iterator[Effect] = iter(())
-            case Joined(now, peer):
-                effects = self._on_joined(state, now, peer)
+            case Joined(_, peer):
+                step.on_joined(peer)
             case Left(_, _, why):
-                effects = self._on_left(state, why)
-            case Received(now, _, message):
-                effects = self._on_message(state, now, message)
-            case Undelivered(_, _, message):
-                effects = self._on_undelivered(state, message)
-            case Fired(now, timer):
-                effects = self._on_timer(state, timer, now)
-            case Asked(now, request):
-                effects = self._on_request(state, request, now)
-        return state, list(self._filter_pairs(state, effects))
+                step.on_left(why)
+            case Received(_, _, message):
+                step.on_message(message)
+            case Undelivered(_, _, Bundle(key=key)):
+                step.on_refusal(key, "the connection to the broker does not take it")
+            case Fired(_, timer):
+                step.on_timer(timer)
+            case Asked(_, request):
+                step.on_request(request)
+        step.close_finished()
+        return state, step.effects
 
-    def _filter_pairs(self, state: CbpsClientState, effects: Iterable[Effect]) -> Iterator[Effect]:
-        """Yield the effects without starts that were released, and without the ends of those starts.
 
-        Afterwards withdraw released names of which everything has ended.
-        """
-        for effect in effects:
-            match effect:
-                case Deliver(ConditionChange(name, change)) if not state.pairing.should_deliver(name, change):
-                    continue
-                case Deliver(ConditionUnknown() as unknown) if not state.pairing.should_deliver_unknown(
-                    unknown.subscription,
-                    (unknown.condition, unknown.scope),
-                    unknown.since,
-                    is_preserved=unknown.is_preserved,
-                ):
-                    continue
-                case Deliver(ReceivedNotification(name, _, content)) if self._is_report(state, name):
-                    if not state.pairing.should_report(name, content):
-                        continue
-                case Deliver(AgentsInterrupted(name)):
-                    state.pairing.on_interrupted(name)
-            yield effect
-        if state.pairing.released:
-            for name in list(state.pairing.finished(partial(_correction_progress, state))):
-                yield from self._withdraw(state, name)
-                yield Deliver(SubscriptionClosed(name))
+class _ClientStep:
+    """Handles one input of a client."""
 
-    def _is_report(self, state: CbpsClientState, name: str) -> bool:
-        """Whether notifications under a name are reports of agents."""
-        return name in state.bundles and bool(state.bundles[name].active)
+    def __init__(self, client: CbpsClient, state: CbpsClientState, now: Instant) -> None:
+        self.client, self.state, self.now = client, state, now
+        self.effects: list[Effect] = []
+        self.emit = self.effects.append
+        self.emitter = Emitter(now, self.emit)
+
+    def send(self, message: CbpsMessage, cause: str = "") -> None:
+        """Send a message to the broker."""
+        assert self.state.broker is not None
+        self.emit(Send(self.state.broker, message, cause))
+
+    def deliver(self, what: Any) -> None:
+        """Deliver something to the user, except released starts and the ends of those starts."""
+        pairing, bundles, is_wanted = self.state.pairing, self.state.bundles, True
+        match what:
+            case ConditionChange(name, change):
+                is_wanted = pairing.should_deliver(name, change)
+            case ConditionUnknown(name, condition, scope, since):
+                pair, is_preserved = (condition, scope), what.is_preserved
+                is_wanted = pairing.should_deliver_unknown(name, pair, since, is_preserved=is_preserved)
+            case ReceivedNotification(name, _, content) if name in bundles and bundles[name].active:
+                is_wanted = pairing.should_report(name, content)
+            case AgentsInterrupted(name):
+                pairing.on_interrupted(name)
+        if is_wanted:
+            self.emit(Deliver(what))
+
+    def close_finished(self) -> None:
+        """Withdraw released names of which everything has ended."""
+        if self.state.pairing.released:
+            for name in list(self.state.pairing.finished(self._progress)):
+                self._withdraw(name)
+                self.emit(Deliver(SubscriptionClosed(name)))
 
     # --- the connection ---
 
-    def _on_joined(self, state: CbpsClientState, now: Instant, peer: Peer) -> Iterator[Effect]:
+    def on_joined(self, peer: Peer) -> None:
         """Register with the broker, submit all bundles again and start to renew leases."""
-        state.broker = peer
-        yield Send(peer, Registration(self.accepts, request=True))
-        for bundle in state.bundles.values():
-            yield from self._send(state, bundle, now)
-        if self.lease is not None:
-            yield SetTimer(RENEW, now + self.lease // 3)
+        self.state.broker = peer
+        self.send(Registration(self.client.accepts, request=True))
+        for bundle in self.state.bundles.values():
+            self._send_bundle(bundle)
+        self._set_renewal_timer()
 
-    def _on_left(self, state: CbpsClientState, why: str) -> Iterator[Effect]:
+    def _set_renewal_timer(self) -> None:
+        """Set the timer for the next renewal of leases."""
+        if self.client.lease is not None:
+            self.emit(SetTimer(RENEW, self.now + self.client.lease // 3))
+
+    def on_left(self, why: str) -> None:
         """Report everything that depended on the connection as unknown."""
+        state = self.state
         state.broker = None
         state.source_filter.reset()
-        yield CancelTimer(RENEW)
+        self.emit(CancelTimer(RENEW))
         why = why or "the connection to the broker is lost"
         for part in (*state.local_conditions, *state.remote_conditions):
-            yield from _report_unknown(state, part, None, why)
+            self._report_unknown(part, None, why)
         for name, bundle in state.bundles.items():
             if bundle.active:
-                state.bundles[name] = replace(
-                    bundle, active=tuple(replace(a, again=True) for a in bundle.active)
-                )
-                yield Deliver(AgentsInterrupted(name, why))
+                state.bundles[name] = _mark_again(bundle)
+                self.deliver(AgentsInterrupted(name, why))
 
-    def _renew_leases(self, state: CbpsClientState, now: Instant) -> Iterator[Effect]:
-        """Renew the leases of all bundles and set the timer for the next renewal."""
-        if state.broker is not None and self.lease is not None:
-            keys = tuple(bundle.key for bundle in state.bundles.values())
-            yield Send(state.broker, Renewal(keys), cause="renewal")
-            yield SetTimer(RENEW, now + self.lease // 3)
-
-    def _on_timer(self, state: CbpsClientState, timer: str, now: Instant) -> Iterator[Effect]:
+    def on_timer(self, timer: str) -> None:
         """Handle a timer: renew leases, or advance a condition that is due."""
-        if timer == RENEW:
-            yield from self._renew_leases(state, now)
+        state = self.state
+        if timer == RENEW and state.broker is not None and self.client.lease is not None:
+            self.send(Renewal(tuple(bundle.key for bundle in state.bundles.values())), "renewal")
+            self._set_renewal_timer()
         for part, watched in state.local_conditions.items():
             if timer == _timer_name(part):
-                yield from _deliver_changes(state, part, watched, watched.runner.on_timer(now))
+                self._deliver_changes(part, watched, watched.runner.on_timer(self.now))
 
-    def _on_undelivered(self, state: CbpsClientState, message: CbpsMessage) -> Iterator[Effect]:
-        """Treat a bundle that could not be delivered as refused."""
-        if isinstance(message, Bundle):
-            yield from self._on_refusal(state, message.key, "the connection to the broker does not take it")
-
-    def _on_refusal(self, state: CbpsClientState, key: BundleKey, why: str) -> Iterator[Effect]:
+    def on_refusal(self, key: BundleKey, why: str) -> None:
         """Withdraw and report the bundle with this key, which the broker has not stored."""
-        names = [name for name, bundle in state.bundles.items() if bundle.key == key]
+        names = [name for name, bundle in self.state.bundles.items() if bundle.key == key]
         for name in names:
-            yield from self._withdraw(state, name)
-            yield Deliver(SubmissionRefused(name, why))
+            self._withdraw(name)
+            self.deliver(SubmissionRefused(name, why))
         if not names:
-            yield Deliver(BundleUnsent(key, why))
+            self.deliver(BundleUnsent(key, why))
 
-    # --- what the user asks ---
+    # --- requests of the user ---
 
-    def _on_request(self, state: CbpsClientState, request: Any, now: Instant) -> Iterator[Effect]:
+    def on_request(self, request: Any) -> None:
         """Handle a request of the user."""
+        state = self.state
         match request:
-            case Submit(bundle, name, code, exact):
-                yield from self._submit(state, bundle, name, now, exact)
-                if _correction_progress(state, name) is not None:
-                    state.pairing.mark_correcting(name)
-                if code:
-                    state.code |= {active.code: (code, name) for active in bundle.active}
+            case Submit():
+                self._submit(request)
             case ReplaceActive(name, bundle):
-                yield from self._replace(state, name, bundle, now)
+                self._replace(name, bundle)
             case WithdrawSubmission(name):
-                yield from self._withdraw(state, name)
+                self._withdraw(name)
             case ReleaseSubscription(name):
                 _submitted_bundle(state, name)
-                state.pairing.release(name, _correction_progress(state, name))
-                yield from _reset_timers(state, name)
+                state.pairing.release(name, self._progress(name))
+                for part, watched in state.local_conditions.items():
+                    if watched.name == name:
+                        self._deliver_changes(part, watched, ())
             case LeaveNetwork():
                 for name in list(state.bundles):
-                    yield from self._withdraw(state, name)
+                    self._withdraw(name)
             case _:
-                raise UsageError(
-                    f"a client can submit, replace, withdraw, release and leave; it cannot {request!r}"
-                )
+                known = "submit, replace, withdraw, release and leave"
+                raise UsageError(f"a client can {known}; it cannot {request!r}")
 
-    def _submit(
-        self,
-        state: CbpsClientState,
-        bundle: Bundle,
-        name: str,
-        now: Instant,
-        exact: SubscriberCondition | None,
-    ) -> Iterator[Effect]:
+    def _submit(self, asked: Submit) -> None:
         """Check and name a bundle, start its conditions and send it if there is a connection."""
+        state, name, bundle = self.state, asked.name, asked.bundle
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if has_stored_part(stored_part(bundle)) and name in state.bundles:
             raise UsageError(f"'{name}' is taken; withdraw it first, or choose another name")
-        self._check_promises(state, bundle)
-        conditions = {
-            i: self.conditions(subscription.state.definition)
-            for i, subscription in enumerate(bundle.subscriptions)
-            if subscription.state is not None
-        }
+        self._check_promises(bundle)
+        conditions = compile_conditions(bundle, self.client.conditions)
         state.sequence += 1
-        key = BundleKey(self.name, state.sequence)
+        key = BundleKey(self.client.name, state.sequence)
         requested = [
             (replace(s, filter=input), conditions.get(i))
             for i, s in enumerate(bundle.subscriptions)
@@ -548,162 +544,186 @@ class CbpsClient:
         bundle = replace(bundle, key=key, subscriptions=tuple(s for s, _ in requested))
         to_store = stored_part(bundle)
         if has_stored_part(to_store):
-            bundle = replace(bundle, lease=self.lease)
-            state.store(name, replace(to_store, lease=self.lease))
-        local = None if exact is None else LocalCondition(name, exact, ConditionRunner.start(exact))
-        for i, (_, condition) in enumerate(requested):
-            if local is not None:
-                state.local_conditions[SubscriptionRef(key, i)] = local
-            elif isinstance(condition, ReplicatedCondition):
-                state.local_conditions[SubscriptionRef(key, i)] = LocalCondition(
-                    name, condition, ConditionRunner.start(condition)
-                )
-            elif isinstance(condition, HostedCondition):
-                state.remote_conditions[SubscriptionRef(key, i)] = RemoteCondition(name, condition)
+            bundle = replace(bundle, lease=self.client.lease)
+            state.store(name, replace(to_store, lease=self.client.lease))
+        self._start_conditions(asked, key, [condition for _, condition in requested])
         if state.broker is not None:
-            yield from self._send(state, bundle, now)
+            self._send_bundle(bundle)
         elif not is_empty(transient_part(bundle)):
-            yield Deliver(BundleUnsent(key, "there is no connection to a broker"))
+            self.deliver(BundleUnsent(key, "there is no connection to a broker"))
+        if self._progress(name) is not None:
+            state.pairing.mark_correcting(name)
+        if asked.code:
+            state.code |= {active.code: (asked.code, name) for active in bundle.active}
 
-    def _check_promises(self, state: CbpsClientState, bundle: Bundle) -> None:
+    def _start_conditions(
+        self, asked: Submit, key: BundleKey, conditions: Iterable[NetworkCondition | None]
+    ) -> None:
+        """Start the conditions of a bundle, each for the subscription with its index."""
+        state, name, exact = self.state, asked.name, asked.exact
+        local = None if exact is None else LocalCondition(name, exact, ConditionRunner.start(exact))
+        for i, condition in enumerate(conditions):
+            part = SubscriptionRef(key, i)
+            if local is not None:
+                state.local_conditions[part] = local
+            elif isinstance(condition, ReplicatedCondition):
+                runner = ConditionRunner.start(condition)
+                state.local_conditions[part] = LocalCondition(name, condition, runner)
+            elif isinstance(condition, HostedCondition):
+                state.remote_conditions[part] = RemoteCondition(name, condition)
+
+    def _check_promises(self, bundle: Bundle) -> None:
         """Raise an error if a notification is outside of what the advertisements promise.  [B51]"""
-        promises = PromiseIndex()
+        known, promises = self.state.promises, PromiseIndex()
         promises.add(a.filter for a in bundle.advertisements)
         for content in (notification.content for notification in bundle.notifications):
-            if (state.promises or promises) and not (
-                state.promises.fulfils_any(content) or promises.fulfils_any(content)
-            ):
-                raise UsageError(
-                    f"{dict(content)!r} is not within what this client advertises; advertise it first"
-                )
+            if (known or promises) and not (known.fulfils_any(content) or promises.fulfils_any(content)):
+                hint = "what this client advertises; advertise it first"
+                raise UsageError(f"{dict(content)!r} is not within {hint}")
 
-    def _replace(self, state: CbpsClientState, name: str, bundle: Bundle, now: Instant) -> Iterator[Effect]:
+    def _replace(self, name: str, bundle: Bundle) -> None:
         """Replace an active subscription, and report it as interrupted if it becomes disabled."""
-        old = _submitted_bundle(state, name)
+        state, old = self.state, _submitted_bundle(self.state, name)
         if not (old.active and bundle.active):
-            raise UsageError(
-                f"only active subscriptions are replaced; withdraw '{name}', and submit the other"
-            )
+            hint = f"withdraw '{name}', and submit the other"
+            raise UsageError(f"only active subscriptions are replaced; {hint}")
         was_disabled, is_disabled = (any(a.disabled for a in version.active) for version in (old, bundle))
-        if was_disabled and not is_disabled:  # what has changed meanwhile, nobody has seen
-            bundle = replace(bundle, active=tuple(replace(a, again=True) for a in bundle.active))
-        state.store(name, replace(stored_part(bundle), key=old.key, lease=self.lease))
+        if was_disabled and not is_disabled:  # no agent has seen what has changed in between
+            bundle = _mark_again(bundle)
+        state.store(name, replace(stored_part(bundle), key=old.key, lease=self.client.lease))
         if state.broker is not None:
-            yield from self._send(state, state.bundles[name], now)
+            self._send_bundle(state.bundles[name])
         if is_disabled and not was_disabled:
-            yield Deliver(AgentsInterrupted(name, "its agents are disabled"))
+            self.deliver(AgentsInterrupted(name, "its agents are disabled"))
 
-    def _withdraw(self, state: CbpsClientState, name: str) -> Iterator[Effect]:
+    def _withdraw(self, name: str) -> None:
         """Forget a bundle and its conditions, and withdraw it from the broker."""
-        bundle = _submitted_bundle(state, name)
+        state, bundle = self.state, _submitted_bundle(self.state, name)
         state.forget(name)
         state.pairing.forget(name)
         state.code = {digest: code for digest, code in state.code.items() if code[1] != name}
-        for i in range(len(bundle.subscriptions)):
-            state.remote_conditions.pop(part := SubscriptionRef(bundle.key, i), None)
+        for part in subscription_refs(bundle):
+            state.remote_conditions.pop(part, None)
             watched = state.local_conditions.pop(part, None)
             if watched is not None and watched.runner.timer_at is not None:
-                yield CancelTimer(_timer_name(part))
+                self.emit(CancelTimer(_timer_name(part)))
         state.source_filter.remove_promises(a.filter for a in bundle.advertisements)
         if state.broker is not None and has_interest(bundle):
-            yield Send(state.broker, UnsubscribeBundle(bundle.key), cause="subscription")
+            self.send(UnsubscribeBundle(bundle.key), "subscription")
         if state.broker is not None and bundle.advertisements:
-            yield Send(state.broker, UnadvertiseBundle(bundle.key), cause="advertisement")
+            self.send(UnadvertiseBundle(bundle.key), "advertisement")
 
-    def _send(self, state: CbpsClientState, bundle: Bundle, now: Instant) -> Iterator[Effect]:
+    def _send_bundle(self, bundle: Bundle) -> None:
         """Send a bundle unless it is filtered at the source, and place the replicas of its conditions."""
-        assert state.broker is not None
-        collected: list[Effect] = []
-        if self.filters_at_source and not state.source_filter.should_send(
-            bundle, Emitter(now, collected.append)
-        ):
+        source_filter, filters_at_source = self.state.source_filter, self.client.filters_at_source
+        replicas: list[Effect] = []
+        emitter = Emitter(self.now, replicas.append)
+        if filters_at_source and not source_filter.should_send(bundle, emitter):
             return
-        yield Send(state.broker, bundle)
-        if self.filters_at_source and bundle.advertisements:
-            filters = (a.filter for a in bundle.advertisements)
-            collected.append(
-                Send(
-                    state.broker,
-                    Echo(state.source_filter.add_promises(filters, Emitter(now, collected.append))),
-                )
-            )
-        yield from collected
-        for i in range(len(bundle.subscriptions)):
-            if (part := SubscriptionRef(bundle.key, i)) in state.local_conditions:
-                yield Send(state.broker, ScopePlacement(part, ()))
+        self.send(bundle)
+        if filters_at_source and bundle.advertisements:
+            number = source_filter.add_promises((a.filter for a in bundle.advertisements), emitter)
+            replicas.append(Send(self.state.broker or "", Echo(number)))
+        self.effects += replicas
+        for part in subscription_refs(bundle):
+            if part in self.state.local_conditions:
+                self.send(ScopePlacement(part, ()))
 
-    # --- what the broker says ---
+    # --- messages of the broker ---
 
-    def _on_message(self, state: CbpsClientState, now: Instant, message: CbpsMessage) -> Iterator[Effect]:
+    def on_message(self, message: CbpsMessage) -> None:
         """Handle a message of the broker."""
+        state = self.state
         match message:
             case Bundle():
-                yield from self._on_bundle(state, now, message)
+                self._on_bundle(message)
             case BundleRefusal(key, why):
-                yield from self._on_refusal(state, key, why)
+                self.on_refusal(key, why)
             case Echo(number):
                 state.source_filter.answered = number
             case CodeRequest(digest) if digest in state.code and state.broker is not None:
-                yield Send(state.broker, CodeText(digest, state.code[digest][0]))
+                self.send(CodeText(digest, state.code[digest][0]))
             case UnsubscribeBundle(key):
                 state.source_filter.remove_subscription(key)
             case ScopePlacement() | StateAnswer():
-                collected: list[Effect] = []
-                state.source_filter.on_condition_message(message, Emitter(now, collected.append))
-                yield from collected
+                state.source_filter.on_condition_message(message, self.emitter)
             case StateRequest(part, number) if part in state.local_conditions:
                 watched = state.local_conditions[part]
                 bits = sorted(watched.condition.bits(watched.runner.state))
                 doubted = sorted(watched.condition.uncertain_bits(watched.runner.state))
-                assert state.broker is not None
-                yield Send(state.broker, StateAnswer(part, number, tuple(bits), tuple(doubted)))
+                self.send(StateAnswer(part, number, tuple(bits), tuple(doubted)))
             case Interruption(part, scopes):
-                yield from _report_unknown(state, part, from_wire(scopes), "a connection on the way is lost")
+                self._report_unknown(part, from_wire(scopes), "a connection on the way is lost")
             case HostedNotification(part, change) if (
                 part in state.remote_conditions and state.remote_conditions[part].record(change)
             ):
-                yield Deliver(ConditionChange(state.remote_conditions[part].name, change))
+                self.deliver(ConditionChange(state.remote_conditions[part].name, change))
 
-    def _on_bundle(self, state: CbpsClientState, now: Instant, bundle: Bundle) -> Iterator[Effect]:
+    def _on_bundle(self, bundle: Bundle) -> None:
         """Deliver a bundle to each matching subscription, once; take over subscriptions that it carries."""
-        if bundle.subscriptions and self.filters_at_source and state.broker is not None:
-            collected: list[Effect] = []
-            emitter = Emitter(now, collected.append)
-            state.source_filter.add_subscription(
-                state.broker, bundle, self.conditions, state.promises, emitter
-            )
-            yield from collected
+        state = self.state
+        if bundle.subscriptions and self.client.filters_at_source and state.broker is not None:
+            conditions = compile_conditions(bundle, self.client.conditions)
+            stored = StoredBundle(bundle, state.broker)
+            state.source_filter.add_subscription(stored, conditions, state.promises, self.emitter)
         if not state.duplicates.is_first(bundle.key):
             return
-        seen = content_of(bundle.context, now) if bundle.context is not None else None
+        seen = content_of(bundle.context, self.now) if bundle.context is not None else None
         is_delivered = False
-        for notification in bundle.notifications:
+        for content in (notification.content for notification in bundle.notifications):
             for name, part, subscription, incoming in _all_subscriptions(state):
-                if not satisfies(subscription.filter, notification.content):
+                if not satisfies(subscription.filter, content) or part in state.remote_conditions:
                     continue
                 if seen is not None and not passes_any(incoming, seen):
                     continue
-                if part in state.remote_conditions:
-                    continue
                 is_delivered = True
                 if part in state.local_conditions:
-                    yield from self._react(state, part, notification.content, now)
+                    self._react(part, content)
                 else:
-                    content = notification.content
-                    yield Deliver(
-                        ReceivedNotification(name, bundle.key, content, bundle.context, bundle.payloads)
-                    )
+                    context, payloads = bundle.context, bundle.payloads
+                    self.deliver(ReceivedNotification(name, bundle.key, content, context, payloads))
         if bundle.payloads and not is_delivered:
-            yield Deliver(AddressedPayload(bundle.key, bundle.payloads))
+            self.deliver(AddressedPayload(bundle.key, bundle.payloads))
 
-    def _react(
-        self, state: CbpsClientState, part: SubscriptionRef, content: Content, now: Instant
-    ) -> Iterator[Effect]:
+    # --- conditions ---
+
+    def _react(self, part: SubscriptionRef, content: Content) -> None:
         """Pass a notification to a condition that is evaluated here."""
-        watched = state.local_conditions[part]
+        watched = self.state.local_conditions[part]
         event = watched.condition.event(content)
         if event is not None:
-            yield from _deliver_changes(state, part, watched, watched.runner.process(event, now))
+            self._deliver_changes(part, watched, watched.runner.process(event, self.now))
+
+    def _report_unknown(self, part: SubscriptionRef, scopes: Scopes, why: str) -> None:
+        """Report the condition of a subscription as unknown in the given scopes."""
+        watched = self.state.local_conditions.get(part) or self.state.remote_conditions.get(part)
+        if watched is not None:
+            names, is_preserved = (watched.name, watched.condition.name), watched.preserves_activity
+            for scope, since in watched.mark_uncertain(scopes):
+                self.deliver(ConditionUnknown(*names, scope, since, why, is_preserved))
+
+    def _deliver_changes(
+        self, part: SubscriptionRef, watched: LocalCondition, changes: Iterable[model.Notification]
+    ) -> None:
+        """Deliver the notifications of a local condition and set its next timer."""
+        for notification in changes:
+            self.deliver(ConditionChange(watched.name, notification))
+        if (at := watched.runner.next_timer(self._final_time(watched))) is not None:
+            self.emit(SetTimer(_timer_name(part), at))
+
+    def _final_time(self, watched: LocalCondition) -> Instant | None:
+        """Return the time after which a released condition can be corrected no more, if it is released."""
+        name, pairing = watched.name, self.state.pairing
+        progress = self._progress(name) if name in pairing.corrections_until else None
+        if progress is None or progress.final_until > (last := pairing.settled_after(name)):
+            return None
+        return last + progress.lag
+
+    def _progress(self, name: str) -> CorrectionProgress | None:
+        """Return the correction progress of the condition under a name, if it corrects its notifications."""
+        watched = (each for each in self.state.local_conditions.values() if each.name == name)
+        progresses = (each.condition.progress(each.runner.state) for each in watched)
+        return next((progress for progress in progresses if progress is not None), None)
 
 
 def _submitted_bundle(state: CbpsClientState, name: str) -> Bundle:
@@ -714,55 +734,9 @@ def _submitted_bundle(state: CbpsClientState, name: str) -> Bundle:
     return state.bundles[name]
 
 
-def _report_unknown(
-    state: CbpsClientState, part: SubscriptionRef, scopes: Scopes, why: str
-) -> Iterator[Effect]:
-    """Report the condition of a subscription as unknown in the given scopes."""
-    if (condition := state.local_conditions.get(part) or state.remote_conditions.get(part)) is not None:
-        for scope, since in condition.mark_uncertain(scopes):
-            yield Deliver(
-                ConditionUnknown(
-                    condition.name, condition.condition.name, scope, since, why, condition.preserves_activity
-                )
-            )
-
-
-def _deliver_changes(
-    state: CbpsClientState,
-    part: SubscriptionRef,
-    watched: LocalCondition,
-    changes: Iterable[model.Notification],
-) -> Iterator[Effect]:
-    """Deliver the notifications of a local condition and set its next timer."""
-    for notification in changes:
-        yield Deliver(ConditionChange(watched.name, notification))
-    if (at := watched.runner.next_timer(_final_time(state, watched))) is not None:
-        yield SetTimer(_timer_name(part), at)
-
-
-def _final_time(state: CbpsClientState, watched: LocalCondition) -> Instant | None:
-    """Return the time that must pass so that a released condition can be corrected no more, if it is
-    released."""
-    progress = (
-        _correction_progress(state, watched.name) if watched.name in state.pairing.corrections_until else None
-    )
-    if progress is None or progress.final_until > (last := state.pairing.settled_after(watched.name)):
-        return None
-    return last + progress.lag
-
-
-def _reset_timers(state: CbpsClientState, name: str) -> Iterator[Effect]:
-    """Set the timers of the released conditions under a name again."""
-    for part, watched in state.local_conditions.items():
-        if watched.name == name:
-            yield from _deliver_changes(state, part, watched, ())
-
-
-def _correction_progress(state: CbpsClientState, name: str) -> CorrectionProgress | None:
-    """Return the correction progress of the condition under a name, if it corrects its notifications."""
-    conditions = (condition for condition in state.local_conditions.values() if condition.name == name)
-    progresses = (condition.condition.progress(condition.runner.state) for condition in conditions)
-    return next((progress for progress in progresses if progress is not None), None)
+def _mark_again(bundle: Bundle) -> Bundle:
+    """Return a bundle whose agents do not know what was reported before they start."""
+    return replace(bundle, active=tuple(replace(active, again=True) for active in bundle.active))
 
 
 def _timer_name(part: SubscriptionRef) -> str:
@@ -772,9 +746,9 @@ def _timer_name(part: SubscriptionRef) -> str:
 
 def _all_subscriptions(
     state: CbpsClientState,
-) -> Iterator[tuple[str, SubscriptionRef, CbpsSubscription, tuple[Filter, ...]]]:
+) -> Iterator[tuple[str, SubscriptionRef, CbpsSubscription, Filters]]:
     """Yield every subscription with its name, its reference and its context filters."""
     for name in state.subscribing:
         bundle = state.bundles[name]
-        for i, subscription in enumerate(bundle.subscriptions):
-            yield name, SubscriptionRef(bundle.key, i), subscription, bundle.incoming
+        for part, subscription in zip(subscription_refs(bundle), bundle.subscriptions, strict=True):
+            yield name, part, subscription, bundle.incoming

@@ -167,11 +167,8 @@ def satisfies(filter_: Filter, content: Readings) -> bool:
 
 def box_of(content: Readings) -> Box:
     """Return a notification as a box with one value in each field; missing values are left out."""
-    return {
-        name: values
-        for name, value in content.items()
-        if value is not None and (values := single_value(value))
-    }
+    known = {name: single_value(value) for name, value in content.items() if value is not None}
+    return {name: values for name, values in known.items() if values}
 
 
 # The relations

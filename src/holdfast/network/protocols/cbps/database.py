@@ -101,13 +101,12 @@ class ItemTable:
     def insert(self, item: Item) -> InsertResult:
         """Store an item under a new key and check covering in both directions.  [B12]"""
         assert item.key not in self, f"there is an item {item.key!r} already"
-        coverer = next(
-            (item_ for item_ in self._related(item, COVERED_BY) if item_.pinned <= item.pinned), None
-        )
+        wider = (other for other in self._related(item, COVERED_BY) if other.pinned <= item.pinned)
+        coverer = next(wider, None)
         if coverer is not None:
             self._cover(item, coverer.key)
             return InsertResult(coverer, ())
-        covered = tuple(item_ for item_ in self._related(item, COVERS) if item.pinned <= item_.pinned)
+        covered = tuple(other for other in self._related(item, COVERS) if item.pinned <= other.pinned)
         self._activate(item)
         for covered_item in covered:
             self._deactivate(covered_item)
@@ -193,17 +192,13 @@ class ItemTable:
 
     def _candidates(self, box: Box, relation: BoxRelation) -> Iterable[int]:
         """Return the numbers of a superset of the items to which a box has a relation."""
-        slices = [
-            slice_
-            for size, shelves in self._shelves.items()
-            for slice_ in _shortest(shelves, box, relation, size)
-        ]
+        lists = (_shortest(shelves, box, relation, size) for size, shelves in self._shelves.items())
+        slices = list(chain.from_iterable(lists))
         enough = MANY if self._columns is None else FEW
         if sum(slice_.size for slice_ in slices) > enough and relation in BY_COLUMNS:
             if self._columns is None:
-                self._columns = BoxColumns(
-                    {n: i.filter.box for n, i in self._active.items() if n not in self._unindexed}
-                )
+                indexed = {n: i for n, i in self._active.items() if n not in self._unindexed}
+                self._columns = BoxColumns({number: item.filter.box for number, item in indexed.items()})
             return BY_COLUMNS[relation](self._columns, box)
         return dict.fromkeys(chain.from_iterable(slice_.item_numbers() for slice_ in slices))
 
@@ -215,15 +210,11 @@ def _shortest(
     needed = len(box) if relation.fields == "subset" else size
     if needed > min(size, len(box)):
         return iter(())
-    lists = sorted(
-        (
-            shelves[name, line(values)].candidates(values, relation.contents)
-            if (name, line(values)) in shelves
-            else []
-            for name, values in box.items()
-        ),
-        key=lambda slices: sum(slice_.size for slice_ in slices),
-    )
+    lists = []
+    for name, values in box.items():
+        index = shelves.get((name, line(values)))
+        lists.append([] if index is None else index.candidates(values, relation.contents))
+    lists.sort(key=lambda slices: sum(slice_.size for slice_ in slices))
     return chain.from_iterable(lists[: len(box) - needed + 1])
 
 
@@ -275,12 +266,7 @@ class ForwardingDatabase:
         return sum(len(table) for _, _, table in self.tables())
 
     def find_matches(
-        self,
-        row: Kind,
-        box: Box,
-        column: Kind,
-        peers: Iterable[Peer],
-        callback: Callable[[Peer, Item], bool],
+        self, row: Kind, box: Box, column: Kind, peers: Iterable[Peer], callback: Callable[[Peer, Item], bool]
     ) -> list[Peer]:
         """Call ``callback`` with each match of each connection until it returns true for that connection.
         [B25]
@@ -290,8 +276,5 @@ class ForwardingDatabase:
         relation = MATCHES.get((row, column))
         if relation is None:
             return []
-        return [
-            peer
-            for peer in peers
-            if any(callback(peer, item) for item in self.table(peer, column).search(box, relation))
-        ]
+        found = ((peer, self.table(peer, column).search(box, relation)) for peer in peers)
+        return [peer for peer, items in found if any(callback(peer, item) for item in items)]

@@ -89,7 +89,5 @@ def _of_kind(kind: Kind, value: Value | None) -> Value | None:
 
 def location_of(content: Content) -> tuple[float, ...] | None:
     """Return the coordinates up to the first missing axis, or ``None``."""
-    coordinates = takewhile(
-        lambda at: at is not None, (_of_kind("float", content.get(axis)) for axis in AXES)
-    )
-    return tuple(coordinates) or None  # type: ignore[arg-type]
+    values = (_of_kind("float", content.get(axis)) for axis in AXES)
+    return tuple(takewhile(lambda at: at is not None, values)) or None  # type: ignore[arg-type]

@@ -145,9 +145,7 @@ class HostedWatch(ConditionWatch):
             if not self.has_gap:
                 emitter.emit(Send(self.peer, Interruption(self.part, None)))
             self._start(None, emitter)
-        elif self.advertisement_counts[peer] or (
-            self.subscription.flood_forward and peer in self.stored.sent
-        ):
+        elif self.advertisement_counts[peer] or self.is_flooded_to(peer):
             self.restart_after_loss(emitter)
         self.on_withdrawn(peer)
 
@@ -232,10 +230,7 @@ class HostedWatch(ConditionWatch):
         """Handle a request, a piece of the state, a notification or an interruption from a publisher's
         side."""
         match message:
-            case StateRequest(_, number) if self.where == "here" and (sender, number) == (
-                self.peer_above,
-                self.placement_number,
-            ):
+            case StateRequest(_, self.placement_number) if self.where == "here" and sender == self.peer_above:
                 self._hand_over(sender, "above", emitter)
             case StateHandover() if self.where == "called back" and sender == self.peer_above:
                 self._on_piece(message, emitter)
@@ -269,11 +264,7 @@ class HostedWatch(ConditionWatch):
 
     def _start(self, raw: bytes | None, emitter: Emitter) -> None:
         """Start the condition, from a state or from the beginning, and process the recorded events."""
-        runner = (
-            ConditionRunner.start(self.condition)
-            if raw is None
-            else ConditionRunner.resume(self.condition, raw)
-        )
+        runner = ConditionRunner.start(self.condition, raw)
         self.where, self.peer_above, self.has_gap, self.runner = "here", None, False, runner
         record, self.record, self.pieces = self.record, [], bytearray()
         for now, event in record:

@@ -215,10 +215,16 @@ class LinkUse(msgspec.Struct, frozen=True, tag="use"):
 
 
 # Conditions.  Of a state filter each broker on the way runs a replica, which may drop events once it knows
-# the bits; any other condition is run by one broker, and its state is handed over when that is to be another
+# the bits. Any other condition is run by one broker, and its state is handed over to the next one.
 
 
-class ScopePlacement(msgspec.Struct, frozen=True, omit_defaults=True, tag="placement"):
+class ConditionMessage(msgspec.Struct, frozen=True):
+    """A message about the condition of a stored subscription."""
+
+    of: SubscriptionRef
+
+
+class ScopePlacement(ConditionMessage, frozen=True, omit_defaults=True, tag="placement"):
     """From the subscriber's side: the scopes of a condition that have publishers elsewhere; ``None`` means
     all.
 
@@ -227,49 +233,43 @@ class ScopePlacement(msgspec.Struct, frozen=True, omit_defaults=True, tag="place
     hand it back.
     """
 
-    of: SubscriptionRef
     shared: tuple[str, ...] | None
     number: int = 0
 
 
-class StateRequest(msgspec.Struct, frozen=True, tag="ask"):
+class StateRequest(ConditionMessage, frozen=True, tag="ask"):
     """From the publisher's side: requests the bits, or the state, after all earlier messages are
     processed."""
 
-    of: SubscriptionRef
     number: int
 
 
-class StateAnswer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
+class StateAnswer(ConditionMessage, frozen=True, omit_defaults=True, tag="answer"):
     """The bits: the active scopes of a condition, and those of them that are in doubt."""
 
-    of: SubscriptionRef
     number: int
     bits: tuple[str, ...]
     doubted: tuple[str, ...] = ()
 
 
-class Interruption(msgspec.Struct, frozen=True, tag="interruption"):
+class Interruption(ConditionMessage, frozen=True, tag="interruption"):
     """From the publisher's side: events of these scopes may be lost, so they are unknown; ``None``
     means all."""
 
-    of: SubscriptionRef
     scopes: tuple[str, ...] | None
 
 
-class StateHandover(msgspec.Struct, frozen=True, omit_defaults=True, tag="handover"):
+class StateHandover(ConditionMessage, frozen=True, omit_defaults=True, tag="handover"):
     """A piece of the state of a condition. Without a piece the state is lost and the condition starts
     again."""
 
-    of: SubscriptionRef
     piece: bytes | None
     last: bool = True
 
 
-class HostedNotification(msgspec.Struct, frozen=True, tag="said"):
+class HostedNotification(ConditionMessage, frozen=True, tag="said"):
     """From the publisher's side: a notification of the condition for its subscriber."""
 
-    of: SubscriptionRef
     notification: model.Notification
 
 
@@ -308,11 +308,6 @@ CbpsMessage = (
     | CodeRequest
     | CodeText
 )
-
-ConditionMessage = (
-    ScopePlacement | StateRequest | StateAnswer | Interruption | StateHandover | HostedNotification
-)
-"""A message about the condition of a stored subscription."""
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -45,28 +45,23 @@ class PairTracker:
             if is_delivered:
                 self.latest_delivered[name] = max(self.latest_delivered[name], notification.event.time)
             return is_delivered
-        open_pairs, pair = (
-            self.open_pairs.setdefault(name, set()),
-            (notification.subscription, notification.scope),
-        )
+        return self._record(name, (notification.subscription, notification.scope), notification.status)
+
+    def _record(self, name: str, pair: Pair, status: object) -> bool:
+        """Record the status of a pair; return whether it is to be delivered."""
+        open_pairs = self.open_pairs.setdefault(name, set())
         is_delivered = name not in self.released or pair in open_pairs
-        if notification.status in ("egress", "unknown"):
+        if status in ("egress", "unknown"):
             open_pairs.discard(pair)
-        elif notification.status == "ingress" and is_delivered:
+        elif status == "ingress" and is_delivered:
             open_pairs.add(pair)
         return is_delivered
 
     def should_report(self, name: str, content: Content) -> bool:
         """Record a report of agents; return whether it is to be delivered. A report has a status and may have
         a scope."""
-        open_pairs, scope = self.open_pairs.setdefault(name, set()), content.get("scope")
-        pair = (name, scope if isinstance(scope, str) else None)
-        is_delivered = name not in self.released or pair in open_pairs
-        if content.get("status") == "ingress" and is_delivered:
-            open_pairs.add(pair)
-        elif content.get("status") in ("egress", "unknown"):
-            open_pairs.discard(pair)
-        return is_delivered
+        scope = content.get("scope")
+        return self._record(name, (name, scope if isinstance(scope, str) else None), content.get("status"))
 
     def on_interrupted(self, name: str) -> None:
         """Forget all open pairs of a subscription whose state became unknown."""
@@ -79,11 +74,7 @@ class PairTracker:
         end."""
         if name in self.latest_delivered:
             return since < self.corrections_until.get(name, NEVER)
-        open_pairs = self.open_pairs.setdefault(name, set())
-        is_delivered = name not in self.released or pair in open_pairs
-        if not is_preserved:
-            open_pairs.discard(pair)
-        return is_delivered
+        return self._record(name, pair, None if is_preserved else "unknown")
 
     def mark_correcting(self, name: str) -> None:
         """Mark a subscription whose condition corrects its notifications."""

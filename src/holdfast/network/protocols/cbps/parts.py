@@ -29,12 +29,12 @@ def database_items(bundle: Bundle, owner: Any) -> Iterator[tuple[content.Kind, I
     """Yield the items of a bundle for the database, without state filters."""
     key = bundle.key
     for i, advertisement in enumerate(bundle.advertisements):
-        group = _advertisement_group(bundle, advertisement)
+        group = _group(bundle, advertisement)
         pinned = frozenset(pins(advertisement.filter))
         yield "advertisement", Item((key, "advertisement", i), advertisement.filter, owner, group, pinned)
     for i, subscription in enumerate(bundle.subscriptions):
         if subscription.state is None:
-            group = _subscription_group(bundle, subscription)
+            group = _group(bundle, subscription)
             yield "subscription", Item((key, "subscription", i), subscription.filter, owner, group)
     for i, slip in enumerate(bundle.slips):
         kind: content.Kind = "subscription slip" if slip.type == "subscription" else "notification slip"
@@ -52,19 +52,10 @@ def state_items(bundle: Bundle) -> Iterator[tuple[SubscriptionRef, Item]]:
             yield SubscriptionRef(bundle.key, i), Item(key, subscription.filter, {}, None)
 
 
-def _subscription_group(bundle: Bundle, subscription: CbpsSubscription) -> Hashable:
+def _group(bundle: Bundle, part: CbpsSubscription | Advertisement) -> Hashable:
     """Return the covering group: covering needs equal context filters and an unrestricted range.
     [B12, B13]"""
-    if not subscription.aggregation or bundle.outgoing:
-        return None
-    return subscription.flood_forward, bundle.incoming
-
-
-def _advertisement_group(bundle: Bundle, advertisement: Advertisement) -> Hashable:
-    """Return the covering group of an advertisement, by the rule for subscriptions."""
-    if not advertisement.aggregation or bundle.outgoing:
-        return None
-    return advertisement.flood_forward, bundle.incoming
+    return None if not part.aggregation or bundle.outgoing else (part.flood_forward, bundle.incoming)
 
 
 def pins(filter_: Filter) -> dict[str, Value]:

@@ -6,7 +6,7 @@ exception: a bundle that becomes covered later stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from functools import partial
 from itertools import chain
 
@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from ....model.instant import Instant
 from ....model.protocol import Effect, Peer, Send
-from .bundle import for_next_hop, has_interest, has_stored_part, is_source, main_kind, restrict_to
-from .condition import CompileCondition, NetworkCondition
+from .bundle import (
+    compile_conditions,
+    for_next_hop,
+    has_interest,
+    has_stored_part,
+    is_source,
+    main_kind,
+    restrict_to,
+)
+from .condition import CompileCondition
 from .context import content_of, context_on_departure
 from .database import Item
 from .message import (
@@ -27,7 +35,7 @@ from .message import (
     UnadvertiseBundle,
     UnsubscribeBundle,
 )
-from .routing import RoutingChange, RoutingTable, StoredBundle
+from .routing import Hidden, RoutingChange, RoutingTable, Slips, StoredBundle
 from .shared_index import AllExcept
 from .watch import Emitter
 from .watch_table import WatchTable
@@ -80,9 +88,7 @@ class BundlePropagation:
         for peer, slip in self._peers_needing(stored, lacking, stored.covered).items():
             self.send(peer, stored.bundle, slip, stored)
 
-    def _peers_needing(
-        self, stored: StoredBundle, peers: Set[Peer], hidden: Collection[Hashable] = ()
-    ) -> dict[Peer, ExpressSlip | None]:
+    def _peers_needing(self, stored: StoredBundle, peers: Set[Peer], hidden: Hidden = ()) -> Slips:
         """Return the connections that need a stored bundle."""
         assert stored.bundle.context is not None
         seen = content_of(stored.bundle.context, self.now)
@@ -94,21 +100,13 @@ class BundlePropagation:
         """Put a bundle in force: ``spread`` sends it to the peers that need it, then dependent bundles
         follow."""
         change = self.routing.activate(stored)
-        for part, condition in self.compile_conditions(stored.bundle).items():
-            self.watching.start(stored, part, condition)
+        for i, condition in compile_conditions(stored.bundle, self.conditions).items():
+            self.watching.start(stored, SubscriptionRef(stored.bundle.key, i), condition)
         spread()
         self.apply_change(stored.source, change)
         for subscription in stored.bundle.subscriptions:
             for addressed in self.routing.bundles_addressed_to(subscription.filter, stored.source):
                 self.offer(addressed, [stored.source])
-
-    def compile_conditions(self, bundle: Bundle) -> dict[SubscriptionRef, NetworkCondition]:
-        """Compile the conditions of a bundle; raises a `UsageError` if one is invalid."""
-        return {
-            SubscriptionRef(bundle.key, i): self.conditions(subscription.state.definition)
-            for i, subscription in enumerate(bundle.subscriptions)
-            if subscription.state is not None
-        }
 
     def apply_change(self, peer: Peer, change: RoutingChange) -> None:
         """Send and withdraw bundles after a change.
@@ -117,10 +115,8 @@ class BundlePropagation:
         withdrawn where only removed advertisements required them.
         """
         added = chain.from_iterable(self.watching.add_advertisement(peer, item) for item in change.activated)
-        removed = chain.from_iterable(
-            self.watching.remove_advertisement(peer, item) for item in change.deactivated
-        )
-        watches = dict.fromkeys(chain(added, removed))
+        gone = chain.from_iterable(self.watching.remove_advertisement(peer, i) for i in change.deactivated)
+        watches = dict.fromkeys(chain(added, gone))
         if peer in self.routing.links:
             for item in change.activated:
                 self.offer(item.bundle, self.routing.links)
@@ -153,10 +149,8 @@ class BundlePropagation:
         Bundles that they covered are sent before they are withdrawn, so that no subscription is missing in
         between. Then waiting bundles take their places.
         """
-        change, withdrawn = (
-            RoutingChange(),
-            [(stored, part) for stored, part in withdrawn if has_stored_part(part)],
-        )
+        change = RoutingChange()
+        withdrawn = [(stored, part) for stored, part in withdrawn if has_stored_part(part)]
         for stored, part in withdrawn:
             for watch in self.watching.of(stored) if part.subscriptions else ():
                 self.watching.stop(watch, self.emitter)

@@ -84,8 +84,7 @@ class ReplicaWatch(ConditionWatch):
 
     def on_left(self, peer: Peer, emitter: Emitter) -> None:
         """Report the scopes that were reached through a lost connection as unknown."""
-        flooded = self.subscription.flood_forward and peer in self.stored.sent
-        self._interrupt(None if flooded else self.reach.through(peer), emitter)
+        self._interrupt(None if self.is_flooded_to(peer) else self.reach.through(peer), emitter)
         self.sent_placements.pop(peer, None)
 
     # --- events ---

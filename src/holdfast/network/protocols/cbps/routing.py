@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from itertools import chain
 
 from ....model.instant import Instant
 from ....model.protocol import Peer
@@ -29,6 +28,10 @@ from .message import Bundle, BundleKey, ExpressSlip, Kind, SlipType, Subscriptio
 from .parts import PartAddress, addresses, database_items, has_address, kinds_to_flood, state_items
 from .shared_index import MANY, SharedIndex, build_shared_index
 
+Slips = dict[Peer, ExpressSlip | None]
+"""The connections to which a bundle goes, each with the express slip for its match."""
+Hidden = Collection[Hashable]
+"""The keys of covered items, for which a bundle is not sent."""
 NO_KEYS: frozenset[Hashable] = frozenset()
 TWIN: dict[content.Kind, SlipType] = {"advertisement": "subscription", "subscription": "notification"}
 """The type of express slips that find a stored item of each kind."""
@@ -155,14 +158,13 @@ class RoutingTable:
                 stored.covered.add(item.key)
             for other in inserted.covered:
                 other.bundle.covered.add(other.key)
-            self._update_shared_index(
-                stored.source, kind, () if inserted.covered_by else (item,), inserted.covered
-            )
+            active = [] if inserted.covered_by else [item]
+            self._index(stored.source, kind, active, inserted.covered)
             if kind in TWIN:
                 self.twins.add(stored.source, TWIN[kind], item)
             if kind == "advertisement":
-                change.activated.extend([] if inserted.covered_by else [item])
-                change.deactivated.extend(inserted.covered)
+                change.activated += active
+                change.deactivated += inserted.covered
         return change
 
     def withdraw(self, stored: StoredBundle, part: Bundle, change: RoutingChange) -> None:
@@ -200,16 +202,15 @@ class RoutingTable:
             stored.covered.discard(item.key)
             for other in deleted.restored:
                 other.bundle.covered.discard(other.key)
-            self._update_shared_index(
-                stored.source, kind, deleted.restored, (item,) if deleted.was_active else ()
-            )
+            gone = [item] if deleted.was_active else []
+            self._index(stored.source, kind, deleted.restored, gone)
             if kind in TWIN:
                 self.twins.remove(stored.source, TWIN[kind], item)
             if kind == "advertisement":
-                change.deactivated.extend([item] if deleted.was_active else [])
-                change.activated.extend(deleted.restored)
+                change.deactivated += gone
+                change.activated += deleted.restored
             else:
-                change.restored.extend(other.bundle for other in deleted.restored)
+                change.restored += (other.bundle for other in deleted.restored)
 
     def equal_subscriptions(self, item: Item) -> dict[SubscriptionRef, StoredBundle]:
         """Return the subscriptions that share one item of the table of state filters."""
@@ -224,13 +225,12 @@ class RoutingTable:
         for item in self.states.search(box, content.MATCHES[row, "subscription"]):
             yield item.bundle
 
-    def _update_shared_index(
-        self, peer: Peer, kind: content.Kind, activated: Iterable[Item], deactivated: Iterable[Item]
-    ) -> None:
+    def _index(self, peer: Peer, kind: content.Kind, new: Iterable[Item], gone: Iterable[Item]) -> None:
+        """Update the shared index, if there is one, after items became active or inactive."""
         if self.shared_index is not None:
-            for item in deactivated:
+            for item in gone:
                 self.shared_index.remove(peer, kind, item)
-            for item in activated:
+            for item in new:
                 self.shared_index.add(peer, kind, item)
 
     def _shared_index(self) -> SharedIndex | None:
@@ -243,9 +243,7 @@ class RoutingTable:
 
     # --- matching ---
 
-    def match(
-        self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Collection[Hashable] = NO_KEYS
-    ) -> dict[Peer, ExpressSlip | None]:
+    def match(self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Hidden = NO_KEYS) -> Slips:
         """Return the connections for which a part of a bundle qualifies, each with an express slip for its
         match.
 
@@ -255,9 +253,8 @@ class RoutingTable:
             return {}
         if bundle.incoming and (sources := self.sources & peers):
             found = self._match(bundle, seen, sources, hidden)
-            return dict(
-                sorted((found | self._match(for_next_hop(bundle), seen, peers - sources, hidden)).items())
-            )
+            others = self._match(for_next_hop(bundle), seen, peers - sources, hidden)
+            return dict(sorted((found | others).items()))
         return self._match(for_next_hop(bundle), seen, peers, hidden)
 
     @property
@@ -266,22 +263,18 @@ class RoutingTable:
         hop."""
         return self.accepting["subscription"] - self.accepting["advertisement"]
 
-    def _match(
-        self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Collection[Hashable]
-    ) -> dict[Peer, ExpressSlip | None]:
+    def _match(self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Hidden) -> Slips:
         kinds = kinds_of(bundle)
         floods = set[Peer]().union(*(peers & self.accepting[kind] for kind in kinds_to_flood(bundle, hidden)))
-        found: dict[Peer, ExpressSlip | None] = dict.fromkeys(floods)
+        found: Slips = dict.fromkeys(floods)
         for address in addresses(bundle, hidden):
             needs = kinds if address.needs is None else {address.needs}
             found |= self._peers_for(address, seen, peers - found.keys(), needs)
         return dict(sorted(found.items()))
 
-    def _peers_for(
-        self, address: PartAddress, seen: Content, peers: Set[Peer], needs: Set[Kind]
-    ) -> dict[Peer, ExpressSlip | None]:
+    def _peers_for(self, address: PartAddress, seen: Content, peers: Set[Peer], needs: Set[Kind]) -> Slips:
         """Return the connections that an address leads to; each must accept one of the kinds in ``needs``."""
-        found: dict[Peer, ExpressSlip | None] = {}
+        found: Slips = {}
 
         def accepts(peer: Peer) -> bool:
             return not self.links.get(peer, NO_KEYS).isdisjoint(needs)
@@ -318,7 +311,7 @@ class RoutingTable:
         return True
 
     def express_peers(
-        self, bundle: Bundle, seen: Content, source: Peer, hidden: Collection[Hashable] = NO_KEYS
+        self, bundle: Bundle, seen: Content, source: Peer, hidden: Hidden = NO_KEYS
     ) -> list[Peer]:
         """Return the other connections that have stored the item named by a bundle's express slip.  [B46]"""
         slip = bundle.express
@@ -335,14 +328,10 @@ class RoutingTable:
     def interested_bundles(self, advertisement: Item, peer: Peer) -> list[StoredBundle]:
         """Return the bundles of other connections with an active interest in an advertisement.  [B10]"""
         box = advertisement.filter.box
-        watchers = chain.from_iterable(
-            alike.values() for alike in self.matching_subscriptions("advertisement", box)
-        )
-        found = [
-            *self._matching_bundles("advertisement", box, "subscription", peer),
-            *self._matching_bundles("advertisement", box, "subscription slip", peer),
-            *(stored for stored in watchers if stored.source != peer),
-        ]
+        found = self._matching_bundles("advertisement", box, "subscription", peer)
+        found += self._matching_bundles("advertisement", box, "subscription slip", peer)
+        for alike in self.matching_subscriptions("advertisement", box):
+            found += (stored for stored in alike.values() if stored.source != peer)
         return list(dict.fromkeys(found))
 
     def bundles_addressed_to(self, subscribed: Filter, peer: Peer) -> list[StoredBundle]:
@@ -353,8 +342,8 @@ class RoutingTable:
         self, row: content.Kind, box: Box, column: content.Kind, peer: Peer
     ) -> list[StoredBundle]:
         """Return the bundles of all connections but one with a part that an item matches."""
-        if (crowd := self._shared_index()) is not None:
-            return [item.bundle for other, item in crowd.search(row, box, column) if other != peer]
+        if (index := self._shared_index()) is not None:
+            return [item.bundle for other, item in index.search(row, box, column) if other != peer]
         found: list[StoredBundle] = []
 
         def take(_: Peer, item: Item) -> bool:

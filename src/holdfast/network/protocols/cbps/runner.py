@@ -34,9 +34,18 @@ class ConditionRunner:
     timer_at: Instant | None = None
 
     @classmethod
-    def start(cls, condition: NetworkCondition) -> ConditionRunner:
-        """Return a runner before any event."""
-        return cls(condition, condition.machine.initial())
+    def start(cls, condition: NetworkCondition, raw: bytes | None = None) -> ConditionRunner:
+        """Return a runner before any event, or one that continues from bytes of `to_bytes`.
+
+        Raises a `UsageError` if the bytes are damaged.
+        """
+        if raw is None:
+            return cls(condition, condition.machine.initial())
+        try:
+            state, watermark, lag = msgspec.msgpack.decode(raw, type=tuple[bytes, Instant, Duration])
+            return cls(condition, condition.machine.load(state), watermark, lag)
+        except Exception as error:
+            raise UsageError(f"the state of '{condition.name}' is damaged: {error}") from error
 
     def process(self, event: Event, now: Instant) -> list[Notification]:
         """Process one event and advance the watermark to its time."""
@@ -73,12 +82,3 @@ class ConditionRunner:
     def to_bytes(self) -> bytes:
         """Serialize state, watermark and lag, to continue elsewhere."""
         return msgspec.msgpack.encode((self.condition.machine.dump(self.state), self.watermark, self.lag))
-
-    @classmethod
-    def resume(cls, condition: NetworkCondition, raw: bytes) -> ConditionRunner:
-        """Restore a runner; raise a `UsageError` if the bytes are damaged."""
-        try:
-            state, watermark, lag = msgspec.msgpack.decode(raw, type=tuple[bytes, Instant, Duration])
-            return cls(condition, condition.machine.load(state), watermark, lag)
-        except Exception as error:
-            raise UsageError(f"the state of '{condition.name}' is damaged: {error}") from error

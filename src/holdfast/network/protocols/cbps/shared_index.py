@@ -67,8 +67,8 @@ class SharedIndex:
 
 def build_shared_index(database: ForwardingDatabase) -> SharedIndex:
     """Build the index from all active items of a database."""
-    crowd = SharedIndex()
+    index = SharedIndex()
     for peer, kind, table in database.tables():
         for item in table.active():
-            crowd.add(peer, kind, item)
-    return crowd
+            index.add(peer, kind, item)
+    return index

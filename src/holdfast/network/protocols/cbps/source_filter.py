@@ -8,17 +8,19 @@ on its way from the broker counts as earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....model.protocol import Peer
-from .bundle import has_stored_part
-from .condition import CompileCondition, ReplicatedCondition
+from .bundle import has_stored_part, subscription_refs
+from .condition import NetworkCondition, ReplicatedCondition
 from .content import Filter, matches, satisfies
 from .message import Bundle, BundleKey, ScopePlacement, StateAnswer, SubscriptionRef
 from .replica_watch import ReplicaWatch
 from .routing import StoredBundle
 from .watch import Emitter
+
+Conditions = Mapping[int, NetworkCondition]
 
 SELF: Peer = ""
 """The connection name of the publisher's own events, for its replicas."""
@@ -46,7 +48,7 @@ class SourceFilter:
         """Add advertised filters; return the number of the confirmation request to send."""
         for filter_ in filters:
             for replica in self.replicas.values():
-                if matches("advertisement", filter_, "subscription", replica.subscription.filter):
+                if _concerns(filter_, replica):
                     replica.add_advertisement(SELF, filter_)
                     replica.notify_peers(emitter)
         self.requests += 1
@@ -56,39 +58,30 @@ class SourceFilter:
         """Remove advertised filters."""
         for filter_ in filters:
             for replica in self.replicas.values():
-                if matches("advertisement", filter_, "subscription", replica.subscription.filter):
+                if _concerns(filter_, replica):
                     replica.remove_advertisement(SELF, filter_)
 
     def add_subscription(
-        self,
-        broker: Peer,
-        bundle: Bundle,
-        conditions: CompileCondition,
-        promises: Iterable[Filter],
-        emitter: Emitter,
+        self, stored: StoredBundle, conditions: Conditions, promises: Iterable[Filter], emitter: Emitter
     ) -> None:
-        """Add or replace a subscription that the broker passes on."""
+        """Add or replace a subscription that the broker passes on, with its compiled conditions by index."""
+        bundle = stored.bundle
         self.remove_subscription(bundle.key)
         self.subscriptions[bundle.key] = bundle
-        stored = StoredBundle(bundle, broker)
-        for i, subscription in enumerate(bundle.subscriptions):
-            if subscription.state is None:
-                continue
-            condition = conditions(subscription.state.definition)
+        for i, condition in conditions.items():
             if isinstance(condition, ReplicatedCondition):
-                replica = self.replicas[SubscriptionRef(bundle.key, i)] = ReplicaWatch(
-                    SubscriptionRef(bundle.key, i), stored, condition
-                )
+                part = SubscriptionRef(bundle.key, i)
+                replica = self.replicas[part] = ReplicaWatch(part, stored, condition)
                 for promise in promises:
-                    if matches("advertisement", promise, "subscription", subscription.filter):
+                    if _concerns(promise, replica):
                         replica.add_advertisement(SELF, promise)
                 replica.notify_peers(emitter)
 
     def remove_subscription(self, key: BundleKey) -> None:
         """Remove a subscription."""
         if (bundle := self.subscriptions.pop(key, None)) is not None:
-            for i in range(len(bundle.subscriptions)):
-                self.replicas.pop(SubscriptionRef(key, i), None)
+            for part in subscription_refs(bundle):
+                self.replicas.pop(part, None)
 
     def on_condition_message(self, message: ScopePlacement | StateAnswer, emitter: Emitter) -> None:
         """Handle a message about the condition of a subscription."""
@@ -98,11 +91,10 @@ class SourceFilter:
     def should_send(self, bundle: Bundle, emitter: Emitter) -> bool:
         """Whether a bundle must be sent, because it may match a subscription or is more than
         notifications."""
-        notifications = bundle.notifications
-        is_addressed = (
-            has_stored_part(bundle) or bundle.slips or any(item.flood_forward for item in notifications)
-        )
-        is_wanted, views = bool(is_addressed) or self.requests != self.answered, []
+        notifications, views = bundle.notifications, []
+        is_flooded = any(notification.flood_forward for notification in notifications)
+        is_wanted = has_stored_part(bundle) or bool(bundle.slips) or is_flooded
+        is_wanted |= self.requests != self.answered
         for content in (item.content for item in notifications):
             for key, item in self.subscriptions.items():
                 for i, subscription in enumerate(item.subscriptions):
@@ -116,3 +108,8 @@ class SourceFilter:
         for replica, sight in views if is_wanted else ():
             replica.on_forwarded(sight, emitter)
         return is_wanted
+
+
+def _concerns(promise: Filter, replica: ReplicaWatch) -> bool:
+    """Whether an advertised filter matches the subscription of a replica."""
+    return matches("advertisement", promise, "subscription", replica.subscription.filter)

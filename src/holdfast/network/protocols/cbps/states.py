@@ -52,22 +52,15 @@ def covers_state(a: EnterLeave | Sequence[EnterLeave], b: EnterLeave) -> bool:
 
     Returns false if the test would be too expensive.
     """
-    states = _as_sequence(a)
+    states = (a,) if isinstance(a, EnterLeave) else a
     if len(states) > MOST_TOGETHER:
         return any(covers_state(state, b) for state in states)
     return all(any(bits[:-1]) or not bits[-1] for bits in reachable_bits(*states, b))
 
 
-def _as_sequence(a: EnterLeave | Sequence[EnterLeave]) -> Sequence[EnterLeave]:
-    """Return one state or several as a sequence."""
-    return (a,) if isinstance(a, EnterLeave) else a
-
-
 def reachable_bits(*filters: EnterLeave) -> Iterator[Truths]:
     """Yield the bits of the filters after every event of every sequence."""
-    possible = truth_classes(
-        tuple(region for filter_ in filters for region in (filter_.enter, filter_.leave))
-    )
+    possible = truth_classes(tuple(r for filter_ in filters for r in (filter_.enter, filter_.leave)))
     momentary = [filter_.is_momentary for filter_ in filters]
     start = (False,) * len(filters)
     seen, ahead = {start}, [start]
@@ -153,10 +146,8 @@ def _from_each_part(ranges: set[ValueRange]) -> Iterator[Sample]:
     for kind in ("double", "text", "bool"):
         if LINE[kind] in lines:
             whole = EVERYTHING[kind]
-            cuts = {
-                cut for piece in ranges if LINE[piece.type] == LINE[kind] for cut in (piece.low, piece.high)
-            }
-            for low, high in pairwise(sorted(cuts | {whole.low, whole.high})):
+            pieces = [whole, *(piece for piece in ranges if LINE[piece.type] == LINE[kind])]
+            for low, high in pairwise(sorted({cut for piece in pieces for cut in (piece.low, piece.high)})):
                 yield from _numbers(low, high) if kind == "double" else [low[1] if kind == "text" else low[0]]
 
 

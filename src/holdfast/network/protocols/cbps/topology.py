@@ -44,11 +44,8 @@ class BrokerLink:
     @property
     def turn(self) -> tuple[int, int] | None:
         """The turn that both ends agree on, or ``None``."""
-        return (
-            (self.own_number, self.peer_number)
-            if self.own_number and self.peer_number and self.is_confirmed
-            else None
-        )
+        is_agreed = self.own_number and self.peer_number and self.is_confirmed
+        return (self.own_number, self.peer_number) if is_agreed else None
 
 
 @dataclass(slots=True)
@@ -102,7 +99,7 @@ class BrokerTopology:
             link.node = use.node
             ranks = (rank for announcement in self.known.values() for _, rank in announcement.links)
             link.rank = 1 + min(max(ranks, default=0), YOUNGEST)
-            yield from [Send(peer, announcement, cause="topology") for announcement in self.known.values()]
+            yield from [Send(peer, state, cause="topology") for state in self.known.values()]
             yield from self._announce()
 
     def on_neighbours(self, peer: Peer, announcement: LinkState) -> Iterator[Send]:
@@ -139,24 +136,16 @@ class BrokerTopology:
             for peer, _ in set(announcement.links) - links_before
             if peer in self.known and any(node == announcement.node for node, _ in self.known[peer].links)
         ]
-        if len(links_now) != len(announcement.links) or len(
-            {self._parts.representative(node) for node in confirmed}
-        ) != len(confirmed):
-            return False
-        if any(
-            self._parts.representative(node) == self._parts.representative(announcement.node)
-            for node in confirmed
-        ):
+        joined = [self._parts.representative(node) for node in (announcement.node, *confirmed)]
+        if len(links_now) != len(announcement.links) or len(set(joined)) != len(joined):
             return False
         for peer in confirmed:
             self._parts.unite(announcement.node, peer)
             self._tree.add(frozenset((announcement.node, peer)))
         self.known[announcement.node] = announcement
         self._announced.update(links_now)
-        if announcement.limit > 0:
-            self.common_limit = max(
-                min(self.common_limit or announcement.limit, announcement.limit), SHORTEST
-            )
+        if (limit := announcement.limit) > 0:
+            self.common_limit = max(min(self.common_limit or limit, limit), SHORTEST)
         return True
 
     def _announce(self) -> Iterator[Send]:
@@ -179,10 +168,7 @@ class BrokerTopology:
         bounds = [announcement.limit for announcement in self.known.values() if announcement.limit > 0]
         self.common_limit = max(min(bounds), SHORTEST) if bounds else 0
         self._tree, self._parts = spanning_tree(self.known)
-        self._announced = {
-            self.me,
-            *(peer for announcement in self.known.values() for peer, _ in announcement.links),
-        }
+        self._announced = {self.me, *(peer for state in self.known.values() for peer, _ in state.links)}
         yield from self._update_use()
 
     def _update_use(self) -> Iterator[Send]:
@@ -198,14 +184,9 @@ class BrokerTopology:
 def edges(known: Mapping[Node, LinkState]) -> list[Edge]:
     """Return the connections that both ends announce, the oldest first, each with the higher of its two
     ranks."""
-    ranks = {
-        (announcement.node, peer): rank
-        for announcement in known.values()
-        for peer, rank in announcement.links
-    }
-    return sorted(
-        (max(rank, ranks[b, a]), a, b) for (a, b), rank in ranks.items() if a < b and (b, a) in ranks
-    )
+    ranks = {(state.node, peer): rank for state in known.values() for peer, rank in state.links}
+    both = {(a, b): rank for (a, b), rank in ranks.items() if a < b and (b, a) in ranks}
+    return sorted((max(rank, ranks[b, a]), a, b) for (a, b), rank in both.items())
 
 
 class ConnectedComponents:

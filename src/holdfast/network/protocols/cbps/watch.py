@@ -41,6 +41,10 @@ class ConditionWatch(Protocol):
         """The watched subscription."""
         return self.stored.bundle.subscriptions[self.part.place]
 
+    def is_flooded_to(self, peer: Peer) -> bool:
+        """Whether the subscription was flooded to a connection."""
+        return self.subscription.flood_forward and peer in self.stored.sent
+
     # --- who publishes where ---
 
     def add_advertisement(self, peer: Peer, advertised: Filter) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....model.protocol import Peer
+from .bundle import subscription_refs
 from .condition import HostedCondition, NetworkCondition, ReplicatedCondition
 from .content import MATCHES, Content, box_of
 from .context import passes_any
@@ -46,8 +47,7 @@ class WatchTable:
     def of(self, stored: StoredBundle) -> dict[ConditionWatch, None]:
         """Return the watches of a bundle's subscriptions."""
         watches = self.watches.get(stored.source, {})
-        parts = (SubscriptionRef(stored.bundle.key, i) for i in range(len(stored.bundle.subscriptions)))
-        return {watches[part]: None for part in parts if part in watches}
+        return {watches[part]: None for part in subscription_refs(stored.bundle) if part in watches}
 
     def find(self, part: SubscriptionRef) -> ConditionWatch | None:
         """Return the watch of a subscription in force, or ``None``."""
@@ -88,8 +88,8 @@ class WatchTable:
             watch.stop(emitter)
             del self.hosts[watch.timer]
         watches = self.watches[watch.peer]
-        for i in range(len(watch.stored.bundle.subscriptions)):
-            if watches.get(part := SubscriptionRef(watch.stored.bundle.key, i)) is watch:
+        for part in subscription_refs(watch.stored.bundle):
+            if watches.get(part) is watch:
                 del watches[part]
         if not watches:
             del self.watches[watch.peer]

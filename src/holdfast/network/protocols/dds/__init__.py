@@ -3,8 +3,7 @@
     topic        Topic, Structure, Topics: the static set, keyed, hierarchical  [D4, D5, D7]
     interest     Interest: by topic, by content, by type; the test of a sample  [D6]
     level        BEST_EFFORT, FULL, or a threshold between them  [D8, D26, D30]
-    deployment   Deployment: configuration compiled into every node; the hash to the rendezvous node  [D10,
-    D15]
+    deployment   configuration compiled into every node; the hash to the rendezvous node  [D10, D15]
     message      messages between nodes, and their size in bytes on a mote  [D9, D24]
     request      requests of an application and the answers to it: the API  [D1]
     rtdds        R-DW and R-DR: BEQoS, PRQoS (Algorithm 1), FRQoS  [D16–D29]
@@ -17,9 +16,10 @@
     placement    state filters on the publisher's node: only transitions are sent
     ifs          interference-free scheduling  [D32]
     state        the state of a node
-    member, publisher, subscriber, broker, adapting
+    step         one input of a node, with helpers for all roles
+    publisher, subscriber, broker, adaptive
                  the roles of a node, which use these algorithms
-    participant  Participant: all roles, as one machine
+    participant  DdsParticipant: all roles, as one machine
 
 Decisions that the thesis leaves open are in docs/concepts/dds.md.
 """

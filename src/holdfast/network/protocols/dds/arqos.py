@@ -239,17 +239,14 @@ class SentHistory:
                 lost.update(number for number in self.sent if self.confirmed[peer] < number <= upto)
                 self.confirmed[peer] = max(upto, self.confirmed[peer])
         counted["given up"] += len(lost)
-        given_up = [Deliver(SampleGivenUp(self.sent[number].name)) for number in sorted(lost)]
+        effects: list[Effect] = [Deliver(SampleGivenUp(self.sent[n].name)) for n in sorted(lost)]
         self.trim()
         behind = [peer for peer, upto in self.confirmed.items() if upto < last.sequence]
         for peer in behind if most is not None else ():
             self.unanswered[peer].append(last.sequence)
         counted["heartbeats"] += len(behind)
-        return [
-            *given_up,
-            *(self.heartbeat(peer, last) for peer in behind),
-            *self._set_timer(now + terms.rto),
-        ]
+        effects += (self.heartbeat(peer, last) for peer in behind)
+        return effects + self._set_timer(now + terms.rto)
 
     def heartbeat(self, peer: Peer, last: SampleName) -> Send:
         """Return the heartbeat for a receiver."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ....model.instant import SECOND, Instant
-from ....model.protocol import EVERYBODY, Deliver, Effect, Peer, Send, SetTimer
+from ....model.instant import SECOND
+from ....model.protocol import EVERYBODY, Peer
 from . import rendezvous
-from .member import DdsRole
+from .eatdds import RotationStep
 from .message import (
     DataMessage,
     DdsNotification,
@@ -21,13 +21,9 @@ from .message import (
     Recognition,
     Role,
     SampleAck,
-    cause_of,
 )
-from .publisher import add_to_registry
 from .registry import SubscriptionTable, digest, must_confirm
 from .rendezvous import Rendezvous
-from .request import SubscriberLapsed
-from .state import DdsState
 from .topic import TopicId
 
 NOTIFY_BURST, NOTIFY_PAUSE = 16, SECOND // 4
@@ -37,157 +33,125 @@ MOST_DOUBLED = 6
 """An unconfirmed notification is repeated after pauses that grow up to 64 times the first."""
 
 
-class DdsBroker(DdsRole, frozen=True):
-    """The RN's role in DefTDDS, HyTDDS and EATDDS; in BLTDDS no node has it.  [D41]"""
+class BrokerStep(RotationStep):
+    """Handles inputs of the RN in DefTDDS, HyTDDS and EATDDS; in BLTDDS no node has this role.  [D41]"""
 
-    def start(self, state: DdsState, now: Instant) -> list[Effect]:
+    def start(self) -> None:
         """Take the role for the topics whose hash is this node.  [D10]"""
         if self.mode.rotates:
-            return self.rotation.start(state, now)
-        effects: list[Effect] = []
+            self.start_rotation()
+            return
         for topic in self.deployment.topics if self.mode.brokered else ():
             if self.deployment.rendezvous(topic.id) == self.me:
-                rn = state.rendezvous[topic.id] = Rendezvous(SubscriptionTable(topic))
+                rn = self.state.rendezvous[topic.id] = Rendezvous(SubscriptionTable(topic))
                 if self.deployment.discovery.lease is not None:
-                    rn.silent_until = now + self.deployment.rotation.settle
-                    effects += self.call(state, now, topic.id)
-        return effects
+                    rn.silent_until = self.now + self.deployment.rotation.settle
+                    self.call(topic.id)
 
-    def call(self, state: DdsState, now: Instant, topic: TopicId) -> list[Effect]:
+    def call(self, topic: TopicId) -> None:
         """Ask all nodes that do not know of this RN's start to subscribe again."""
-        if now >= state.rendezvous[topic].silent_until:
-            return []
-        role = Role(topic, state.session, self.me, fresh=True)
-        return [Send(EVERYBODY, role, cause_of(role)), SetTimer(f"call/{topic}", now + SECOND)]
+        if self.now < self.state.rendezvous[topic].silent_until:
+            self.send(EVERYBODY, Role(topic, self.state.session, self.me, fresh=True))
+            self.set_timer(f"call/{topic}", SECOND)
 
-    def on_subscription(
-        self, state: DdsState, now: Instant, wish: DdsSubscribe | DdsUnsubscribe
-    ) -> list[Effect]:
+    def on_rn_subscription(self, wish: DdsSubscribe | DdsUnsubscribe) -> None:
         """Handle a subscription or its end.
 
         In HyTDDS each publisher receives a NOTIFICATION; in DefTDDS and EATDDS the RN updates its table.
         """
-        publishers = self.deployment.publishers_of(wish.topic)
         if not self.mode.brokered:
-            return self._notify(state, now, wish)
-        if (rn := state.rendezvous.get(wish.topic)) is None:
-            return self._forward_to_rn(state, wish, wish.subscriber)
+            self._notify(wish)
+            return
+        if (rn := self.state.rendezvous.get(wish.topic)) is None:
+            self._forward_to_rn(wish, wish.subscriber)
+            return
         before = rn.registry.demand()
-        effects: list[Effect] = []
-        if isinstance(wish, DdsSubscribe):
-            effects += add_to_registry(rn.registry, wish, now)
-        else:
-            rn.registry.remove(wish)
-            effects += rendezvous.on_subscriber_left(rn, wish.subscriber)
+        self.register(rn.registry, wish)
+        if isinstance(wish, DdsUnsubscribe):
+            self.effects += rendezvous.on_subscriber_left(rn, wish.subscriber)
         if self.mode.rotates:
-            self.rotation.on_table_changed(state, wish)
-            role = Role(wish.topic, *self.rotation.holder(state, wish.topic))
-            effects.append(Send(wish.subscriber, role, cause_of(role)))
+            self.on_table_changed(wish)
+            self.send(wish.subscriber, Role(wish.topic, *self.holder(wish.topic)))
         if (demand := rn.registry.demand()) != before:
-            effects += [Send(publisher, demand, cause_of(demand)) for publisher in publishers]
-        return effects
+            self.send_to_all(self.deployment.publishers_of(wish.topic), demand)
 
-    def on_data(self, state: DdsState, now: Instant, data: DataMessage) -> list[Effect]:
+    def on_rn_data(self, data: DataMessage) -> None:
         """Forward a sample, and send its publisher the demand if that has changed."""
-        if (rn := state.rendezvous.get(data.name.stream.topic)) is None:
-            return self._forward_to_rn(state, data, data.name.origin)
-        effects = [
-            *self._remove_lapsed(state, rn, now),
-            *rendezvous.forward(rn, data, now, self.deployment.reliable),
-        ]
+        if (rn := self.state.rendezvous.get(data.name.stream.topic)) is None:
+            self._forward_to_rn(data, data.name.origin)
+            return
+        for subscriber in self.remove_lapsed(rn.registry):
+            self.effects += rendezvous.on_subscriber_left(rn, subscriber)
+        self.effects += rendezvous.forward(rn, data, self.now, self.deployment.reliable)
         if data.demand != digest(demand := rn.registry.demand()):
-            effects.append(Send(data.name.origin, demand, cause_of(demand)))
-        return effects
+            self.send(data.name.origin, demand)
 
-    def on_ack(self, state: DdsState, now: Instant, subscriber: Peer, ack: SampleAck) -> list[Effect]:
+    def on_rn_ack(self, subscriber: Peer, ack: SampleAck) -> None:
         """Handle an ACK of a subscriber."""
-        if (rn := state.rendezvous.get(ack.name.stream.topic)) is None:
-            return []
-        rn.registry.record_sign(subscriber, now)
-        return rendezvous.on_ack(rn, ack.name, subscriber)
-
-    def _remove_lapsed(self, state: DdsState, rn: Rendezvous, now: Instant) -> list[Effect]:
-        """Remove readers whose lease is over, so that no sample waits for them."""
-        if (lease := self.deployment.discovery.lease) is None:
-            return []
-        gone = rn.registry.remove_lapsed(now, lease)
-        state.counted["lapsed"] += len(gone)
-        effects: list[Effect] = []
-        for subscriber in gone:
-            effects += [
-                Deliver(SubscriberLapsed(rn.registry.topic.name, subscriber)),
-                *rendezvous.on_subscriber_left(rn, subscriber),
-            ]
-        return effects
+        if (rn := self.state.rendezvous.get(ack.name.stream.topic)) is not None:
+            rn.registry.record_sign(subscriber, self.now)
+            self.effects += rendezvous.on_ack(rn, ack.name, subscriber)
 
     # HyTDDS: the RN only passes subscriptions on.
 
-    def _notify(self, state: DdsState, now: Instant, wish: DdsSubscribe | DdsUnsubscribe) -> list[Effect]:
+    def _notify(self, wish: DdsSubscribe | DdsUnsubscribe) -> None:
         """Notify publishers; for a reliable reader until they confirm."""
-        publishers = self.deployment.publishers_of(wish.topic)
+        state, topic = self.state, wish.topic
+        publishers = self.deployment.publishers_of(topic)
         keys = [(publisher, wish.subscriber, wish.reader) for publisher in publishers]
-        unsent = state.unsent_notices.setdefault(wish.topic, {})
+        unsent = state.unsent_notices.setdefault(topic, {})
         is_busy = bool(unsent)
         unsent.update(dict.fromkeys(keys, wish))
-        effects = [] if is_busy else self.notify_next(state, now, wish.topic)
+        if not is_busy:
+            self.notify_next(topic)
         if isinstance(wish, DdsUnsubscribe) or not must_confirm(wish):
-            return effects
-        waiting = state.unconfirmed_notices.setdefault(wish.topic, {})
-        confirmed = {key: each.version for key, each in waiting.items()} | state.confirmed_versions.get(
-            wish.topic, {}
-        )
+            return
+        waiting = state.unconfirmed_notices.setdefault(topic, {})
+        confirmed = {key: each.version for key, each in waiting.items()}
+        confirmed |= state.confirmed_versions.get(topic, {})
         unconfirmed = {key: wish for key in keys if confirmed.get(key, 0) < wish.version}
-        if not unconfirmed:
-            return effects
-        waiting.update(unconfirmed)
-        state.repetition_counts[wish.topic] = 0
-        return [*effects, self._repeat_timer(state, now, wish.topic)]
+        if unconfirmed:
+            waiting.update(unconfirmed)
+            state.repetition_counts[topic] = 0
+            self._set_repeat_timer(topic)
 
-    def notify_next(self, state: DdsState, now: Instant, topic: TopicId) -> list[Effect]:
+    def notify_next(self, topic: TopicId) -> None:
         """Notify the publishers that have waited longest, as many as a radio queue holds.
 
         A longer burst would overflow the queue and drop the same ones each time.
         """
-        unsent = state.unsent_notices.get(topic, {})
-        effects: list[Effect] = []
+        unsent = self.state.unsent_notices.get(topic, {})
         for key in list(islice(unsent, NOTIFY_BURST)):
-            notification = DdsNotification(unsent.pop(key))
-            effects.append(Send(key[0], notification, cause_of(notification)))
-        return [*effects, SetTimer(f"tell/{topic}", now + NOTIFY_PAUSE)] if unsent else effects
+            self.send(key[0], DdsNotification(unsent.pop(key)))
+        if unsent:
+            self.set_timer(f"tell/{topic}", NOTIFY_PAUSE)
 
-    def _repeat_timer(self, state: DdsState, now: Instant, topic: TopicId) -> SetTimer:
-        """Return the timer for the next repetition of unconfirmed notifications."""
-        pause = self.deployment.discovery.every << min(state.repetition_counts[topic], MOST_DOUBLED)
-        return SetTimer(f"notify/{topic}", now + pause)
+    def _set_repeat_timer(self, topic: TopicId) -> None:
+        """Set the timer for the next repetition of unconfirmed notifications."""
+        doublings = min(self.state.repetition_counts[topic], MOST_DOUBLED)
+        self.set_timer(f"notify/{topic}", self.deployment.discovery.every << doublings)
 
-    def notify_again(self, state: DdsState, now: Instant, topic: TopicId) -> list[Effect]:
+    def notify_again(self, topic: TopicId) -> None:
         """Repeat the notifications that publishers have not confirmed."""
-        waiting = state.unconfirmed_notices.get(topic)
-        if not waiting:
-            return []
-        state.repetition_counts[topic] += 1
-        notes = [(to, DdsNotification(wish, asks=True)) for (to, _, _), wish in waiting.items()]
-        return [
-            *(Send(to, note, cause_of(note)) for to, note in notes),
-            self._repeat_timer(state, now, topic),
-        ]
+        waiting = self.state.unconfirmed_notices.get(topic)
+        if waiting:
+            self.state.repetition_counts[topic] += 1
+            for (publisher, _, _), wish in waiting.items():
+                self.send(publisher, DdsNotification(wish, asks=True))
+            self._set_repeat_timer(topic)
 
-    def on_recognised(self, state: DdsState, publisher: Peer, recognised: Recognition) -> list[Effect]:
+    def on_recognised(self, publisher: Peer, recognised: Recognition) -> None:
         """Record that a publisher has a subscription in its table."""
-        waiting, key = (
-            state.unconfirmed_notices.get(recognised.topic, {}),
-            (publisher, recognised.subscriber, recognised.reader),
-        )
-        state.confirmed_versions.setdefault(recognised.topic, {})[key] = recognised.version
-        if key in waiting and waiting[key].version <= recognised.version:
+        topic, version = recognised.topic, recognised.version
+        waiting = self.state.unconfirmed_notices.get(topic, {})
+        key = publisher, recognised.subscriber, recognised.reader
+        self.state.confirmed_versions.setdefault(topic, {})[key] = version
+        if key in waiting and waiting[key].version <= version:
             del waiting[key]
-        return []
 
-    def _forward_to_rn(
-        self, state: DdsState, what: DataMessage | DdsSubscribe | DdsUnsubscribe, asker: Peer
-    ) -> list[Effect]:
+    def _forward_to_rn(self, message: DataMessage | DdsSubscribe | DdsUnsubscribe, asker: Peer) -> None:
         """Pass a message for an RN on, because this node is none."""
         if self.mode.rotates:
-            return self.rotation.forward_to_holder(state, what, asker)
-        state.counted["not for this node"] += 1
-        return []
+            self.forward_to_holder(message, asker)
+        else:
+            self.state.counted["not for this node"] += 1

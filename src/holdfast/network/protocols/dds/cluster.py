@@ -9,9 +9,9 @@ from math import fsum
 from typing import NamedTuple
 
 from ....model.instant import Instant
-from ....model.protocol import Effect, Peer, Send, SetTimer
+from ....model.protocol import Peer
 from ....model.space import Point
-from .message import ENTRIES, DdsSubscribe, DdsUnsubscribe, TableHandover, cause_of
+from .message import DdsSubscribe, DdsUnsubscribe
 from .registry import SubscriptionTable
 from .topic import TopicId
 
@@ -38,19 +38,6 @@ class TableTransfer:
     number: int = -1
     piece: tuple[Wish, ...] = ()
     tries: int = 0
-
-    def send_next(self, timeout: Instant) -> list[Effect]:
-        """Send the next piece."""
-        self.piece = tuple(self.queue.popleft() for _ in range(min(ENTRIES, len(self.queue))))
-        self.number += 1
-        self.tries = 0
-        return self.send_piece(timeout)
-
-    def send_piece(self, timeout: Instant) -> list[Effect]:
-        """Send the current piece, again after the timeout."""
-        last = self.role and not self.queue
-        message = TableHandover(self.topic, self.term, self.number, self.piece, last)
-        return [Send(self.to, message, cause_of(message)), SetTimer(f"handover/{self.topic}", timeout)]
 
 
 @dataclass(slots=True)

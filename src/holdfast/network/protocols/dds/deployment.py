@@ -13,7 +13,7 @@ from ....model.instant import MILLISECOND, SECOND, Duration, Instant
 from ....model.protocol import Peer
 from ....model.space import Point
 from .ifs import SlotSchedule
-from .topic import DdsTopic, TopicId, TopicSet
+from .topic import TopicId, TopicSet
 
 ModeName = Literal["DefTDDS", "BLTDDS", "HyTDDS", "EATDDS"]
 MODES: tuple[ModeName, ...] = get_args(ModeName)
@@ -173,10 +173,6 @@ class DdsDeployment:
     def publishers_of(self, topic: TopicId) -> tuple[Peer, ...]:
         """Return the publishers of a topic."""
         return self.publishers.get(topic, ())
-
-    def topic(self, id: TopicId) -> DdsTopic | None:
-        """Return the topic with an id, or ``None``."""
-        return self.topics.by_id.get(id)
 
     def successors(self, topic: TopicId) -> tuple[Peer, ...]:
         """Return the nodes that may take the role, in order: the main RN, then the publishers."""

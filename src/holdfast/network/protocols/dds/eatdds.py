@@ -25,26 +25,25 @@ from __future__ import annotations
 
 from collections import deque
 
-import msgspec
 from msgspec.structs import replace
 
-from ....model.instant import BEGINNING, SECOND, Instant
-from ....model.protocol import EVERYBODY, CancelTimer, Effect, Peer, Send, SetTimer
+from ....model.instant import BEGINNING, SECOND
+from ....model.protocol import EVERYBODY, CancelTimer, Peer
 from .cluster import EnergyCluster, IncomingTransfer, RoleHolder, TableTransfer, Wish, elect
-from .deployment import DdsDeployment
 from .message import (
+    ENTRIES,
     DataMessage,
-    DdsSubscribe,
     DdsTaken,
     EnergyUpdate,
     NewRound,
     Role,
     TableHandover,
-    cause_of,
+    topic_of,
 )
 from .registry import SubscriptionTable
 from .rendezvous import Rendezvous
-from .state import DdsState
+from .request import ResidualEnergy
+from .step import DdsStep
 from .topic import TopicId
 
 SIGNS = 3
@@ -55,354 +54,345 @@ MOST_HOPS = 4
 """How often a message is forwarded from RN to RN; a longer path would be a cycle."""
 
 
-class EatddsRotation(msgspec.Struct, frozen=True):
-    """The part of one node in the rotation of roles."""
-
-    deployment: DdsDeployment
-    me: Peer
+class RotationStep(DdsStep):
+    """Handles the part of one node in the rotation of roles."""
 
     # Who has the role.
 
-    def holder(self, state: DdsState, topic: TopicId) -> RoleHolder:
-        """Return the holder of a role as known here; initially the main RN."""
-        return state.roles.get(topic, RoleHolder(0, self.deployment.rendezvous(topic)))
+    def holder(self, topic: TopicId) -> RoleHolder:
+        """Return the holder of a role as known here; initially, and in other modes always, the main RN."""
+        return self.state.roles.get(topic, RoleHolder(0, self.deployment.rendezvous(topic)))
 
-    def start(self, state: DdsState, now: Instant) -> list[Effect]:
+    def start_rotation(self) -> None:
         """Start as main RN or as watcher.
 
         A main RN sends no ACKs at first: it may have been restarted while other nodes know a later holder.
         """
-        effects: list[Effect] = []
         for topic in self.deployment.topics:
             if self.deployment.rendezvous(topic.id) == self.me:
-                effects.append(self._timer("round", topic.id, now))
-                effects += self._take_role(
-                    state, topic.id, now, 0, self._silent_rendezvous(SubscriptionTable(topic), now)
-                )
+                self._start_timer("round", topic.id)
+                self._take_role(topic.id, 0, self._silent_rendezvous(SubscriptionTable(topic)))
             else:
-                effects += self._watch_holder(state, topic.id, now)
-        return effects
+                self._watch_holder(topic.id)
 
-    def _find_table(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _find_table(self, topic: TopicId) -> None:
         """Subscribe again at the main RN and its successors: without signs, this subscriber is in no
         table."""
-        if topic in state.rendezvous or not any(True for _ in state.of_topic(topic)):
-            return []
-        again = subscribe_again(state, topic, now)
-        effects = [*again, *self.on_sign(state, topic, now)]
-        state.without_table.add(topic)
-        return effects
+        if topic not in self.state.rendezvous and self.state.reads(topic):
+            self.subscribe_again(topic)
+            self.on_sign(topic)
+            self.state.without_table.add(topic)
 
-    def forward_to_holder(
-        self, state: DdsState, message: DataMessage | Wish | EnergyUpdate, asker: Peer
-    ) -> list[Effect]:
-        """Forward a message to the RN and tell the sender which node that is."""
-        topic = message.name.stream.topic if isinstance(message, DataMessage) else message.topic
-        known = self.holder(state, topic)
+    def forward_to_holder(self, message: DataMessage | Wish | EnergyUpdate, asker: Peer) -> None:
+        """Forward a message to the RN and send its sender the identity of that node."""
+        topic = topic_of(message)
+        known = self.holder(topic)
         if message.hops >= MOST_HOPS or known.node == self.me:
-            state.counted["gone in circles"] += 1
-            return []
-        onward = replace(message, hops=message.hops + 1)
-        return [Send(known.node, onward, cause_of(message)), *self._inform(asker, topic, known)]
+            self.state.counted["gone in circles"] += 1
+            return
+        self.send(known.node, replace(message, hops=message.hops + 1))
+        if asker not in (self.me, known.node):
+            self.send(asker, Role(topic, *known))
 
-    def on_role(self, state: DdsState, now: Instant, sender: Peer, role: Role) -> list[Effect]:
+    def on_role(self, sender: Peer, role: Role) -> None:
         """Handle NEW-RN, or a question to an RN that may have been restarted and lost its role."""
-        topic, claimed = role.topic, RoleHolder(role.term, role.node)
-        known = self.holder(state, topic)
+        topic, claimed, state = role.topic, RoleHolder(role.term, role.node), self.state
+        known = self.holder(topic)
         if sender == self.me:
-            return []
+            return
         if claimed < known:
-            is_concerned = sender in (role.node, known.node)
-            return [Send(sender, Role(topic, *known), "role")] if is_concerned else []
+            if sender in (role.node, known.node):
+                self.send(sender, Role(topic, *known))
+            return
         has_restarted = role.fresh and claimed == state.roles.get(topic) == RoleHolder(0, sender)
         state.roles[topic] = claimed
         if role.readers or (sender == role.node and not role.fresh):
             state.predecessors[topic] = role.readers
         if role.node == self.me:
-            return self._on_question(state, now, sender, role, later=claimed > known)
-        effects: list[Effect] = []
+            self._on_question(sender, role, later=claimed > known)
+            return
         if claimed > known:
-            effects += self._resign(state, topic, now, claimed)
+            self._resign(topic, claimed)
             if role.fresh:
-                effects += subscribe_again(state, topic, now)
+                self.subscribe_again(topic)
         if sender == role.node:
-            effects += [*self._watch_holder(state, topic, now), *self.on_sign(state, topic, now)]
+            self._watch_holder(topic)
+            self.on_sign(topic)
         if has_restarted:
-            readers = state.predecessors.get(topic, ())
-            effects.append(Send(sender, Role(topic, *claimed, readers=readers), "role"))
-        return effects
+            self.send(sender, Role(topic, *claimed, readers=state.predecessors.get(topic, ())))
 
-    def _on_question(
-        self, state: DdsState, now: Instant, sender: Peer, role: Role, later: bool
-    ) -> list[Effect]:
+    def _on_question(self, sender: Peer, role: Role, later: bool) -> None:
         """Handle a message that names this node as RN; if it has lost its table, subscribers must subscribe
         again."""
-        rn = state.rendezvous.get(role.topic)
-        if rn is None or later or (role.term == 0 and now < rn.silent_until):
-            return self._take_over(state, role.topic, now)
-        return [Send(sender, role, "role")]
+        rn = self.state.rendezvous.get(role.topic)
+        if rn is None or later or (role.term == 0 and self.now < rn.silent_until):
+            self._take_over(role.topic)
+        else:
+            self.send(sender, role)
 
-    def on_sign(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def on_sign(self, topic: TopicId) -> None:
         """Record a sign of life of the RN; if these stop, the subscriber will subscribe again."""
-        state.without_table.discard(topic)
-        if not any(True for _ in state.of_topic(topic)):
-            return []
-        return [SetTimer(f"lonely/{topic}", now + (SIGNS + 1) * self.deployment.rotation.sign)]
+        self.state.without_table.discard(topic)
+        if self.state.reads(topic):
+            self.set_timer(f"lonely/{topic}", (SIGNS + 1) * self.deployment.rotation.sign)
 
-    def on_timer(self, state: DdsState, now: Instant, kind: str, topic: TopicId) -> list[Effect]:
+    def on_rotation_timer(self, kind: str, topic: TopicId) -> None:
         """Handle a timer of the rotation."""
+        state = self.state
         match kind:
             case "handover":
-                return self._repeat_piece(state, topic, now)
+                self._repeat_piece(topic)
             case "lonely":
-                return self._find_table(state, topic, now)
+                self._find_table(topic)
             case "watch" if topic not in state.rendezvous:
-                return self._suspect(state, topic, now)
+                self._suspect(topic)
             case "round":
-                return [self._timer("round", topic, now), *self._begin_round(state, topic, now)]
+                self._start_timer("round", topic)
+                self._begin_round(topic)
             case "overdue":
-                return self.on_round(state, topic, now)
+                self._on_round_over(topic)
             case "sign" if topic in state.clusters:
-                return [*self._announce(state, topic), self._timer("sign", topic, now)]
-            case "fresh" if topic in state.rendezvous and now < state.rendezvous[topic].silent_until:
-                return self._call(state, topic, now)
-        return []
+                self._announce(topic)
+                self._start_timer("sign", topic)
+            case "fresh" if topic in state.rendezvous and self.now < state.rendezvous[topic].silent_until:
+                self._call_subscribers(topic)
 
-    def _timer(self, kind: str, topic: TopicId, now: Instant) -> SetTimer:
-        """Return the effect that sets a timer of the rotation."""
+    def _start_timer(self, kind: str, topic: TopicId) -> None:
+        """Set a timer of the rotation."""
         terms = self.deployment.rotation
         overdue = terms.round * 3 // 2
-        length = {"round": terms.round, "overdue": overdue, "sign": terms.sign, "fresh": SECOND}[kind]
-        return SetTimer(f"{kind}/{topic}", now + length)
+        delays = {"round": terms.round, "overdue": overdue, "sign": terms.sign, "fresh": SECOND}
+        self.set_timer(f"{kind}/{topic}", delays[kind])
 
-    def _watch_holder(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _watch_holder(self, topic: TopicId) -> None:
         """Wait for the next signs of life as a possible successor; later ones wait longer."""
         successors = self.deployment.successors(topic)
-        state.suspected.pop(topic, None)
-        if self.me not in successors or topic in state.rendezvous:
-            return []
-        patience = (SIGNS + successors.index(self.me)) * self.deployment.rotation.sign
-        return [SetTimer(f"watch/{topic}", now + patience)]
+        self.state.suspected.pop(topic, None)
+        if self.me in successors and topic not in self.state.rendezvous:
+            signs = SIGNS + successors.index(self.me)
+            self.set_timer(f"watch/{topic}", signs * self.deployment.rotation.sign)
 
-    def _silent_rendezvous(self, registry: SubscriptionTable, now: Instant) -> Rendezvous:
+    def _silent_rendezvous(self, registry: SubscriptionTable) -> Rendezvous:
         """Return an RN that sends no ACKs for a while."""
-        return Rendezvous(registry, silent_until=now + self.deployment.rotation.settle)
+        return Rendezvous(registry, silent_until=self.now + self.deployment.rotation.settle)
 
-    def _take_role(
-        self, state: DdsState, topic: TopicId, now: Instant, term: int, rendezvous: Rendezvous
-    ) -> list[Effect]:
+    def _take_role(self, topic: TopicId, term: int, rendezvous: Rendezvous) -> None:
         """Take the role."""
-        state.rendezvous[topic] = rendezvous
-        state.clusters[topic] = EnergyCluster(attempted=term)
-        state.roles[topic] = RoleHolder(term, self.me)
-        timers = [self._timer("overdue", topic, now), self._timer("sign", topic, now)]
-        announced = self._announce(state, topic, fresh=rendezvous.silent_until > BEGINNING)
-        return [CancelTimer(f"watch/{topic}"), *timers, *announced]
+        self.state.rendezvous[topic] = rendezvous
+        self.state.clusters[topic] = EnergyCluster(attempted=term)
+        self.state.roles[topic] = RoleHolder(term, self.me)
+        self.emit(CancelTimer(f"watch/{topic}"))
+        self._start_timer("overdue", topic)
+        self._start_timer("sign", topic)
+        self._announce(topic, fresh=rendezvous.silent_until > BEGINNING)
 
-    def _suspect(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _suspect(self, topic: TopicId) -> None:
         """Ask an RN without signs of life, and take its role if it never answers."""
-        asked = state.suspected[topic] = state.suspected.get(topic, 0) + 1
+        asked = self.state.suspected[topic] = self.state.suspected.get(topic, 0) + 1
         if asked > TRIES:
-            return self._take_over(state, topic, now)
-        role = Role(topic, *self.holder(state, topic))
-        return [Send(role.node, role, cause_of(role)), SetTimer(f"watch/{topic}", now + SECOND)]
+            self._take_over(topic)
+        else:
+            known = self.holder(topic)
+            self.send(known.node, Role(topic, *known))
+            self.set_timer(f"watch/{topic}", SECOND)
 
-    def _take_over(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _take_over(self, topic: TopicId) -> None:
         """Take the role of an RN that is dead or has lost its table."""
+        state = self.state
         state.counted["taken over"] += 1
-        term = self.holder(state, topic).term + 1
         rn = state.rendezvous.get(topic)
-        registry = SubscriptionTable(self.deployment.topics.by_id[topic]) if rn is None else rn.registry
-        rendezvous = self._silent_rendezvous(registry, now)
+        table = SubscriptionTable(self.deployment.topics.by_id[topic]) if rn is None else rn.registry
+        rendezvous = self._silent_rendezvous(table)
         if (lease := self.deployment.discovery.lease) is not None:
             rendezvous.expected = set(state.predecessors.get(topic, ()))
-            rendezvous.expected_until = now + lease
-        role_effects = self._take_role(state, topic, now, term, rendezvous)
-        return [*role_effects, *self._call(state, topic, now), *subscribe_again(state, topic, now)]
+            rendezvous.expected_until = self.now + lease
+        self._take_role(topic, self.holder(topic).term + 1, rendezvous)
+        self._call_subscribers(topic)
+        self.subscribe_again(topic)
 
-    def _call(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _call_subscribers(self, topic: TopicId) -> None:
         """Ask all subscribers to subscribe again."""
-        role = Role(topic, *self.holder(state, topic), fresh=True)
-        return [Send(EVERYBODY, role, cause_of(role)), self._timer("fresh", topic, now)]
+        self.send(EVERYBODY, Role(topic, *self.holder(topic), fresh=True))
+        self._start_timer("fresh", topic)
 
-    def _resign(self, state: DdsState, topic: TopicId, now: Instant, to: RoleHolder) -> list[Effect]:
+    def _resign(self, topic: TopicId, to: RoleHolder) -> None:
         """Give up the role; send the table to the new RN unless a hand-over is in progress."""
-        rn = state.rendezvous.pop(topic, None)
-        state.clusters.pop(topic, None)
+        rn = self.state.rendezvous.pop(topic, None)
+        self.state.clusters.pop(topic, None)
         if rn is None:
-            return []
-        timers: list[Effect] = [CancelTimer(f"{kind}/{topic}") for kind in ("overdue", "sign", "fresh")]
-        timers += [*self._watch_holder(state, topic, now), *self.on_sign(state, topic, now)]
-        transfer, wishes = state.transfers.get(topic), rn.registry.wishes.values()
-        if not wishes or (transfer is not None and transfer.to == to.node):
-            return timers
-        going = TableTransfer(topic, to.node, to.term, deque(wishes), role=False)
-        return [*timers, *self._transfer(state, now, going)]
+            return
+        for kind in ("overdue", "sign", "fresh"):
+            self.emit(CancelTimer(f"{kind}/{topic}"))
+        self._watch_holder(topic)
+        self.on_sign(topic)
+        transfer, wishes = self.state.transfers.get(topic), rn.registry.wishes.values()
+        if wishes and (transfer is None or transfer.to != to.node):
+            self._transfer(TableTransfer(topic, to.node, to.term, deque(wishes), role=False))
 
-    def _announce(self, state: DdsState, topic: TopicId, fresh: bool = False) -> list[Effect]:
+    def _announce(self, topic: TopicId, fresh: bool = False) -> None:
         """Send the holder of the role to the cluster and to possible successors."""
-        role = Role(topic, *self.holder(state, topic), fresh)
+        role = Role(topic, *self.holder(topic), fresh)
         successors = self.deployment.successors(topic)
-        role_with_readers = replace(role, readers=tuple(state.rendezvous[topic].registry.subscribers()))
-        receivers = dict.fromkeys([*successors, *self._members(state, topic)])
-        return [
-            Send(peer, role_with_readers if peer in successors else role, cause_of(role))
-            for peer in receivers
-            if peer != self.me
-        ]
+        with_readers = replace(role, readers=tuple(self.state.rendezvous[topic].registry.subscribers()))
+        for peer in dict.fromkeys([*successors, *self._members(topic)]):
+            if peer != self.me:
+                self.send(peer, with_readers if peer in successors else role)
 
-    def _inform(self, peer: Peer, topic: TopicId, known: RoleHolder) -> list[Effect]:
-        """Send the holder of the role to a peer that is not the holder."""
-        role = Role(topic, *known)
-        return [Send(peer, role, cause_of(role))] if peer not in (self.me, known.node) else []
-
-    def _members(self, state: DdsState, topic: TopicId) -> list[Peer]:
+    def _members(self, topic: TopicId) -> list[Peer]:
         """Return the cluster: the RN, its publishers and its subscribers.  [D46]"""
-        subscribers = state.rendezvous[topic].registry.subscribers()
+        subscribers = self.state.rendezvous[topic].registry.subscribers()
         return list(dict.fromkeys([self.me, *self.deployment.publishers_of(topic), *subscribers]))
+
+    def subscribe_again(self, topic: TopicId) -> None:
+        """Repeat the subscriptions of all readers of a topic, as often as at first."""
+        for number, reader in self.state.readers.items():
+            if reader.wish.topic == topic:
+                reader.times_sent = 0
+                self.set_timer(f"subscribe/{number}", 0)
 
     # Energy.
 
-    def report_energy(self, state: DdsState, now: Instant, joules: float) -> list[Effect]:
+    def report_energy(self, asked: ResidualEnergy) -> None:
         """Record the node's own energy and report it to all rendezvous nodes.  [D47]"""
-        state.joules = joules
-        for cluster in state.clusters.values():
-            cluster.energies[self.me] = (joules, now)
-        topics = [topic.id for topic in self.deployment.topics if self._reports(state, topic.id)]
-        holders = {self.holder(state, topic).node: topic for topic in reversed(topics)}
-        return [
-            Send(node, EnergyUpdate(topic, self.me, joules), "energy")
-            for node, topic in holders.items()
-            if node != self.me
-        ]
+        if not self.mode.rotates:
+            return
+        self.state.joules = asked.joules
+        for cluster in self.state.clusters.values():
+            cluster.energies[self.me] = (asked.joules, self.now)
+        topics = [topic.id for topic in self.deployment.topics if self._reports(topic.id)]
+        for node, topic in {self.holder(topic).node: topic for topic in reversed(topics)}.items():
+            if node != self.me:
+                self.send(node, EnergyUpdate(topic, self.me, asked.joules))
 
-    def _reports(self, state: DdsState, topic: TopicId) -> bool:
+    def _reports(self, topic: TopicId) -> bool:
         """Whether this node reports its energy for a topic."""
         return (
             self.deployment.rotation.reporters == "all"
             or self.me in self.deployment.publishers_of(topic)
-            or any(True for _ in state.of_topic(topic))
+            or self.state.reads(topic)
         )
 
-    def on_energy(self, state: DdsState, now: Instant, report: EnergyUpdate) -> list[Effect]:
+    def on_energy(self, _sender: Peer, report: EnergyUpdate) -> None:
         """Handle ENERGY UPDATE of another node."""
-        if report.topic not in state.clusters:
-            return self.forward_to_holder(state, report, report.node)
-        for cluster in state.clusters.values():
-            cluster.energies[report.node] = (report.joules, now)
-        return []
+        if report.topic not in self.state.clusters:
+            self.forward_to_holder(report, report.node)
+            return
+        for cluster in self.state.clusters.values():
+            cluster.energies[report.node] = (report.joules, self.now)
 
     # Rounds and hand-over.
 
-    def _begin_round(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _begin_round(self, topic: TopicId) -> None:
         """Start a round as main RN, whichever node has the role.  [D48]"""
-        if topic in state.clusters:
-            return self.on_round(state, topic, now)
-        return [Send(self.holder(state, topic).node, NewRound(topic), "round")]
+        if topic in self.state.clusters:
+            self._on_round_over(topic)
+        else:
+            self.send(self.holder(topic).node, NewRound(topic))
 
-    def on_round(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def on_new_round(self, _sender: Peer, message: NewRound) -> None:
+        """Handle NEW ROUND of the main RN."""
+        self._on_round_over(message.topic)
+
+    def _on_round_over(self, topic: TopicId) -> None:
         """End the round if this node has the role."""
-        if topic not in state.clusters:
-            return []
-        state.clusters[topic].failed.clear()
-        return self._end_round(state, topic, now)
+        if topic in self.state.clusters:
+            self.state.clusters[topic].failed.clear()
+            self._end_round(topic)
 
-    def _end_round(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _end_round(self, topic: TopicId) -> None:
         """Nominate the node with the most energy; continue if that is this node.  [D49]"""
-        terms, cluster = self.deployment.rotation, state.clusters[topic]
+        terms, cluster, state = self.deployment.rotation, self.state.clusters[topic], self.state
         if topic in state.transfers:
-            return []
-        members = self._members(state, topic)
+            return
+        members = self._members(topic)
         fresh = {
             peer: joules
             for peer, (joules, at) in cluster.energies.items()
-            if peer in members and peer not in cluster.failed and at >= now - 2 * terms.reports
+            if peer in members and peer not in cluster.failed and at >= self.now - 2 * terms.reports
         }
         chosen = elect(fresh | {self.me: state.joules}, terms.slack, self.deployment.positions, members)
         if chosen == self.me:
-            return [self._timer("overdue", topic, now)]
-        cluster.attempted += 1
-        wishes = state.rendezvous[topic].registry.wishes.values()
-        return self._transfer(state, now, TableTransfer(topic, chosen, cluster.attempted, deque(wishes)))
+            self._start_timer("overdue", topic)
+        else:
+            cluster.attempted += 1
+            wishes: deque[Wish] = deque(state.rendezvous[topic].registry.wishes.values())
+            self._transfer(TableTransfer(topic, chosen, cluster.attempted, wishes))
 
-    def _transfer(self, state: DdsState, now: Instant, transfer: TableTransfer) -> list[Effect]:
+    def _transfer(self, transfer: TableTransfer) -> None:
         """Start a hand-over."""
-        state.transfers[transfer.topic] = transfer
-        return transfer.send_next(now + self.deployment.reliable.rto)
+        self.state.transfers[transfer.topic] = transfer
+        self._send_next_piece(transfer)
 
-    def on_table_changed(self, state: DdsState, wish: Wish) -> None:
+    def _send_next_piece(self, transfer: TableTransfer) -> None:
+        """Send the next piece of a table."""
+        queue = transfer.queue
+        transfer.piece = tuple(queue.popleft() for _ in range(min(ENTRIES, len(queue))))
+        transfer.number += 1
+        transfer.tries = 0
+        self._send_piece(transfer)
+
+    def _send_piece(self, transfer: TableTransfer) -> None:
+        """Send the current piece of a table, again after the timeout."""
+        topic, last = transfer.topic, transfer.role and not transfer.queue
+        self.send(transfer.to, TableHandover(topic, transfer.term, transfer.number, transfer.piece, last))
+        self.set_timer(f"handover/{topic}", self.deployment.reliable.rto)
+
+    def on_table_changed(self, wish: Wish) -> None:
         """Append a change of the table to a hand-over in progress."""
-        if wish.topic in state.transfers:
-            state.transfers[wish.topic].queue.append(wish)
+        if wish.topic in self.state.transfers:
+            self.state.transfers[wish.topic].queue.append(wish)
 
-    def _repeat_piece(self, state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
+    def _repeat_piece(self, topic: TopicId) -> None:
         """Repeat a piece that was not confirmed in time, or give up and choose another node."""
-        transfer = state.transfers.get(topic)
+        transfer = self.state.transfers.get(topic)
         if transfer is None:
-            return []
+            return
         transfer.tries += 1
         if transfer.tries < TRIES:
-            return transfer.send_piece(now + self.deployment.reliable.rto)
-        del state.transfers[topic]
-        if topic not in state.clusters:
-            return []
-        state.clusters[topic].failed.add(transfer.to)
-        return self._end_round(state, topic, now)
+            self._send_piece(transfer)
+            return
+        del self.state.transfers[topic]
+        if topic in self.state.clusters:
+            self.state.clusters[topic].failed.add(transfer.to)
+            self._end_round(topic)
 
-    def on_handover(self, state: DdsState, now: Instant, sender: Peer, piece: TableHandover) -> list[Effect]:
+    def on_handover(self, sender: Peer, piece: TableHandover) -> None:
         """Handle a piece of a table; with the last one take the role if this node does not have it."""
-        known = self.holder(state, piece.topic)
+        state, known, topic = self.state, self.holder(piece.topic), piece.topic
         if piece.term < known.term:
-            return []
-        taken = Send(sender, DdsTaken(piece.topic, piece.term, piece.number), "taken")
-        rn = state.rendezvous.get(piece.topic)
+            return
+        taken = DdsTaken(topic, piece.term, piece.number)
+        rn = state.rendezvous.get(topic)
         if rn is not None and piece.term == known.term:
-            _apply_piece(rn.registry, piece, now)
-            return [taken]
-        incoming = state.incoming.get(piece.topic)
+            rn.registry.apply_all(piece.wishes, self.now)
+            self.send(sender, taken)
+            return
+        incoming = state.incoming.get(topic)
         if incoming is None or incoming.term != piece.term:
-            topic = self.deployment.topics.by_id[piece.topic]
-            incoming = state.incoming[piece.topic] = IncomingTransfer(piece.term, SubscriptionTable(topic))
+            table = SubscriptionTable(self.deployment.topics.by_id[topic])
+            incoming = state.incoming[topic] = IncomingTransfer(piece.term, table)
         if piece.number > incoming.expected:
-            return []
+            return
+        self.send(sender, taken)
         if piece.number == incoming.expected:
             incoming.expected += 1
-            _apply_piece(incoming.registry, piece, now)
+            incoming.registry.apply_all(piece.wishes, self.now)
             if piece.last:
                 state.counted["terms"] += 1
-                del state.incoming[piece.topic]
-                for wish in rn.registry.wishes.values() if rn is not None else ():
-                    incoming.registry.add(wish, now)
-                role_effects = self._take_role(
-                    state, piece.topic, now, piece.term, Rendezvous(incoming.registry)
-                )
-                return [taken, *role_effects]
-        return [taken]
+                del state.incoming[topic]
+                incoming.registry.apply_all(rn.registry.wishes.values() if rn is not None else (), self.now)
+                self._take_role(topic, piece.term, Rendezvous(incoming.registry))
 
-    def on_taken(self, state: DdsState, now: Instant, taken: DdsTaken) -> list[Effect]:
+    def on_taken(self, _sender: Peer, taken: DdsTaken) -> None:
         """Handle the confirmation of a piece; after the last one the role is gone."""
-        transfer = state.transfers.get(taken.topic)
+        topic = taken.topic
+        transfer = self.state.transfers.get(topic)
         if transfer is None or (transfer.term, transfer.number) != (taken.term, taken.number):
-            return []
+            return
         if transfer.queue:
-            return transfer.send_next(now + self.deployment.reliable.rto)
-        role = Role(taken.topic, transfer.term, transfer.to)
-        effects = self.on_role(state, now, transfer.to, role) if transfer.role else []
-        del state.transfers[taken.topic]
-        return [CancelTimer(f"handover/{taken.topic}"), *effects]
-
-
-def _apply_piece(registry: SubscriptionTable, piece: TableHandover, now: Instant) -> None:
-    """Apply the entries of a piece to a table."""
-    for wish in piece.wishes:
-        registry.add(wish, now) if isinstance(wish, DdsSubscribe) else registry.remove(wish)
-
-
-def subscribe_again(state: DdsState, topic: TopicId, now: Instant) -> list[Effect]:
-    """Repeat the subscriptions of all readers of a topic, as often as at first."""
-    effects: list[Effect] = []
-    for number, reader in state.readers.items():
-        if reader.wish.topic == topic:
-            reader.times_sent = 0
-            effects.append(SetTimer(f"subscribe/{number}", now))
-    return effects
+            self._send_next_piece(transfer)
+            return
+        self.emit(CancelTimer(f"handover/{topic}"))
+        if transfer.role:
+            self.on_role(transfer.to, Role(topic, transfer.term, transfer.to))
+        del self.state.transfers[topic]

@@ -53,10 +53,9 @@ def strongest(levels: Iterable[Level]) -> tuple[Threshold, bool]:
     >>> strongest([30.0, TRANSITION, 40.0]), strongest([])
     ((30.0, True), (inf, False))
     """
-    all_levels = list(levels)
-    return min(
-        (level for level in all_levels if level != TRANSITION), default=BEST_EFFORT
-    ), TRANSITION in all_levels
+    known = set(levels)
+    thresholds = (level for level in known if level != TRANSITION)
+    return min(thresholds, default=BEST_EFFORT), TRANSITION in known
 
 
 def level_text(level: Level) -> str:

@@ -48,13 +48,18 @@ class SampleName(NamedTuple):
         return (self.session, self.sequence)
 
 
-class DdsSubscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
-    """SUBSCRIBE: the subscription of one reader. Of two with the same reader the later version counts."""
+class ReaderMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message about the subscription of one reader; ``version`` numbers its changes."""
 
     topic: TopicId
     subscriber: Peer
     reader: int
     version: Instant
+
+
+class DdsSubscribe(ReaderMessage, frozen=True, array_like=True, tag="subscribe"):
+    """SUBSCRIBE: the subscription of one reader. Of two with the same reader the later version counts."""
+
     level: Level
     where: tuple[FieldConstraint, ...] = ()
     condition: str = PLAIN
@@ -62,13 +67,9 @@ class DdsSubscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"
     """How often it was forwarded to another rendezvous node."""
 
 
-class DdsUnsubscribe(msgspec.Struct, frozen=True, array_like=True, tag="unsubscribe"):
+class DdsUnsubscribe(ReaderMessage, frozen=True, array_like=True, tag="unsubscribe"):
     """Ends the subscription of one reader or of every reader."""
 
-    topic: TopicId
-    subscriber: Peer
-    reader: int
-    version: Instant
     hops: int = 0
 
 
@@ -80,13 +81,8 @@ class DdsNotification(msgspec.Struct, frozen=True, array_like=True, tag="notific
     """Whether it is a repetition by the RN that must be confirmed."""
 
 
-class Recognition(msgspec.Struct, frozen=True, array_like=True, tag="recognised"):
+class Recognition(ReaderMessage, frozen=True, array_like=True, tag="recognised"):
     """Confirms that a publisher has a reliable reader's subscription; the RN repeats it until then."""
-
-    topic: TopicId
-    subscriber: Peer
-    reader: int
-    version: Instant
 
 
 class Demand(msgspec.Struct, frozen=True, array_like=True, tag="demand"):
@@ -278,6 +274,18 @@ def bytes_of(message: DdsMessage) -> int:
         case Nack(missing=missing):
             return 6 + 2 * len(missing)
     return _PLAIN_SIZES[type(message)]
+
+
+def topic_of(message: DdsMessage) -> TopicId:
+    """Return the topic that a message is about."""
+    match message:
+        case DataMessage(name) | SampleAck(name) | Heartbeat(name) | Have(name):
+            return name.stream.topic
+        case DdsNotification(wish):
+            return wish.topic
+        case Nack(stream):
+            return stream.topic
+    return message.topic
 
 
 DISCOVERY = (DdsSubscribe, DdsUnsubscribe, DdsNotification, Demand)

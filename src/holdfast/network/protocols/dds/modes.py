@@ -1,9 +1,11 @@
 """The four routes of subscriptions and samples.  [D10–D13, D40–D43, D46]
 
-| mode | a subscription goes to | its table is at | a sample goes to | |---|---|---|---| | DefTDDS | the RN of
-the topic | the RN | the RN, which forwards it | | BLTDDS | all nodes, flooded | each publisher | the
-subscribers | | HyTDDS | the RN, which notifies the publishers | each publisher | the subscribers | | EATDDS |
-the RN of the round | the RN of the round | the RN of the round, which forwards it |
+| mode    | a subscription goes to               | its table is at     | a sample goes to                    |
+|---------|--------------------------------------|---------------------|-------------------------------------|
+| DefTDDS | the RN of the topic                  | the RN              | the RN, which forwards it           |
+| BLTDDS  | all nodes, flooded                   | each publisher      | the subscribers                     |
+| HyTDDS  | the RN, which notifies the publishers| each publisher      | the subscribers                     |
+| EATDDS  | the RN of the round                  | the RN of the round | the RN of the round, as in DefTDDS  |
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ from ....model.protocol import Peer
 from .deployment import PublisherMachine
 from .topic import DdsTopic, TopicId
 
+Values = Mapping[str, Value]
+Machines = Mapping[str, PublisherMachine]
+
 
 @dataclass(slots=True)
 class PlacedConditions:
@@ -24,7 +27,7 @@ class PlacedConditions:
     states: dict[tuple[TopicId, str], Any] = field(default_factory=dict)
     samples: dict[TopicId, int] = field(default_factory=dict)
 
-    def place(self, topic: TopicId, names: Iterable[str], known: Mapping[str, PublisherMachine]) -> None:
+    def place(self, topic: TopicId, names: Iterable[str], known: Machines) -> None:
         """Run exactly these conditions on a topic; running ones keep their state."""
         wanted = {name for name in names if name in known}
         for key in [k for k in self.states if k[0] == topic and k[1] not in wanted]:
@@ -34,12 +37,7 @@ class PlacedConditions:
                 self.states[topic, name] = known[name].initial()
 
     def react(
-        self,
-        topic: DdsTopic,
-        source: Peer,
-        values: Mapping[str, Value],
-        time: Instant,
-        known: Mapping[str, PublisherMachine],
+        self, topic: DdsTopic, source: Peer, values: Values, time: Instant, known: Machines
     ) -> Iterator[tuple[str, Transition]]:
         """Yield the transitions that a sample causes."""
         number = self.samples[topic.id] = self.samples.get(topic.id, -1) + 1

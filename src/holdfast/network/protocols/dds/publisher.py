@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ....errors import UsageError
 from ....model.event import Status, Value
 from ....model.instant import Instant
-from ....model.protocol import Deliver, Effect, Peer, Send, SetTimer
+from ....model.protocol import Deliver, Peer, SetTimer
 from . import rtdds
+from .eatdds import RotationStep
 from .level import is_reliable
-from .member import DdsRole
 from .message import (
     PLAIN,
     DataMessage,
@@ -23,19 +23,17 @@ from .message import (
     SampleAck,
     SampleName,
     SampleStream,
-    cause_of,
 )
 from .registry import SubscriptionTable, default_demand, digest, must_confirm
 from .request import (
+    DdsAdvertiseRequest,
+    DdsPublishRequest,
     SampleAccepted,
     SampleGivenUp,
     SampleRefused,
     SampleUnread,
-    SubscriberLapsed,
-    SubscriptionRegistered,
 )
-from .state import DdsState
-from .topic import DdsTopic, TopicId
+from .topic import DdsTopic
 
 
 class WrittenSample(NamedTuple):
@@ -49,190 +47,151 @@ class WrittenSample(NamedTuple):
     turns: bool = False
 
 
-class DdsPublisher(DdsRole, frozen=True):
-    """``advertise()`` and ``publish()``.  [D1]"""
+class PublisherStep(RotationStep):
+    """Handles inputs of a publisher: ``advertise()``, ``publish()``, and answers to what it sent.  [D1]"""
 
-    def advertise(self, state: DdsState, topic: DdsTopic) -> list[Effect]:
+    def advertise(self, asked: DdsAdvertiseRequest) -> None:
         """Create a writer for a topic.  [D7]"""
-        if self.me not in self.deployment.publishers_of(topic.id):
+        topic = self.deployment.topics.by_its_name(asked.topic)
+        publishers = self.deployment.publishers_of(topic.id)
+        if self.me not in publishers:
             raise UsageError(
                 f"node {self.me} is no publisher of '{topic.name}'; publishers are known before deployment: "
-                f"{', '.join(self.deployment.publishers_of(topic.id)) or 'it has none'}"
+                f"{', '.join(publishers) or 'it has none'}"
             )
-        state.writers.setdefault(SampleStream(topic.id), rtdds.ReliableWriter(SampleStream(topic.id)))
-        state.subscribers.setdefault(topic.id, SubscriptionTable(topic))
-        return []
+        stream = SampleStream(topic.id)
+        self.state.writers.setdefault(stream, rtdds.ReliableWriter(stream))
+        self.state.subscribers.setdefault(topic.id, SubscriptionTable(topic))
 
-    def publish(
-        self, state: DdsState, now: Instant, topic: DdsTopic, values: Mapping[str, Value]
-    ) -> list[Effect]:
+    def publish(self, asked: DdsPublishRequest) -> None:
         """Accept a sample of the application: send it now or, with IFS, in the node's next slot.  [D32]"""
-        if SampleStream(topic.id) not in state.writers:
+        topic, state = self.deployment.topics.by_its_name(asked.topic), self.state
+        stream = SampleStream(topic.id)
+        if stream not in state.writers:
             raise UsageError(f"node {self.me} has no writer for '{topic.name}'; advertise the topic first")
-        complete_values = topic.complete(values)
+        values = topic.complete(asked.values)
         state.counted["published"] += 1
         schedule = self.deployment.schedule
-        if schedule is None or (at := schedule.next(self.me, now)) == now:
-            return self._write(state, now, topic, complete_values, now)
-        if len(state.waiting_for_slot) >= self.deployment.reliable.ring:
-            return self._refuse(state, SampleStream(topic.id), complete_values, now)
-        state.waiting_for_slot.append((topic.id, complete_values, now))
-        return [SetTimer("slot", at)]
+        if schedule is None or (at := schedule.next(self.me, self.now)) == self.now:
+            self._write(topic, values, self.now)
+        elif len(state.waiting_for_slot) >= self.deployment.reliable.ring:
+            self._refuse(stream, values, self.now)
+        else:
+            state.waiting_for_slot.append((topic.id, values, self.now))
+            self.emit(SetTimer("slot", at))
 
-    def on_slot(self, state: DdsState, now: Instant) -> list[Effect]:
+    def on_slot(self) -> None:
         """Write the samples that wait for the node's slot."""
-        waiting = list(state.waiting_for_slot)
-        state.waiting_for_slot.clear()
-        return [
-            effect
-            for topic, values, time in waiting
-            for effect in self._write(state, now, self.topic(topic), values, time)
-        ]
+        waiting = list(self.state.waiting_for_slot)
+        self.state.waiting_for_slot.clear()
+        for topic, values, time in waiting:
+            self._write(self.deployment.topics.by_id[topic], values, time)
 
-    def _write(
-        self, state: DdsState, now: Instant, topic: DdsTopic, values: Mapping[str, Value], time: Instant
-    ) -> list[Effect]:
+    def _write(self, topic: DdsTopic, values: Mapping[str, Value], time: Instant) -> None:
         """Offer a sample to writers: for subscribers of samples, and for those of conditions that it
         changes."""
-        known, demand = self.deployment.conditions, self._demand(state, topic)
-        effects: list[Effect] = []
-        state.placed_conditions.place(
-            topic.id, {*demand.conditions, *(topic.transition_conditions if demand.turns else ())}, known
-        )
+        state, known, demand = self.state, self.deployment.conditions, self._demand(topic)
+        deciding = topic.transition_conditions if demand.turns else ()
+        state.placed_conditions.place(topic.id, {*demand.conditions, *deciding}, known)
         changes = list(state.placed_conditions.react(topic, self.me, values, time, known))
         for condition, change in changes:
             if condition in demand.conditions:
                 sample = WrittenSample(values, time, True, change.status, change.since)
-                effects += self._offer(state, now, SampleStream(topic.id, condition), sample)
+                self._offer(SampleStream(topic.id, condition), sample)
         if not demand.plain:
             state.counted["filtered at the source"] += 1
-            return effects
+            return
         ordered = any(receiver.reliable for receiver in state.assured_receivers.get(topic.id, {}).values())
         turns = demand.turns and any(condition in topic.transition_conditions for condition, _ in changes)
         reliable = ordered or turns or is_reliable(demand.level, values.get(topic.reading), turns)
-        sample = WrittenSample(values, time, reliable, turns=turns)
-        return [*effects, *self._offer(state, now, SampleStream(topic.id), sample)]
+        self._offer(SampleStream(topic.id), WrittenSample(values, time, reliable, turns=turns))
 
-    def _offer(
-        self, state: DdsState, now: Instant, stream: SampleStream, sample: WrittenSample
-    ) -> list[Effect]:
+    def _offer(self, stream: SampleStream, sample: WrittenSample) -> None:
         """Pass a classified sample to its writer, which accepts or drops it.  [D19, D24]"""
-        topic, terms = self.topic(stream.topic), self.deployment.reliable
+        state, terms = self.state, self.deployment.reliable
         writer = state.writers.setdefault(stream, rtdds.ReliableWriter(stream))
         history = state.histories.get(stream.topic) if stream.condition == PLAIN else None
         crowded = history is not None and len(history.sent) >= terms.ring
         full = not writer.has_room(sample.reliable, terms)
         dropped = writer.give_way() if full and sample.turns else None
         if crowded or (full and dropped is None):
-            return self._refuse(state, stream, sample.values, sample.time)
+            self._refuse(stream, sample.values, sample.time)
+            return
         writer.sequence += 1
+        demand = self._demand(self.deployment.topics.by_id[stream.topic])
         data = DataMessage(
             name=SampleName(self.me, stream, state.session, writer.sequence),
             is_stored=history is not None,
             **sample._asdict(),
-            demand=digest(self._demand(state, topic)) if self.mode.brokered else 0,
+            demand=digest(demand) if self.mode.brokered else 0,
         )
         state.counted["accepted"] += 1
-        accepted = Deliver(SampleAccepted(data.name, sample.values, sample.time, sample.reliable))
-        timer_effects = history.store(data, now, terms) if history is not None else []
-        given_up = [] if dropped is None else [Deliver(SampleGivenUp(dropped.name))]
-        state.counted["given up"] += len(given_up)
-        return [
-            *given_up,
-            accepted,
-            *timer_effects,
-            *rtdds.publish(writer, data, self._sending_parameters(state, now, stream)),
-        ]
+        state.counted["given up"] += dropped is not None
+        if dropped is not None:
+            self.emit(Deliver(SampleGivenUp(dropped.name)))
+        self.emit(Deliver(SampleAccepted(data.name, sample.values, sample.time, sample.reliable)))
+        if history is not None:
+            self.effects += history.store(data, self.now, terms)
+        self.effects += rtdds.publish(writer, data, self._sending_parameters(stream))
 
-    def _refuse(
-        self, state: DdsState, stream: SampleStream, values: Mapping[str, Value], time: Instant
-    ) -> list[Effect]:
+    def _refuse(self, stream: SampleStream, values: Mapping[str, Value], time: Instant) -> None:
         """Report a sample that the full ring did not accept."""
-        state.counted["overflowed"] += 1
-        return [Deliver(SampleRefused(stream, values, time))]
+        self.state.counted["overflowed"] += 1
+        self.emit(Deliver(SampleRefused(stream, values, time)))
 
-    def on_ack(self, state: DdsState, now: Instant, sender: Peer, ack: SampleAck) -> list[Effect]:
+    def on_writer_ack(self, sender: Peer, ack: SampleAck) -> None:
         """Handle an ACK for a writer: from the RN for all, or from one subscriber."""
-        writer = state.writers.get(ack.name.stream)
+        writer = self.state.writers.get(ack.name.stream)
         if writer is None or ack.complete != self.mode.brokered:
-            return []
+            return
         if not ack.complete:
-            state.subscribers[ack.name.stream.topic].record_sign(sender, now)
-        released = rtdds.on_ack(writer, ack.name, sender, self._sending_parameters(state, now, writer.stream))
+            self.state.subscribers[ack.name.stream.topic].record_sign(sender, self.now)
+        released = rtdds.on_ack(writer, ack.name, sender, self._sending_parameters(writer.stream))
         if ack.unread and released:
-            state.counted["unread"] += 1
-            return [Deliver(SampleUnread(ack.name)), *released]
-        return released
+            self.state.counted["unread"] += 1
+            self.emit(Deliver(SampleUnread(ack.name)))
+        self.effects += released
 
-    def on_timeout(self, state: DdsState, now: Instant, stream: SampleStream) -> list[Effect]:
+    def on_timeout(self, stream: SampleStream) -> None:
         """Handle the retransmission timeout."""
-        writer, sending = state.writers[stream], self._sending_parameters(state, now, stream)
-        lapsed = [] if self.mode.brokered else self._remove_lapsed(state, now, stream.topic)
-        return [*lapsed, *rtdds.on_timeout(writer, sending)]
+        if not self.mode.brokered:
+            list(self.remove_lapsed(self.state.subscribers[stream.topic]))
+        self.effects += rtdds.on_timeout(self.state.writers[stream], self._sending_parameters(stream))
 
-    def _remove_lapsed(self, state: DdsState, now: Instant, topic: TopicId) -> list[Effect]:
-        """Remove readers whose lease is over, so that no sample waits for them."""
-        if (lease := self.deployment.discovery.lease) is None:
-            return []
-        registry = state.subscribers[topic]
-        gone = registry.remove_lapsed(now, lease)
-        state.counted["lapsed"] += len(gone)
-        return [Deliver(SubscriberLapsed(registry.topic.name, subscriber)) for subscriber in gone]
-
-    def _sending_parameters(
-        self, state: DdsState, now: Instant, stream: SampleStream
-    ) -> rtdds.SendingParameters:
+    def _sending_parameters(self, stream: SampleStream) -> rtdds.SendingParameters:
         """Return the parameters with which a writer sends now."""
 
         def to_rendezvous(data: DataMessage) -> Mapping[Peer, bool]:
-            return {self.rendezvous(state, stream.topic): data.reliable}
+            return {self.holder(stream.topic).node: data.reliable}
 
-        route = to_rendezvous if self.mode.brokered else state.subscribers[stream.topic].recipients
-        return rtdds.SendingParameters(
-            route, now, self.deployment.reliable, state.counted, self.mode.brokered
-        )
+        brokered, counted = self.mode.brokered, self.state.counted
+        route = to_rendezvous if brokered else self.state.subscribers[stream.topic].recipients
+        return rtdds.SendingParameters(route, self.now, self.deployment.reliable, counted, brokered)
 
-    def _demand(self, state: DdsState, topic: DdsTopic) -> Demand:
+    def _demand(self, topic: DdsTopic) -> Demand:
         """Return the demand of subscribers as known here."""
         if not self.mode.brokered:
-            return state.subscribers[topic.id].demand()
-        return state.demands.get(topic.id, default_demand(topic))
+            return self.state.subscribers[topic.id].demand()
+        return self.state.demands.get(topic.id, default_demand(topic))
 
-    def on_demand(self, state: DdsState, demand: Demand) -> list[Effect]:
+    def on_demand(self, _sender: Peer, demand: Demand) -> None:
         """Record the demand that the RN reports."""
-        state.demands[demand.topic] = demand
-        return []
+        self.state.demands[demand.topic] = demand
 
-    def on_notification(self, state: DdsState, now: Instant, rn: Peer, note: DdsNotification) -> list[Effect]:
+    def on_notification(self, rn: Peer, note: DdsNotification) -> None:
         """Handle a subscription that the RN passes on in HyTDDS; confirm it if it is reliable."""
         wish = note.wish
-        effects = self.on_subscription(state, now, wish)
-        if isinstance(wish, DdsUnsubscribe) or wish.topic not in state.subscribers or not must_confirm(wish):
-            return effects
-        if not effects and not note.asks:
-            return []
-        known = Recognition(wish.topic, wish.subscriber, wish.reader, wish.version)
-        return [*effects, Send(rn, known, cause_of(known))]
+        is_new = self.on_own_subscription(wish)
+        if isinstance(wish, DdsUnsubscribe) or wish.topic not in self.state.subscribers:
+            return
+        if must_confirm(wish) and (is_new or note.asks):
+            self.send(rn, Recognition(wish.topic, wish.subscriber, wish.reader, wish.version))
 
-    def on_subscription(
-        self, state: DdsState, now: Instant, wish: DdsSubscribe | DdsUnsubscribe
-    ) -> list[Effect]:
-        """Update the own table with a subscription: BLTDDS, HyTDDS.  [D40, D43]
+    def on_own_subscription(self, wish: DdsSubscribe | DdsUnsubscribe) -> bool:
+        """Update the own table with a subscription, in BLTDDS and HyTDDS; whether it is new.  [D40, D43]
 
         An acknowledgement of a subscriber that has left is not awaited; at its timeout a sample has no
         receiver left.
         """
-        registry = state.subscribers.get(wish.topic)
-        if registry is None:
-            return []
-        if isinstance(wish, DdsSubscribe):
-            return add_to_registry(registry, wish, now)
-        registry.remove(wish)
-        return []
-
-
-def add_to_registry(registry: SubscriptionTable, wish: DdsSubscribe, now: Instant) -> list[Effect]:
-    """Add a subscription to a table; inform the host if it is new.  [D44]"""
-    if not registry.add(wish, now):
-        return []
-    return [Deliver(SubscriptionRegistered(registry.topic.name, wish.subscriber, wish.version))]
+        table = self.state.subscribers.get(wish.topic)
+        return table is not None and self.register(table, wish)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zlib import crc32
@@ -47,6 +47,18 @@ class SubscriptionTable:
             return False
         self.wishes[key] = wish
         return True
+
+    def apply(self, wish: DdsSubscribe | DdsUnsubscribe, now: Instant) -> bool:
+        """Add a subscription or end one; return whether it is a new subscription."""
+        if isinstance(wish, DdsSubscribe):
+            return self.add(wish, now)
+        self.remove(wish)
+        return False
+
+    def apply_all(self, wishes: Iterable[DdsSubscribe | DdsUnsubscribe], now: Instant) -> None:
+        """Add or end several subscriptions."""
+        for wish in wishes:
+            self.apply(wish, now)
 
     def remove(self, wish: DdsUnsubscribe) -> None:
         """End one subscription or all of a subscriber."""

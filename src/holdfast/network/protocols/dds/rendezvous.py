@@ -89,7 +89,5 @@ def _complete(pending: PendingSample) -> list[Effect]:
 
 def _copies(data: DataMessage, to: dict[Peer, bool]) -> list[Effect]:
     """Return a copy of a sample for each subscriber, with its bit."""
-    return [
-        Send(peer, replace(data, reliable=bit, forwarded=True, hops=0), cause_of(data))
-        for peer, bit in to.items()
-    ]
+    copies = {bit: replace(data, reliable=bit, forwarded=True, hops=0) for bit in set(to.values())}
+    return [Send(peer, copies[bit], cause_of(data)) for peer, bit in to.items()]

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
 from ....model.event import Value
 from ....model.instant import Instant
@@ -18,6 +19,10 @@ from .registry import SubscriptionTable
 from .rendezvous import Rendezvous
 from .rtdds import LastDelivered, ReliableWriter
 from .topic import TopicId
+
+NoticeContent = TypeVar("NoticeContent")
+Notices = dict[tuple[Peer, Peer, int], NoticeContent]
+"""HyTDDS: notifications of the RN to publishers, by publisher, subscriber and reader."""
 
 
 @dataclass(slots=True)
@@ -71,17 +76,13 @@ class DdsState:
 
     # As a rendezvous node.
     rendezvous: dict[TopicId, Rendezvous] = field(default_factory=dict)
-    unsent_notices: dict[TopicId, dict[tuple[Peer, Peer, int], DdsSubscribe | DdsUnsubscribe]] = field(
-        default_factory=dict
-    )
-    """HyTDDS: notifications to be sent, by publisher, subscriber and reader."""
-    unconfirmed_notices: dict[TopicId, dict[tuple[Peer, Peer, int], DdsSubscribe]] = field(
-        default_factory=dict
-    )
-    """HyTDDS: notifications that publishers have not confirmed, by publisher, subscriber and reader."""
+    unsent_notices: dict[TopicId, Notices[DdsSubscribe | DdsUnsubscribe]] = field(default_factory=dict)
+    """Notifications to be sent."""
+    unconfirmed_notices: dict[TopicId, Notices[DdsSubscribe]] = field(default_factory=dict)
+    """Notifications that publishers have not confirmed."""
     repetition_counts: dict[TopicId, int] = field(default_factory=dict)
     """How often these were repeated."""
-    confirmed_versions: dict[TopicId, dict[tuple[Peer, Peer, int], Instant]] = field(default_factory=dict)
+    confirmed_versions: dict[TopicId, Notices[Instant]] = field(default_factory=dict)
     """The versions that publishers have confirmed."""
     clusters: dict[TopicId, EnergyCluster] = field(default_factory=dict)
     """EATDDS: the round of each topic whose role this node has."""
@@ -100,6 +101,10 @@ class DdsState:
     def of_topic(self, topic: TopicId) -> Iterator[DataReader]:
         """Iterate over the readers of a topic."""
         return (reader for reader in self.readers.values() if reader.wish.topic == topic)
+
+    def reads(self, topic: TopicId) -> bool:
+        """Whether there is a reader of a topic."""
+        return any(True for _ in self.of_topic(topic))
 
     def newer(self, now: Instant) -> Instant:
         """Return a version that is later than all earlier ones."""

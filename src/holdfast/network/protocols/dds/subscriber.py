@@ -5,147 +5,127 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ....errors import UsageError, did_you_mean
-from ....model.instant import Instant
-from ....model.protocol import EVERYBODY, CancelTimer, Deliver, Effect, Send, SetTimer
-from . import request, rtdds
-from .eatdds import subscribe_again
+from ....model.protocol import EVERYBODY, CancelTimer, Deliver, SetTimer
+from . import rtdds
+from .eatdds import RotationStep
 from .interest import satisfies_all
 from .level import TRANSITION
-from .member import DdsRole
-from .message import EVERY_READER, PLAIN, DataMessage, DdsSubscribe, DdsUnsubscribe, cause_of
-from .state import DataReader, DdsState
+from .message import EVERY_READER, PLAIN, DataMessage, DdsSubscribe, DdsUnsubscribe
+from .request import DdsNotify, DdsSubscribeRequest, SampleRepeated
+from .state import DataReader
 from .topic import TopicId
 
 
-class DdsSubscriber(DdsRole, frozen=True):
-    """``subscribe()``, ``unsubscribe()``, and the ``notify()`` that follows.  [D1]"""
+class SubscriberStep(RotationStep):
+    """Handles inputs of a subscriber: ``subscribe()``, ``unsubscribe()``, and the ``notify()`` that follows.
 
-    def subscribe(self, state: DdsState, now: Instant, asked: request.DdsSubscribeRequest) -> list[Effect]:
+    [D1]
+    """
+
+    def subscribe(self, asked: DdsSubscribeRequest) -> None:
         """Create a reader for each topic of the interest.  [D7]"""
-        interest, condition = asked.interest, asked.interest.condition
+        interest, condition, state = asked.interest, asked.interest.condition, self.state
         if any(reader.subscription == asked.name for reader in state.readers.values()):
             raise UsageError(f"node {self.me} has a subscription '{asked.name}'; unsubscribe it first")
         if condition is not None and condition not in self.deployment.conditions:
             known = self.deployment.conditions
             hint = did_you_mean(condition, known) or f"There is {', '.join(known) or 'none'}."
             raise UsageError(f"no condition named '{condition}' was deployed. {hint}")
-        effects: list[Effect] = []
         for topic in interest.matching_topics(self.deployment.topics):
             state.last_reader_number += 1
+            number = state.last_reader_number
             level = topic.level if interest.level is None else interest.level
             if level == TRANSITION and not topic.transition_conditions and condition is None:
                 raise UsageError(f"nothing turns with samples of '{topic.name}': deploy a condition on it")
-            version = state.newer(now)
-            state.readers[state.last_reader_number] = DataReader(
-                asked.name,
-                DdsSubscribe(
-                    topic.id,
-                    self.me,
-                    state.last_reader_number,
-                    version,
-                    level,
-                    interest.where,
-                    condition or PLAIN,
-                ),
-            )
-            effects += self.send_subscription(state, now, state.last_reader_number)
+            version = state.newer(self.now)
+            wish = DdsSubscribe(topic.id, self.me, number, version, level, interest.where, condition or PLAIN)
+            state.readers[number] = DataReader(asked.name, wish)
+            self.send_subscription(number)
             if self.mode.rotates:
-                effects += self.rotation.on_sign(state, topic.id, now)
-        return effects
+                self.on_sign(topic.id)
 
-    def send_subscription(self, state: DdsState, now: Instant, number: int) -> list[Effect]:
+    def send_subscription(self, number: int) -> None:
         """Send SUBSCRIBE, ten times [D14], and then as often as the lease requires."""
-        reader, terms = state.readers.get(number), self.deployment.discovery
+        reader, terms = self.state.readers.get(number), self.deployment.discovery
         if reader is None:
-            return []
+            return
         reader.times_sent += 1
-        effects = self._send(state, reader.wish, reader.times_sent)
+        self._send_wish(reader.wish, reader.times_sent)
         if reader.times_sent < terms.repeats:
-            later = terms.after(now, terms.every, state.chance)
-            effects.append(SetTimer(f"subscribe/{number}", later))
+            later = terms.after(self.now, terms.every, self.state.chance)
+            self.emit(SetTimer(f"subscribe/{number}", later))
         elif terms.renewal is not None:
-            effects.append(SetTimer(f"subscribe/{number}", now + terms.renewal))
-        return effects
+            self.set_timer(f"subscribe/{number}", terms.renewal)
 
-    def on_call(self, state: DdsState, now: Instant, topic: TopicId, boot: int) -> list[Effect]:
+    def on_call(self, topic: TopicId, boot: int) -> None:
         """Handle the start time of an RN: if it is new, the RN has lost earlier subscriptions."""
+        state, repeats = self.state, self.deployment.discovery.repeats
         known, state.start_times[topic] = state.start_times.get(topic), boot
-        repeats = self.deployment.discovery.repeats
-        if boot == known or (known is None and all(r.times_sent < repeats for r in state.of_topic(topic))):
-            return []
-        return subscribe_again(state, topic, now)
+        is_early = known is None and all(r.times_sent < repeats for r in state.of_topic(topic))
+        if boot != known and not is_early:
+            self.subscribe_again(topic)
 
-    def _send(self, state: DdsState, wish: DdsSubscribe | DdsUnsubscribe, time: int = 1) -> list[Effect]:
+    def _send_wish(self, wish: DdsSubscribe | DdsUnsubscribe, time: int = 1) -> None:
         """Send a subscription to the node with the table: the RN, or all nodes.
 
         In EATDDS the RN may be dead. If none has answered the first half of the repetitions, or signs were
         missing for long, the main RN and its successors are asked in turn as well.
         """
+        topic = wish.topic
         if self.mode.asks == "everybody":
-            return [Send(EVERYBODY, wish, cause_of(wish)), Send(self.me, wish)]
-        to = [self.rendezvous(state, wish.topic)]
+            self.send_to_all((EVERYBODY, self.me), wish)
+            return
+        to = [self.holder(topic).node]
         if self.mode.rotates:
-            unanswered = wish.topic not in state.roles and time > self.deployment.discovery.repeats // 2
-            if unanswered or wish.topic in state.without_table:
-                to += self.deployment.successors(wish.topic)
-        return [Send(to[time % len(to)], wish, cause_of(wish))]
+            unanswered = topic not in self.state.roles and time > self.deployment.discovery.repeats // 2
+            if unanswered or topic in self.state.without_table:
+                to += self.deployment.successors(topic)
+        self.send(to[time % len(to)], wish)
 
-    def unsubscribe(self, state: DdsState, now: Instant, name: str) -> list[Effect]:
-        """Remove readers and send this once; a node that receives unwanted samples repeats it
-        (``restate``)."""
-        over = [number for number, reader in state.readers.items() if reader.subscription == name]
+    def remove_readers(self, name: str) -> None:
+        """Remove the readers of a subscription and send this once.
+
+        A node that receives unwanted samples repeats it (``restate``).
+        """
+        over = [number for number, reader in self.state.readers.items() if reader.subscription == name]
         if not over:
             raise UsageError(f"node {self.me} has no subscription '{name}'")
-        effects: list[Effect] = []
         for number in over:
-            topic = state.readers.pop(number).wish.topic
-            wish = DdsUnsubscribe(topic, self.me, number, state.newer(now))
-            effects += [CancelTimer(f"subscribe/{number}"), *self._send(state, wish)]
-        return effects
+            topic = self.state.readers.pop(number).wish.topic
+            self.emit(CancelTimer(f"subscribe/{number}"))
+            self._send_wish(DdsUnsubscribe(topic, self.me, number, self.state.newer(self.now)))
 
-    def is_bound(self, state: DdsState, data: DataMessage) -> bool:
+    def is_bound(self, data: DataMessage) -> bool:
         """Whether a reader here is bound to the sample's stream."""
         stream = data.name.stream
-        return any(reader.wish.condition == stream.condition for reader in state.of_topic(stream.topic))
+        return any(reader.wish.condition == stream.condition for reader in self.state.of_topic(stream.topic))
 
-    def deliver(self, state: DdsState, data: DataMessage) -> list[Effect]:
+    def deliver(self, data: DataMessage) -> None:
         """Deliver a sample once and in order to each reader whose constraints it satisfies."""
-        name = data.name
+        name, state = data.name, self.state
         if not rtdds.is_new(state.last_delivered, name):
             state.counted["redundant"] += 1
-            return [Deliver(request.SampleRepeated(name))]
+            self.emit(Deliver(SampleRepeated(name)))
+            return
         state.last_delivered[name.origin, name.stream] = name.place
-        topic = self.topic(name.stream.topic)
+        topic = self.deployment.topics.by_id[name.stream.topic]
         found = [
             reader.subscription
-            for reader in state.of_topic(name.stream.topic)
+            for reader in state.of_topic(topic.id)
             if reader.wish.condition == name.stream.condition
             and satisfies_all(reader.wish.where, data.values)
         ]
         state.counted["delivered"] += bool(found)
-        return [
-            Deliver(
-                request.DdsNotify(
-                    subscription,
-                    topic.name,
-                    name.origin,
-                    name,
-                    data.values,
-                    data.time,
-                    topic.instance(data.values),
-                    data.status,
-                    data.since,
-                )
-            )
-            for subscription in found
-        ]
+        values, instance = data.values, topic.instance(data.values)
+        for each in found:
+            event = each, topic.name, name.origin, name, values, data.time, instance, data.status, data.since
+            self.emit(Deliver(DdsNotify(*event)))
 
-    def restate(self, state: DdsState, now: Instant, topic: TopicId) -> list[Effect]:
+    def restate(self, topic: TopicId) -> None:
         """Repeat the subscriptions to a topic after an unwanted sample."""
+        state = self.state
         state.counted["unwanted"] += 1
-        nothing = DdsUnsubscribe(topic, self.me, EVERY_READER, state.newer(now))
-        effects = self._send(state, nothing)
+        self._send_wish(DdsUnsubscribe(topic, self.me, EVERY_READER, state.newer(self.now)))
         for reader in state.of_topic(topic):
-            reader.wish = replace(reader.wish, version=state.newer(now))
-            effects += self._send(state, reader.wish)
-        return effects
+            reader.wish = replace(reader.wish, version=state.newer(self.now))
+            self._send_wish(reader.wish)

@@ -43,13 +43,9 @@ class OperatorRows:
         """Append an operator."""
         count = len(self.operators)
         if count == len(self._bounds):
-            room = max(4, count)
-            self._bounds = np.concatenate(
-                (
-                    self._bounds.reshape(count, len(operator.filters), 2),
-                    np.empty((room, len(operator.filters), 2)),
-                )
-            )
+            room, width = max(4, count), len(operator.filters)
+            rows = self._bounds.reshape(count, width, 2)
+            self._bounds = np.concatenate((rows, np.empty((room, width, 2))))
             self._reach = np.concatenate((self._reach, np.empty((room, 2))))
         self._bounds[count] = bounds(operator)
         self._reach[count] = operator.within, operator.near
@@ -82,16 +78,13 @@ class OperatorRows:
         if operator.region is None and all(member.region is None for member in self.operators):
             members = self._bounds[:count][reaches]
             return CoveringQuestion(bounds(operator), members) if len(members) else None
-        rows = [
-            i for i in np.flatnonzero(reaches) if is_comparable(self.operators[i].region, operator.region)
-        ]
+        regions = {i: self.operators[i].region for i in np.flatnonzero(reaches)}
+        rows = [i for i, region in regions.items() if is_comparable(region, operator.region)]
         if not rows:
             return None
-        places = np.stack([region_ranges(self.operators[i].region, operator) for i in rows])
-        return CoveringQuestion(
-            np.concatenate((bounds(operator), region_ranges(operator.region, operator))),
-            np.concatenate((self._bounds[rows], places), axis=1),
-        )
+        places = np.stack([region_ranges(regions[i], operator) for i in rows])
+        box = np.concatenate((bounds(operator), region_ranges(operator.region, operator)))
+        return CoveringQuestion(box, np.concatenate((self._bounds[rows], places), axis=1))
 
 
 def bounds(operator: FsfOperator) -> Box:
@@ -101,9 +94,7 @@ def bounds(operator: FsfOperator) -> Box:
 
 def is_comparable(member: Region | None, region: Region | None) -> bool:
     """Whether the regions of two operators can be compared as ranges."""
-    return encloses(member, region) or (
-        _is_box(member) and _is_box(region) and _axes(member) == _axes(region)
-    )
+    return encloses(member, region) or 0 < len(_sides(member)) == len(_sides(region))
 
 
 def region_ranges(member: Region | None, operator: FsfOperator) -> Box:
@@ -113,14 +104,11 @@ def region_ranges(member: Region | None, operator: FsfOperator) -> Box:
     may be in different regions. A region that encloses that of the operator allows every position.
     """
     region = operator.region
-    if not _is_box(region):
+    sides = _sides(region)
+    if not sides:
         return np.empty((0, 2))
-    assert region is not None and isinstance(region.shape, Rectangle)
-    if member is not region and encloses(member, region):
-        ranges = [(-np.inf, np.inf)] * len(region.shape.low)
-    else:
-        assert member is not None and isinstance(member.shape, Rectangle)
-        ranges = list(zip(member.shape.low, member.shape.high, strict=True))
+    is_open = member is not region and encloses(member, region)
+    ranges = [(-np.inf, np.inf)] * len(sides) if is_open else _sides(member)
     return np.array(ranges * len(operator.filters), float)
 
 
@@ -128,13 +116,11 @@ def _names(region: Region | None, sensor: str) -> bool:
     return region is None or sensor in region.sources
 
 
-def _is_box(region: Region | None) -> bool:
-    return region is not None and isinstance(region.shape, Rectangle) and not region.sources
-
-
-def _axes(region: Region | None) -> int:
-    assert region is not None and isinstance(region.shape, Rectangle)
-    return len(region.shape.low)
+def _sides(region: Region | None) -> list[tuple[float, float]]:
+    """Return the range of each axis of a region that is a box; empty for any other region."""
+    if region is None or not isinstance(region.shape, Rectangle) or region.sources:
+        return []
+    return list(zip(region.shape.low, region.shape.high, strict=True))
 
 
 @dataclass(slots=True)
@@ -190,18 +176,17 @@ class ForwardedOperators:
         """Return the shapes of covered operators that operators of a shape help to cover."""
         keys, wanted = shape
         of_all = len(keys) == 1 and keys[0][1] is None
-        return [
-            kin
-            for kin in self._covered
-            if kin == shape
-            or (of_all and kin[1] == wanted and len(kin[0]) == 1 and kin[0][0][0] == keys[0][0])
-        ]
+
+        def is_helped(kin: Shape) -> bool:
+            same_attribute = of_all and len(kin[0]) == 1 and kin[0][0][0] == keys[0][0]
+            return kin == shape or (same_attribute and kin[1] == wanted)
+
+        return list(filter(is_helped, self._covered))
 
     def was_sent(self, operator: FsfOperator) -> bool:
         """Whether the neighbour has received the operator."""
-        return operator in self._holders and operator not in self._covered.get(
-            (operator.keys, operator.wanted), {}
-        )
+        covered = self._covered.get((operator.keys, operator.wanted), {})
+        return operator in self._holders and operator not in covered
 
     def _add(self, operator: FsfOperator, ask: Ask | None) -> bool:
         """Add an operator, as covered or as sent; return whether it must be sent."""
@@ -226,9 +211,8 @@ class ForwardedOperators:
         shelf = self._shelves.get((((attribute, None),), operator.wanted))
         if shelf is None or not len(others := shelf.of_all(sensor)):
             return question
-        return CoveringQuestion(
-            bounds(operator), others if question is None else np.concatenate((question.boxes, others))
-        )
+        boxes = others if question is None else np.concatenate((question.boxes, others))
+        return CoveringQuestion(bounds(operator), boxes)
 
 
 def counting_test(

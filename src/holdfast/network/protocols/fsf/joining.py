@@ -40,14 +40,14 @@ Join = Callable[[OperatorGroup, JoinInput], Flags]
 flag."""
 
 
-def join_input(group: OperatorGroup, events: EventStore, new: Sequence[StoredEvent], link: Peer) -> JoinInput:
+def join_input(group: OperatorGroup, store: EventStore, new: Sequence[StoredEvent], link: Peer) -> JoinInput:
     """Return the new events and those that may match one of them, without those that came over ``link``."""
     after, before = new[0].time - group.within, new[-1].time + group.within
     seen, columns = [], []
     for column, key in enumerate(group.keys):
         some = [
             one
-            for one in events.between(key, after, before)
+            for one in store.between(key, after, before)
             if (link == HERE or one.origin != link)
             and (group.region is None or is_in_region(group.region, one.event.sensor, one.event.at))
         ]
@@ -56,9 +56,8 @@ def join_input(group: OperatorGroup, events: EventStore, new: Sequence[StoredEve
     times = np.array([one.time for one in seen], np.int64)
     order = times.argsort(kind="stable")
     values = np.array([one.event.value for one in seen], np.float64)
-    return JoinInput(
-        [seen[at] for at in order.tolist()], times[order], np.array(columns, np.int64)[order], values[order]
-    )
+    events, keys = [seen[at] for at in order.tolist()], np.array(columns, np.int64)
+    return JoinInput(events, times[order], keys[order], values[order])
 
 
 def join_single(group: OperatorGroup, found: JoinInput) -> Flags:

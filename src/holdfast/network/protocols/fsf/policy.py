@@ -1,10 +1,14 @@
 """The approaches, as choices that each node makes.  [J10]
 
-| approach | not forwarded | split | sent back | |---|---|---|---| | centralized | – | – | all events to the
-central node; from there result sets | | naive | – | by links | result sets, one for each subscription | |
-operator placement | operators that one other covers | by links | result sets, one for each subscription | |
-multi-join | operators that one other covers | filter by filter | events of binary joins, once | |
-filter-split-forward | operators that several others cover | by links | events of complex events, once |
+| approach             | not forwarded               | split            | sent back                        |
+|----------------------|-----------------------------|------------------|----------------------------------|
+| centralized          | –                           | –                | all events, to the central node  |
+| naive                | –                           | by links         | a result set per subscription    |
+| operator placement   | if one other covers it      | by links         | a result set per subscription    |
+| multi-join           | if one other covers it      | filter by filter | events of binary joins, once     |
+| filter-split-forward | if several others cover it  | by links         | events of complex events, once   |
+
+In the centralized approach the central node sends result sets.
 
 *Multi-join.*  A subscription travels whole up to the first node whose sources are behind several links, and
 from there filter by filter, so that all events that satisfy a filter come to that node. There it is the ring
@@ -56,11 +60,8 @@ def join_all(operator: FsfOperator, *_: object) -> Join:
 
 def join_two(operator: FsfOperator, origin: Peer, sources: SensorSources) -> Join:
     """Use binary joins at the node at which the sources separate, and none after it."""
-    return (
-        join_single
-        if len(operator.filters) == 1 or is_behind_one_link(sources.ways(operator, origin))
-        else join_ring
-    )
+    is_joined = len(operator.filters) == 1 or is_behind_one_link(sources.ways(operator, origin))
+    return join_single if is_joined else join_ring
 
 
 def join_two_again(operator: FsfOperator, *_: object) -> Join:

@@ -44,9 +44,8 @@ def split_by_filter(operator: FsfOperator, origin: Peer, sources: SensorSources)
     links = _links(ways)
     if is_behind_one_link(ways):
         return [(link, operator) for link in links]
-    return [
-        (link, sub_operator(operator, (i,))) for link in links for i, way in enumerate(ways) if link in way
-    ]
+    filters = [(link, i) for link in links for i, way in enumerate(ways) if link in way]
+    return [(link, sub_operator(operator, (i,))) for link, i in filters]
 
 
 def is_behind_one_link(ways: list[set[Peer]]) -> bool:

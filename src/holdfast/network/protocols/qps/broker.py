@@ -1,24 +1,22 @@
 """A node of Quad-PubSub as a protocol machine: for its clients, and as logical brokers.  [F21–F43]
 
-It only dispatches inputs to the roles of the node.
+It only dispatches inputs to the roles of the node: add a request or a message to the tables below.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from random import Random
-from typing import assert_never
+from typing import Any
 
 from ....model.instant import Instant
 from ....model.protocol import Asked, Effect, Fired, Input, Received, Route, SetTimer, Started
 from ....model.space import Point
 from . import message, request
-from .client_broker import ClientBroker
+from .client_broker import ClientStep
 from .deployment import QpsDeployment
-from .forwarding import BrokerRoles
+from .forwarding import RoleStep
 from .message import MESSAGES, At, QpsMessage
 from .state import QpsState
 from .tree import QuadScope
@@ -39,136 +37,116 @@ class QpsBroker:
         """The address of the node."""
         return (float(self.place[0]), float(self.place[1]))
 
-    @property
-    def forwarding(self) -> BrokerRoles:
-        """The node's role as logical brokers."""
-        return BrokerRoles(self.deployment, self.at)
-
-    @property
-    def hosting(self) -> ClientBroker:
-        """The node's role for its clients."""
-        return ClientBroker(self.deployment, self.at)
-
     def initial(self) -> QpsState:
         """Return the state before the first input."""
         return QpsState()
 
     def handle(self, state: QpsState, given: Input) -> tuple[QpsState, list[Effect]]:
         """Handle one input; messages of a node to itself are handled at once, without the network."""
+        step = self.step(state, given.now)
+        step.on_input(given)
         effects: list[Effect] = []
-        waiting = deque(self._dispatch(state, given))
-        while waiting:
-            effect = waiting.popleft()
-            if isinstance(effect, Route) and effect.to == self.at and self._has_role(state, effect.message):
-                waiting.extend(self._on_message(state, effect.message, given.now))
+        while step.effects:
+            effect = step.effects.popleft()
+            if isinstance(effect, Route) and effect.to == self.at and step.has_role(effect.message):
+                step.on_message(effect.message)
             else:
                 effects.append(effect)
         return state, effects
 
-    def _has_role(self, state: QpsState, given: QpsMessage) -> bool:
-        """Whether this node still has the role that a message to itself is for."""
-        return self.deployment.mapping is None or given.to is None or (given.topic, given.to) in state.logical
+    def step(self, state: QpsState, now: Instant) -> BrokerStep:
+        """Return the step that handles one input."""
+        return BrokerStep(self.deployment, self.at, state, now)
 
-    def _dispatch(self, state: QpsState, given: Input) -> Iterable[Effect]:
+
+class BrokerStep(ClientStep, RoleStep):
+    """Handles one input of a node in both roles."""
+
+    def has_role(self, given: QpsMessage) -> bool:
+        """Whether this node still has the role that a message to itself is for."""
+        is_fixed = self.deployment.mapping is None or given.to is None
+        return is_fixed or (given.topic, given.to) in self.state.logical
+
+    def on_input(self, given: Input) -> None:
         """Dispatch an input."""
         match given:
-            case Started(now, seed):
-                state.chance = Random(seed)
-                return chain(self._next_renewal(state, now), self._next_attendance(now))
+            case Started(_, seed):
+                self.state.chance = Random(seed)
+                self._set_renewal_timer()
+                self._set_attendance_timer()
             case Asked(now, asked):
-                return self._on_request(state, asked, now)
-            case Received(now, _, heard):
-                return self._on_message(state, heard, now)
-            case Fired(now, timer):
+                if self.deployment.attendance is not None:
+                    self.state.clients[asked.client] = now
+                if not isinstance(asked, request.PresenceSign):
+                    REQUESTS[type(asked)](self, asked)
+            case Received(_, _, received):
+                self.on_message(received)
+            case Fired(_, timer):
                 kind, _, about = timer.partition("/")
-                return self._on_timer(state, kind, about, now)
-        return ()
+                self._on_timer(kind, about)
 
-    def _on_request(self, state: QpsState, asked: request.QpsRequest, now: Instant) -> Iterator[Effect]:
-        """Dispatch a request of a client."""
-        if self.deployment.attendance is not None:
-            state.clients[asked.client] = now
-        match asked:
-            case request.QpsPublishRequest():
-                return self.hosting.publish(state, asked, now)
-            case request.QpsSubscribeRequest():
-                return self.hosting.subscribe(state, asked, now)
-            case request.QpsUnsubscribeRequest():
-                return self.hosting.unsubscribe(state, asked, now)
-            case request.QpsAdvertiseRequest():
-                return self.hosting.advertise(state, asked, now)
-            case request.QpsUnadvertiseRequest():
-                return self.hosting.unadvertise(state, asked, now)
-            case request.PresenceSign():
-                return iter(())
-        assert_never(asked)
-
-    def _on_message(self, state: QpsState, given: QpsMessage, now: Instant) -> Iterator[Effect]:
+    def on_message(self, given: QpsMessage) -> None:
         """Dispatch a message by its destination: this node, or a logical broker.  [F38]"""
         if not isinstance(given, MESSAGES) or given.topic not in self.deployment.topics:
-            return iter(())
-        return self._for_node(state, given, now) if given.to is None else self._for_broker(state, given, now)
+            return
+        if given.to is not None:
+            FOR_BROKER[type(given)](self, given, given.to)
+        elif type(given) in FOR_NODE:
+            FOR_NODE[type(given)](self, given)
 
-    def _for_node(self, state: QpsState, given: QpsMessage, now: Instant) -> Iterator[Effect]:
-        """Dispatch a message to this node."""
-        match given:
-            case message.RoutedPublication():
-                return self.hosting.deliver(state, given, now)
-            case message.QpsSubscribe() | message.QpsUnsubscribe():
-                return self.hosting.on_leaf_request(state, given, now)
-            case message.AreaCoverage():
-                return self.hosting.on_coverage(state, given, now)
-        return iter(())
-
-    def _for_broker(self, state: QpsState, given: QpsMessage, now: Instant) -> Iterator[Effect]:
-        """Dispatch a message to a logical broker."""
-        to = given.to
-        assert to is not None
-        match given:
-            case message.RoutedPublication():
-                return self.forwarding.on_publication(state, given, to)
-            case message.QpsSubscribe():
-                return self.forwarding.on_subscribe(state, given, to, now)
-            case message.QpsUnsubscribe():
-                return self.forwarding.on_unsubscribe(state, given, to, now)
-            case message.AreaCoverage():
-                return self.forwarding.on_coverage(state, given, to, now)
-            case message.QpsAdvertise():
-                return self.forwarding.on_advertise(state, given, now)
-            case message.SubscriberGone():
-                return self.forwarding.on_gone(state, given, to, now)
-        assert_never(given)
-
-    def _on_timer(self, state: QpsState, kind: str, about: str, now: Instant) -> Iterator[Effect]:
+    def _on_timer(self, kind: str, about: str) -> None:
         """Dispatch a timer."""
         match kind:
             case "attendance":
-                yield from self.hosting.remove_absent(state, now)
-                yield from self._next_attendance(now)
+                self.remove_absent()
+                self._set_attendance_timer()
             case "renewal":
-                yield from self._renew(state, now)
+                self._renew()
             case "coverage":
                 topic, *numbers = about.rsplit("/", 3)
-                role = state.logical.get((topic, QuadScope(*map(int, numbers))))
-                yield from self.forwarding.on_coverage_timer(role, now) if role else ()
+                if role := self.state.logical.get((topic, QuadScope(*map(int, numbers)))):
+                    self.on_coverage_timer(role)
             case "covering":
-                yield from self.hosting.report_coverage(state, about, now)
+                self.report_coverage(about)
 
-    def _renew(self, state: QpsState, now: Instant) -> Iterator[Effect]:
+    def _renew(self) -> None:
         """Repeat all requests, and drop logical brokers without entries."""
-        yield from self.hosting.renew(state, now)
-        for key, role in list(state.logical.items()):
-            yield from self.forwarding.renew(state, role, now)
+        self.renew_clients()
+        for key, role in list(self.state.logical.items()):
+            self.renew_role(role)
             if role.is_empty and self.deployment.mapping is None:  # with a mapping, roles end by its check
-                del state.logical[key]
-        yield from self._next_renewal(state, now)
+                del self.state.logical[key]
+        self._set_renewal_timer()
 
-    def _next_attendance(self, now: Instant) -> Iterator[Effect]:
+    def _set_attendance_timer(self) -> None:
         """Set the timer for the next check of clients."""
         if self.deployment.attendance is not None:
-            yield SetTimer("attendance", now + self.deployment.attendance)
+            self.emit(SetTimer("attendance", self.now + self.deployment.attendance))
 
-    def _next_renewal(self, state: QpsState, now: Instant) -> Iterator[Effect]:
+    def _set_renewal_timer(self) -> None:
         """Set the timer for the next repetition."""
         if (every := self.deployment.renewal) is not None:
-            yield SetTimer("renewal", self.deployment.after(now, every, state.chance))
+            self.emit(SetTimer("renewal", self.deployment.after(self.now, every, self.state.chance)))
+
+
+REQUESTS: Mapping[type, Callable[[BrokerStep, Any], None]] = {
+    request.QpsPublishRequest: BrokerStep.publish,
+    request.QpsSubscribeRequest: BrokerStep.subscribe,
+    request.QpsUnsubscribeRequest: BrokerStep.unsubscribe,
+    request.QpsAdvertiseRequest: BrokerStep.advertise,
+    request.QpsUnadvertiseRequest: BrokerStep.unadvertise,
+}
+FOR_NODE: Mapping[type, Callable[[BrokerStep, Any], None]] = {
+    message.RoutedPublication: BrokerStep.deliver,
+    message.QpsSubscribe: BrokerStep.on_leaf_request,
+    message.QpsUnsubscribe: BrokerStep.on_leaf_request,
+    message.AreaCoverage: BrokerStep.on_node_coverage,
+}
+FOR_BROKER: Mapping[type, Callable[[BrokerStep, Any, QuadScope], None]] = {
+    message.RoutedPublication: BrokerStep.on_publication,
+    message.QpsSubscribe: BrokerStep.on_subscribe,
+    message.QpsUnsubscribe: BrokerStep.on_unsubscribe,
+    message.AreaCoverage: BrokerStep.on_coverage,
+    message.QpsAdvertise: BrokerStep.on_advertise,
+    message.SubscriberGone: BrokerStep.on_gone,
+}

@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
 
 from msgspec.structs import replace as changed
 
 from ....errors import UsageError
-from ....model.instant import BEGINNING, Instant
-from ....model.protocol import Deliver, Effect, SetTimer
+from ....model.instant import BEGINNING
+from ....model.protocol import Deliver, SetTimer
 from . import request
 from .area import Area, contains_point, difference, intersection, union_of
-from .deployment import QpsDeployment, check_epsilon
-from .forwarding import is_current, pop_latest, route_to, store_latest
+from .deployment import check_epsilon
+from .forwarding import is_current, pop_latest, store_latest
 from .message import (
     AreaCoverage,
-    At,
     QpsAdvertise,
     QpsSource,
     QpsSubscribe,
@@ -28,23 +28,22 @@ from .message import (
     RoutedPublication,
 )
 from .request_table import AreaPatch, RequestTable
-from .state import AdvertArea, ClientSubscription, HostedTopic, QpsState, SentRequest
+from .state import AdvertArea, ClientSubscription, HostedTopic, SentRequest
+from .step import QpsStep, requests_outside
 from .tree import QuadScope
+
+T = TypeVar("T")
 
 COVERING = "covering"
 """The timer for repeated reports of publishers' coverage, while a leaf needs them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientBroker:
-    """A node in the role of publishers' and subscribers' broker."""
+class ClientStep(QpsStep):
+    """Handles inputs of a node in the role of publishers' and subscribers' broker."""
 
-    deployment: QpsDeployment
-    at: At
-
-    def topic_state(self, state: QpsState, name: str) -> HostedTopic:
+    def hosted(self, topic: str) -> HostedTopic:
         """Return the state of a topic."""
-        return state.topics.setdefault(self.deployment.topic(name), HostedTopic())
+        return self.state.topics.setdefault(self.deployment.topic(topic), HostedTopic())
 
     @property
     def source(self) -> QpsSource:
@@ -53,20 +52,16 @@ class ClientBroker:
 
     # --- publishers ---
 
-    def advertise(
-        self, state: QpsState, asked: request.QpsAdvertiseRequest, now: Instant
-    ) -> Iterator[Effect]:
+    def advertise(self, asked: request.QpsAdvertiseRequest) -> None:
         """Advertise a region of a publisher to other leaves; its own leaf asks all its nodes anyway.
         [F34]"""
-        hosted = self.topic_state(state, asked.topic)
+        hosted = self.hosted(asked.topic)
         hosted.adverts.setdefault(asked.client, []).append(self.deployment.region(asked.region))
-        yield from self._announce(state, asked.topic, now)
+        self._announce(asked.topic)
 
-    def unadvertise(
-        self, state: QpsState, asked: request.QpsUnadvertiseRequest, now: Instant
-    ) -> Iterator[Effect]:
+    def unadvertise(self, asked: request.QpsUnadvertiseRequest) -> None:
         """Withdraw an advertised region."""
-        hosted = self.topic_state(state, asked.topic)
+        hosted = self.hosted(asked.topic)
         areas, area = hosted.adverts.get(asked.client, []), self.deployment.region(asked.region)
         if area not in areas:
             raise UsageError(f"'{asked.client}' has not advertised '{asked.topic}' in {asked.region}")
@@ -74,21 +69,20 @@ class ClientBroker:
         if not areas:
             del hosted.adverts[asked.client]
             hosted.own.pop(asked.client, None)
-        yield from self._announce(state, asked.topic, now)
+        self._announce(asked.topic)
 
-    def _announce(self, state: QpsState, topic: str, now: Instant) -> Iterator[Effect]:
+    def _announce(self, topic: str) -> None:
         """Send changed advertisements to the logical brokers concerned."""
-        hosted, tree = state.topics[topic], self.deployment.tree
-        area, version = hosted.advertised_area, state.version(now)
+        hosted = self.state.topics[topic]
+        area, version = hosted.advertised_area, self.version()
         to = set(self._brokers_to_inform(topic, area))
         for scope in sorted(to | set(hosted.informed)):
-            part, known = intersection(area, tree.cell(scope)), hosted.informed.pop(scope, None)
+            part, known = intersection(area, self.tree.cell(scope)), hosted.informed.pop(scope, None)
             if part:
-                hosted.informed[scope] = AdvertArea(part, version, now)
+                hosted.informed[scope] = AdvertArea(part, version, self.now)
             if known is None or known.area != part:
-                message = QpsAdvertise(topic, self.source, scope, part, version)
-                yield route_to(tree.address(topic, scope), message)
-        yield from self.report_coverage(state, topic, now)
+                self.send_to_broker(scope, QpsAdvertise(topic, self.source, scope, part, version))
+        self.report_coverage(topic)
 
     def _brokers_to_inform(self, topic: str, area: Area) -> Iterator[QuadScope]:
         """Yield the brokers that need an advertisement.  [F34, F35]
@@ -96,12 +90,10 @@ class ClientBroker:
         These are all leaves but the own that the area reaches and, as an option, brokers above them that are
         no farther than such a leaf.
         """
-        tree = self.deployment.tree
+        tree = self.tree
         own, leaves = tree.leaf(self.at), list(tree.leaves(area))
         yield from (leaf for leaf in leaves if leaf != own)
-        if not self.deployment.wide_adverts:
-            return
-        for scope in tree.scopes():
+        for scope in tree.scopes() if self.deployment.wide_adverts else ():
             below = [leaf for leaf in leaves if _is_below(leaf, scope)]
             away = math.dist(self.at, tree.address(topic, scope))
             if not tree.is_leaf(scope) and any(
@@ -109,217 +101,185 @@ class ClientBroker:
             ):
                 yield scope
 
-    def publish(self, state: QpsState, asked: request.QpsPublishRequest, now: Instant) -> Iterator[Effect]:
+    def publish(self, asked: request.QpsPublishRequest) -> None:
         """Send an event to the leaves that have requested its location."""
-        hosted, location = self.topic_state(state, asked.topic), self.deployment.location(asked.location)
-        if not any(contains_point(area, location) for area in hosted.adverts.get(asked.client, ())):
-            raise UsageError(
-                f"'{asked.client}' publishes '{asked.topic}' at {asked.location}, and has not advertised that"
-            )
-        time = state.version(now)
-        event = RoutedPublication(
-            asked.topic, self.source, None, location, self.at, asked.client, time, asked.values
-        )
+        client, topic = asked.client, asked.topic
+        hosted, location = self.hosted(topic), self.deployment.location(asked.location)
+        if not any(contains_point(area, location) for area in hosted.adverts.get(client, ())):
+            where = asked.location
+            raise UsageError(f"'{client}' publishes '{topic}' at {where}, and has not advertised that")
+        time = self.version()
+        event = RoutedPublication(topic, self.source, None, location, self.at, client, time, asked.values)
         if self.deployment.keeps_latest:
-            hosted.own[asked.client] = event
+            hosted.own[client] = event
         for scope, wishes in hosted.leaf_requests.items():
             if wishes.is_wanted(location):
-                yield route_to(wishes.at, changed(event, to=scope))
+                self.send(wishes.at, changed(event, to=scope))
 
-    def on_leaf_request(
-        self, state: QpsState, given: QpsSubscribe | QpsUnsubscribe, now: Instant
-    ) -> Iterator[Effect]:
+    def on_leaf_request(self, given: QpsSubscribe | QpsUnsubscribe) -> None:
         """Handle the request of a leaf to publishers; nodes without publishers store it too.  [F24, F38]"""
-        scope = given.source.scope
+        scope, area, version = given.source.scope, given.area, given.version
         if scope is None:
             return
-        hosted = self.topic_state(state, given.topic)
+        hosted = self.hosted(given.topic)
         wishes = hosted.leaf_requests.setdefault(scope, RequestTable(given.source.at))
-        wishes.update_address(given.source, given.version)
-        wishes.renew(given.area, given.version, now)
-        wishes.drop_old(now - self.deployment.memory, BEGINNING)
-        fresh = wishes.newer_part(given.area, given.version)
+        wishes.update_address(given.source, version)
+        wishes.renew(area, version, self.now)
+        wishes.drop_old(self.now - self.deployment.memory, BEGINNING)
+        fresh = wishes.newer_part(area, version)
         if not fresh:
             return
-        if isinstance(given, QpsSubscribe):
-            wishes.add(AreaPatch(fresh, given.version, "here", given.epsilon, given.fulfil, now))
-            for event in hosted.own.values():
-                if contains_point(fresh, event.location):
-                    yield route_to(wishes.at, changed(event, to=scope, repeated=True))
-            if given.fulfil:
-                yield from self.report_coverage(state, given.topic, now)
-        else:
-            wishes.add(AreaPatch(fresh, given.version, "over"))
+        if isinstance(given, QpsUnsubscribe):
+            wishes.add(AreaPatch(fresh, version, "over"))
+            return
+        wishes.add(AreaPatch(fresh, version, "here", given.epsilon, given.fulfil, self.now))
+        for event in hosted.own.values():
+            if contains_point(fresh, event.location):
+                self.send(wishes.at, changed(event, to=scope, repeated=True))
+        if given.fulfil:
+            self.report_coverage(given.topic)
 
-    def report_coverage(self, state: QpsState, topic: str, now: Instant) -> Iterator[Effect]:
+    def report_coverage(self, topic: str) -> None:
         """Report the publishers' coverage to leaves that need it, now and periodically.  [F42, F49]"""
-        hosted, tree = state.topics[topic], self.deployment.tree
+        hosted = self.state.topics[topic]
         area = hosted.advertised_area
-        must = [
-            (scope, wishes) for scope, wishes in hosted.leaf_requests.items() if wishes.registered_area(True)
-        ]
-        for scope, wishes in must:
-            part = intersection(area, tree.cell(scope))
-            yield route_to(wishes.at, AreaCoverage(topic, self.source, scope, part, True, state.version(now)))
-        if must:
-            yield SetTimer(f"{COVERING}/{topic}", now + self.deployment.patience)
+        watched = {
+            leaf: wishes for leaf, wishes in hosted.leaf_requests.items() if wishes.registered_area(True)
+        }
+        for leaf, wishes in watched.items():
+            part = intersection(area, self.tree.cell(leaf))
+            self.send(wishes.at, AreaCoverage(topic, self.source, leaf, part, True, self.version()))
+        if watched:
+            self.emit(SetTimer(f"{COVERING}/{topic}", self.now + self.deployment.patience))
 
     # --- subscribers ---
 
-    def subscribe(
-        self, state: QpsState, asked: request.QpsSubscribeRequest, now: Instant
-    ) -> Iterator[Effect]:
+    def subscribe(self, asked: request.QpsSubscribeRequest) -> None:
         """Request the part of a region that no subscription here has, from the nearest suitable broker.
         [F36]"""
-        hosted, area = self.topic_state(state, asked.topic), self.deployment.region(asked.region)
+        hosted, area = self.hosted(asked.topic), self.deployment.region(asked.region)
         wanted = ClientSubscription(area, check_epsilon(asked.epsilon), asked.guaranteed)
         hosted.subscriptions.setdefault(asked.client, []).append(wanted)
         before = union_of(each.area for each in hosted.requests)
-        news = self._stricter(hosted, wanted)
+        news = self.stricter(hosted.requests, area, wanted.epsilon, wanted.guaranteed)
         if new := difference(area, before):
-            target = self.deployment.tree.nearest(asked.topic, new, self.at)
+            target = self.tree.nearest(asked.topic, new, self.at)
             news.append(SentRequest(new, wanted.epsilon, wanted.guaranteed, BEGINNING, target))
         for each in news:
-            sent = replace(each, version=state.version(now))
-            hosted.requests = [*_requests_outside(hosted.requests, sent.area), sent]
-            yield self._ask(asked.topic, sent)
+            sent = replace(each, version=self.version())
+            hosted.requests = [*requests_outside(hosted.requests, sent.area), sent]
+            self._ask(asked.topic, sent)
         for event in hosted.latest.values():
             if contains_point(area, event.location):
-                yield Deliver(_notification_for(asked.client, changed(event, repeated=True)))
+                self._notify(asked.client, changed(event, repeated=True))
         if missing := intersection(hosted.missing_area, area) if asked.guaranteed else ():
-            yield Deliver(request.FailedCoverage(asked.client, asked.topic, missing))
+            self.emit(Deliver(request.FailedCoverage(asked.client, asked.topic, missing)))
 
-    def _stricter(self, hosted: HostedTopic, wanted: ClientSubscription) -> list[SentRequest]:
-        """Return the requested parts for which ``wanted`` is stricter, with the stricter terms."""
-        found = []
-        for old in hosted.requests:
-            tight = self.deployment.compliance == "guaranteed" and wanted.epsilon < old.epsilon
-            if (tight or wanted.guaranteed > old.fulfil) and (part := intersection(old.area, wanted.area)):
-                epsilon = wanted.epsilon if tight else old.epsilon
-                found.append(replace(old, area=part, epsilon=epsilon, fulfil=old.fulfil or wanted.guaranteed))
-        return found
-
-    def _ask(self, topic: str, sent: SentRequest) -> Effect:
+    def _ask(self, topic: str, sent: SentRequest) -> None:
         """Send a request to its logical broker."""
-        message = QpsSubscribe(
-            topic, self.source, sent.target, sent.area, sent.epsilon, sent.fulfil, sent.version
-        )
-        return route_to(self.deployment.tree.address(topic, sent.target), message)
+        to, epsilon = sent.target, sent.epsilon
+        message = QpsSubscribe(topic, self.source, to, sent.area, epsilon, sent.fulfil, sent.version)
+        self.send_to_broker(to, message)
 
-    def unsubscribe(
-        self, state: QpsState, asked: request.QpsUnsubscribeRequest, now: Instant
-    ) -> Iterator[Effect]:
+    def unsubscribe(self, asked: request.QpsUnsubscribeRequest) -> None:
         """End a subscription; a part that no client wants any more ends where it was requested."""
-        hosted, area = self.topic_state(state, asked.topic), self.deployment.region(asked.region)
-        some = hosted.subscriptions.get(asked.client, [])
-        known = next((each for each in some if each.area == area), None)
-        if known is None:
+        hosted, area = self.hosted(asked.topic), self.deployment.region(asked.region)
+        known = hosted.subscriptions.get(asked.client, [])
+        ended = next((each for each in known if each.area == area), None)
+        if ended is None:
             raise UsageError(f"'{asked.client}' has not subscribed to '{asked.topic}' in {asked.region}")
-        some.remove(known)
-        if not some:
+        known.remove(ended)
+        if not known:
             del hosted.subscriptions[asked.client]
-        yield from self._end_unwanted(state, asked.topic, now)
+        self._end_unwanted(asked.topic)
 
-    def _end_unwanted(self, state: QpsState, topic: str, now: Instant) -> Iterator[Effect]:
+    def _end_unwanted(self, topic: str) -> None:
         """End the requested parts that no client wants any more."""
-        hosted = state.topics[topic]
-        wanted, version = hosted.subscribed_area, state.version(now)
+        hosted = self.state.topics[topic]
+        wanted, version = hosted.subscribed_area, self.version()
         for sent in hosted.requests:
             if gone := difference(sent.area, wanted):
-                message = QpsUnsubscribe(topic, self.source, sent.target, gone, version)
-                yield route_to(self.deployment.tree.address(topic, sent.target), message)
+                to = sent.target
+                self.send_to_broker(to, QpsUnsubscribe(topic, self.source, to, gone, version))
         over = difference(union_of(sent.area for sent in hosted.requests), wanted)
-        hosted.requests = _requests_outside(hosted.requests, over)
+        hosted.requests = requests_outside(hosted.requests, over)
         for event in pop_latest(hosted.latest, over):
             hosted.delivered.pop((event.home, event.time), None)  # it is news for who asks again
 
-    def deliver(self, state: QpsState, given: RoutedPublication, now: Instant) -> Iterator[Effect]:
+    def deliver(self, given: RoutedPublication) -> None:
         """Deliver an event to each matching subscriber, once.  [F25]"""
-        hosted = state.topics.get(given.topic, HostedTopic())
+        hosted = self.state.topics.get(given.topic, HostedTopic())
         event, last = (given.home, given.time), hosted.latest.get((given.home, given.publisher))
         known = given.repeated and last is not None and last.time >= given.time
         if known or event in hosted.delivered:
-            state.repeated += 1
+            self.state.repeated += 1
             return
-        over = now - self.deployment.memory
+        over = self.now - self.deployment.memory
         while hosted.delivered and (first := next(iter(hosted.delivered.items())))[1] < over:
             del hosted.delivered[first[0]]
-        hosted.delivered[event] = now
+        hosted.delivered[event] = self.now
         if self.deployment.keeps_latest:
             store_latest(hosted.latest, given)
-        for client, some in hosted.subscriptions.items():
-            if any(contains_point(each.area, given.location) for each in some):
-                yield Deliver(_notification_for(client, given))
+        for client, subscriptions in hosted.subscriptions.items():
+            if any(contains_point(each.area, given.location) for each in subscriptions):
+                self._notify(client, given)
 
-    def on_coverage(self, state: QpsState, given: AreaCoverage, now: Instant) -> Iterator[Effect]:
+    def _notify(self, client: str, event: RoutedPublication) -> None:
+        """Deliver an event to a client."""
+        about = event.topic, event.location, event.publisher, event.time, event.values, event.way
+        self.emit(Deliver(request.QpsNotify(client, *about, event.repeated)))
+
+    def on_node_coverage(self, given: AreaCoverage) -> None:
         """Report to clients the part of their regions that has no publisher.  [F27]"""
-        hosted, scope = self.topic_state(state, given.topic), given.source.scope
+        hosted, scope = self.hosted(given.topic), given.source.scope
         if scope is None or not is_current(hosted.reports.get(scope), given):
             return
         before = hosted.missing_area
-        hosted.reports[scope] = AdvertArea(given.area, given.version, now)
+        hosted.reports[scope] = AdvertArea(given.area, given.version, self.now)
         missing = difference(hosted.missing_area, before)
-        for client, some in hosted.subscriptions.items():
-            must = union_of(each.area for each in some if each.guaranteed)
+        for client, subscriptions in hosted.subscriptions.items():
+            must = union_of(each.area for each in subscriptions if each.guaranteed)
             if part := intersection(missing, must):
-                yield Deliver(request.FailedCoverage(client, given.topic, part))
+                self.emit(Deliver(request.FailedCoverage(client, given.topic, part)))
 
     # --- time ---
 
-    def remove_absent(self, state: QpsState, now: Instant) -> Iterator[Effect]:
+    def remove_absent(self) -> None:
         """Remove clients without a sign of life for three periods.  [F48]"""
-        every = self.deployment.attendance
+        state, every = self.state, self.deployment.attendance
         assert every is not None
-        silent = {client for client, last_sign in state.clients.items() if last_sign < now - 3 * every}
-        state.clients = {c: last_sign for c, last_sign in state.clients.items() if c not in silent}
+        silent = {client for client, last_sign in state.clients.items() if last_sign < self.now - 3 * every}
+        state.clients = _without(state.clients, silent)
         for topic, hosted in state.topics.items():
             if silent & hosted.subscriptions.keys():
-                hosted.subscriptions = {
-                    c: some for c, some in hosted.subscriptions.items() if c not in silent
-                }
-                yield from self._end_unwanted(state, topic, now)
+                hosted.subscriptions = _without(hosted.subscriptions, silent)
+                self._end_unwanted(topic)
             if silent & hosted.adverts.keys():
-                hosted.adverts = {c: some for c, some in hosted.adverts.items() if c not in silent}
-                hosted.own = {c: event for c, event in hosted.own.items() if c not in silent}
-                yield from self._announce(state, topic, now)
+                hosted.adverts = _without(hosted.adverts, silent)
+                hosted.own = _without(hosted.own, silent)
+                self._announce(topic)
 
-    def renew(self, state: QpsState, now: Instant) -> Iterator[Effect]:
+    def renew_clients(self) -> None:
         """Repeat requests and advertisements; drop requests of leaves that were not repeated."""
         lease = self.deployment.lease
         assert lease is not None
-        for topic, hosted in state.topics.items():
+        for topic, hosted in self.state.topics.items():
             for wishes in hosted.leaf_requests.values():
-                wishes.drop_old(now - self.deployment.memory, now - lease)
-            hosted.leaf_requests = {
-                scope: wishes for scope, wishes in hosted.leaf_requests.items() if wishes.patches
-            }
+                wishes.drop_old(self.now - self.deployment.memory, self.now - lease)
+            hosted.leaf_requests = {leaf: w for leaf, w in hosted.leaf_requests.items() if w.patches}
             for sent in hosted.requests:
-                yield self._ask(topic, sent)
+                self._ask(topic, sent)
             for scope, advert in hosted.informed.items():
                 message = QpsAdvertise(topic, self.source, scope, advert.area, advert.version)
-                yield route_to(self.deployment.tree.address(topic, scope), message)
+                self.send_to_broker(scope, message)
 
 
-def _notification_for(client: str, event: RoutedPublication) -> request.QpsNotify:
-    return request.QpsNotify(
-        client,
-        event.topic,
-        event.location,
-        event.publisher,
-        event.time,
-        event.values,
-        event.way,
-        event.repeated,
-    )
+def _without(by_client: dict[str, T], gone: set[str]) -> dict[str, T]:
+    """Return a table without some clients."""
+    return {client: value for client, value in by_client.items() if client not in gone}
 
 
 def _is_below(leaf: QuadScope, scope: QuadScope) -> bool:
     """Whether a leaf lies within a scope."""
     down = leaf.level - scope.level
     return (leaf.column >> down, leaf.row >> down) == (scope.column, scope.row)
-
-
-def _requests_outside(asked: Iterable[SentRequest], area: Area) -> list[SentRequest]:
-    """Return requests without an area."""
-    remaining = ((difference(request.area, area), request) for request in asked)
-    return [replace(request, area=rest) for rest, request in remaining if rest]

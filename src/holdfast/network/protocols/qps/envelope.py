@@ -14,37 +14,36 @@ from .message import ADDRESS, HEAD, At, QpsMessage
 from .tree import QuadScope
 
 
-class RoleHeartbeat(msgspec.Struct, frozen=True, array_like=True, tag="here"):
-    """A heartbeat: the sender has the role of a broker since ``turn``."""
+class RoleNotice(msgspec.Struct, frozen=True, array_like=True):
+    """A message of the node ``at`` about the role of the broker of a topic and scope."""
 
     topic: str
     to: QuadScope
     at: At
+
+    @property
+    def role(self) -> tuple[str, QuadScope]:
+        """The role that it is about."""
+        return self.topic, self.to
+
+
+class RoleHeartbeat(RoleNotice, frozen=True, array_like=True, tag="here"):
+    """A heartbeat: the sender has the role of a broker since ``turn``."""
+
     turn: Instant
 
 
-class RoleVacant(msgspec.Struct, frozen=True, array_like=True, tag="vacant"):
+class RoleVacant(RoleNotice, frozen=True, array_like=True, tag="vacant"):
     """The sender wants to hand over a role and searches for a successor."""
 
-    topic: str
-    to: QuadScope
-    at: At
 
-
-class RoleOffer(msgspec.Struct, frozen=True, array_like=True, tag="offer"):
+class RoleOffer(RoleNotice, frozen=True, array_like=True, tag="offer"):
     """The sender would take a role."""
 
-    topic: str
-    to: QuadScope
-    at: At
 
-
-class RoleTables(msgspec.Struct, frozen=True, array_like=True, tag="tables"):
+class RoleTables(RoleNotice, frozen=True, array_like=True, tag="tables"):
     """A broker's tables as messages, in several parts: for its successor, or as a copy for nodes near by."""
 
-    topic: str
-    to: QuadScope
-    at: At
     turn: Instant
     version: Instant
     part: int
@@ -52,16 +51,16 @@ class RoleTables(msgspec.Struct, frozen=True, array_like=True, tag="tables"):
     rows: tuple[QpsMessage, ...]
 
 
-class RoleTaken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+class RoleTaken(RoleNotice, frozen=True, array_like=True, tag="taken"):
     """The successor has all tables and the role; the former holder can clean up."""
 
-    topic: str
-    to: QuadScope
-    at: At
     turn: Instant
 
 
 RoleMessage = RoleHeartbeat | RoleVacant | RoleOffer | RoleTables | RoleTaken
+NodeMessage = QpsMessage | RoleMessage
+SoughtMessage = QpsMessage | RoleHeartbeat | RoleVacant
+"""Messages for the holder of a role."""
 
 
 class SeekEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="seek"):
@@ -70,7 +69,7 @@ class SeekEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="seek"):
     ``candidate`` is the best node for the role so far.
     """
 
-    message: QpsMessage | RoleHeartbeat | RoleVacant
+    message: SoughtMessage
     candidate: At | None = None
     suits: float = 0.0
     left: tuple[At, ...] = ()
@@ -81,7 +80,7 @@ class NodeEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="to"):
     """A message for the node at a point."""
 
     at: At
-    message: QpsMessage | RoleMessage
+    message: NodeMessage
     tries: int = 0
     left: tuple[At, ...] = ()
     """Of a message to a broker: nodes that no longer have the role."""
@@ -107,8 +106,6 @@ def bytes_of(given: Envelope | RoleMessage) -> int:
 
 def cause_of(given: Envelope | RoleMessage) -> str:
     """Return the name under which the simulator accounts for it: that of the enclosed message."""
-    return (
-        cause_of(given.message)
-        if isinstance(given, SeekEnvelope | NodeEnvelope)
-        else wire_name(given).lower()
-    )
+    if isinstance(given, SeekEnvelope | NodeEnvelope):
+        return cause_of(given.message)
+    return wire_name(given).lower()

@@ -34,23 +34,25 @@ class QpsSource(msgspec.Struct, frozen=True, array_like=True):
     """Since when this node has the role; messages of a successor take precedence."""
 
 
-class QpsAdvertise(msgspec.Struct, frozen=True, array_like=True, tag="advertise"):
-    """The area in which publishers of another leaf's node publish here; an empty area is the
-    un-advertisement."""
-
-    topic: str
-    source: QpsSource
-    to: QuadScope
-    area: Area
-    version: Instant
-
-
-class QpsSubscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
-    """Requests events of an area; without ``to``, a leaf requests them from publishers."""
+class SourcedMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message of ``source`` about a topic, to the logical broker of the scope ``to`` or to a node."""
 
     topic: str
     source: QpsSource
     to: QuadScope | None
+
+
+class QpsAdvertise(SourcedMessage, frozen=True, array_like=True, tag="advertise"):
+    """The area in which publishers of another leaf's node publish here; an empty area is the
+    un-advertisement."""
+
+    area: Area
+    version: Instant
+
+
+class QpsSubscribe(SourcedMessage, frozen=True, array_like=True, tag="subscribe"):
+    """Requests events of an area; without ``to``, a leaf requests them from publishers."""
+
     area: Area
     epsilon: float
     fulfil: bool
@@ -58,45 +60,34 @@ class QpsSubscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"
     version: Instant
 
 
-class QpsUnsubscribe(msgspec.Struct, frozen=True, array_like=True, tag="unsubscribe"):
+class QpsUnsubscribe(SourcedMessage, frozen=True, array_like=True, tag="unsubscribe"):
     """Ends the request for events of an area."""
 
-    topic: str
-    source: QpsSource
-    to: QuadScope | None
     area: Area
     version: Instant
 
 
-class AreaCoverage(msgspec.Struct, frozen=True, array_like=True, tag="coverage"):
+class AreaCoverage(SourcedMessage, frozen=True, array_like=True, tag="coverage"):
     """Coverage fulfilment: the area that the source's publishers cover (``covered``), or the uncovered area.
 
     Each message replaces the one before.
     """
 
-    topic: str
-    source: QpsSource
-    to: QuadScope | None
     area: Area
     covered: bool
     version: Instant
 
 
-class SubscriberGone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
+class SubscriberGone(SourcedMessage, frozen=True, array_like=True, tag="gone"):
     """Reports, in place of the source, that the source does not answer.  [F49]"""
 
-    topic: str
-    source: QpsSource
-    to: QuadScope
 
+class RoutedPublication(SourcedMessage, frozen=True, array_like=True, tag="publication"):
+    """An event on its way: to a logical broker (Q = 1), or without a scope to a subscribers' node (Q = 0).
 
-class RoutedPublication(msgspec.Struct, frozen=True, array_like=True, tag="publication"):
-    """An event on its way: to a logical broker (Q = 1), or without a scope to a subscribers' node (Q = 0)."""
+    Its source is the last sender.
+    """
 
-    topic: str
-    source: QpsSource
-    """The sender of this message."""
-    to: QuadScope | None
     location: At
     home: At
     """The publisher's node; names of clients are unique only within a node."""

@@ -6,22 +6,18 @@ the path know the holder, or offer themselves. The logical layer is independent 
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from msgspec.structs import replace as changed
-
-from ....model.instant import Instant
-from ....model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Route, Started
+from ....model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Started
 from ....model.space import Point
 from .broker import QpsBroker
 from .deployment import QpsDeployment
 from .envelope import (
     Envelope,
     NodeEnvelope,
+    NodeMessage,
     RoleHeartbeat,
     RoleMessage,
     RoleOffer,
@@ -29,41 +25,12 @@ from .envelope import (
     RoleTaken,
     RoleVacant,
     SeekEnvelope,
-    cause_of,
 )
-from .mapping import Resources, RoleMapping
+from .mapping import Resources
 from .message import At, QpsMessage, RoutedPublication
-from .state import LogicalBroker, QpsState
-from .succession import KnownHolder, OwnRole, RoleHandover, RoleSuccession, UndeliveredEvent
-from .tree import QuadScope
-
-Role = tuple[str, QuadScope]
-"""A logical broker."""
-
-
-@dataclass(slots=True)
-class PhysicalState:
-    """The broker's state, and the known roles."""
-
-    broker: QpsState
-    resources: Resources = field(default_factory=Resources)
-    holders: dict[Role, KnownHolder] = field(default_factory=dict)
-    """The mapping table: the holder of each role."""
-    own_roles: dict[Role, OwnRole] = field(default_factory=dict)
-    """The roles of this node."""
-    handovers: dict[Role, RoleHandover] = field(default_factory=dict)
-    """The roles that this node wants to hand over."""
-    incoming_tables: dict[Role, dict[int, RoleTables]] = field(default_factory=dict)
-    """Received tables with missing parts."""
-    copies: dict[Role, dict[int, RoleTables]] = field(default_factory=dict)
-    """Copies of tables of brokers near by."""
-    undelivered_events: list[UndeliveredEvent] = field(default_factory=list)
-    """Events for nodes that did not answer."""
-
-    @property
-    def latest(self) -> Instant:
-        """The time of this node's latest event."""
-        return self.broker.latest
+from .role_messaging import KnownHolder, PhysicalState, UndeliveredEvent, role_of
+from .state import LogicalBroker
+from .succession import RoleSuccession
 
 
 @dataclass(frozen=True)
@@ -82,19 +49,13 @@ class PhysicalNode:
         """The logical layer."""
         return QpsBroker(self.deployment, self.place)
 
-    @property
-    def mapping(self) -> RoleMapping:
-        """The policy for roles."""
-        assert self.deployment.mapping is not None
-        return self.deployment.mapping
-
     def initial(self) -> PhysicalState:
         """Return the state before the first input."""
         return PhysicalState(self.broker.initial())
 
     def handle(self, state: PhysicalState, given: Input) -> tuple[PhysicalState, list[Effect]]:
         """Handle one input: update the state and return the effects."""
-        turn = _PhysicalStep(self, state, given.now)
+        turn = _PhysicalStep(self.broker, state, given.now)
         match given:
             case Started():
                 turn.to_broker(given)
@@ -113,74 +74,13 @@ class PhysicalNode:
                 turn.on_handover_timeout(timer)
             case _:
                 turn.to_broker(given)
-        turn.process_own()
+        while turn.own_messages:
+            turn.on_own_message(turn.own_messages.popleft())
         return state, turn.effects
 
 
 class _PhysicalStep(RoleSuccession):
     """Handles one input."""
-
-    def __init__(self, machine: PhysicalNode, state: PhysicalState, now: Instant) -> None:
-        self.machine, self.state, self.now = machine, state, now
-        self.deployment, self.mapping = machine.deployment, machine.mapping
-        self.at = machine.broker.at
-        self.effects: list[Effect] = []
-        self._own_messages: deque[QpsMessage | RoleMessage] = deque()
-
-    # --- the broker ---
-
-    def to_broker(self, given: Input) -> None:
-        """Pass an input to the logical layer and send its messages."""
-        self.state.broker, effects = self.machine.broker.handle(self.state.broker, given)
-        self.carry_out(effects)
-
-    def carry_out(self, effects: list[Effect]) -> None:
-        """Replace routes to logical brokers by searches for the holders of their roles."""
-        for effect in effects:
-            if isinstance(effect, Route):
-                role = role_of(effect.message)
-                if role is not None and effect.to == self.address(role):
-                    self.seek(role, effect.message)
-                else:
-                    self.direct(effect.to, effect.message)
-            else:
-                self.effects.append(effect)
-
-    def process_own(self) -> None:
-        """Handle messages of this node to itself."""
-        while self._own_messages:
-            self._on_own_message(self._own_messages.popleft())
-
-    # --- messages ---
-
-    def direct(
-        self, at: Point, message: QpsMessage | RoleMessage, tries: int = 0, left: tuple[At, ...] = ()
-    ) -> None:
-        """Send a message to the node at a point."""
-        place = (float(at[0]), float(at[1]))
-        if place == self.at:
-            self._own_messages.append(message)
-        else:
-            self.effects.append(Route(place, NodeEnvelope(place, message, tries, left), cause_of(message)))
-
-    def seek(
-        self, role: Role, message: QpsMessage | RoleHeartbeat | RoleVacant, left: tuple[At, ...] = ()
-    ) -> None:
-        """Send a message to the holder of a role.  [F45]"""
-        known = self.state.holders.get(role)
-        if role in self.state.own_roles and not isinstance(message, RoleHeartbeat | RoleVacant):
-            self._own_messages.append(message)
-        elif (
-            known is not None and known.at not in left and not isinstance(message, RoleHeartbeat | RoleVacant)
-        ):
-            self.direct(known.at, message, left=left)
-        else:
-            seek = self._with_candidate(role, SeekEnvelope(message, left=left))
-            self.effects.append(Route(self.address(role), seek, cause_of(message)))
-
-    def address(self, role: Role) -> Point:
-        """Return the point of a logical broker."""
-        return self.deployment.tree.address(*role)
 
     def on_message(self, given: Envelope) -> None:
         """Handle a message that has arrived."""
@@ -189,7 +89,7 @@ class _PhysicalStep(RoleSuccession):
                 self._on_astray(at, message, tries, left)
             case NodeEnvelope(_, message, _, left):
                 self._forget(message, left)
-                self._own_messages.append(message)
+                self.own_messages.append(message)
             case SeekEnvelope():
                 self._on_search_end(given)
             case RoleHeartbeat():
@@ -214,45 +114,24 @@ class _PhysicalStep(RoleSuccession):
             claimed = role in self.state.own_roles and self.is_nearer(role, self.at, message.at)
             return None if claimed else given
         if isinstance(message, RoleVacant):  # who looks for a successor acts still
-            return self._with_candidate(role, given)
+            return self.with_candidate(role, given)
         self._forget(message, given.left)
         known = self.state.holders.get(role)
         if role not in self.state.own_roles:
             self.adopt_role(role, given.left)
         if role in self.state.own_roles:
-            self._own_messages.append(message)
+            self.own_messages.append(message)
         elif known is not None:
             self.direct(known.at, message, left=given.left)
         else:
-            return self._with_candidate(role, given)
+            return self.with_candidate(role, given)
         return None
 
-    def _forget(self, message: QpsMessage | RoleMessage, left: tuple[At, ...]) -> None:
+    def _forget(self, message: NodeMessage, left: tuple[At, ...]) -> None:
         """Forget the holder of a role if it is among ``left``."""
         role = role_of(message)
         if role is not None and role in self.state.holders and self.state.holders[role].at in left:
             del self.state.holders[role]
-
-    def _with_candidate(self, role: Role, given: SeekEnvelope) -> SeekEnvelope:
-        """Offer this node as candidate if it fits better than the best so far.
-
-        Where nodes are chosen by resources, only nodes without a role in the tree offer themselves.
-        """
-        suits = self.suits(role)
-        busy = not self.mapping.nearest and any(topic == role[0] for topic, _ in self.state.own_roles)
-        if busy or self.at in given.left or (given.candidate is not None and suits <= given.suits):
-            return given
-        return changed(given, candidate=self.at, suits=suits)
-
-    def is_nearer(self, role: Role, at: At, than: At) -> bool:
-        """Whether a role belongs to ``at`` rather than to ``than``, because it is nearer."""
-        point = self.address(role)
-        return self.mapping.nearest and math.dist(at, point) < math.dist(than, point)
-
-    def suits(self, role: Role) -> float:
-        """Return how well this node fits a role."""
-        away = self.machine.broker.forwarding.away(*role)
-        return self.mapping.suit(self.state.resources, away)
 
     def _on_search_end(self, given: SeekEnvelope) -> None:
         """Handle a search that has reached the node nearest to the broker's point: the best candidate gets
@@ -273,17 +152,17 @@ class _PhysicalStep(RoleSuccession):
             self.state.holders[role] = KnownHolder(chosen, self.now, self.now)
         self.direct(chosen, message, left=left.left)
 
-    def _on_own_message(self, message: QpsMessage | RoleMessage) -> None:
+    def on_own_message(self, message: NodeMessage) -> None:
         """Handle a message for this node."""
         match message:
             case RoleVacant():
-                self.direct(message.at, RoleOffer(message.topic, message.to, self.at))
+                self.direct(message.at, RoleOffer(*message.role, self.at))
             case RoleOffer():
                 self.on_offer(message)
             case RoleTables():
                 self.on_tables(message)
             case RoleTaken():
-                self.on_taken((message.topic, message.to), message.at, message.turn)
+                self.on_taken(message.role, message.at, message.turn)
             case RoleHeartbeat():
                 self.on_heartbeat(message)
             case _:
@@ -303,13 +182,11 @@ class _PhysicalStep(RoleSuccession):
                 self.to_broker(Received(self.now, "", message))
         elif role in state.holders and state.holders[role].at != self.at:
             self.direct(state.holders[role].at, message)
-        elif not isinstance(
-            message, RoutedPublication
-        ):  # whoever is addressed as it is it; an event asks nothing
+        elif not isinstance(message, RoutedPublication):  # an event does not need a broker to exist
             self.take_role(role, LogicalBroker(*role, turn=self.now))
             self.to_broker(Received(self.now, "", message))
 
-    def _on_astray(self, at: At, message: QpsMessage | RoleMessage, tries: int, left: tuple[At, ...]) -> None:
+    def _on_astray(self, at: At, message: NodeMessage, tries: int, left: tuple[At, ...]) -> None:
         """Handle a message for a node that does not answer.  [F49]
 
         The message lists all nodes that did not answer, or two nodes that each know of another would send it
@@ -327,8 +204,3 @@ class _PhysicalStep(RoleSuccession):
         if role not in self.state.own_roles:
             self.adopt_role(role, left)
         self.seek(role, message, left)
-
-
-def role_of(message: QpsMessage | RoleMessage) -> Role | None:
-    """Return the role that a message is for, or ``None``."""
-    return None if message.to is None else (message.topic, message.to)

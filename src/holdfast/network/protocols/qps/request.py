@@ -14,21 +14,20 @@ from ....model.space import Point, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class QpsAdvertiseRequest:
+class RegionRequest:
+    """A request of a client about a topic in a region."""
+
+    client: str
+    topic: str
+    region: Shape
+
+
+class QpsAdvertiseRequest(RegionRequest):
     """A publisher announces that it will publish events of a topic in a region."""
 
-    client: str
-    topic: str
-    region: Shape
 
-
-@dataclass(frozen=True, slots=True)
-class QpsUnadvertiseRequest:
+class QpsUnadvertiseRequest(RegionRequest):
     """A publisher withdraws such an announcement."""
-
-    client: str
-    topic: str
-    region: Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +41,17 @@ class QpsPublishRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class QpsSubscribeRequest:
+class QpsSubscribeRequest(RegionRequest):
     """A subscriber requests the events of a topic in a region.  [F18]"""
 
-    client: str
-    topic: str
-    region: Shape
     epsilon: float = 1.5
     """The largest ratio of the path of an event to the straight line."""
     guaranteed: bool = False
     """Whether the part of the region without a publisher must be reported.  [F27]"""
 
 
-@dataclass(frozen=True, slots=True)
-class QpsUnsubscribeRequest:
+class QpsUnsubscribeRequest(RegionRequest):
     """A subscriber ends such a request."""
-
-    client: str
-    topic: str
-    region: Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,11 @@ class AreaPatch:
     last_renewal: Instant = BEGINNING
     """The time of the message or of its last repetition."""
 
+    @property
+    def terms(self) -> tuple[Area, float, bool, Instant]:
+        """The area, ε, fulfil and version, in the order of a message."""
+        return self.area, self.epsilon, self.fulfil, self.version
+
 
 @dataclass(slots=True)
 class RequestTable:

@@ -54,6 +54,11 @@ class LogicalBroker:
         return union_of(wishes.registered_area() for wishes in self.links.values())
 
     @property
+    def is_watched(self) -> bool:
+        """Whether a subscriber must know which part of its area has no publisher."""
+        return any(wishes.registered_area(True) for wishes in self.links.values())
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has neither subscribers nor advertisers nor requests."""
         return not (self.links or self.adverts or self.requests)
@@ -134,9 +139,8 @@ class QpsState:
     @property
     def links(self) -> int:
         """The number of publish-subscribe links here: at brokers, for publishers, and to subscribers."""
-        brokers = sum(
-            bool(w.registered_area()) for role in self.logical.values() for w in role.links.values()
-        )
+        tables = (wishes for role in self.logical.values() for wishes in role.links.values())
+        brokers = sum(bool(wishes.registered_area()) for wishes in tables)
         return brokers + sum(_links(hosted) for hosted in self.topics.values())
 
 

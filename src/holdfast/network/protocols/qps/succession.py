@@ -4,87 +4,27 @@ F49]"""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from ....model.instant import Instant
-from ....model.protocol import Effect, Input, Nearby, SetTimer
-from ....model.space import Point
+from ....model.protocol import Nearby, SetTimer
 from . import tables
-from .deployment import QpsDeployment
-from .envelope import RoleHeartbeat, RoleMessage, RoleOffer, RoleTables, RoleTaken, RoleVacant, cause_of
+from .envelope import RoleHeartbeat, RoleOffer, RoleTables, RoleTaken, RoleVacant, cause_of
 from .forwarding import store_latest
-from .mapping import RoleMapping
-from .message import At, QpsMessage, QpsSource, RoutedPublication, SubscriberGone
+from .message import At, QpsMessage, QpsSource, SubscriberGone
+from .role_messaging import (
+    KnownHolder,
+    OwnRole,
+    Role,
+    RoleHandover,
+    RoleMessaging,
+    UndeliveredEvent,
+)
 from .state import LogicalBroker
 from .tree import QuadScope
 
-if TYPE_CHECKING:
-    from .physical import PhysicalNode, PhysicalState, Role
 
-
-@dataclass(frozen=True, slots=True)
-class KnownHolder:
-    """The holder of a role, since when, and the time of its last heartbeat."""
-
-    at: At
-    turn: Instant
-    last_heartbeat: Instant
-
-
-@dataclass(slots=True)
-class OwnRole:
-    """A role of this node."""
-
-    original: float
-    """How well the node fitted when it got the role."""
-    copied: tuple[QpsMessage, ...] = ()
-    """The rows of its tables that nodes near by have."""
-
-
-@dataclass(slots=True)
-class RoleHandover:
-    """A role in hand-over; once its tables are sent, messages that would change them wait."""
-
-    to: At | None = None
-    """The node that received them."""
-    sent: tuple[QpsMessage, ...] = ()
-    waiting: list[QpsMessage] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class UndeliveredEvent:
-    """An event for a node that did not answer, and the number of attempts."""
-
-    at: At
-    event: RoutedPublication
-    tries: int
-
-
-class RoleSuccession:
-    """The part of handling an input that concerns the holders of roles."""
-
-    machine: PhysicalNode
-    state: PhysicalState
-    now: Instant
-    deployment: QpsDeployment
-    mapping: RoleMapping
-    at: At
-    effects: list[Effect]
-
-    # What the other part has.
-
-    def to_broker(self, given: Input) -> None: ...
-    def carry_out(self, effects: list[Effect]) -> None: ...
-    def direct(
-        self, at: Point, message: QpsMessage | RoleMessage, tries: int = 0, left: tuple[At, ...] = ()
-    ) -> None: ...
-    def seek(self, role: Role, message: Any, left: tuple[At, ...] = ()) -> None: ...
-    def suits(self, role: Role) -> float:
-        raise NotImplementedError
-
-    def is_nearer(self, role: Role, at: At, than: At) -> bool:
-        raise NotImplementedError
+class RoleSuccession(RoleMessaging):
+    """Handles the part of an input that concerns the holders of roles."""
 
     # --- having a role ---
 
@@ -98,8 +38,9 @@ class RoleSuccession:
     def _resume_role(self, role: Role, logical: LogicalBroker) -> None:
         """Take a role from another node, and announce this to all nodes that send to it."""
         self.take_role(role, logical)
-        moved = self.machine.broker.forwarding.announce_move(self.state.broker, logical, self.now)
-        self.carry_out(list(moved))
+        step = self.broker.step(self.state.broker, self.now)
+        step.announce_move(logical)
+        self.carry_out(step.effects)
         self._send_copies(role, self.state.own_roles[role], logical)  # it may fail before it looks
 
     def _send_heartbeat(self, role: Role, logical: LogicalBroker) -> None:
@@ -112,7 +53,7 @@ class RoleSuccession:
         Of two holders the nearer one stays where roles belong to the nearest node, otherwise the later one.
         [F47]
         """
-        role, known = (given.topic, given.to), self.state.holders.get((given.topic, given.to))
+        role, known = given.role, self.state.holders.get(given.role)
         if role in self.state.own_roles and self.is_nearer(role, self.at, given.at):
             self._claim_role(role, given)
         elif role in self.state.own_roles:
@@ -130,7 +71,7 @@ class RoleSuccession:
 
         Where roles belong to the nearest node and that is this one, it offers to take the role.
         """
-        role = (given.topic, given.to)
+        role = given.role
         if self.is_nearer(role, self.at, given.at):
             if role not in self.state.own_roles:
                 self.direct(given.at, RoleOffer(*role, self.at))
@@ -194,7 +135,7 @@ class RoleSuccession:
 
     def on_offer(self, offer: RoleOffer) -> None:
         """Role transfer: send the tables to a successor that has offered itself."""
-        role = (offer.topic, offer.to)
+        role = offer.role
         giving = self.state.handovers.get(role)
         if giving is None and role in self.state.own_roles and self.is_nearer(role, offer.at, self.at):
             giving = self._start_handover(role)
@@ -210,7 +151,7 @@ class RoleSuccession:
 
         The announcement is one message that replaces the old and the new subscription.
         """
-        role, state = (given.topic, given.to), self.state
+        role, state = given.role, self.state
         logical = self._complete_tables(state.incoming_tables, given)
         if logical is None:
             return
@@ -219,11 +160,10 @@ class RoleSuccession:
                 self.direct(self.at, message)
             for event in logical.latest.values():
                 store_latest(state.broker.logical[role].latest, event)
-            if (
-                not logical.is_empty
-            ):  # brokers below may have last_heartbeat from the other that something is over
-                own = state.broker.logical[role]
-                self.carry_out(list(self.machine.broker.forwarding.ask_again(state.broker, own, self.now)))
+            if not logical.is_empty:  # the other holder may have ended requests at brokers below
+                step = self.broker.step(state.broker, self.now)
+                step.ask_again(state.broker.logical[role])
+                self.carry_out(step.effects)
         else:
             logical.turn = max(self.now, given.turn + 1)
             self._resume_role(role, logical)
@@ -233,7 +173,7 @@ class RoleSuccession:
         self, incomplete: dict[Role, dict[int, RoleTables]], given: RoleTables
     ) -> LogicalBroker | None:
         """Return a broker from its tables once all parts have arrived, else ``None``."""
-        role = (given.topic, given.to)
+        role = given.role
         some = _with_part(incomplete.get(role, {}), given)
         if len(some) < given.parts:
             incomplete[role] = some
@@ -280,10 +220,10 @@ class RoleSuccession:
 
     def on_copy(self, given: RoleTables) -> None:
         """Store a copy of a broker's tables."""
-        role = (given.topic, given.to)
+        role = given.role
         if role not in self.state.own_roles:
             self.state.copies[role] = _with_part(self.state.copies.get(role, {}), given)
-            self.on_heartbeat(RoleHeartbeat(given.topic, given.to, given.at, given.turn))
+            self.on_heartbeat(RoleHeartbeat(*role, given.at, given.turn))
 
     def adopt_role(self, role: Role, left: tuple[At, ...]) -> None:
         """Take the role of a failed node if its tables are here."""

@@ -35,8 +35,7 @@ def rows(role: LogicalBroker) -> Iterator[QpsMessage]:
             if p.kind == "over":
                 yield QpsUnsubscribe(topic, source, scope, p.area, p.version)
             else:
-                to = scope if p.kind == "here" else None
-                yield QpsSubscribe(topic, source, to, p.area, p.epsilon, p.fulfil, p.version)
+                yield QpsSubscribe(topic, source, scope if p.kind == "here" else None, *p.terms)
         if wishes.unfulfilled:
             yield AreaCoverage(topic, source, scope, wishes.unfulfilled, False, wishes.newest)
     for at, advert in role.adverts.items():
@@ -75,9 +74,8 @@ def broker_from(
                 role.requests.append(AreaRequest(row.area, row.epsilon, row.fulfil, row.version))
             case QpsSubscribe():
                 kind: Kind = "below" if row.to is None else "here"
-                _requests_of(role, row).patches.append(
-                    AreaPatch(row.area, row.version, kind, row.epsilon, row.fulfil, now)
-                )
+                patch = AreaPatch(row.area, row.version, kind, row.epsilon, row.fulfil, now)
+                _requests_of(role, row).patches.append(patch)
             case QpsUnsubscribe():
                 _requests_of(role, row).patches.append(AreaPatch(row.area, row.version, "over"))
             case QpsAdvertise():

@@ -151,167 +151,160 @@ class SpsNode:
 
     def handle(self, state: SpsState, given: Input) -> tuple[SpsState, list[Effect]]:
         """Handle one input: update the state and return the effects."""
-        effects: list[Effect] = []
+        step = _SpsStep(self, state, given.now)
         match given:
             case Started(now):
-                self._pass_to_broker(state, given, effects)
-                effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
-            case Asked(now, InsertComponent() as asked):
-                self._insert(state, asked, now, effects)
-            case Asked(now, RemoveComponent(name)):
-                self._remove(state, name, now, effects)
+                step.pass_to_broker(given)
+                step.effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+            case Asked(_, InsertComponent() as asked):
+                step.insert(asked)
+            case Asked(_, RemoveComponent(name)):
+                step.remove(name)
             case Received(now, _, LivingSign(at, names)):
                 state.hosts_near[at] = (now, names)
-            case Received(now, _, ReviveRequest() as call):
-                self._on_revive(state, call, now, effects)
-            case Fired(now, timer) if timer == f"sps/{INFOS}":
-                self._publish_outputs(state, now, effects)
-            case Fired(now, timer) if timer == f"sps/{ALIVE}":
-                self._on_alive_timer(state, now, effects)
+            case Received(_, _, ReviveRequest() as call):
+                step.on_revive(call)
+            case Fired(_, timer) if timer == f"sps/{INFOS}":
+                step.publish_outputs()
+            case Fired(_, timer) if timer == f"sps/{ALIVE}":
+                step.on_alive_timer()
             case _:
-                self._pass_to_broker(state, given, effects)
-        return state, effects
+                step.pass_to_broker(given)
+        return state, step.effects
 
-    def _on_revive(self, state: SpsState, call: ReviveRequest, now: Instant, effects: list[Effect]) -> None:
+
+class _SpsStep:
+    """Handles one input of a node."""
+
+    def __init__(self, node: SpsNode, state: SpsState, now: Instant) -> None:
+        self.node, self.manager, self.state, self.now = node, node.manager, state, now
+        self.effects: list[Effect] = []
+
+    def on_revive(self, call: ReviveRequest) -> None:
         """Start the components of a silent node that do not run here, unless this is that node."""
-        for name in call.names if call.at != self.at else ():
-            if name not in state.components:
-                self._insert(state, InsertComponent(name), now, effects)
+        for name in call.names if call.at != self.node.at else ():
+            if name not in self.state.components:
+                self.insert(InsertComponent(name))
 
-    def _pass_to_broker(self, state: SpsState, given: Input, effects: list[Effect]) -> None:
+    def ask(self, asked: request.QpsRequest) -> None:
+        """Pass a request of a component to the broker."""
+        self.pass_to_broker(Asked(self.now, asked))
+
+    def pass_to_broker(self, given: Input) -> None:
         """Pass an input to the broker; deliveries for components go to them, all others to the user."""
-        state.broker, found = self.broker.handle(state.broker, given)
+        self.state.broker, found = self.node.broker.handle(self.state.broker, given)
         if isinstance(given, Asked) and isinstance(given.request, request.QpsPublishRequest):
-            self._deliver_locally(state, given.request, given.now, effects)
+            self._deliver_locally(given.request)
         for effect in found:
             what = effect.what if isinstance(effect, Deliver) else None
             if isinstance(what, request.QpsNotify) and what.client.startswith("sps/"):
-                self.manager.take(state.manager, what, given.now)
-                self._set_timer(state, given.now, effects)
+                self._process(what)
             elif not isinstance(what, request.FailedCoverage) or not what.client.startswith("sps/"):
-                effects.append(effect)
+                self.effects.append(effect)
 
-    def _deliver_locally(
-        self, state: SpsState, published: request.QpsPublishRequest, now: Instant, effects: list[Effect]
-    ) -> None:
+    def _deliver_locally(self, published: request.QpsPublishRequest) -> None:
         """Deliver an event of this node's publishers to its local components at once.
 
         It has the time at which the broker sends it to others.
         """
-        time = state.broker.latest
-        for name in state.local:
-            if any(
-                n.topic == published.topic and contains(n.region, published.location)
-                for n in state.components[name]
-            ):
-                event = request.QpsNotify(
-                    f"sps/{name}",
-                    published.topic,
-                    published.location,
-                    published.client,
-                    time,
-                    published.values,
-                )
-                self.manager.take(state.manager, event, now)
-                self._set_timer(state, now, effects)
+        topic, where, time = published.topic, published.location, self.state.broker.latest
+        for name in self.state.local:
+            needs = self.state.components[name]
+            if any(need.topic == topic and contains(need.region, where) for need in needs):
+                client, values = f"sps/{name}", published.values
+                self._process(request.QpsNotify(client, topic, where, published.client, time, values))
 
-    def _insert(self, state: SpsState, given: InsertComponent, now: Instant, effects: list[Effect]) -> None:
+    def _process(self, event: request.QpsNotify) -> None:
+        """Pass an event to the components, and set the timer for the next evaluation."""
+        self.manager.take(self.state.manager, event, self.now)
+        self._set_timer()
+
+    def insert(self, given: InsertComponent) -> None:
         """Start a component, in place of one with the same name.  [F53]"""
-        name, local = given.name, given.local
-        self._remove(state, name, now, effects)
+        name, state = given.name, self.state
+        self.remove(name)
         self.manager.insert(state.manager, name)
-        client, topic = f"sps/{name}", self.manager.topic(name)
-        state.spaces[name] = given.region or self.space
-        self._pass_to_broker(
-            state, Asked(now, request.QpsAdvertiseRequest(client, topic, state.spaces[name])), effects
-        )
+        space = state.spaces[name] = given.region or self.node.space
+        self.ask(request.QpsAdvertiseRequest(f"sps/{name}", self.manager.topic(name), space))
         state.components[name] = ()
-        if local:
+        if given.local:
             state.local.add(name)
             state.components[name] = tuple(self.manager.needs(state.manager, name))
         else:
-            self._update_subscriptions(state, name, now, effects)
-        effects.append(Nearby(LivingSign(self.at, tuple(state.components)), "living"))
-        self._set_timer(state, now, effects)
+            self._update_subscriptions(name)
+        self._send_sign()
+        self._set_timer()
 
-    def _update_subscriptions(self, state: SpsState, name: str, now: Instant, effects: list[Effect]) -> None:
+    def _send_sign(self) -> None:
+        """Send a sign of life with the names of the components."""
+        sign = LivingSign(self.node.at, tuple(self.state.components))
+        self.effects.append(Nearby(sign, "living"))
+
+    def _update_subscriptions(self, name: str) -> None:
         """Subscribe to a component's current inputs, then end subscriptions that it does not need any
         more."""
-        client, before = f"sps/{name}", dict.fromkeys(state.components[name])
+        state, client = self.state, f"sps/{name}"
+        before = dict.fromkeys(state.components[name])
         state.components[name] = tuple(self.manager.needs(state.manager, name))
-        state.subscribed_at[name] = now
+        state.subscribed_at[name] = self.now
         needs = dict.fromkeys(state.components[name])
-        asked: list[request.QpsRequest] = [
-            request.QpsSubscribeRequest(client, need.topic, need.region, self.epsilon)
-            for need in needs
-            if need not in before
-        ]
-        asked += [
-            request.QpsUnsubscribeRequest(client, need.topic, need.region)
-            for need in before
-            if need not in needs
-        ]
-        for each in asked:
-            self._pass_to_broker(state, Asked(now, each), effects)
+        for need in [need for need in needs if need not in before]:
+            epsilon = self.node.epsilon
+            self.ask(request.QpsSubscribeRequest(client, need.topic, need.region, epsilon))
+        for need in [need for need in before if need not in needs]:
+            self.ask(request.QpsUnsubscribeRequest(client, need.topic, need.region))
 
-    def _remove(self, state: SpsState, name: str, now: Instant, effects: list[Effect]) -> None:
+    def remove(self, name: str) -> None:
         """Stop a component and end its subscriptions and advertisements."""
+        state, client = self.state, f"sps/{name}"
         if name not in state.components:
             return
-        client, needs = f"sps/{name}", dict.fromkeys(state.components.pop(name))
+        needs = dict.fromkeys(state.components.pop(name))
         space, topic = state.spaces.pop(name), self.manager.topic(name)
         state.subscribed_at.pop(name, None)
-        over: list[request.QpsRequest] = [
-            request.QpsUnsubscribeRequest(client, need.topic, need.region)
-            for need in needs
-            if name not in state.local
-        ]
-        over += [
-            request.QpsUnadvertiseRequest(speaker, topic, space)
-            for speaker in sorted(state.advertised_names.pop(name, {client}))
-        ]
+        speakers = sorted(state.advertised_names.pop(name, {client}))
+        is_local = name in state.local
         state.local.discard(name)
-        for each in over:
-            self._pass_to_broker(state, Asked(now, each), effects)
+        for need in needs if not is_local else ():
+            self.ask(request.QpsUnsubscribeRequest(client, need.topic, need.region))
+        for speaker in speakers:
+            self.ask(request.QpsUnadvertiseRequest(speaker, topic, space))
 
-    def _set_timer(self, state: SpsState, now: Instant, effects: list[Effect]) -> None:
+    def _set_timer(self) -> None:
         """Set the timer for the next evaluation."""
-        if (due := self.manager.due(state.manager)) is not None:
-            effects.append(SetTimer(f"sps/{INFOS}", max(due, now)))
+        if (due := self.manager.due(self.state.manager)) is not None:
+            self.effects.append(SetTimer(f"sps/{INFOS}", max(due, self.now)))
 
-    def _publish_outputs(self, state: SpsState, now: Instant, effects: list[Effect]) -> None:
+    def publish_outputs(self) -> None:
         """Publish the outputs of components."""
-        for name, where, values in self.manager.advance(state.manager, now):
+        state = self.state
+        for name, where, values in self.manager.advance(state.manager, self.now):
             if name in state.components:
-                speaker, topic = (
-                    f"sps/{self.manager.speaker(name, values)}",
-                    self.manager.topic(name),
-                )
-                speaking = state.advertised_names.setdefault(name, {f"sps/{name}"})
-                if speaker not in speaking:  # in the place of the component, which is known
-                    speaking.add(speaker)
-                    advert = request.QpsAdvertiseRequest(speaker, topic, state.spaces[name])
-                    self._pass_to_broker(state, Asked(now, advert), effects)
-                self._pass_to_broker(
-                    state, Asked(now, request.QpsPublishRequest(speaker, topic, where, values)), effects
-                )
-        self._set_timer(state, now, effects)
+                speaker, topic = f"sps/{self.manager.speaker(name, values)}", self.manager.topic(name)
+                speakers = state.advertised_names.setdefault(name, {f"sps/{name}"})
+                if speaker not in speakers:  # in the place of the component, which is known
+                    speakers.add(speaker)
+                    self.ask(request.QpsAdvertiseRequest(speaker, topic, state.spaces[name]))
+                self.ask(request.QpsPublishRequest(speaker, topic, where, values))
+        self._set_timer()
 
-    def _on_alive_timer(self, state: SpsState, now: Instant, effects: list[Effect]) -> None:
+    def on_alive_timer(self) -> None:
         """Send a sign of life; revive the components of hosts that were silent too long."""
-        effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+        state, every = self.state, self.node.every
+        self.effects.append(SetTimer(f"sps/{ALIVE}", self.now + every))
         for name, since in list(state.subscribed_at.items()):
-            if since <= now - self.every and self.manager.widened(state.manager, name):
-                self._update_subscriptions(state, name, now, effects)
+            if since <= self.now - every and self.manager.widened(state.manager, name):
+                self._update_subscriptions(name)
         if state.components:
-            effects.append(Nearby(LivingSign(self.at, tuple(state.components)), "living"))
+            self._send_sign()
         for at, (last_sign, names) in list(state.hosts_near.items()):
-            if last_sign < now - 3 * self.every:
+            if last_sign < self.now - 3 * every:
                 del state.hosts_near[at]
-                effects.append(Route(self._point_beside(at), ReviveRequest(at, names), "revive"))
+                self.effects.append(Route(self._point_beside(at), ReviveRequest(at, names), "revive"))
 
     def _point_beside(self, at: At) -> At:
         """Return a point slightly beside a host's position, so that exactly one of its neighbours is nearest
         to it."""
-        little = ASIDE * (self.space.high[0] - self.space.low[0])
+        space = self.node.space
+        little = ASIDE * (space.high[0] - space.low[0])
         return (at[0] + little, at[1] + little * 0.618)

@@ -1,5 +1,6 @@
-"""The placement of components near their inputs, whole or in parts, and the cost of each choice.  [F71, F73,
-F74]
+"""The placement of components near their inputs, whole or in parts, and the cost of each choice.
+
+[F71, F73, F74]
 
 Costs are estimates: readings per day times hops. Hops follow from the distance from publisher to host and
 from host to subscribers, with a given reach per hop.
@@ -83,20 +84,16 @@ def choices(
     if not inputs:
         raise UsageError(f"nobody publishes what '{topic}' listens to")
     if relative:
-        parts = tuple(
-            ComponentPart(None, p.at, (p,), "its locations are relative to its host") for p in inputs
-        )
+        why = "its locations are relative to its host"
+        parts = tuple(ComponentPart(None, p.at, (p,), why) for p in inputs)
         return [_with_cost("a replica at each publisher", parts, ground, joined=False)]
     middle = _mean_point(ground.subscribers)
+    at_subscriber = ComponentPart(None, middle, tuple(inputs), "everything is sent there")
+    near_inputs = ComponentPart(None, *_host(topic, inputs, ground))
     found = [
-        _with_cost(
-            "at the subscriber",
-            (ComponentPart(None, middle, tuple(inputs), "everything is sent there"),),
-            ground,
-        )
+        _with_cost("at the subscriber", (at_subscriber,), ground),
+        _with_cost("near its inputs", (near_inputs,), ground),
     ]
-    near = _host(topic, inputs, ground)
-    found.append(_with_cost("near its inputs", (ComponentPart(None, *near),), ground))
     if len(inputs) > 1:
         cut = _parts_at_publishers(inputs) or _parts_by_quadrant(topic, inputs, ground)
         name = "cut by advertisements" if cut[0].at == cut[0].inputs[0].at else "cut by quadrants"
@@ -124,11 +121,9 @@ def _parts_at_publishers(inputs: Sequence[TopicPublisher]) -> tuple[ComponentPar
     for i, area in enumerate(areas):
         if any(intersection(area, other) for other in areas[:i]):
             return ()
+    why = "only {} speaks of this place: no message is needed"
     return tuple(
-        ComponentPart(
-            some[0].region, at, tuple(some), f"only {some[0].name} speaks of this place: no message is needed"
-        )
-        for at, some in nodes.items()
+        ComponentPart(some[0].region, at, tuple(some), why.format(some[0].name)) for at, some in nodes.items()
     )
 
 
@@ -138,12 +133,10 @@ def _parts_by_quadrant(
     """Return a part for each quadrant of space, near its own inputs."""
     found = []
     for scope in ground.tree.children(ROOT) or (ROOT,):
-        mine = [p for p in inputs if _share(p, scope, ground.tree)]
-        if mine:
-            at, some, why = _host(topic, mine, ground)
-            found.append(
-                ComponentPart(Rectangle(*ground.tree.corners(scope)), at, some, f"quadrant {scope}: {why}")
-            )
+        if own := [p for p in inputs if _share(p, scope, ground.tree)]:
+            at, publishers, why = _host(topic, own, ground)
+            region = Rectangle(*ground.tree.corners(scope))
+            found.append(ComponentPart(region, at, publishers, f"quadrant {scope}: {why}"))
     return tuple(found)
 
 

@@ -91,9 +91,9 @@ class EventArrived(msgspec.Struct, frozen=True, array_like=True, tag="arrived"):
 ProxyMessage = SubscriberMoved | RedirectedEvent | EventArrived
 
 
-def bytes_of(word: ProxyMessage) -> int:
+def bytes_of(message: ProxyMessage) -> int:
     """Return the size on a mote, in bytes: names and numbers in two bytes."""
-    match word:
+    match message:
         case SubscriberMoved(ticket=ticket):
             wishes = sum(3 + ADDRESS * len(wish.outline) for wish in ticket.wishes)
             return 2 * ADDRESS + 4 + wishes + len(ticket.components)
@@ -171,163 +171,26 @@ class ProxyNode:
 
     def handle(self, state: ProxyState, given: Input) -> tuple[ProxyState, list[Effect]]:
         """Handle one input: update the state and return the effects."""
-        effects: list[Effect] = []
+        step = _ProxyStep(self, state, given.now)
         match given:
-            case Started(now):
-                self._pass_to_inner(state, given, effects)
+            case Started():
+                step.pass_to_inner(given)
                 if self.every is not None:
-                    effects.append(SetTimer(LEASES, now + self.every))
-            case Asked(now, ArriveRequest(ticket)):
+                    step.set_lease_timer(self.every)
+            case Asked(_, ArriveRequest(ticket)):
                 self._check_ticket(ticket)
-                self._send(state, ticket.proxy, SubscriberMoved(ticket, self.at), now, effects)
-            case Asked(now, GotRequest(ticket, brought)):
-                word = EventArrived(brought.client, brought.since, brought.number)
-                self._send(state, ticket.proxy, word, now, effects)
-            case Received(now, _, SubscriberMoved() | RedirectedEvent() | EventArrived() as word):
-                self._on_message(state, word, now, effects)
-            case Passing(_, _, SubscriberMoved() | RedirectedEvent() | EventArrived() as word):
-                effects.append(Onward(word))
-            case Fired(now, timer) if timer == LEASES:
-                self._forget_silent(state, now, effects)
+                step.send(ticket.proxy, SubscriberMoved(ticket, self.at))
+            case Asked(_, GotRequest(ticket, brought)):
+                step.send(ticket.proxy, EventArrived(brought.client, brought.since, brought.number))
+            case Received(_, _, SubscriberMoved() | RedirectedEvent() | EventArrived() as message):
+                step.on_message(message)
+            case Passing(_, _, SubscriberMoved() | RedirectedEvent() | EventArrived() as message):
+                step.effects.append(Onward(message))
+            case Fired(_, timer) if timer == LEASES and self.every is not None:
+                step.forget_silent(self.every)
             case _:
-                self._pass_to_inner(state, given, effects)
-        return state, effects
-
-    # --- the machine below ---
-
-    def _pass_to_inner(self, state: ProxyState, given: Input, effects: list[Effect]) -> None:
-        """Pass an input to the inner machine; forward deliveries for mobile subscribers."""
-        state.inner, found = self.inner.handle(state.inner, given)
-        for effect in found:
-            what = effect.what if isinstance(effect, Deliver) else None
-            client = getattr(what, "client", "")
-            if not client.startswith(CLIENT):
-                effects.append(effect)
-            elif isinstance(what, request.QpsNotify) and (
-                subscriber := state.subscribers.get(client[len(CLIENT) :])
-            ):
-                self._forward_event(state, subscriber, what, given.now, effects)
-
-    def _forward_event(
-        self,
-        state: ProxyState,
-        subscriber: ProxySubscriber,
-        event: request.QpsNotify,
-        now: Instant,
-        effects: list[Effect],
-    ) -> None:
-        """Number, store and forward an event for a subscriber."""
-        x, y = event.location
-        word = RedirectedEvent(
-            subscriber.ticket.client,
-            subscriber.since,
-            subscriber.sent,
-            event.topic,
-            (x, y),
-            event.publisher,
-            event.time,
-            event.values,
-            event.repeated,
-        )
-        subscriber.sent += 1
-        subscriber.waiting[word.number] = word
-        if len(subscriber.waiting) > self.room:
-            subscriber.first = subscriber.waiting.pop(next(iter(subscriber.waiting))).number + 1
-        self._send_event(state, subscriber, word, now, effects)
-
-    def _send_event(
-        self,
-        state: ProxyState,
-        subscriber: ProxySubscriber,
-        word: RedirectedEvent,
-        now: Instant,
-        effects: list[Effect],
-    ) -> None:
-        """Send an event to the subscriber's position."""
-        self._send(state, subscriber.at, msgspec.structs.replace(word, first=subscriber.first), now, effects)
-
-    # --- words ---
-
-    def _send(
-        self, state: ProxyState, at: At, word: ProxyMessage, now: Instant, effects: list[Effect]
-    ) -> None:
-        """Send a message to the node nearest to a point; handle it at once if that is this node."""
-        if at == self.at:
-            self._on_message(state, word, now, effects)
-        else:
-            effects.append(Route(at, word, wire_name(word).lower()))
-
-    def _on_message(self, state: ProxyState, word: ProxyMessage, now: Instant, effects: list[Effect]) -> None:
-        """Handle a message of another proxy or node."""
-        match word:
-            case SubscriberMoved():
-                self._on_moved(state, word, now, effects)
-            case EventArrived(client, since, number):
-                subscriber = state.subscribers.get(client)
-                if subscriber is not None and subscriber.since == since:
-                    subscriber.waiting.pop(number, None)
-            case RedirectedEvent():
-                effects.append(Deliver(_to_brought(word)))
-
-    def _on_moved(
-        self, state: ProxyState, word: SubscriberMoved, now: Instant, effects: list[Effect]
-    ) -> None:
-        """Update the subscriber's position and subscriptions; the latest message counts."""
-        ticket = word.ticket
-        subscriber = state.subscribers.get(ticket.client)
-        if subscriber is None:
-            subscriber = state.subscribers[ticket.client] = ProxySubscriber(
-                now, _without_wishes(ticket), word.at, now
-            )
-        elif ticket.turn < subscriber.ticket.turn:
-            return
-        before, subscriber.ticket, subscriber.at, subscriber.last_sign = (
-            subscriber.ticket,
-            ticket,
-            word.at,
-            now,
-        )
-        self._update_requests(state, before, ticket, now, effects)
-        if not ticket.wishes:
-            subscriber.waiting.clear()
-        for event in list(subscriber.waiting.values()):
-            self._send_event(state, subscriber, event, now, effects)
-
-    def _update_requests(
-        self, state: ProxyState, old: Ticket, new: Ticket, now: Instant, effects: list[Effect]
-    ) -> None:
-        """Start new subscriptions, then end old ones, so that common ones are never interrupted."""
-        client = CLIENT + new.client
-        had = {
-            n
-            for name, subscriber in state.subscribers.items()
-            if name != new.client
-            for n in subscriber.ticket.components
-        }
-        asked: list[Any] = [
-            InsertComponent(n) for n in new.components if n not in old.components and n not in had
-        ]
-        for wish in new.wishes:
-            if wish not in old.wishes:
-                asked.append(request.QpsSubscribeRequest(client, wish.topic, wish.region, wish.epsilon))
-        for wish in old.wishes:
-            if wish not in new.wishes:
-                asked.append(request.QpsUnsubscribeRequest(client, wish.topic, wish.region))
-        others = {name for subscriber in state.subscribers.values() for name in subscriber.ticket.components}
-        asked += [RemoveComponent(name) for name in old.components if name not in others]
-        for each in asked:
-            self._pass_to_inner(state, Asked(now, each), effects)
-
-    def _forget_silent(self, state: ProxyState, now: Instant, effects: list[Effect]) -> None:
-        """Remove subscribers that have not reported their position for long."""
-        assert self.every is not None
-        effects.append(SetTimer(LEASES, now + self.every))
-        for client, subscriber in list(state.subscribers.items()):
-            if subscriber.last_sign < now - 3 * self.every:
-                del state.subscribers[client]
-                self._update_requests(
-                    state, subscriber.ticket, _without_wishes(subscriber.ticket), now, effects
-                )
+                step.pass_to_inner(given)
+        return state, step.effects
 
     def _check_ticket(self, ticket: Ticket) -> None:
         """Raise a `UsageError` for an impossible request here, because the proxy could not report it."""
@@ -337,16 +200,124 @@ class ProxyNode:
             check_epsilon(wish.epsilon)
         self.deployment.location(ticket.proxy)
         if ticket.components and not isinstance(self.inner, SpsNode):
-            raise UsageError(
-                f"nodes here have no components; '{ticket.client}' brings {ticket.components[0]}"
-            )
+            client, brought = ticket.client, ticket.components[0]
+            raise UsageError(f"nodes here have no components; '{client}' brings {brought}")
 
 
-def _to_brought(word: RedirectedEvent) -> BroughtEvent:
-    event = request.QpsNotify(
-        word.client, word.topic, word.location, word.publisher, word.time, word.values, (), word.repeated
-    )
-    return BroughtEvent(word.client, word.since, word.number, event, word.first)
+class _ProxyStep:
+    """Handles one input of a node."""
+
+    def __init__(self, node: ProxyNode, state: ProxyState, now: Instant) -> None:
+        self.node, self.state, self.now = node, state, now
+        self.effects: list[Effect] = []
+
+    # --- the machine below ---
+
+    def ask(self, asked: Any) -> None:
+        """Pass a request to the inner machine."""
+        self.pass_to_inner(Asked(self.now, asked))
+
+    def pass_to_inner(self, given: Input) -> None:
+        """Pass an input to the inner machine; forward deliveries for mobile subscribers."""
+        self.state.inner, found = self.node.inner.handle(self.state.inner, given)
+        for effect in found:
+            what = effect.what if isinstance(effect, Deliver) else None
+            client = getattr(what, "client", "")
+            if not client.startswith(CLIENT):
+                self.effects.append(effect)
+            elif isinstance(what, request.QpsNotify) and (
+                subscriber := self.state.subscribers.get(client[len(CLIENT) :])
+            ):
+                self._forward_event(subscriber, what)
+
+    def _forward_event(self, subscriber: ProxySubscriber, event: request.QpsNotify) -> None:
+        """Number, store and forward an event for a subscriber."""
+        about = subscriber.ticket.client, subscriber.since, subscriber.sent
+        (x, y), source, time, values = event.location, event.publisher, event.time, event.values
+        message = RedirectedEvent(*about, event.topic, (x, y), source, time, values, event.repeated)
+        subscriber.sent += 1
+        subscriber.waiting[message.number] = message
+        if len(subscriber.waiting) > self.node.room:
+            subscriber.first = subscriber.waiting.pop(next(iter(subscriber.waiting))).number + 1
+        self._send_event(subscriber, message)
+
+    def _send_event(self, subscriber: ProxySubscriber, message: RedirectedEvent) -> None:
+        """Send an event to the subscriber's position."""
+        self.send(subscriber.at, msgspec.structs.replace(message, first=subscriber.first))
+
+    # --- messages ---
+
+    def send(self, at: At, message: ProxyMessage) -> None:
+        """Send a message to the node nearest to a point; handle it at once if that is this node."""
+        if at == self.node.at:
+            self.on_message(message)
+        else:
+            self.effects.append(Route(at, message, wire_name(message).lower()))
+
+    def on_message(self, message: ProxyMessage) -> None:
+        """Handle a message of another proxy or node."""
+        match message:
+            case SubscriberMoved(ticket, at):
+                self._on_moved(ticket, at)
+            case EventArrived(client, since, number):
+                subscriber = self.state.subscribers.get(client)
+                if subscriber is not None and subscriber.since == since:
+                    subscriber.waiting.pop(number, None)
+            case RedirectedEvent():
+                self.effects.append(Deliver(_to_brought(message)))
+
+    def _on_moved(self, ticket: Ticket, at: At) -> None:
+        """Update the subscriber's position and subscriptions; the latest message counts."""
+        subscriber = self.state.subscribers.get(ticket.client)
+        if subscriber is None:
+            subscriber = ProxySubscriber(self.now, _without_wishes(ticket), at, self.now)
+            self.state.subscribers[ticket.client] = subscriber
+        elif ticket.turn < subscriber.ticket.turn:
+            return
+        before, subscriber.ticket = subscriber.ticket, ticket
+        subscriber.at, subscriber.last_sign = at, self.now
+        self._update_requests(before, ticket)
+        if not ticket.wishes:
+            subscriber.waiting.clear()
+        for event in list(subscriber.waiting.values()):
+            self._send_event(subscriber, event)
+
+    def _update_requests(self, old: Ticket, new: Ticket) -> None:
+        """Start new subscriptions, then end old ones, so that common ones are never interrupted."""
+        client, subscribers = CLIENT + new.client, self.state.subscribers
+        had = {n for name, each in subscribers.items() if name != new.client for n in each.ticket.components}
+        needed = {n for each in subscribers.values() for n in each.ticket.components}
+        for name in new.components:
+            if name not in old.components and name not in had:
+                self.ask(InsertComponent(name))
+        for wish in new.wishes:
+            if wish not in old.wishes:
+                self.ask(request.QpsSubscribeRequest(client, wish.topic, wish.region, wish.epsilon))
+        for wish in old.wishes:
+            if wish not in new.wishes:
+                self.ask(request.QpsUnsubscribeRequest(client, wish.topic, wish.region))
+        for name in old.components:
+            if name not in needed:
+                self.ask(RemoveComponent(name))
+
+    def set_lease_timer(self, every: Duration) -> None:
+        """Set the timer for the next check of subscribers."""
+        self.effects.append(SetTimer(LEASES, self.now + every))
+
+    def forget_silent(self, every: Duration) -> None:
+        """Remove subscribers that have not reported their position for long."""
+        self.set_lease_timer(every)
+        for client, subscriber in list(self.state.subscribers.items()):
+            if subscriber.last_sign < self.now - 3 * every:
+                del self.state.subscribers[client]
+                self._update_requests(subscriber.ticket, _without_wishes(subscriber.ticket))
+
+
+def _to_brought(given: RedirectedEvent) -> BroughtEvent:
+    """Return an event as the subscriber's device receives it."""
+    about = given.topic, given.location, given.publisher, given.time, given.values
+    event = request.QpsNotify(given.client, *about, (), given.repeated)
+    return BroughtEvent(given.client, given.since, given.number, event, given.first)
 
 
 def _without_wishes(ticket: Ticket) -> Ticket:

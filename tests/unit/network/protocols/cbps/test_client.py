@@ -31,7 +31,6 @@ from holdfast.network.protocols.cbps.client import (
     Submit,
     WithdrawSubmission,
     advertise,
-    fulfils,
     publish,
     subscribe,
     watch,
@@ -51,6 +50,7 @@ from holdfast.network.protocols.cbps.message import (
     UnadvertiseBundle,
     UnsubscribeBundle,
 )
+from holdfast.network.protocols.cbps.promises import fulfils
 
 X = Filter((Constraint("x", "long", "any"),))
 LOW = Filter((Constraint("x", "long", "<", 10),))

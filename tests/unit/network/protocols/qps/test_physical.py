@@ -34,8 +34,8 @@ from holdfast.network.protocols.qps.request import (
     QpsSubscribeRequest,
     QpsUnsubscribeRequest,
 )
+from holdfast.network.protocols.qps.role_messaging import KnownHolder, OwnRole, RoleHandover
 from holdfast.network.protocols.qps.state import LogicalBroker
-from holdfast.network.protocols.qps.succession import KnownHolder, OwnRole, RoleHandover
 from holdfast.network.protocols.qps.tree import ROOT, QuadScope, ScopeTree
 from holdfast.network.sim.field import Field
 

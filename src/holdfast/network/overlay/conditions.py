@@ -32,9 +32,7 @@ from ...lang.rewrite import parts
 from ...lang.scopes import in_themselves
 from ...plan.compile import builds_on, operators
 from ..conditions import compile_checked, replicated_condition
-from ..protocols.cbps.condition import (
-    NetworkCondition,
-)
+from ..protocols.cbps.condition import NetworkCondition
 
 LONGEST = 65_536
 """The longest definition from a peer, in characters."""
@@ -43,16 +41,18 @@ LONGEST = 65_536
 def split_app(app: App) -> dict[str, App]:
     """Return each subscription of an app as an app with only the statements that it needs."""
     folder = folder_of(app)
+    listed = DeclareGroup | DeclareRoute | DefineRelation
     statements = [
-        _with_listed_sources(s, folder)
+        with_listed_sources(s, folder) if isinstance(s, listed) else s
         for s in in_themselves(app.statements, folder)
         if not isinstance(s, Case)
     ]
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.topics_by_name().items()}
-    defined = {
-        s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, ConditionStatement)
-    }
+    defined = {s.name: s for s in statements if isinstance(s, ConditionStatement)}
+    for name, s in defined.items():
+        if isinstance(s, DefineState):  # it may be written in a notation without a topic
+            defined[name] = replace(s, topic=topics[name][0])
     about = [s for s in statements if not isinstance(s, DeclareTopic | ConditionStatement | DefineMute)]
     above = {name: builds_on(checked, name) for name in defined}
     found = {}
@@ -62,9 +62,8 @@ def split_app(app: App) -> dict[str, App]:
         needed = [part for each in (name, *parents) for part in _dependencies(each, above)]
         topics_needed = {topic for part in needed for topic in topics[part]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in topics_needed]
-        declarations = [
-            s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in topics_needed
-        ]
+        grouped = DeclareGroup | DeclareRoute
+        declarations = [s for s in about if not isinstance(s, grouped) or s.topic in topics_needed]
         below = [statement for part, statement in defined.items() if part in needed]
         tables = {table for statement in below for table in _tables(statement)}
         declarations = [s for s in declarations if not isinstance(s, DeclareTable) or s.name in tables]
@@ -79,13 +78,14 @@ def folder_of(app: App) -> Path:
 
 def _tables(statement: ConditionStatement) -> Iterator[str]:
     """Yield the tables that a statement names."""
-    for statement_ in statement.rungs if isinstance(statement, DefineLevels) else (statement,):
-        if isinstance(statement_, DefineState):
-            columns = [hold.column for hold in (statement_.care.enter, statement_.care.exit) if hold.column]
+    for part in statement.rungs if isinstance(statement, DefineLevels) else (statement,):
+        if isinstance(part, DefineState):
+            care = part.care
+            columns = [hold.column for hold in (care.enter, care.exit) if hold.column]
             yield from (column.partition(".")[0] for column in columns)
-            yield from (*_owners(statement_.enter), *_owners(statement_.exit))
-            if statement_.care.roster is not None and statement_.care.roster.table is not None:
-                yield statement_.care.roster.table
+            yield from (*_owners(part.enter), *_owners(part.exit))
+            if care.roster is not None and care.roster.table is not None:
+                yield care.roster.table
 
 
 def _owners(op: Expression) -> Iterator[str]:
@@ -94,20 +94,6 @@ def _owners(op: Expression) -> Iterator[str]:
         yield op.owner
     for part in parts(op):
         yield from _owners(part)
-
-
-def _with_listed_sources(statement: Statement, folder: Path) -> Statement:
-    """Return a statement with the sources that it would read from a table."""
-    return (
-        with_listed_sources(statement, folder)
-        if isinstance(statement, DeclareGroup | DeclareRoute | DefineRelation)
-        else statement
-    )
-
-
-def _with_topic(statement: ConditionStatement, topics: tuple[str, ...]) -> ConditionStatement:
-    """Return a statement with its topic, if it was written in a notation without one."""
-    return replace(statement, topic=topics[0]) if isinstance(statement, DefineState) else statement
 
 
 def _dependencies(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
@@ -141,9 +127,8 @@ def compile_condition(definition: str) -> NetworkCondition:
 def _require_movable(statements: Iterable[Statement]) -> None:
     """Raise an error for statements that read files, which exist only where the definition was written."""
     if any(isinstance(statement, UseGazetteer) for statement in statements):
-        raise Unsupported(
-            "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
-        )
+        why = "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
+        raise Unsupported(why)
     if (named := next((s for s in statements if reads_file(s)), None)) is not None:
         what = f"table '{named.name}'" if isinstance(named, DeclareTable) else f"the roster of '{named.name}'"
         raise Unsupported(f"{what} is a file elsewhere, and cannot be read here")

@@ -269,16 +269,11 @@ class NodeEnergy:
         """Joules used so far, by part and state."""
         states = [sum(column) for column in zip(*self.radio.times(now).values(), strict=True)]
         active, rest = self.mcu.times(now)
-        return EnergyReading(
-            {
-                name: us * mw * JOULES
-                for name, us, mw in zip(RADIO_STATES[1:], states[1:], self._draw.radio[1:], strict=True)
-            },
-            {
-                "rest": rest * self._draw.mcu[REST] * JOULES,
-                "active": sum(active.values()) * self._draw.mcu[ACTIVE] * JOULES,
-            },
-        )
+        on = zip(RADIO_STATES[1:], states[1:], self._draw.radio[1:], strict=True)
+        radio = {name: us * mw * JOULES for name, us, mw in on}
+        mcu = {"rest": rest * self._draw.mcu[REST] * JOULES}
+        mcu["active"] = sum(active.values()) * self._draw.mcu[ACTIVE] * JOULES
+        return EnergyReading(radio, mcu)
 
     def by_cause(self, now: Instant) -> dict[str, float]:
         """Joules used so far, by cause; energy without a cause is under ``""``."""

@@ -22,21 +22,13 @@ from ...model.protocol import (
 )
 from ...model.space import Rectangle
 from .chance import derive_seed
-from .frame import BROADCAST, NEIGHBOURS, NodeId
+from .frame import BROADCAST, NEIGHBOURS
 from .node import Node
+from .routing.datagram import Datagram
 
 KIND = "machine"
 SPREAD, NEARBY = "/spread", "/nearby"
 """Suffixes of message types: for all nodes in a rectangle, and for nodes one hop away."""
-
-
-class RoutedMessage(Protocol):
-    """A message as routing delivers it."""
-
-    @property
-    def origin(self) -> NodeId: ...
-    @property
-    def message(self) -> Any: ...
 
 
 class RoutingService(Protocol):
@@ -51,13 +43,6 @@ class RoutingService(Protocol):
         """Call ``callback`` with each message of a type: those for this node or, with ``peek``, those in
         transit.
         """
-
-
-class TransitMessage(RoutedMessage, Protocol):
-    """A message in transit, with its destination."""
-
-    @property
-    def destination(self) -> Any: ...
 
 
 def _ignore(*_: Any) -> None:
@@ -110,15 +95,14 @@ class NodeHost:
         """Pass a request of the application to the machine."""
         self._host.ask(request)
 
-    def _on_message(self, message: RoutedMessage) -> None:
+    def _on_message(self, message: Datagram) -> None:
         sender = str(message.origin)
         if sender not in self._dropped:
             self._host.tell(Received, sender, message.message)
 
     def _send(self, effect: Send) -> None:
         destination = BROADCAST if effect.to == EVERYBODY else int(effect.to)
-        message = effect.message
-        self.routing.send(destination, self.kind, message, self.size(message), effect.cause or self.cause)
+        self._to(destination, "", effect.message, effect.cause)
 
     # Sends to points, to rectangles, and to nodes in range.
 
@@ -128,7 +112,7 @@ class NodeHost:
     def _to(self, destination: Any, suffix: str, message: Any, cause: str) -> None:
         self.routing.send(destination, self.kind + suffix, message, self.size(message), cause or self.cause)
 
-    def _on_transit(self, message: TransitMessage) -> Any:
+    def _on_transit(self, message: Datagram) -> Any:
         if not isinstance(message.destination, tuple):
             return message.message
         return self._host.peek(message.destination, message.message)

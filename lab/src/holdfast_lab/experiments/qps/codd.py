@@ -1,10 +1,9 @@
-"""CODD: SAFE and GEAR, opportunistic sharing hop by hop.  [SPS §4.4.2]
+"""CODD (SAFE and GEAR): subscriptions share paths opportunistically, hop by hop. [SPS §4.4.2]
 
-A subscription travels towards the middle of the region, greedily, until it meets a way that exists already,
-or the region.  Every node that it passes keeps a link back.  In the region everybody repeats it (GEAR), and
-each publisher keeps the way with the fewest hops back to where the subscription came in.  Subscribers
-reinforce the way on which an event takes the fewest hops; since ways that meet go on together, that is the
-one which was met.
+A subscription travels greedily towards the middle of the region, until it meets an existing path or the
+region. Every node on its path stores a link back. In the region every node repeats it (GEAR), and each
+publisher stores the shortest path back to the entry. Subscribers reinforce the path with the fewest hops,
+which is the one that the subscription met.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from .outcome import QpsOutcome
 from .scene import QpsScene
 
 Link = tuple[NodeId, NodeId]
-"""Events go from the one to the other."""
+"""A link over which events go from the first node to the second."""
 
 
 class Codd:
-    """Links of nodes to their neighbours."""
+    """The links of all nodes to their neighbours."""
 
     def __init__(self, scene: QpsScene) -> None:
         self._scene = scene
@@ -39,6 +38,7 @@ class Codd:
         self._subscribing = 0
 
     def subscribe(self, node: NodeId) -> None:
+        """Add a subscriber, and count the transmissions of its subscription."""
         self._subscribers.append(node)
         towards, here = self._towards(node), node
         while here not in self._inside and here not in self._next:
@@ -50,7 +50,7 @@ class Codd:
             self._entries[entry] = self._flood(entry)
 
     def _towards(self, node: NodeId) -> dict[NodeId, NodeId]:
-        """From each node of the way to the region the next one, without detours round holes."""
+        """Return the next node for each node on the path to the region, without loops around holes."""
         field = self._scene.field
         way = field.path(node, self._middle)
         last = way[-1]
@@ -66,7 +66,7 @@ class Codd:
         return node
 
     def _flood(self, entry: NodeId) -> dict[NodeId, NodeId]:
-        """Everybody in the region repeats it once; whom nobody there reaches gets it brought."""
+        """Flood a subscription in the region; nodes that the flood misses receive it over paths outside."""
         found: dict[NodeId, NodeId] = {}
         waiting = deque([entry])
         seen = {entry}
@@ -79,10 +79,8 @@ class Codd:
                     found[other] = here
                     waiting.append(other)
         for node in sorted(self._inside - seen):
-            towards, here = (
-                dict(pairwise(self._scene.field.path(node, self._scene.field.places[entry]))),
-                node,
-            )
+            field, here = self._scene.field, node
+            towards = dict(pairwise(field.path(node, field.places[entry])))
             while here != entry and here not in found:
                 found[here] = towards[here]
                 here = towards[here]
@@ -90,7 +88,7 @@ class Codd:
         return found
 
     def _ways(self, publisher: NodeId) -> set[Link]:
-        """The links over which an event of a publisher goes, each once."""
+        """Return the links over which an event of a publisher goes, each once."""
         found = {(source, node) for node, source in self._next.items()}
         for tree in self._entries.values():
             here = publisher
@@ -100,6 +98,7 @@ class Codd:
         return found
 
     def outcome(self) -> QpsOutcome:
+        """Evaluate the events of the scene."""
         events = self._scene.events
         outside: set[Link] = {(source, node) for node, source in self._next.items()}
         links = outside | {link for tree in self._entries.values() for link in tree.items()}

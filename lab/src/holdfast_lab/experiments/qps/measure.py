@@ -1,4 +1,4 @@
-"""Runs of the three experiments: one for each layout and point."""
+"""The runs of the three experiments, one for each layout and point."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ APPROACHES: dict[str, Callable[[QpsScene], Approach]] = {QPS: Quad, CODD: Codd, 
 GUARANTEED = "QPS, ε guaranteed"
 
 Outcomes = dict[str, QpsOutcome]
-"""By approach, or by approach and point."""
+"""Outcomes by approach, or by approach and number of subscribers."""
 
 
 class QpsLayout(NamedTuple):
-    """A cell of a study: a point of its sweep (0: the points are numbers of subscribers), and a seed."""
+    """A cell of a study: the point of the sweep (0 if points are numbers of subscribers), and a seed."""
 
     point: float
     seed: int
 
 
 def growing(setting: QpsSetting, counts: Sequence[int], layout: QpsLayout) -> Outcomes:
-    """One layout with more and more subscribers."""
+    """Measure one layout with a growing number of subscribers."""
     scene = QpsScene(setting, layout.seed)
     found: Outcomes = {}
     for name, approach in APPROACHES.items():
@@ -42,13 +42,13 @@ def growing(setting: QpsSetting, counts: Sequence[int], layout: QpsLayout) -> Ou
 
 
 def denser(setting: QpsSetting, layout: QpsLayout) -> Outcomes:
-    """All approaches among so many nodes."""
+    """Measure all approaches with a number of nodes."""
     scene = QpsScene(setting._replace(nodes=int(layout.point)), layout.seed)
     return {name: _whole(approach(scene), scene) for name, approach in APPROACHES.items()}
 
 
 def looser(setting: QpsSetting, layout: QpsLayout) -> Outcomes:
-    """Quad-PubSub with an ε, best-effort and guaranteed."""
+    """Measure Quad-PubSub with an ε, best-effort and guaranteed."""
     scene = QpsScene(setting, layout.seed)
     policies: dict[str, Compliance] = {QPS: "best-effort", GUARANTEED: "guaranteed"}
     return {name: _whole(Quad(scene, layout.point, policy), scene) for name, policy in policies.items()}

@@ -1,4 +1,4 @@
-"""What an approach is measured by, and how it is asked for that."""
+"""The measures of an approach, and the interface of approaches."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from holdfast.network.sim.frame import NodeId
 
 
 class QpsOutcome(NamedTuple):
-    """Of one layout with so many subscribers."""
+    """The measures of one layout with its subscribers."""
 
     links: int
-    """Publish-subscribe links, those to the subscribers themselves included: the fewer, the more free."""
+    """Publish/subscribe links, including those to the subscribers."""
     load: int
-    """The most links at a node."""
+    """The largest number of links of a node."""
     messages: float
-    """Transmissions for an event and subscriber."""
+    """Transmissions per event and subscriber."""
     hops: float
-    """From publisher to subscriber: what delivery takes, if nothing else is under way."""
+    """Mean hops from publisher to subscriber, which determine the delay without other traffic."""
     subscribing: int
-    """Transmissions until all subscriptions were resolved."""
+    """Transmissions until all subscriptions are resolved."""
 
 
 class Approach(Protocol):
     """A way to bring events to subscribers, on one layout."""
 
     def subscribe(self, node: NodeId) -> None:
-        """A node wants the events of the region."""
+        """Subscribe a node to the region."""
 
     def outcome(self) -> QpsOutcome:
-        """What the scene's events make of it now."""
+        """Return the measures with the subscriptions so far."""

@@ -1,10 +1,11 @@
-"""Results as they are printed, and drawn."""
+"""Tables and figures of the three experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.model.space import Point
 from holdfast.network.motes.report.style import COLOURS, MARKS, legend_above, new_figure, tidy
 
 from ..experiment import Drawing, Result, Row, Table
@@ -28,13 +29,12 @@ TITLES = {
 
 
 def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen, also where the thesis does not say."""
+    """Return the parameters, including those that the thesis does not state."""
     x, y = setting.low, setting.high
     return {
         "space": f"{setting.side:g} × {setting.side:g}",
         "nodes": f"{setting.nodes}, anywhere with equal chance; layouts that are not connected, or have "
-        "nobody in the "
-        "region, are drawn again",
+        "nobody in the region, are drawn again",
         "reach": f"{REACH:g}: 1,000 nodes in 256 × 256 then have 34 neighbours each, and 33 are printed",
         "subscribers": setting.subscribers,
         "region": f"{x} – {y}, for all subscribers",
@@ -56,7 +56,7 @@ def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> 
 
 
 def rows(sweep: Sweep, called: str) -> list[Row]:
-    """One for each approach and point: means, and half the widths of their 95 % intervals."""
+    """Return a row for each approach and point: means, and half the widths of their 95 % intervals."""
     return [
         {"approach": name, called: point, **_measures(sweep, name, point)}
         for name in sweep.approaches
@@ -74,19 +74,17 @@ def _measures(sweep: Sweep, name: str, point: float) -> Row:
 
 
 def tables(called: str, words: Sequence[str]) -> Any:
-    """How a result of this sweep is read."""
+    """Return a function that makes the tables of a result."""
 
     def tables_of(result: Result) -> list[Table]:
         sweep: Sweep = result.exhibit.sweep
         columns = (called, *(f"{point:g}" for point in sweep.points))
-        return [
-            Table(
-                f"{TITLES[word]}: mean ± 95 %",
-                columns,
-                [(name, *(_cell(sweep, word, name, p) for p in sweep.points)) for name in sweep.approaches],
-            )
-            for word in words
-        ]
+        found = []
+        for word in words:
+            cells = {name: [_cell(sweep, word, name, p) for p in sweep.points] for name in sweep.approaches}
+            lines = [(name, *row) for name, row in cells.items()]
+            found.append(Table(f"{TITLES[word]}: mean ± 95 %", columns, lines))
+        return found
 
     return tables_of
 
@@ -99,7 +97,9 @@ def _cell(sweep: Sweep, word: str, name: str, point: float) -> str:
 
 
 def curves(called: str, words: Sequence[str]) -> Any:
-    """The thesis' figures: a panel for each quantity, bars are 95 % intervals."""
+    """Return a function that draws the figures of the thesis: a panel for each quantity, with 95 %
+    intervals.
+    """
 
     def draw(result: Result) -> Drawing:
         sweep: Sweep = result.exhibit.sweep
@@ -127,17 +127,25 @@ def curves(called: str, words: Sequence[str]) -> Any:
 
 
 def _map(panel: Any, drawing: Any, title: str) -> None:
-    """Nodes, brokers by level, and publish-subscribe links."""
+    """Draw nodes, brokers by level, and publish-subscribe links."""
     places, brokers, arrows = drawing
     panel.plot(*zip(*places, strict=True), ".", color="0.85", markersize=2, zorder=0)
     for (ax, ay), (bx, by) in arrows:
         panel.plot([ax, bx], [ay, by], "-", color="0.45", linewidth=0.6, zorder=1)
+    draw_levels(panel, brokers, markersize=6, zorder=2)
+    as_map(panel, title)
+
+
+def draw_levels(panel: Any, brokers: Sequence[tuple[int, Point]], **style: Any) -> None:
+    """Draw a square at the place of each broker, in the colour of its level."""
     levels = sorted({level for level, _ in brokers})
     for level, colour in zip(levels, COLOURS, strict=False):
         at = [place for each, place in brokers if each == level]
-        panel.plot(*zip(*at, strict=True), "s", color=colour, markersize=6, label=f"level {level}", zorder=2)
+        panel.plot(*zip(*at, strict=True), "s", color=colour, label=f"level {level}", **style)
+
+
+def as_map(panel: Any, title: str) -> None:
+    """Give a panel equal scales, a title and a legend, and no ticks."""
     panel.set_title(title, fontsize=10, loc="left")
-    panel.set_aspect("equal")
-    panel.set_xticks([])
-    panel.set_yticks([])
+    panel.set(aspect="equal", xticks=[], yticks=[])
     panel.legend(fontsize=7, loc="upper right")

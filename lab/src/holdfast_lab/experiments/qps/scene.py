@@ -1,4 +1,4 @@
-"""A layout: where nodes stand, who subscribes, and which events are published."""
+"""A layout: positions of nodes, subscribers, and published events."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from holdfast.network.sim.frame import NodeId
 from holdfast.network.sim.topology import uniform
 
 REACH = 28.0
-"""With it a node among 1,000 has 34 neighbours, and the thesis says 33; one among 150 has 5 (it says 3), and
-one layout in fifty is connected."""
+"""The radio range. With it a node among 1,000 has 34 neighbours (33 in the thesis). One among 150 has 5 (3 in
+the thesis), and one layout in fifty is connected.
+"""
 EVENTS = 50
 LEVELS = 4
 
 
 class QpsSetting(NamedTuple):
-    """What a layout is drawn from."""
+    """The parameters of a layout."""
 
     side: float
     nodes: int
@@ -36,14 +37,14 @@ class QpsSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class QpsScene:
-    """One layout, drawn by a seed."""
+    """One layout, determined by a seed."""
 
     setting: QpsSetting
     seed: int
 
     @cached_property
     def field(self) -> Field:
-        """Connected, and somebody stands in the region; else it is drawn again."""
+        """A connected field with a node in the region; other fields are drawn again."""
         side, nodes = self.setting.side, self.setting.nodes
         tries = (uniform(nodes, side, side, REACH, 1000 * self.seed + again) for again in range(1000))
         return next(found for each in tries if self._inside(found := Field(each.positions, REACH)))
@@ -54,21 +55,20 @@ class QpsScene:
 
     @cached_property
     def publishers(self) -> list[NodeId]:
-        """Those in the region: only their events are wanted."""
+        """The nodes in the region; other events are not wanted."""
         return self._inside(self.field)
 
     @cached_property
     def subscribers(self) -> list[NodeId]:
-        """In the order in which they come."""
+        """The subscribing nodes, in the order of their subscriptions."""
         return random.Random(self.seed).sample(range(self.setting.nodes), self.setting.subscribers)
 
     @cached_property
     def events(self) -> list[NodeId]:
-        """Whose they are."""
+        """The publishing node of each event."""
         return random.Random(self.seed + 1).choices(self.publishers, k=EVENTS)
 
     @property
     def topic(self) -> str:
-        """Another for each layout: where brokers stand follows from it, and should not be one chance for
-        all."""
+        """The topic. It differs between layouts, because its hash determines the positions of brokers."""
         return f"topic-{self.seed}"

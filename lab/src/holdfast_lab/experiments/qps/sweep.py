@@ -1,9 +1,10 @@
-"""All runs of an experiment: by approach, point and layout."""
+"""The runs of an experiment by approach, point and layout, with their statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean, stdev
 
 from holdfast.network.sim.statistics import Estimate, estimate
@@ -11,31 +12,12 @@ from holdfast.network.sim.statistics import Estimate, estimate
 from .outcome import QpsOutcome
 
 Quantity = Callable[[QpsOutcome], float]
-
-
-def links(run: QpsOutcome) -> float:
-    return run.links
-
-
-def load(run: QpsOutcome) -> float:
-    return run.load
-
-
-def messages(run: QpsOutcome) -> float:
-    return run.messages
-
-
-def hops(run: QpsOutcome) -> float:
-    return run.hops
-
-
-def subscribing(run: QpsOutcome) -> float:
-    return run.subscribing
+links, load, messages, hops, subscribing = map(attrgetter, QpsOutcome._fields)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What each approach gave at each point, layout by layout."""
+    """The outcomes of each approach at each point, one for each layout."""
 
     points: Sequence[float]
     runs: dict[tuple[str, float], list[QpsOutcome]]
@@ -51,7 +33,7 @@ class Sweep:
         return fmean(self.of(quantity, approach, point))
 
     def spread(self, quantity: Quantity, approach: str, point: float) -> float:
-        """The standard deviation over layouts."""
+        """Return the standard deviation over the layouts."""
         found = self.of(quantity, approach, point)
         return stdev(found) if len(found) > 1 else 0.0
 
@@ -65,7 +47,7 @@ class Sweep:
 
 
 def trend(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """How far one rises with the other: the rank correlation of Spearman, 0 if the one is constant.
+    """Return Spearman's rank correlation; 0 if one of the series is constant.
 
     >>> trend([1, 2, 3], [5, 6, 9]), trend([1, 2, 3], [9, 6, 5]), trend([1, 2, 3], [4, 4, 4])
     (1.0, -1.0, 0.0)
@@ -84,7 +66,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def line(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """The slope of the line of least squares, and the share of the variance that it explains.
+    """Return the slope of the least-squares line, and the share of the variance that it explains.
 
     >>> line([0, 1, 2], [1, 3, 5])
     (2.0, 1.0)

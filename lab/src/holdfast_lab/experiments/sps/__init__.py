@@ -1,1 +1,1 @@
-"""Components that live in a network: where they stand, and what that costs.  [SPS §5.7]"""
+"""Components that run in a network: their placement, and its cost. [SPS §5.7]"""

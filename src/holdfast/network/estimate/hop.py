@@ -114,7 +114,9 @@ class Access:
 
     def __init__(self, model: RadioModel) -> None:
         self.model, self.radio = model, model.network.setup.radio
-        self.work = model.network.setup.platform.work
+        work = model.network.setup.platform.work
+        self._sending, self._receiving = model.working(work.send), model.working(work.receive)
+        """Joules of a processor that sends or receives a frame."""
         self.unit = self.radio.turnaround + self.radio.sensing
         self.patience = self.unit + self.radio.turnaround + self.radio.airtime(ACK_BYTES)
         self.unicast = lru_cache(maxsize=None)(self._unicast)
@@ -136,14 +138,6 @@ class Access:
             for node in self.model.near[sender]:
                 if node != to:
                     joules[node] += times * self.model.right(sender, node, size) * self._receiving
-
-    @property
-    def _sending(self) -> float:
-        return self.model.working(self.work.send)
-
-    @property
-    def _receiving(self) -> float:
-        return self.model.working(self.work.receive)
 
 
 def access(model: RadioModel) -> Access:

@@ -242,8 +242,9 @@ class NodeEnergy:
         """Write every change of state to a trace, unless the trace leaves this node out."""
         if trace.states_of is not None and node not in trace.states_of:
             return
-        self.radio.observers.append(lambda at, state: trace.state(at, node, "radio", RADIO_STATES[state]))
-        self.mcu.observers.append(lambda at, state: trace.state(at, node, "mcu", MCU_STATES[state]))
+        add = trace.states.append
+        self.radio.observers.append(lambda at, state: add(at, node, "radio", RADIO_STATES[state]))
+        self.mcu.observers.append(lambda at, state: add(at, node, "mcu", MCU_STATES[state]))
 
     def nanojoules(self, now: Instant) -> float:
         return self.radio.nanojoules(now) + self.mcu.nanojoules(now)

@@ -72,10 +72,10 @@ class NodeHost:
         state = self.machine.initial() if stored_state is None else stored_state
         actions: Actions = {
             Send: self._send,
-            Route: self._route,
-            Spread: self._spread,
-            Nearby: self._nearby,
-            Deliver: self._deliver,
+            Route: lambda effect: self._to(tuple(effect.to), "", effect),
+            Spread: lambda effect: self._to(Rectangle(effect.low, effect.high), SPREAD, effect),
+            Nearby: lambda effect: self._to(NEIGHBOURS, NEARBY, effect),
+            Deliver: lambda effect: self.deliver(self.node, effect.what),
             Drop: self._drop,
         }
         self._host = Host(self.machine, state, self.node, actions, alive=lambda: self.node.alive)
@@ -101,30 +101,16 @@ class NodeHost:
             self._host.tell(Received, sender, message.message)
 
     def _send(self, effect: Send) -> None:
-        destination = BROADCAST if effect.to == EVERYBODY else int(effect.to)
-        self._to(destination, "", effect.message, effect.cause)
+        self._to(BROADCAST if effect.to == EVERYBODY else int(effect.to), "", effect)
 
-    # Sends to points, to rectangles, and to nodes in range.
-
-    def _route(self, effect: Route) -> None:
-        self._to(tuple(effect.to), "", effect.message, effect.cause)
-
-    def _to(self, destination: Any, suffix: str, message: Any, cause: str) -> None:
-        self.routing.send(destination, self.kind + suffix, message, self.size(message), cause or self.cause)
+    def _to(self, destination: Any, suffix: str, effect: Send | Route | Spread | Nearby) -> None:
+        message, cause = effect.message, effect.cause or self.cause
+        self.routing.send(destination, self.kind + suffix, message, self.size(message), cause)
 
     def _on_transit(self, message: Datagram) -> Any:
         if not isinstance(message.destination, tuple):
             return message.message
         return self._host.peek(message.destination, message.message)
-
-    def _spread(self, effect: Spread) -> None:
-        self._to(Rectangle(effect.low, effect.high), SPREAD, effect.message, effect.cause)
-
-    def _nearby(self, effect: Nearby) -> None:
-        self._to(NEIGHBOURS, NEARBY, effect.message, effect.cause)
-
-    def _deliver(self, effect: Deliver) -> None:
-        self.deliver(self.node, effect.what)
 
     def _drop(self, effect: Drop) -> None:
         self._dropped[effect.peer] = effect.why

@@ -88,9 +88,6 @@ class Trace:
         for receiver, why in missed.items():
             self._frame(now, receiver.id, why, frame, 0)
 
-    def state(self, now: Instant, node: int, part: str, state: str) -> None:
-        self.states.append(now, node, part, state)
-
     def _frame(self, now: Instant, node: int, what: str, frame: Frame, airtime: Duration) -> None:
         ends = frame.source, frame.destination
         self.frames.append(now, node, what, frame.id, frame.kind, *ends, frame.bytes, airtime, frame.cause)

@@ -97,7 +97,7 @@ class Station:
         """The latest sequence number received from each neighbour."""
         self._timer: Entry | None = None
         self._idle = True
-        self._on_data: FrameHandler = _ignore
+        self._on_data: FrameHandler = lambda _: None
         self._on_overheard: FrameHandler | None = None
         self._up = True
         self._free: Instant = 0
@@ -308,7 +308,3 @@ class Station:
         now = self.clock.now
         self._free = (now if now > self._free else self._free) + length
         self.clock.at(self._free, action, argument)
-
-
-def _ignore(_frame: Frame) -> None:
-    """Discard a frame while no handler is installed."""

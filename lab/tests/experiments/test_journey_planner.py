@@ -276,9 +276,9 @@ def test_an_event_is_examined_with_everything_that_the_other_query_holds():
         Knowledge(HIGH, 4, "l", {"value": 9.0}, None, "b", "ingress", "b"),
     ]
     account = network.run([host], notifications, 10)
-    assert account.combinations.of == {CONGESTION: 3}
-    assert account.examined.of == {CONGESTION: 1}  # our machine looks at road b alone
-    assert account.points.of == {CONGESTION: 4}
+    assert account.combinations == {CONGESTION: 3}
+    assert account.examined == {CONGESTION: 1}  # our machine looks at road b alone
+    assert account.points == {CONGESTION: 4}
     assert [(published.event.place, published.event.status) for published in account.notifications] == [
         ("b", "ingress")
     ]

@@ -6,7 +6,7 @@ One small parser reads both to `QuerySeries` in arithmetic, comparisons, ``and``
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .translation import Untranslatable
@@ -50,15 +50,18 @@ class ExpressionParser:
 
     def expression(self) -> str:
         """Parse the whole text to an expression in which A, B, … stand for the series."""
-        made = self._join(("or", "||"), lambda: self._join(("and", "&&"), self._comparison))
+        made = self._disjunction()
         if self.text[self.at :].strip():
             raise Untranslatable(f"'{self.text[self.at :].strip()[:40]}' has no like here")
         return made
 
-    def _join(self, word: tuple[str, str], part: Callable[[], str]) -> str:
+    def _disjunction(self) -> str:
+        return self._join("or", "||", lambda: self._join("and", "&&", self._comparison))
+
+    def _join(self, word: str, sign: str, part: Callable[[], str]) -> str:
         made = part()
-        while self._take(word[0]):
-            made = f"({made}) {word[1]} ({part()})"
+        while self._take(word):
+            made = f"({made}) {sign} ({part()})"
         return made
 
     def _comparison(self) -> str:
@@ -73,22 +76,18 @@ class ExpressionParser:
         return made
 
     def _sum(self) -> str:
-        made = self._product()
-        while (sign := self._peek()) in ("+", "-"):
-            self._take(sign)
-            made = f"{made} {sign} {self._product()}"
-        return made
+        return self._chain(("+", "-"), lambda: self._chain(("*", "/"), self._atom))
 
-    def _product(self) -> str:
-        made = self._atom()
-        while (sign := self._peek()) in ("*", "/"):
+    def _chain(self, signs: tuple[str, ...], part: Callable[[], str]) -> str:
+        made = part()
+        while (sign := self._peek()) in signs:
             self._take(sign)
-            made = f"{made} {sign} {self._atom()}"
+            made = f"{made} {sign} {part()}"
         return made
 
     def _atom(self) -> str:
         if self._take("("):
-            inner = self._join(("or", "||"), lambda: self._join(("and", "&&"), self._comparison))
+            inner = self._disjunction()
             if not self._take(")"):
                 raise Untranslatable("a parenthesis is not closed")
             return f"({inner})"
@@ -117,13 +116,7 @@ class ExpressionParser:
         return "" if match is None else (match["sign"] or (match["word"] or "").lower())
 
     def _take(self, wanted: str) -> bool:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or (match["sign"] or (match["word"] or "").lower()) != wanted:
+        if self._peek() != wanted or (match := _TOKEN.match(self.text, self.at)) is None:
             return False
         self.at = match.end()
         return True
-
-
-def letters(count: int) -> Iterator[str]:
-    """The names of series in an expression."""
-    return (chr(ord("A") + i) for i in range(count))

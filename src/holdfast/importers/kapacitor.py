@@ -19,6 +19,7 @@ _TOLD = (
     "durationField", "teams", "discord",
 )  # fmt: skip
 _SILENT = ("stateChangesOnly", "history", "noRecoveries", "all", "flapping", "inhibit")
+_IGNORED = ("from", "window", "barrier", "log", "stream", "default", "where", "groupBy")
 _VAR = re.compile(r"var\s+(\w+)\s*=\s*")
 _STRING = re.compile(r"'''.*?'''|'(?:\\'|[^'])*'", re.DOTALL)
 
@@ -61,7 +62,7 @@ def translate(text: str, name: str = "alert") -> Translation:
 
 
 def _translate(into: Translation, text: str, name: str) -> None:
-    script = _without_comments(text)
+    script = re.sub(r"(?m)//[^\n]*", lambda found: " " * len(found[0]), text)
     variables = dict(_literals(script))
     chains: dict[str, list[ScriptCall]] = {}
     count = 0
@@ -82,10 +83,6 @@ def _translate(into: Translation, text: str, name: str) -> None:
                 into.note(calls[at].line, own, f"not translated: {error}")
     if not count:
         into.note(1, valid_name(name), "there is no alert in it")
-
-
-def _without_comments(text: str) -> str:
-    return re.sub(r"(?m)//[^\n]*", lambda found: " " * len(found[0]), text)
 
 
 # --- the script --------------------------------------------------------------------------------------
@@ -109,20 +106,21 @@ def _pipelines(
         variable, start = found[1], found[2]
         if start in variables:
             continue
-        calls, _ = _calls(script, found.end())
+        calls = _calls(script, found.end())
         if start == "batch":
             calls.insert(0, ScriptCall("|", "batch", "", script.count("\n", 0, found.start()) + 1))
         yield variable, start, [*chains.get(start, ()), *calls]
 
 
-def _calls(script: str, at: int) -> tuple[list[ScriptCall], int]:
+def _calls(script: str, at: int) -> list[ScriptCall]:
+    """The nodes of the pipeline at an offset, with their properties."""
     found: list[ScriptCall] = []
     while match := re.compile(r"\s*([|.@])\s*(\w+)\s*\(").match(script, at):
         end = _closing(script, match.end())
         line = script.count("\n", 0, match.start(2)) + 1
         found.append(ScriptCall(match[1], match[2], script[match.end() : end].strip(), line))
         at = end + 1
-    return found, at
+    return found
 
 
 def _closing(script: str, at: int) -> int:
@@ -191,18 +189,14 @@ def _before(known: Alert, node: str, call: ScriptCall) -> None:
         case name, "as" if name in _FUNCTIONS and known.function is not None:
             known.function = (*known.function[:2], call.arguments.strip("'"))
         case (("stateDuration" | "stateCount") as name, same) if name == same:
-            unit = "1 s" if name == "stateDuration" else "readings"
-            as_name = "state_duration" if name == "stateDuration" else "state_count"
-            known.held = (_value(call.arguments, variables).removeprefix("lambda:").strip(), unit, as_name)
+            held = _value(call.arguments, variables).removeprefix("lambda:").strip()
+            by_count = held, "readings", "state_count"
+            known.held = by_count if name == "stateCount" else (held, "1 s", "state_duration")
         case "stateDuration", "unit" if known.held is not None:
             known.held = (known.held[0], duration(_value(call.arguments, variables)), known.held[2])
         case (("stateDuration" | "stateCount"), "as") if known.held is not None:
             known.held = (*known.held[:2], call.arguments.strip("'"))
-        case (("from" | "window" | "barrier" | "log" | "stream" | "default" | "where" | "groupBy"), _):
-            pass
-        case name, _ if name in _FUNCTIONS:
-            pass
-        case name, _:
+        case name, _ if name not in _IGNORED and name not in _FUNCTIONS:
             raise Untranslatable(f"|{name}() has no like here")
 
 
@@ -315,7 +309,7 @@ def _predicate(known: Alert, text: str) -> str:
     text = re.sub(r"\b(?:float|int)\(([^()]*)\)", r"\1", text)
     strings = re.findall(r'"([^"]+)"\s*[=!]=\s*\'', text) + re.findall(r'\'\s*[=!]=\s*"([^"]+)"', text)
     for name in re.findall(r'"([^"]+)"', text):
-        is_text = name in strings or valid_name(name) in _tags(into, topic)
+        is_text = name in strings or into.topics.get(topic, {}).get(valid_name(name)) == "text"
         into.attribute(topic, valid_name(name), "text" if is_text else "float")
     text = re.sub(r'"([^"]+)"', lambda found: f"\0{valid_name(found[1])}\0", text)
     text = re.sub(r"'([^']*)'", r'"\1"', text)
@@ -326,7 +320,3 @@ def _predicate(known: Alert, text: str) -> str:
     text = re.sub(r"\bAND\b", "&&", re.sub(r"\bOR\b", "||", text)).replace("\0", "")
     text = re.sub(r"\bTRUE\b", "true", re.sub(r"\bFALSE\b", "false", text))
     return re.sub(r"\s+", " ", text).strip()
-
-
-def _tags(into: Translation, topic: str) -> set[str]:
-    return {name for name, kind in into.topics.get(topic, {}).items() if kind == "text"}

@@ -26,10 +26,7 @@ def translate(text: str) -> Translation:
     into = Translation()
     for document in documents(text):
         groups = as_list(document.get("groups")) if isinstance(document, Mapped) else []
-        rules = [
-            rule for group in groups if isinstance(group, Mapped) for rule in as_list(group.get("rules"))
-        ]
-        for rule in rules:
+        for rule in (r for group in groups if isinstance(group, Mapped) for r in as_list(group.get("rules"))):
             if isinstance(rule, Mapped):
                 _rule(into, rule)
             else:
@@ -39,15 +36,13 @@ def translate(text: str) -> Translation:
 
 def _rule(into: Translation, rule: Mapped) -> None:
     if "record" in rule:
-        into.note(
-            rule.lines["record"], str(rule["record"]), "not translated: a recording rule computes a series"
-        )
+        why = "not translated: a recording rule computes a series"
+        into.note(rule.lines["record"], str(rule["record"]), why)
         return
     name, line = valid_name(str(rule.get("alert", "rule"))), rule.lines.get("expr", rule.line)
     try:
-        reading = ExpressionParser(
-            _without_comments(str(rule.get("expr", ""))), _Selectors(into).read, _SIGNS
-        )
+        text = re.sub(r"#[^\n]*", "", str(rule.get("expr", "")))
+        reading = ExpressionParser(text, _Selectors(into).read, _SIGNS)
         enter = reading.expression()
         hold, keep = (_length(rule, word) for word in ("for", "keep_firing_for"))
         state(into, line, TranslatedRule(name, enter, None, tuple(reading.found), hold, keep))
@@ -58,10 +53,6 @@ def _rule(into: Translation, rule: Mapped) -> None:
         if rule.get(word):
             format = ", ".join(map(str, rule[word]))
             into.note(rule.lines[word], name, f"{word} ({format}) are left to the sink that tells people")
-
-
-def _without_comments(text: str) -> str:
-    return re.sub(r"#[^\n]*", "", text)
 
 
 def _length(rule: Mapped, word: str) -> str | None:
@@ -108,8 +99,7 @@ class _Selectors:
                 f"{series.topic} [silent {STALE if window is None else duration(window)}] per source, "
                 "with a roster of who must speak"
             )
-        why = _REASONS.get(name, "has no like here")
-        raise Untranslatable(f"{name}() {why}")
+        raise Untranslatable(f"{name}() {_REASONS.get(name, 'has no like here')}")
 
     def _selector(self, text: str, at: int) -> tuple[QuerySeries, int, str | None]:
         while text[at : at + 1].isspace():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..definition.show import show
 from ..kernels.functions import AGGREGATES
-from .expressions import QuerySeries, letters
+from .expressions import QuerySeries
 from .translation import Translation, Untranslatable, with_names
 
 
@@ -25,52 +25,48 @@ class TranslatedRule:
     per: str = "source"
 
 
-def state(into: Translation, line: int, one: TranslatedRule) -> None:
+def state(into: Translation, line: int, rule: TranslatedRule) -> None:
     """Add the state of a rule to the translation."""
-    if not one.series:
+    if not rule.series:
         raise Untranslatable("it looks at no series")
-    if len(one.series) > 26:
+    if len(rule.series) > 26:
         raise Untranslatable("it looks at more than 26 series")
-    for series in one.series:
+    for series in rule.series:
         into.attribute(series.topic, "value")
-    if len(one.series) == 1 and one.series[0].function is None:
-        _plain(into, line, one)
-    else:
-        _component(into, line, one)
+    add = _plain if len(rule.series) == 1 and rule.series[0].function is None else _component
+    add(into, line, rule)
 
 
-def _plain(into: Translation, line: int, one: TranslatedRule) -> None:
-    (series,) = one.series
-    enter, leave = (_value(text) for text in (one.enter, one.exit or f"!({one.enter})"))
+def _plain(into: Translation, line: int, rule: TranslatedRule) -> None:
+    (series,) = rule.series
+    enter, leave = _predicates(rule, {"A": "value"})
     for condition in series.where:
         enter = f"{condition} && ({enter})"
         leave = f"{condition} && ({leave})"
-    hold, keep = (f" for {length}" if length else "" for length in (one.hold, one.keep))
-    text = f"state {one.name} on {series.topic} [{enter}{hold}; {leave}{keep}] per {one.per}"
-    into.add(line, one.name, text)
+    hold, keep = _durations(rule)
+    text = f"state {rule.name} on {series.topic} [{enter}{hold}; {leave}{keep}] per {rule.per}"
+    into.add(line, rule.name, text)
 
 
-def _value(text: str) -> str:
-    return show(with_names(text, {"A": "value"}))
+def _predicates(rule: TranslatedRule, names: dict[str, str]) -> list[str]:
+    """The enter and exit predicates, with the series renamed."""
+    return [show(with_names(text, names)) for text in (rule.enter, rule.exit or f"!({rule.enter})")]
 
 
-def _component(into: Translation, line: int, one: TranslatedRule) -> None:
+def _durations(rule: TranslatedRule) -> list[str]:
+    return [f" for {length}" if length else "" for length in (rule.hold, rule.keep)]
+
+
+def _component(into: Translation, line: int, rule: TranslatedRule) -> None:
     """Translate several series, or functions over windows: each is a query, and all have the same source."""
-    if any(series.where for series in one.series):
+    if any(series.where for series in rule.series):
         raise Untranslatable("a function over some of a topic's readings has no like here: give them a topic")
-    names = {letter: f"{letter}.value" for letter in letters(len(one.series))}
-    inputs = [
-        f"  {letter} = {_query(series)} each {one.per}"
-        for letter, series in zip(names, one.series, strict=True)
-    ]
-    enter, leave = (_members(text, names) for text in (one.enter, one.exit or f"!({one.enter})"))
-    hold, keep = (f" for {length}" if length else "" for length in (one.hold, one.keep))
-    head = f"state {one.name}"
-    into.add(line, one.name, "\n".join([head, *inputs, f"  enter {enter}{hold}", f"  exit {leave}{keep}"]))
-
-
-def _members(text: str, names: dict[str, str]) -> str:
-    return show(with_names(text, names))
+    queries = {chr(ord("A") + i): _query(series) for i, series in enumerate(rule.series)}
+    inputs = [f"  {letter} = {query} each {rule.per}" for letter, query in queries.items()]
+    enter, leave = _predicates(rule, {letter: f"{letter}.value" for letter in queries})
+    hold, keep = _durations(rule)
+    lines = [f"state {rule.name}", *inputs, f"  enter {enter}{hold}", f"  exit {leave}{keep}"]
+    into.add(line, rule.name, "\n".join(lines))
 
 
 def _query(series: QuerySeries) -> str:

@@ -81,9 +81,8 @@ def _condition(
     if mode in ("NONE", "2"):
         leave = "false"
     elif mode in ("RECOVERY_EXPRESSION", "1"):
-        recovery = ExpressionParser(
-            _expand_macros(into, trigger, "recovery_expression", macros), _Calls().read, _SIGNS
-        )
+        text = _expand_macros(into, trigger, "recovery_expression", macros)
+        recovery = ExpressionParser(text, _Calls().read, _SIGNS)
         recovery.found = problem.found
         leave = f"({recovery.expression()}) && !({enter})"  # both are asked for there
     return TranslatedRule(name, enter, leave, tuple(problem.found))
@@ -97,9 +96,8 @@ def _expand_macros(into: Translation, trigger: Mapped, word: str, macros: dict[s
     for macro in dict.fromkeys(_MACRO.findall(text)):
         if macro not in macros:
             raise Untranslatable(f"nothing says what {macro} is")
-        into.note(
-            trigger.lines[word], valid_name(_title(trigger)), f"{macro} is {macros[macro]}, its default"
-        )
+        message = f"{macro} is {macros[macro]}, its default"
+        into.note(trigger.lines[word], valid_name(_title(trigger)), message)
         text = text.replace(macro, macros[macro])
     if "{TRIGGER.VALUE}" in text:
         raise Untranslatable("{TRIGGER.VALUE} is hysteresis by hand; write the exit as a recovery expression")
@@ -109,11 +107,10 @@ def _expand_macros(into: Translation, trigger: Mapped, word: str, macros: dict[s
 def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> None:
     for other in (one for one in as_list(trigger.get("dependencies")) if isinstance(one, Mapped)):
         child, parent = valid_name(_title(trigger)), str(other.get("name"))
-        line = other.line if isinstance(other, Mapped) else trigger.line
         if _title(trigger) in known and parent in known:
-            into.add(line, child, f"mute {child} while {known[parent]}")
+            into.add(other.line, child, f"mute {child} while {known[parent]}")
         else:
-            into.note(line, child, f"not translated: it depends on '{parent}', which is not here")
+            into.note(other.line, child, f"not translated: it depends on '{parent}', which is not here")
 
 
 class _Calls:
@@ -138,13 +135,7 @@ class _Calls:
     def _series(function: str, topic: str, rest: str) -> QuerySeries:
         if function == "last" and rest in ("", "#1", "0"):
             return QuerySeries(topic)
-        if (
-            function in AGGREGATES
-            and rest
-            and "," not in rest
-            and ":" not in rest
-            and not rest.startswith("#")
-        ):
+        if function in AGGREGATES and re.fullmatch(r"[^#,:][^,:]*", rest):
             return QuerySeries(topic, (), function, duration(rest))
         call = f"{function}(…{',' + rest if rest else ''})"
         if rest.startswith("#"):

@@ -1,1 +1,3 @@
-"""Everything that sends: protocols, the broker overlay, simulated networks and motes."""
+"""Experiments that reproduce figures and tables of the research documents. Each has a module or package;
+`registry` lists them.
+"""

@@ -33,10 +33,10 @@ from .protocols.cbps.scopes import NO_SCOPES, Scopes, contains
 
 def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
     """Compile a checked definition with one condition on which no other builds."""
-    found = [name for name in conditions(checked) if not builds_on(checked, name)]
+    known = conditions(checked)
+    found = [name for name in known if not builds_on(checked, name)]
     if len(found) != 1:
         raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
-    known = conditions(checked)
     only = known[found[0]]
     if (replicated := replicated_condition(only)) is not None:
         return replicated
@@ -45,16 +45,10 @@ def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
             f"'{only.name}' has minimum durations and corrects earlier notifications ('late correct'): "
             "it runs in one process, not on brokers"
         )
-    name, operator = _operator_of(checked, found[0])
-    return _hosted_condition(only, known[name], operator)
-
-
-def _operator_of(checked: Checked, name: str) -> tuple[str, Operator]:
-    """Return the name under which a condition is reported, and its operator."""
     made = operators(checked)
-    (serving,) = (one for one in made if any(name in names for names in one.names))
-    called = serving.aliases.get(name, name)
-    return called, operator_alone(made, called)
+    (serving,) = (operator for operator in made if any(found[0] in names for names in operator.names))
+    name = serving.aliases.get(found[0], found[0])
+    return _hosted_condition(only, known[name], operator_alone(made, name))
 
 
 def _hosted_condition(meant: Any, reported: Any, operator: Operator) -> HostedCondition:
@@ -63,11 +57,7 @@ def _hosted_condition(meant: Any, reported: Any, operator: Operator) -> HostedCo
     name = reported.name
 
     def to_notifications(transitions: Iterable[Transition]) -> list[Notification]:
-        return [
-            notification
-            for notification in operator.address(transitions)
-            if notification.subscription == name
-        ]
+        return [n for n in operator.address(transitions) if n.subscription == name]
 
     return HostedCondition(
         name=name,
@@ -84,13 +74,10 @@ def _hosted_condition(meant: Any, reported: Any, operator: Operator) -> HostedCo
 
 def _active_scopes(name: str, operator: Operator, state: Any) -> list[tuple[str | None, Instant]]:
     """Return the active scopes of a condition in a state of its operator, each with its start."""
-    machine = operator.machine
-    inside = (
-        zip(machine.operators, state.values(), strict=True)
-        if isinstance(machine, Composite)
-        else [(operator, state)]
-    )
-    return [(scope, at) for one, own in inside for called, scope, at in one.active(own) if called == name]
+    machine, parts = operator.machine, [(operator, state)]
+    if isinstance(machine, Composite):
+        parts = list(zip(machine.operators, state.values(), strict=True))
+    return [(scope, at) for part, own in parts for called, scope, at in part.active(own) if called == name]
 
 
 def _inputs(operator: Operator) -> Iterator[Filter]:
@@ -117,9 +104,12 @@ def _relevance_of(meant: Any, operator: Operator) -> Callable[[Event], bool]:
     machine = operator.machine
     if machine.traits.lookaround is None or meant.delivery.wait is not None:
         return lambda _: True
-    return lambda event: bool(
-        machine.relevance(event.topic, from_events(machine.topics[event.topic], [event])).satisfies[0]
-    )
+
+    def is_relevant(event: Event) -> bool:
+        batch = from_events(machine.topics[event.topic], [event])
+        return bool(machine.relevance(event.topic, batch).satisfies[0])
+
+    return is_relevant
 
 
 def replicated_condition(condition: Condition) -> ReplicatedCondition | None:
@@ -164,9 +154,8 @@ def replicated_condition(condition: Condition) -> ReplicatedCondition | None:
 def _reach(form: BrokerForm, topic: Topic, filter_: Filter) -> Scopes:
     """Return the scopes of the events that a filter lets pass; all if it does not pin the scope."""
     pinned, forest = pins(filter_), form.forest
-    if not form.scope_attributes <= pinned.keys() or (
-        forest is not None and not _fixes_region(forest, pinned)
-    ):
+    fixes_region = forest is None or _fixes_region(forest, pinned)
+    if not (fixes_region and form.scope_attributes <= pinned.keys()):
         return None
     whole = {"source": "", **pinned, "topic": topic.name, "time": 0, "sequence": 0}
     event = to_event(topic, whole)

@@ -1,4 +1,6 @@
-"""Where the real data sets are.  They are no part of Holdfast; an experiment says which it needs."""
+"""Locate the real data sets, which are not part of Holdfast. Each experiment names the files that it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,10 @@ VARIABLE = "HOLDFAST_DATA"
 
 
 def locate(name: str, folder: Path | None = None) -> Path:
-    """The file of that name in the data folder.
+    """Return the path of a file in the data folder.
 
-    The folder is the given one; else what ``HOLDFAST_DATA`` names; else ``shared/data`` beside the checkout
-    of Holdfast in which this module is (installed from a wheel it is in none) or beside the current
-    directory.
+    The folder is ``folder`` if given, otherwise that of the variable ``HOLDFAST_DATA``. By default it is
+    ``shared/data`` beside the checkout of Holdfast or beside the current directory.
     """
     if folder is not None:
         places, label = [folder], f"--data {folder}"

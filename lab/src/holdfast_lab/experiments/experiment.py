@@ -1,7 +1,7 @@
-"""What an experiment is: parameters, rows, and claims of a document that are judged.
+"""The parts of an experiment: parameters, rows, and claims of a document with a verdict.
 
-A claim's rule stands in its text before anything is measured.  ``holds`` is true, false, or ``None``
-where it cannot be judged.
+The text of a claim states its rule, which is fixed before anything is measured. ``holds`` is ``None`` for a
+claim that cannot be judged.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 Row = dict[str, Any]
 Drawing = Any
-"""A figure of matplotlib's, which need not be there."""
+"""A figure of matplotlib, which is an optional dependency."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a document says, what we found, and whether the one bears the other out."""
+    """A claim of a document with the document's figure, ours, and the verdict."""
 
     id: str
     claim: str
@@ -30,13 +30,13 @@ class Claim:
     ours: Any
     holds: bool | None
     measured: str = ""
-    """What else was measured: true whatever the verdict."""
+    """Further measurements, which are shown with any verdict."""
     why: Mapping[bool | None, str] = field(default_factory=dict)
-    """The reason of each verdict that we have seen and explained."""
+    """The explanation of each verdict, as far as known."""
 
     @property
     def note(self) -> str:
-        """What is said beside the figures."""
+        """The text beside the figures: further measurements and the explanation of the verdict."""
         return " ".join(filter(None, (self.measured, self.why.get(self.holds))))
 
     def to_json(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Claim:
 
 
 class Judged(NamedTuple):
-    """What a claim's rule gives: the last fields of a claim."""
+    """The verdict of a claim's rule: all fields of a claim after its text."""
 
     paper: Any
     ours: Any
@@ -54,34 +54,30 @@ class Judged(NamedTuple):
 
 
 def to_claims(rules: Mapping[str, str], verdicts: Iterable[Judged]) -> tuple[Claim, ...]:
-    """Claims by their rules, with a verdict for each."""
+    """Combine the rules of an experiment with a verdict for each."""
     found = zip(rules.items(), verdicts, strict=True)
     return tuple(Claim(id, rule, *verdict) for (id, rule), verdict in found)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of an experiment; equal for equal parameters."""
+    """The outcome of an experiment; equal parameters give equal outcomes."""
 
     experiment: str
     parameters: dict[str, Any]
     rows: list[Row]
     claims: tuple[Claim, ...]
     exhibit: Any = field(default=None, compare=False, repr=False)
-    """What a figure draws beyond the rows; not part of what is printed."""
+    """Data for the figure that the rows do not have; it is not printed."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "experiment": self.experiment,
-            "parameters": self.parameters,
-            "rows": self.rows,
-            "claims": [claim.to_json() for claim in self.claims],
-        }
+        found = {"experiment": self.experiment, "parameters": self.parameters, "rows": self.rows}
+        return {**found, "claims": [claim.to_json() for claim in self.claims]}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Part of a result as people read it."""
+    """A part of a result, formatted for readers."""
 
     title: str
     columns: Sequence[str]
@@ -89,16 +85,16 @@ class Table:
 
     @classmethod
     def of_rows(cls, title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table of rows with equal keys."""
+        """Make a table of rows that have equal keys."""
         return cls(title, list(rows[0]), [list(row.values()) for row in rows])
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a document that can be run again.
+    """A table or figure of a document that can be reproduced.
 
-    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading; ``draw(result)``
-    makes a picture of them.
+    ``run(data, full, progress)`` measures, ``tables(result)`` formats the rows, and ``draw(result)`` draws a
+    figure.
     """
 
     name: str
@@ -108,7 +104,7 @@ class Experiment:
     draw: Callable[[Result], Drawing]
 
     def figure(self, result: Result, folder: Path) -> Path:
-        """Draw a result into a file of that folder."""
+        """Draw a result and save it as a PNG file in a folder; return the file."""
         drawing = self.draw(result)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.png"
@@ -117,7 +113,7 @@ class Experiment:
 
 
 def show(experiment: Experiment, result: Result, console: Console) -> None:
-    """Print a result: parameters, the document's figures beside ours, the claims."""
+    """Print a result: parameters, the document's figures beside ours, and the claims."""
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -157,7 +153,7 @@ _VERDICTS: Mapping[bool | None, tuple[str, str]] = {
 
 
 def format_value(value: Any) -> str:
-    """A value as people read it.
+    """Format a value for readers.
 
     >>> [format_value(value) for value in (0.0033333, {"sf": 20, "ecf": None}, [1, 2.5], "a")]
     ['0.003333', 'sf 20, ecf –', '1, 2.5', 'a']

@@ -1,4 +1,4 @@
-"""Runs that are done, in a file, so that a long experiment goes on where it stopped."""
+"""Store completed runs in a file, so that an interrupted experiment continues where it stopped."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ Runs = TypeVar("Runs")
 
 
 def place(name: str, subject: object, code: Iterable[str]) -> Path:
-    """Where the runs of an experiment on this subject are kept; with other sources (``code``: modules and
-    folders of ``holdfast`` and ``holdfast_lab``) it begins anew."""
+    """Return the file for the runs of an experiment about ``subject``.
+
+    ``code`` names modules and folders of ``holdfast`` and ``holdfast_lab``. A change of these sources gives
+    another file, so that all runs are repeated.
+    """
     digest = blake2b(pickle.dumps(subject), digest_size=8)
     for path in sorted(_sources(code)):
         digest.update(path.read_bytes())
@@ -36,7 +39,7 @@ def _sources(code: Iterable[str]) -> Iterator[Path]:
 
 
 def done(path: Path, made: Callable[[Any], dict[Any, Runs]]) -> dict[Any, Runs]:
-    """The runs that are kept there, ``made`` from what JSON has; none if there is no such file."""
+    """Read the stored runs; ``made`` converts the JSON value. A missing file has no runs."""
     if not path.exists():
         return {}
     try:
@@ -46,7 +49,7 @@ def done(path: Path, made: Callable[[Any], dict[Any, Runs]]) -> dict[Any, Runs]:
 
 
 def keep(path: Path, runs: object) -> None:
-    """Put all runs there, as JSON."""
+    """Write all runs as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with WholeFile(str(path)) as whole:
         whole.file.write(json.dumps(runs).encode())

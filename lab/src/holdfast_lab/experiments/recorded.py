@@ -1,9 +1,9 @@
-"""What the recorded results say: the summary of ``docs/experiments/README.md``, and tables on the pages.
+"""Tables on the pages of experiments and in ``docs/experiments/README.md``, made from recorded results.
 
     python -m holdfast_lab.experiments.recorded docs/experiments
 
-writes them anew; a test compares.  A record is what ``holdfast reproduce NAME --json`` printed:
-``NAME.json``, or ``NAME.full.json`` if it was the full run.
+The command writes them; a test checks that they are current. A record is the output of ``holdfast reproduce
+NAME --json``: ``NAME.json``, or ``NAME.full.json`` for a full run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ BEGIN, END = "<!-- made from the records -->", "<!-- until here -->"
 
 
 class DocumentExhibit(NamedTuple):
-    """Tables and figures of a document, and which experiments show them again; none: why not."""
+    """Tables and figures of a document and the experiments that reproduce them, or the reason why there are
+    none.
+    """
 
     what: str
     experiments: tuple[str, ...]
@@ -76,28 +78,18 @@ DOCUMENTS: Mapping[str, Sequence[DocumentExhibit]] = {
         DocumentExhibit("the air of chapters 4 and 6, which it does not describe", ("air-parts",)),
     ),
 }
-"""All tables and figures of results.  What describes a set-up, an architecture or other people's work is not
-among them."""
+"""All tables and figures with results. Those about set-ups, architectures and related work are left out."""
 
+FSF = ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources")
+_WHOLLY_OWN = (
+    "air-parts", "arqos", "state-on-mote", "reliability-by-transition", "qps-physical", "sps-placement",
+    "journey-network", "relate-spark",
+)  # fmt: skip
 OWN: Mapping[str, frozenset[str] | None] = {
-    **dict.fromkeys(
-        (
-            "air-parts",
-            "arqos",
-            "state-on-mote",
-            "reliability-by-transition",
-            "qps-physical",
-            "sps-placement",
-            "journey-network",
-            "relate-spark",
-        )
-    ),
-    **dict.fromkeys(
-        ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"),
-        frozenset(("exact-recall", "exact-cost", "undecided")),
-    ),
+    **dict.fromkeys(_WHOLLY_OWN),
+    **dict.fromkeys(FSF, frozenset(("exact-recall", "exact-cost", "undecided"))),
 }
-"""Claims that no document makes; none: all of the experiment."""
+"""Claims that no document makes; ``None`` means all claims of the experiment."""
 CAUSES: Mapping[tuple[str, str], str] = {
     (
         "fsf-medium",
@@ -118,12 +110,12 @@ CAUSES: Mapping[tuple[str, str], str] = {
     "anew, with a later time, or not at all. Of 43 that are lost in twenty runs 26 fall into the half minute "
     "until the host is missed, 17 are later.",
 }
-"""What pages explain and the records do not say; it stands before what they say."""
+"""Explanations that are on the pages and not in the records; they precede the notes of the records."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A claim, as a record has it."""
+    """A claim in a record."""
 
     document: str
     experiment: str
@@ -143,7 +135,7 @@ class Found:
 
 
 def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
-    """What was recorded of an experiment; the full run if there is one."""
+    """Return the record of an experiment, preferably of the full run; None if there is none."""
     for name in (f"{experiment}.full.json", f"{experiment}.json"):
         if (folder / name).is_file():
             found: Mapping[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
@@ -152,16 +144,17 @@ def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
 
 
 def experiments(document: str) -> list[str]:
-    """Those of a document, each once."""
+    """Return the experiments of a document."""
     return list(dict.fromkeys(name for exhibit in DOCUMENTS[document] for name in exhibit.experiments))
 
 
 def documents_of(experiment: str) -> Iterator[str]:
+    """Yield the documents that an experiment belongs to."""
     return (document for document in DOCUMENTS if experiment in experiments(document))
 
 
 def found(folder: Path) -> list[Found]:
-    """Every claim of every record, once: with the first document that has its experiment."""
+    """Return every claim of every record once, with the first document of its experiment."""
     claims = []
     for document in DOCUMENTS:
         for name in experiments(document):
@@ -172,41 +165,27 @@ def found(folder: Path) -> list[Found]:
 
 
 def summary(folder: Path) -> str:
-    """The counts by document, what does not hold with its cause, and where every table and figure is."""
+    """Return the summary: counts by document, failed claims with their causes, and all tables and figures."""
     claims = found(folder)
-    return "\n".join(
-        (
-            BEGIN,
-            "",
-            *_counts(folder, claims),
-            "",
-            "### What does not hold, and the measured cause",
-            "",
-            *_list_claims(claims, False),
-            "",
-            "### What cannot be judged",
-            "",
-            *_list_claims(claims, None),
-            "",
-            "### Every table and figure of results",
-            "",
-            *_exhibits(folder),
-            "",
-            END,
-        )
+    return _between_marks(
+        _counts(folder, claims),
+        ["### What does not hold, and the measured cause"],
+        _list_claims(claims, False),
+        ["### What cannot be judged"],
+        _list_claims(claims, None),
+        ["### Every table and figure of results"],
+        _exhibits(folder),
     )
+
+
+def _between_marks(*parts: Sequence[str]) -> str:
+    """The parts of a page, each a list of lines, with blank lines between them and the marks."""
+    return "\n\n".join([BEGIN, *map("\n".join, parts), END])
 
 
 def _counts(folder: Path, claims: Sequence[Found]) -> list[str]:
-    head = (
-        "document",
-        "hold",
-        "do not hold",
-        "cannot be judged",
-        "our own claims: hold",
-        "do not",
-        "not recorded",
-    )
+    judged = "hold", "do not hold", "cannot be judged"
+    head = ("document", *judged, "our own claims: hold", "do not", "not recorded")
     lines = []
     for document in DOCUMENTS:
         here = [each for each in claims if each.document == document]
@@ -254,69 +233,48 @@ def _how(folder: Path, name: str, exhibit: DocumentExhibit) -> str:
 
 PAGES = {
     **dict.fromkeys(("qps-subscribers", "qps-density", "qps-epsilon", "qps-physical"), "qps.md"),
-    **dict.fromkeys(("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"), "fsf.md"),
+    **dict.fromkeys(FSF, "fsf.md"),
 }
 
 
-SEVERAL: Mapping[str, Sequence[str]] = {
-    "fsf.md": (
-        "approach",
-        "subscriptions",
-        "subscription load",
-        "publication load",
-        "recall",
-        "gaps not seen",
-    )
-}
-"""Pages that show several experiments, and which columns of their rows."""
+FSF_COLUMNS = (
+    "approach", "subscriptions", "subscription load", "publication load", "recall", "gaps not seen",
+)  # fmt: skip
+SEVERAL: Mapping[str, Sequence[str]] = {"fsf.md": FSF_COLUMNS}
+"""The columns of the rows on pages with several experiments."""
 
 
 def page(experiment: str) -> str:
-    """The page of an experiment."""
+    """Return the name of the page of an experiment."""
     return PAGES.get(experiment, f"{experiment}.md")
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(head)} |",
-        f"|{'---|' * len(head)}",
-        *(f"| {' | '.join(cells)} |" for cells in lines),
-    ]
+    heading, *rows = (f"| {' | '.join(cells)} |" for cells in (head, *lines))
+    return [heading, f"|{'---|' * len(head)}", *rows]
 
 
 # --- one experiment's page ---------------------------------------------------------------------
 
 
 def sheet(stored: Mapping[str, Any]) -> str:
-    """The claims of a record, why they turn out so, and what was measured."""
+    """Return the part of a page about one experiment: verdicts, explanations, measurements."""
     claims = stored["claims"]
-    return "\n".join(
-        (
-            BEGIN,
-            "",
-            *_table(
-                ("claim", "the document", "ours", ""),
-                [(f"`{c['id']}`", _cell(c["paper"]), _cell(c["ours"]), VERDICTS[c["holds"]]) for c in claims],
-            ),
-            "",
-            "## Why it comes out so",
-            "",
-            *(f"- `{c['id']}`: {c['note']}" for c in claims),
-            "",
-            "## What was measured",
-            "",
-            f"Mean ± standard deviation. Runs for each point: {stored['parameters']['runs for each point']}.",
-            "",
-            *_measured_table(stored["rows"]),
-            "",
-            END,
-        )
+    judged = [(f"`{c['id']}`", _cell(c["paper"]), _cell(c["ours"]), VERDICTS[c["holds"]]) for c in claims]
+    return _between_marks(
+        _table(("claim", "the document", "ours", ""), judged),
+        ["## Why it comes out so"],
+        [f"- `{c['id']}`: {c['note']}" for c in claims],
+        ["## What was measured"],
+        [f"Mean ± standard deviation. Runs for each point: {stored['parameters']['runs for each point']}."],
+        _measured_table(stored["rows"]),
     )
 
 
 def sheets(stored: Mapping[str, Mapping[str, Any]], shown: Sequence[str], lacking: Sequence[str] = ()) -> str:
-    """The same for a page with several experiments, some of which are not recorded; of their rows these
-    columns."""
+    """Return the part of a page about several experiments; ``shown`` are the columns, ``lacking`` experiments
+    without a record.
+    """
     claims = {name: {claim["id"]: claim for claim in each["claims"]} for name, each in stored.items()}
     ids = dict.fromkeys(id for each in claims.values() for id in each)
     verdicts = [(f"`{id}`", *(_verdict(each.get(id)) for each in claims.values())) for id in ids]
@@ -326,14 +284,12 @@ def sheets(stored: Mapping[str, Mapping[str, Any]], shown: Sequence[str], lackin
         for id, c in each.items()
         if c["note"]
     ]
-    lines = [*_table(("claim", *stored), verdicts), "", "### Why it comes out so", "", *notes]
+    parts = [_table(("claim", *stored), verdicts), ["### Why it comes out so"], notes]
     for name, each in stored.items():
         rows = [row for row in each["rows"] if row["setting"] == name]
         seeds = f"Mean ± standard deviation, seeds {each['parameters']['seeds'].partition(';')[0]}."
-        lines += ["", f"### What was measured: {name}", "", seeds, "", *_measured_table(rows, shown)]
-    if lacking:
-        lines += ["", _not_yet(lacking)]
-    return "\n".join((BEGIN, "", *lines, "", END))
+        parts += [[f"### What was measured: {name}"], [seeds], _measured_table(rows, shown)]
+    return _between_marks(*parts, *([[_not_yet(lacking)]] if lacking else []))
 
 
 def _verdict(claim: Mapping[str, Any] | None) -> str:
@@ -341,8 +297,8 @@ def _verdict(claim: Mapping[str, Any] | None) -> str:
 
 
 def missing(*names: str) -> str:
-    """What a page says until there is a record."""
-    return "\n".join((BEGIN, "", _not_yet(names), "", END))
+    """Return the part of a page without records."""
+    return _between_marks([_not_yet(names)])
 
 
 def _not_yet(names: Iterable[str]) -> str:
@@ -358,7 +314,7 @@ VERDICTS: Mapping[bool | None, str] = {
 
 
 def _cell(value: Any) -> str:
-    """What was found, in one cell; nested findings are parted by semicolons."""
+    """Format a finding for a cell; nested findings are separated by semicolons."""
     if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
         return "; ".join(f"{name}: {format_value(inner)}" for name, inner in value.items())
     return format_value(value)
@@ -367,18 +323,16 @@ def _cell(value: Any) -> str:
 def _measured_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> list[str]:
     deviating = {name.removesuffix(", sd") for name in rows[0] if name.endswith(", sd")}
     shown = columns or [name for name in rows[0] if not name.endswith(", sd")]
-    lines = [
-        [
-            plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else format_value(row[name])
-            for name in shown
-        ]
-        for row in rows
-    ]
-    return _table(shown, lines)
+
+    def cell(row: Mapping[str, Any], name: str) -> str:
+        return plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else format_value(row[name])
+
+    return _table(shown, [[cell(row, name) for name in shown] for row in rows])
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-    """
+    """Format a mean with its standard deviation.
+
     >>> plus_minus(1234.5, 10.0), plus_minus(0.25, 0.0), plus_minus(None, None)
     ('1,234 ± 10', '0.25', '–')
     """
@@ -392,13 +346,13 @@ def _number(value: float) -> str:
 
 
 def put(text: str, made: str) -> str:
-    """A page with what stands between the marks made anew."""
+    """Replace the text between the marks of a page."""
     before, _, rest = text.partition(BEGIN)
     return before + made + rest.partition(END)[2]
 
 
 def pages(folder: Path) -> dict[Path, str]:
-    """Every page with something between the marks, and what is to stand there."""
+    """Return every page with marks, and the text that belongs between them."""
     made = {folder / "README.md": summary(folder)}
     names = dict.fromkeys(name for document in DOCUMENTS for name in experiments(document))
     for called in dict.fromkeys(map(page, names)):
@@ -418,6 +372,7 @@ def _text_between(folder: Path, called: str, names: Sequence[str]) -> str:
 
 
 def main(folder: str) -> None:
+    """Write all pages of a folder."""
     for path, made in pages(Path(folder)).items():
         path.write_text(put(path.read_text(encoding="utf-8"), made), encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""Air temperatures in a redwood's crown (Sonoma, spring 2004), cleaned.
+"""Air temperatures in the crown of a redwood (Sonoma, spring 2004), cleaned.
 
-Each of 71 motes reports every five minutes, as far as its log or the network has kept it.
+Each of 71 motes reported every five minutes; the data set has what its log or the network preserved.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .series import MINUTE, Cleaned, StationSeries, read_columns
 FILE = "redwoods-sonoma/redwoods.parquet"
 
 PLAUSIBLE = (-5.0, 45.0)
-"""°C; spring in the hills of Sonoma, at 2 to 70 m above the ground."""
+"""Plausible temperatures in °C, for spring in Sonoma at 2 to 70 m above ground."""
 FRESH = 11 * MINUTE
-"""How old a reading may be and still stand for a moment of the grid: one may be missing."""
+"""The greatest age of a reading that is used at a time of the grid; it allows one missing reading."""
 
 
 def read(path: Path) -> Cleaned:
-    """The temperatures of the file, cleaned."""
+    """Read and clean the temperatures of the file."""
     table, times = read_columns(path, ["time", "nodeid", "humid_temp"], "redwoods")
     motes, values = table["nodeid"].to_numpy(), table["humid_temp"].to_numpy().astype(np.float64)
     missing = np.isnan(values)

@@ -1,4 +1,4 @@
-"""Which experiments there are.  A module is loaded when its experiment is asked for."""
+"""The registry of experiments. A module is imported when its experiment is requested."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ MODULES = {
     "tinydds-modes": "dds.tinydds_modes",
     "traffic": "traffic.run",
 }
-"""Name -> the module here whose ``EXPERIMENT`` it is, or what it is called there."""
+"""The module of each experiment, with the name of the experiment in it unless that is ``EXPERIMENT``."""
 
 
 def load(name: str) -> Experiment:
-    """The experiment of that name."""
+    """Return the experiment with a name."""
     if name not in MODULES:
         hint = did_you_mean(name, MODULES) or f"There is {', '.join(MODULES)}."
         raise UsageError(f"no experiment named '{name}'. {hint}")
@@ -58,5 +58,5 @@ def load(name: str) -> Experiment:
 
 
 def find_experiments(names: Iterable[str]) -> list[Experiment]:
-    """The experiments of these names, each once; without a name, all of them."""
+    """Return the experiments with these names, each once; without names, all experiments."""
     return [load(name) for name in dict.fromkeys(names) or MODULES]

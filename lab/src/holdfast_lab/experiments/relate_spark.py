@@ -1,7 +1,7 @@
-"""A day of many users on Spark: who comes within 50 m of whom, beside the join that people would write.
+"""A day of many users on Spark: proximity within 50 m, compared with a hand-written join.
 
-Users live in cells of eight, which lie far from one another; each has the next one of its cell for a friend.
-Sources that are tied meet in one shard, so cells spread over the cores.
+Users are in cells of eight that are far apart, and each is a friend of the next one in its cell. Related
+sources are processed in one shard, so the cells are distributed over the cores.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from holdfast.network.motes.report.style import new_figure, tidy
 from .experiment import Drawing, Experiment, Judged, Progress, Result, Table, to_claims
 
 NAME = "relate-spark"
+TITLE = "relationships of many users on Spark, beside a join by hand"
 USERS = {False: 20_000, True: 1_000_000}
 CELL = 8
 EVERY = 30
-"""Minutes from one reading to the next."""
+"""The interval between readings, in minutes."""
 READINGS = 24 * 60 // EVERY
 FILES = 8
 SIDE, STEP = 300.0, 60.0
-"""Of a cell, and of a walk in half an hour, in metres."""
+"""The width of a cell, and the greatest move in half an hour, in metres."""
 APART = 1_000.0
 NEAR, FAR = 50.0, 80.0
 SEED = 2005
@@ -41,7 +42,9 @@ RULES = {
     "processor-time": "it takes no more of the processor, of all processes together",
 }
 TURNS = {False: ("cold", "warm"), True: ("once",)}
-"""How often each way is done; the last time counts.  Of a million, what the first time costs is little."""
+"""The repetitions of each job, of which the last counts. With a million users the warm-up is negligible, so
+there is one.
+"""
 DEFINITION = f"""topic User ()
 relate Near (a User, b User) pairs "pairs.csv"
   when distance(a, b) <= {NEAR:g} m until distance(a, b) >= {FAR:g} m
@@ -53,7 +56,7 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
 
 
 def measure(users: int, progress: Progress, turns: Sequence[str]) -> Result:
-    """Both ways over the day of so many users; the last time that each is done counts."""
+    """Run both jobs over a day of ``users`` users; the last repetition of each counts."""
     from holdfast.runtimes.spark.session import session
 
     spark = session()
@@ -73,11 +76,11 @@ def measure(users: int, progress: Progress, turns: Sequence[str]) -> Result:
             results[name] = transitions(output)
     readings = users * READINGS
     rate = {name: round(readings / each) for name, each in seconds.items()}
+    common = {"users": users, "readings": readings}
     rows = [
         {
             "how": name,
-            "users": users,
-            "readings": readings,
+            **common,
             "starts and ends": len(results[name]),
             "seconds": round(seconds[name], 1),
             "of the processor": round(processor[name], 1),
@@ -86,20 +89,18 @@ def measure(users: int, progress: Progress, turns: Sequence[str]) -> Result:
         for name in JOBS
     ]
     is_same = results[OURS].equals(results[BY_HAND])
+    found = {row["how"]: row["starts and ends"] for row in rows}
+    used = {row["how"]: f"{row['of the processor']:,} s" for row in rows}
     verdicts = [
-        Judged("not in the document", {row["how"]: row["starts and ends"] for row in rows}, is_same),
+        Judged("not in the document", found, is_same),
         Judged("not in the document", rate, rate[OURS] >= rate[BY_HAND]),
-        Judged(
-            "not in the document",
-            {row["how"]: f"{row['of the processor']:,} s" for row in rows},
-            processor[OURS] <= processor[BY_HAND],
-        ),
+        Judged("not in the document", used, processor[OURS] <= processor[BY_HAND]),
     ]
     return Result(NAME, _parameters(users, turns), rows, to_claims(RULES, verdicts))
 
 
 def processor_time() -> float:
-    """Seconds of the processor that this process and all below it have taken: Spark's among them."""
+    """Return the CPU seconds of this process and its children, Spark's included."""
     import psutil
 
     me, total = psutil.Process(), 0.0
@@ -124,7 +125,7 @@ def _parameters(users: int, turns: Sequence[str]) -> dict[str, Any]:
 
 
 def write_day(folder: Path, users: int) -> None:
-    """Readings in files that follow one another in time, and who is whose friend."""
+    """Write the readings of a day to files that follow one another in time, and the pairs of friends."""
     chance = np.random.default_rng(SEED)
     cells, number = np.arange(users) // CELL, np.arange(users)
     names = pa.array([f"u{i}" for i in range(users)])
@@ -152,7 +153,7 @@ def write_day(folder: Path, users: int) -> None:
 
 
 def replay(spark: Any, folder: Path, output: Path) -> None:
-    """The relationship, replayed."""
+    """Replay the relationship with Holdfast."""
     from holdfast.definition.parse import load
     from holdfast.runtimes.spark.batch.replay import replay
 
@@ -161,7 +162,7 @@ def replay(spark: Any, folder: Path, output: Path) -> None:
 
 
 def by_hand(spark: Any, folder: Path, output: Path) -> None:
-    """Readings of both friends joined by time, and a window over each pair."""
+    """Join the readings of both friends by time, with a window over each pair."""
     readings = spark.read.parquet(str(folder / "readings"))
     pairs = spark.read.option("header", True).csv(str(folder / "pairs.csv"))
     readings.createOrReplaceTempView("readings")
@@ -185,18 +186,15 @@ JOBS: dict[str, Callable[[Any, Path, Path], None]] = {OURS: replay, BY_HAND: by_
 
 
 def transitions(output: Path) -> pa.Table:
-    """What was found, in one order."""
+    """The starts and ends that a job wrote, in order of time and scope."""
     found = pq.read_table(output, columns=["scope", "time", "status"])
-    plain = pa.schema({"scope": pa.string(), "time": pa.timestamp("us"), "status": pa.string()})
-    times = found.column("time").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.timestamp("us"))
-    columns = [found.column("scope").cast(pa.string()), times, found.column("status").cast(pa.string())]
-    results = pa.table(columns, schema=plain).sort_by([("time", "ascending"), ("scope", "ascending")])
-    return results.combine_chunks()
+    times = found["time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.timestamp("us"))
+    plain = {"scope": found["scope"].cast("string"), "time": times, "status": found["status"].cast("string")}
+    return pa.table(plain).sort_by([("time", "ascending"), ("scope", "ascending")]).combine_chunks()
 
 
 def _tables(result: Result) -> list[Table]:
-    rows = [list(row.values()) for row in result.rows]
-    return [Table("relationships on Spark", list(result.rows[0]), rows)]
+    return [Table.of_rows("relationships on Spark", result.rows)]
 
 
 def _draw(result: Result) -> Drawing:
@@ -207,6 +205,4 @@ def _draw(result: Result) -> Drawing:
     return drawing
 
 
-EXPERIMENT = Experiment(
-    NAME, "relationships of many users on Spark, beside a join by hand", _run, _tables, _draw
-)
+EXPERIMENT = Experiment(NAME, TITLE, _run, _tables, _draw)

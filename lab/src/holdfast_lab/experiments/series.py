@@ -1,7 +1,7 @@
-"""Series of readings on a grid of time.
+"""Series of readings on a time grid.
 
-Stations report each at its own moments.  No value is computed: a reading of the grid is one that a
-station has sent.
+Stations report at their own times. No value is interpolated: each value on the grid is a reading of the
+station.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ MINUTE = 60_000_000  # µs
 DAY = 24 * 60 * MINUTE
 
 USABLE = 0.95
-"""The share of moments for which a usable station has a fresh reading."""
+"""The least share of grid times at which a usable station has a fresh reading."""
 
 Times = NDArray[np.int64]
 Temperatures = NDArray[np.float64]
 
 
 class StationSeries(NamedTuple):
-    """What one station has sent: instants (µs, UTC) and °C, in order of time."""
+    """The readings of one station in order of time: times (µs, UTC) and °C."""
 
     times: Times
     values: Temperatures
 
 
 class Cleaned(NamedTuple):
-    """The stations' series without faults, and how many readings each rule has dropped."""
+    """The series of all stations without faults, and the number of readings that each rule dropped."""
 
     stations: Mapping[int, StationSeries]
     read: int
@@ -42,7 +42,7 @@ class Cleaned(NamedTuple):
 
 
 def read_columns(path: Path, columns: Sequence[str], data_set: str) -> Any:
-    """Columns of a Parquet file as an Arrow table, and its times (column ``time``) in µs."""
+    """Return columns of a Parquet file as an Arrow table, and its column ``time`` in µs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -57,12 +57,12 @@ def read_columns(path: Path, columns: Sequence[str], data_set: str) -> Any:
 
 @dataclass(frozen=True)
 class Period:
-    """The readings of a stretch of time, on its grid: ``values[station]`` are as many as ``times``."""
+    """The readings of a period on its grid; ``values[station]`` has a value for each of ``times``."""
 
     times: Times
     values: Mapping[int, Temperatures]
     carried: Mapping[int, int]
-    """For each station, at how many moments its last reading was no longer fresh."""
+    """For each station, the number of times without a fresh reading."""
 
     @property
     def start(self) -> str:
@@ -70,8 +70,9 @@ class Period:
 
 
 def on_grid(series: StationSeries, grid: Times, fresh_for: int) -> tuple[Temperatures, NDArray[np.bool_]]:
-    """At every moment the latest reading, and whether it is fresh, that is, not older than ``fresh_for``;
-    before the first, the first."""
+    """Return the latest reading at each grid time, and whether it is at most ``fresh_for`` old; before the
+    first reading, the first.
+    """
     latest = np.searchsorted(series.times, grid, side="right") - 1
     known = np.maximum(latest, 0)
     fresh = (latest >= 0) & (grid - series.times[known] <= fresh_for)
@@ -79,7 +80,7 @@ def on_grid(series: StationSeries, grid: Times, fresh_for: int) -> tuple[Tempera
 
 
 def period(stations: Mapping[int, StationSeries], grid: Times, fresh_for: int) -> Period:
-    """The usable stations at the moments of a grid."""
+    """Return the usable stations at the times of a grid."""
     values: dict[int, Temperatures] = {}
     carried: dict[int, int] = {}
     for station, series in stations.items():
@@ -93,7 +94,7 @@ def period(stations: Mapping[int, StationSeries], grid: Times, fresh_for: int) -
 def periods(
     stations: Mapping[int, StationSeries], count: int, every: int, fresh_for: int
 ) -> Iterator[Period]:
-    """The period of so many readings that begins at each midnight of the data set's clock."""
+    """Yield the period of ``count`` readings from each midnight of the data set."""
     first = min(int(s.times[0]) for s in stations.values() if len(s.times))
     last = max(int(s.times[-1]) for s in stations.values() if len(s.times))
     for midnight in range(first - first % DAY, last, DAY):

@@ -1,6 +1,6 @@
 """Air temperatures of the Grand St. Bernard pass (EPFL SensorScope, 2007), cleaned.
 
-Stations report about every two minutes, and some of what they report is not a temperature.
+Stations report about every two minutes, and some reported values are faults.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .series import MINUTE, Cleaned, StationSeries, Temperatures, Times, read_co
 FILE = "sensorscope-stbernard/stbernard.parquet"
 
 PLAUSIBLE = (-30.0, 30.0)
-"""°C; the pass lies at 2,400 m and the months are September and October."""
+"""Plausible temperatures in °C, for September and October at 2,400 m."""
 FAULT_CODE = -1.0
-"""47,000 of 588,000 readings are exactly this, a hundred times more than any neighbour."""
+"""A fault code: 47,000 of 588,000 readings have this value, a hundred times more than any similar value."""
 SPIKE = 3.0
-"""°C that a reading may differ from the median of the five around it."""
+"""The greatest plausible difference from the median of the five readings around, in °C."""
 FRESH = 6 * MINUTE
-"""How old a reading may be and still stand for a moment of the grid."""
+"""The greatest age of a reading that is used at a time of the grid."""
 
 
 class Reports(NamedTuple):
-    """What the file holds, as it is there: instants, stations and ``[report, attribute]``."""
+    """The contents of the file: times, stations and ``[report, attribute]``."""
 
     times: Times
     stations: NDArray[np.int64]
@@ -35,20 +35,20 @@ class Reports(NamedTuple):
 
 
 def reports(path: Path, attributes: Sequence[str]) -> Reports:
-    """Some attributes of all reports."""
+    """Read some attributes of all reports."""
     table, times = read_columns(path, ["time", "station", *attributes], "St. Bernard")
     readings = np.column_stack([table[attribute].to_numpy() for attribute in attributes])
     return Reports(times, table["station"].to_numpy(), readings.astype(np.float64))
 
 
 def read(path: Path) -> Cleaned:
-    """The temperatures of the file, cleaned."""
+    """Read and clean the temperatures of the file."""
     times, stations, readings = reports(path, ["ambient_temp"])
     return clean(times, stations, readings[:, 0])
 
 
 def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cleaned:
-    """Drop what is missing, implausible, the fault code, or a spike; in this order."""
+    """Drop missing values, implausible ones, fault codes and spikes, in this order."""
     dropped = dict.fromkeys(("missing", "implausible", "fault code", "spike"), 0)
     series: dict[int, StationSeries] = {}
     for station in np.unique(stations):
@@ -69,7 +69,7 @@ def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cl
 
 
 def spikes(values: Temperatures) -> NDArray[np.bool_]:
-    """Which values differ from the median of the five around them by more than ``SPIKE``.
+    """Return which values differ from the median of the five around them by more than ``SPIKE``.
 
     >>> spikes(np.array([1.0, 1.1, 9.0, 1.2, 1.3])).tolist()
     [False, False, True, False, False]

@@ -1,7 +1,7 @@
-"""A study: one function over many cells (a point, a seed, a day), made in rounds.
+"""A study: one function applied to many cells (a point, a seed, a day), in rounds.
 
-Runs are kept, so that a long study goes on where it stopped: after each cell, or after each round where its
-cells are Spark tasks.
+Runs are stored after each cell, so that an interrupted study continues where it stopped. If cells are Spark
+tasks, they are stored after each round.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Sequence[Any]]
 
 
 def in_turn(function: Callable[[Cell], Run], cells: Sequence[Cell]) -> list[Run]:
-    """One after the other, in this process."""
+    """Apply a function to the cells one after the other, in this process."""
     return [function(cell) for cell in cells]
 
 
 def on_spark(function: Callable[[Cell], Run], cells: Sequence[Cell]) -> list[Run]:
-    """Each cell as a Spark task."""
+    """Apply a function to the cells as Spark tasks."""
     from holdfast.runtimes.spark import sweep
 
     return sweep.sweep(function, cells)
@@ -42,7 +42,7 @@ _ASKED: ContextVar[Spread | None] = ContextVar("engine", default=None)
 
 @contextmanager
 def on_engine(name: str | None) -> Iterator[None]:
-    """All studies in it run their cells there; none: as each of them has it."""
+    """Run all studies in the block on an engine; with None, each on its default."""
     before = _ASKED.set(None if name is None else ENGINES[name])
     try:
         yield
@@ -52,7 +52,7 @@ def on_engine(name: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StoredRuns(Generic[Run]):
-    """A file of runs, and how a run is made again from what JSON has of it."""
+    """A file of runs, and the function that converts a JSON value to a run."""
 
     path: Path
     made: Callable[[Any], Run]
@@ -69,7 +69,7 @@ def _key(read: Any) -> Any:
 
 
 def singly(cells: Iterable[Key], label: Callable[[Key], str]) -> dict[str, dict[Key, Key]]:
-    """Each cell in a round of its own."""
+    """Put each cell into a round of its own."""
     return {label(cell): {cell: cell} for cell in cells}
 
 
@@ -80,7 +80,7 @@ def conduct(
     stored: StoredRuns[Run] | None = None,
     spread: Spread = in_turn,
 ) -> dict[Key, Run]:
-    """What the function gives for every cell; ``rounds`` says what is to be told of each, and its cells."""
+    """Apply a function to all cells; ``rounds`` has the progress message and the cells of each round."""
     done: dict[Any, Run] = stored.read() if stored else {}
     spread = _ASKED.get() or spread
     for doing, cells in rounds.items():

@@ -96,9 +96,8 @@ class Budget:
             events = _every_nth(self._rates.events, every)
             if len({event.time for event in events}) < 2:
                 return
-            trials = {
-                name: _BandTrial(found, events, self._known[name]) for name, found in self._bands.items()
-            }
+            bands = self._bands.items()
+            trials = {name: _BandTrial(found, events, self._known[name]) for name, found in bands}
             for wider in WIDER if trials else (1.0,):
                 found = {name: tried.found(wider) for name, tried in trials.items()}
                 for strategy in self._strategies:
@@ -125,15 +124,10 @@ def _plan(
     lasts = forecast.days(a_day)
     if lasts is None:
         raise UsageError("no battery of this network ends: say with energy.battery what a node has")
-    return SavingPlan(
-        strategy.name,
-        every,
-        wider,
-        {name: result.band for name, result in found.items()},
-        *lasts,
-        float(forecast.joules(a_day).sum()),
-        {name: _over(forecast, name, result.detection) for name, result in found.items()},
-    )
+    bands = {name: result.band for name, result in found.items()}
+    detection = {name: _over(forecast, name, result.detection) for name, result in found.items()}
+    joules = float(forecast.joules(a_day).sum())
+    return SavingPlan(strategy.name, every, wider, bands, *lasts, joules, detection)
 
 
 def _over(forecast: Forecast, name: str, detection: Detection) -> Detection:
@@ -211,10 +205,8 @@ def _intervals(found: Tunable, events: Sequence[Event]) -> dict[str | None, list
 def _by_scope(rows: MeasuredRows, known: KnownTruth) -> Iterator[tuple[str | None, list[Interval]]]:
     for i, key in enumerate(rows.keys.all().to_pylist()):
         indices = range(int(known.ends[i]), int(known.ends[i + 1]))
-        yield (
-            readable_key(key) if key else None,
-            [(int(known.start[k]), int(known.end[k])) for k in indices],
-        )
+        intervals = [(int(known.start[k]), int(known.end[k])) for k in indices]
+        yield readable_key(key) if key else None, intervals
 
 
 class BandResult(NamedTuple):
@@ -259,16 +251,12 @@ class _BandTrial:
 
     def _turns(self, wider: float) -> Counter[str]:
         enter, exit = self.band(wider)
-        changed = replace(
-            self._found, enter=_with_value(self._found.enter, enter), exit=_with_value(self._found.exit, exit)
-        )
+        found = self._found
+        thresholds = _with_value(found.enter, enter), _with_value(found.exit, exit)
+        changed = replace(found, enter=thresholds[0], exit=thresholds[1])
         detections = _by_scope(self._rows, as_it_stands(self._rows, changed, self._until))
-        return Counter(
-            {
-                str(scope): sum(1 + (end < self._until) for _, end in intervals)
-                for scope, intervals in detections
-            }
-        )
+        ends = {str(scope): [end for _, end in intervals] for scope, intervals in detections}
+        return Counter({scope: sum(1 + (end < self._until) for end in ends[scope]) for scope in ends})
 
 
 def _with_value(threshold: Threshold | None, value: float | None) -> Threshold | None:

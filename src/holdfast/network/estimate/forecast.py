@@ -19,7 +19,7 @@ from ..sim.network import Network
 from .hop import Floats, RadioModel
 from .rates import Rates, ReadingKind
 from .rehearsal import Rehearsal, RehearsalResult, SentMessage, rehearse, simulate_idle
-from .routes import Routes, Trip
+from .routes import NodePath, Routes, Trip
 
 A_DAY = DAY / SECOND
 TOGETHER = 6
@@ -145,22 +145,17 @@ def forecast(case: SimulationCase, seed: int, rates: Rates) -> Forecast:
     model = routes.model
     costs = _MessageCosts(routes, rehearsal)
     found: dict[ReadingKind, list[ReadingCost]] = {}
-    for example, sent, deliveries in zip(
-        rates.examples, rehearsal.by_reading, rehearsal.notified, strict=True
-    ):
+    rehearsed = zip(rates.examples, rehearsal.by_reading, rehearsal.notified, strict=True)
+    for example, sent, deliveries in rehearsed:
         found.setdefault(example.kind, []).append(costs.reading(sent, deliveries))
     timer = model.working(plan.setup.platform.work.timer)
     read = model.working(case.scenario.energy.sampling)
     names = {name: node for node, name in enumerate(plan.topology.names)}
     sampled = {p.topic: p.sampled for p in case.scenario.publishers if p.sampled is not None}
-    readings = {
-        kind: ReadingCost(
-            _average(group)
-            + _at(model, names[kind.source], timer + (0.0 if kind.topic in sampled else read)),
-            group[-1].deliveries,
-        )
-        for kind, group in found.items()
-    }
+    readings = {}
+    for kind, group in found.items():
+        work = _at(model, names[kind.source], timer + (0.0 if kind.topic in sampled else read))
+        readings[kind] = ReadingCost(_average(group) + work, group[-1].deliveries)
     control, beacons = routes.control()
     beaconing = Cost(control * A_DAY, beacons * A_DAY)
     sensing = Cost(model.zeros())
@@ -205,17 +200,14 @@ class _MessageCosts:
 
     def __init__(self, routes: Routes, rehearsal: RehearsalResult) -> None:
         self._routes, self._patience = routes, rehearsal.patience
-        self._trips: dict[tuple[object, int, bool, object], Trip] = {}
+        self._trips: dict[tuple[NodePath, int, bool, tuple[int, ...]], Trip] = {}
 
     def trip(self, sent: SentMessage) -> Trip:
         key = sent.path, sent.size, sent.flood, sent.more
         if key not in self._trips:
             routes = self._routes
-            self._trips[key] = (
-                routes.flood(sent.path, sent.size)
-                if sent.flood
-                else routes.trip(sent.path, sent.size, sent.more)
-            )
+            flood = sent.flood
+            self._trips[key] = routes.flood(*key[:2]) if flood else routes.trip(*key[:2], sent.more)
         return self._trips[key]
 
     def cost(self, sent: Sequence[SentMessage]) -> Cost:
@@ -242,9 +234,8 @@ class _MessageCosts:
         self, sent: Sequence[SentMessage], deliveries: Mapping[tuple[str, NodeId], Instant]
     ) -> ReadingCost:
         """The cost of a reading, and its delivery to its subscribers."""
-        return ReadingCost(
-            self.cost(sent), {who: self._arrival(who[1], sent, at) for who, at in deliveries.items()}
-        )
+        arrivals = {who: self._arrival(who[1], sent, at) for who, at in deliveries.items()}
+        return ReadingCost(self.cost(sent), arrivals)
 
     def _arrival(self, node: NodeId, sent: Sequence[SentMessage], at: Instant) -> tuple[float, float]:
         """Delay in seconds and probability of delivery, along the messages of the delivery."""

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from ...errors import UsageError
 from ...model.instant import SECOND
+from ..motes.spanning import TYPICAL
 from ..sim.energy import ACTIVE, LISTEN, RECEIVE, REST, SLEEP, TRANSMIT
 from ..sim.frame import NodeId
 from ..sim.mac import Aloha, Csma, LowPowerListening
 from ..sim.mac.station import ACK_BYTES, DATA_OVERHEAD
 from ..sim.network import Network
-from ..sim.propagation import LogDistance
+from ..sim.propagation import LogDistance, Reception
 from ..sim.radio import milliwatts
 
 Floats = npt.NDArray[np.float64]
@@ -57,41 +58,24 @@ class RadioModel:
         return len(self.network.nodes)
 
     @cached_property
-    def near(self) -> list[dict[NodeId, tuple[float, float]]]:
-        """For each node its receivers: the share of frames they can receive at all, and the log of the
-        probability that 1 µs of a frame is correct.
-        """
-        return [
-            {
-                reception.node: (reception.quality, reception.per_us)
-                for reception in self.network.receptions(node)
-                if reception.decodable
-            }
-            for node in range(self.nodes)
-        ]
-
-    @cached_property
-    def power(self) -> list[dict[NodeId, float]]:
-        """The power in mW of each node's signal at its receivers."""
-        return [
-            {
-                reception.node: reception.power_mw
-                for reception in self.network.receptions(node)
-                if reception.decodable
-            }
-            for node in range(self.nodes)
-        ]
-
-    @property
-    def is_power_based(self) -> bool:
-        """Whether received power decides on reception; otherwise all nodes in range receive well."""
-        return isinstance(self.network.setup.propagation, LogDistance)
+    def near(self) -> list[dict[NodeId, Reception]]:
+        """For each node its receivers, and how they receive its signal."""
+        in_range = map(self.network.receptions, range(self.nodes))
+        return [{each.node: each for each in receptions if each.decodable} for receptions in in_range]
 
     def right(self, sender: NodeId, receiver: NodeId, size: int) -> float:
         """The probability that a frame of ``size`` bytes arrives."""
-        quality, per_us = self.near[sender].get(receiver, (0.0, 0.0))
+        if (found := self.near[sender].get(receiver)) is None:
+            return 0.0
         radio = self.network.setup.radio
-        return quality * exp(per_us * (radio.airtime(size) - radio.synchronisation))
+        return found.quality * exp(found.per_us * (radio.airtime(size) - radio.synchronisation))
+
+    def usable(self, node: NodeId, least: float) -> dict[NodeId, float]:
+        """The neighbours of a node, with the share of frames that arrive there and back if it is at least
+        ``least``.
+        """
+        both = {to: self.right(node, to, TYPICAL) * self.right(to, node, TYPICAL) for to in self.near[node]}
+        return {neighbour: share for neighbour, share in both.items() if share >= least}
 
     def both_ways(self, a: NodeId, b: NodeId, size: int) -> float:
         return self.right(a, b, size) * self.right(b, a, ACK_BYTES)
@@ -130,7 +114,9 @@ class Access:
 
     def __init__(self, model: RadioModel) -> None:
         self.model, self.radio = model, model.network.setup.radio
-        self.work = model.network.setup.platform.work
+        work = model.network.setup.platform.work
+        self._sending, self._receiving = model.working(work.send), model.working(work.receive)
+        """Joules of a processor that sends or receives a frame."""
         self.unit = self.radio.turnaround + self.radio.sensing
         self.patience = self.unit + self.radio.turnaround + self.radio.airtime(ACK_BYTES)
         self.unicast = lru_cache(maxsize=None)(self._unicast)
@@ -152,14 +138,6 @@ class Access:
             for node in self.model.near[sender]:
                 if node != to:
                     joules[node] += times * self.model.right(sender, node, size) * self._receiving
-
-    @property
-    def _sending(self) -> float:
-        return self.model.working(self.work.send)
-
-    @property
-    def _receiving(self) -> float:
-        return self.model.working(self.work.receive)
 
 
 def access(model: RadioModel) -> Access:
@@ -189,8 +167,8 @@ class Contention(Access):
         """Add the energy of frames: the sender transmits, all nodes in range receive."""
         seconds = times * self.radio.airtime(size) / SECOND
         joules[sender] += seconds * self.model.above(TRANSMIT)
-        for node, (quality, _) in self.model.near[sender].items():
-            joules[node] += seconds * quality * self.model.above(RECEIVE)
+        for node, link in self.model.near[sender].items():
+            joules[node] += seconds * link.quality * self.model.above(RECEIVE)
 
     def _unicast(self, sender: NodeId, to: NodeId, size: int) -> Hop:
         """[802.15.4, 7.5.6.4]  Up to ``retries`` further tries, until data and acknowledgement have
@@ -232,9 +210,8 @@ class Contention(Access):
         """
         tries = self.mac.retries + 1 if self.mac.acknowledged else 1
         last = (1 - both) ** (tries - 1)
-        return (
-            sum((1 - both) ** k * both * missed ** (k + 1) for k in range(tries - 1)) + last * missed**tries
-        )
+        earlier = sum((1 - both) ** k * both * missed ** (k + 1) for k in range(tries - 1))
+        return earlier + last * missed**tries
 
     def _broadcast(self, sender: NodeId, size: int) -> Hop:
         size += DATA_OVERHEAD
@@ -264,9 +241,8 @@ class Listening(Access):
         """The probability that a node notices strobes in its check: a strobe starts during the check or,
         if the signal makes the channel busy, at any time.
         """
-        strong = not self.model.is_power_based or (
-            self.model.power[sender][node] >= milliwatts(self.radio.carrier_dbm)
-        )
+        by_power = isinstance(self.model.network.setup.propagation, LogDistance)
+        strong = not by_power or self.model.near[sender][node].power_mw >= milliwatts(self.radio.carrier_dbm)
         return 1.0 if strong or self.mac.wake == "preamble" else min(1.0, self.check / cycle)
 
     def overhear_probability(self, sender: NodeId, to: NodeId, size: int, listener: NodeId, /) -> float:
@@ -311,14 +287,13 @@ class Listening(Access):
         joules = self.model.zeros()
         joules[sender] += bursts * (sent * transmitting + self._on_joules(self.waits + burst - sent, ack))
         joules[sender] += bursts * self._sending
-        for node, (quality, _) in self.model.near[sender].items():
+        for node, link in self.model.near[sender].items():
             if node != to:
-                noticed = looks * quality * self._catches(sender, node, cycle)
+                noticed = looks * link.quality * self._catches(sender, node, cycle)
                 joules[node] += bursts * noticed * self._on_joules(max(0.0, wait - self.check / 2), reception)
         answering = ack * transmitting + self._on_joules(self.radio.turnaround + self.mac.linger, 0)
-        joules[to] += (
-            bursts * there * (self._on_joules(max(0.0, wait - self.check / 2), reception) + answering)
-        )
+        receiving = self._on_joules(max(0.0, wait - self.check / 2), reception)
+        joules[to] += bursts * there * (receiving + answering)
         joules[to] += bursts * there * self._receiving
         self._add_overhearing(joules, sender, to, size, bursts * looks)
         last = self.mac.interval / 2 + cycle if self.mac.wake == "strobes" else cycle
@@ -348,8 +323,8 @@ class Listening(Access):
         joules = self.model.zeros()
         joules[sender] += sent * self.model.above(TRANSMIT) / SECOND + self._sending
         joules[sender] += self._on_joules(self.waits + max(0.0, whole - sent), 0)
-        for node, (quality, _) in self.model.near[sender].items():
-            noticed = quality * self._catches(sender, node, cycle)
+        for node, link in self.model.near[sender].items():
+            noticed = link.quality * self._catches(sender, node, cycle)
             on_joules = self._on_joules(on_time - reception + self.mac.linger, reception)
             joules[node] += noticed * (on_joules + copies * self._receiving)
         return Hop(joules, strobes, 1.0, 1.0, (self.waits + whole / 2) / SECOND, sent / SECOND)

@@ -90,9 +90,7 @@ def rates(
     events: Sequence[Event], definition: ScenarioDefinition, subscriptions: Iterable[NodeSubscription]
 ) -> Rates:
     """The kinds of readings in a history, and their numbers."""
-    names = tuple(
-        dict.fromkeys(subscription.name for subscription in subscriptions if not subscription.plain)
-    )
+    names = tuple(dict.fromkeys(sub.name for sub in subscriptions if not sub.plain))
     filters = definition.filters
     alone = all(name in filters and why_not_alone(filters[name]) is None for name in names)
     return Rates(span(events), events, _kinds(events, definition, names), names, alone)
@@ -117,19 +115,13 @@ def _kinds(
     events: Sequence[Event], definition: ScenarioDefinition, names: Sequence[str]
 ) -> list[ReadingKind]:
     served = definition.operators()
-    turns = {name: _turns(Evaluator(served[name], name), events) for name in names}
+    turns = {}
+    for name in names:
+        watch = Evaluator(served[name], name)
+        turns[name] = {i for i, event in enumerate(events) if watch.react(event)}
     relevant = {name: _relevant(definition, name, events) for name in names}
-    return [
-        ReadingKind(
-            event.source, event.topic, tuple((i in turns[name], i in relevant[name]) for name in names)
-        )
-        for i, event in enumerate(events)
-    ]
-
-
-def _turns(watch: Evaluator, events: Sequence[Event]) -> set[int]:
-    """The indices of readings at which a subscription starts or ends."""
-    return {i for i, event in enumerate(events) if watch.react(event)}
+    sorts = [tuple((i in turns[n], i in relevant[n]) for n in names) for i in range(len(events))]
+    return [ReadingKind(e.source, e.topic, sort) for e, sort in zip(events, sorts, strict=True)]
 
 
 def _relevant(definition: ScenarioDefinition, name: str, events: Sequence[Event]) -> set[int]:
@@ -141,9 +133,8 @@ def _relevant(definition: ScenarioDefinition, name: str, events: Sequence[Event]
     topic_indices = [i for i, event in enumerate(events) if event.topic == topic.name]
     if not topic_indices:
         return set()
-    satisfying = operator.machine.relevance(
-        topic.name, from_events(topic, [events[i] for i in topic_indices])
-    ).satisfies
+    batch = from_events(topic, [events[i] for i in topic_indices])
+    satisfying = operator.machine.relevance(topic.name, batch).satisfies
     return {i for i, satisfies in zip(topic_indices, satisfying.tolist(), strict=True) if satisfies}
 
 

@@ -122,10 +122,8 @@ def rehearse(case: SimulationCase, seed: int, examples: Sequence[Example]) -> Re
 def without_disturbance(case: SimulationCase) -> SimulationCase:
     """The network without deaths, failures and plain traffic."""
     energy = replace(case.scenario.energy, battery=INEXHAUSTIBLE if case.scenario.energy.battery else None)
-    scenario = replace(
-        case.scenario, energy=energy, failures=(), traffic=(), warm_up=SETTLED, duration=2 * SETTLED
-    )
-    return replace(case, scenario=scenario)
+    calm = replace(case.scenario, energy=energy, failures=(), traffic=())
+    return replace(case, scenario=replace(calm, warm_up=SETTLED, duration=2 * SETTLED))
 
 
 def simulate_idle(
@@ -142,10 +140,8 @@ def simulate_idle(
     length = max(CYCLES * cycle, round(MESSAGES / a_second * SECOND))
     begin = SETTLED + SETTLING * cycle
     end = begin + -(-length // cycle) * cycle
-    publishers = tuple(
-        replace(publisher, start=end + publisher.start, sampled=None)
-        for publisher in stage.scenario.publishers
-    )
+    own = stage.scenario.publishers
+    publishers = tuple(replace(each, start=end + each.start, sampled=None) for each in own)
     scenario = replace(stage.scenario, publishers=publishers, warm_up=begin, duration=end)
     run = SimulationRun(replace(stage, scenario=scenario), seed)
     network, before = run.network, list[float]()
@@ -192,15 +188,10 @@ class Rehearsal(SimulationRun):
         for time, subscription, _ in self.account.notifications:
             if begin <= time and (slot := (time - begin) // length) < slots:
                 notified[slot].setdefault((subscription.name, subscription.node), time)
-        return RehearsalResult(
-            [sent for sent in self.sent if sent.at < begin],
-            by_reading,
-            notified,
-            idle,
-            (self.network.now - begin) / SECOND,
-            self.family.patience / SECOND if self.family.patience is not None else None,
-            self.family.cycle,
-        )
+        start = [sent for sent in self.sent if sent.at < begin]
+        seconds, patience = (self.network.now - begin) / SECOND, self.family.patience
+        patience_s = None if patience is None else patience / SECOND
+        return RehearsalResult(start, by_reading, notified, idle, seconds, patience_s, self.family.cycle)
 
 
 Handler = Callable[[Any], Any]
@@ -241,11 +232,10 @@ class Carrier:
             path.append(node)
             if node == destination:
                 break
-            onward_message = self.stage.carriers[node].peek(datagram)
-            if onward_message is None:
+            if (peeked := self.stage.carriers[node].peek(datagram)) is None:
                 self._record(tuple(path), datagram, more)
                 return
-            datagram = onward_message
+            datagram = peeked
         self._record(tuple(path), datagram, more)
         if isinstance(destination, tuple) or path[-1] == destination:  # no node is nearer to the point
             self.stage.carriers[path[-1]].deliver(datagram)
@@ -272,9 +262,9 @@ class Carrier:
             for there in sorted(self.stage.routes.model.near[node].keys() - received):
                 received.add(there)
                 self.stage.carriers[there].deliver(carried)
-                onward_message = self.stage.carriers[there].peek(carried)
-                if onward_message is not None and datagram.destination == BROADCAST:
-                    todo.append((there, onward_message))
+                peeked = self.stage.carriers[there].peek(carried)
+                if peeked is not None and datagram.destination == BROADCAST:
+                    todo.append((there, peeked))
         self._record(tuple(senders), datagram, (), flood=True)
 
     def _spread(self, datagram: Datagram) -> None:
@@ -308,9 +298,6 @@ def _exchange(path: NodePath, message: Any) -> Any:
     match message:
         case DataMessage(name=name, reliable=True) | SampleAck(name=name):
             return name
-        case (
-            ConnectionSegment(session=session, number=number)
-            | ConnectionAck(peer_session=session, number=number)
-        ):
+        case ConnectionSegment(session, _, number) | ConnectionAck(_, session, number):
             return frozenset((path[0], path[-1])), session, number
     return None

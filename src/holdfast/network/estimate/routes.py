@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import UsageError
 from ...model.instant import BEGINNING, SECOND, Instant
 from ...model.space import Point, Rectangle
-from ..motes.spanning import TYPICAL, next_hops_to
+from ..motes.spanning import next_hops_to
 from ..sim.frame import NodeId
 from ..sim.routing import geographic, tree
 from ..sim.routing.datagram import ADDRESS, COORDINATE, HEADER, Destination, RoutingMachine
 from ..sim.routing.geographic import BEACON_BYTES, Course, Geographic, RoutingView
 from ..sim.routing.grid import next_hop
-from ..sim.routing.neighbours import BEST, OTHERS, Beacons
+from ..sim.routing.neighbours import BEST, OTHERS
 from ..sim.routing.overhear import NOTICE_BYTES, IdGrid
 from ..sim.routing.plane import Surroundings
 from ..sim.routing.spreading import SpreadResult, spread, usual_reach
@@ -92,9 +92,8 @@ class Routes:
             case tree.Tree():
                 return _with_resends(access.unicast(a, b, size + HEADER + 2), self.machine.resends)
             case Geographic():
-                return _with_resends(
-                    access.unicast(a, b, size + HEADER + 2 * COORDINATE), self.machine.resends
-                )
+                hop = access.unicast(a, b, size + HEADER + 2 * COORDINATE)
+                return _with_resends(hop, self.machine.resends)
             case IdGrid():
                 return self._overhearing_hop(path, place, size + HEADER)
         raise AssertionError(self.machine)
@@ -137,28 +136,18 @@ class Routes:
             else:
                 size = BEACON_BYTES + report_bytes
             hop = self.model.access.broadcast(node, size)
-            often = 1 / _pause(self.machine.beacons)
+            often = 1 / (0.75 * self.machine.beacons.slow / SECOND)  # a pause is half to all of the interval
             joules += often * hop.joules
             frames += often * hop.frames
         return joules, frames
 
 
-def _pause(beacons: Beacons) -> float:
-    """Mean seconds between two beacons: from half of the interval to all of it."""
-    return 0.75 * beacons.slow / SECOND
-
-
 def _with_resends(hop: Hop, resends: int) -> Hop:
     """A hop that routing repeats up to ``resends`` times without an acknowledgement."""
     times = sum((1 - hop.known) ** k for k in range(resends + 1))
-    return Hop(
-        times * hop.joules,
-        times * hop.frames,
-        1 - (1 - hop.delivered) ** (resends + 1),
-        1 - (1 - hop.known) ** (resends + 1),
-        times * hop.seconds,
-        times * hop.airtime,
-    )
+    delivered, known = (1 - (1 - once) ** (resends + 1) for once in (hop.delivered, hop.known))
+    spent = times * hop.joules, times * hop.frames
+    return Hop(*spent, delivered, known, times * hop.seconds, times * hop.airtime)
 
 
 Steps = Callable[[NodeId, Destination], NodePath]
@@ -198,21 +187,12 @@ class _TreePaths:
 
     def path(self, origin: NodeId, to: Destination) -> NodePath:
         assert isinstance(to, int)
-        onward = (
-            self._onward[to]
-            if to in self._onward
-            else self._onward.setdefault(to, next_hops_to(to, self._links))
-        )
+        if (onward := self._onward.get(to)) is None:
+            onward = self._onward[to] = next_hops_to(to, lambda here: self.model.usable(here, 0.1).items())
         found = [origin]
         while found[-1] != to and found[-1] in onward:
             found.append(onward[found[-1]])
         return tuple(found) if found[-1] == to else (origin,)
-
-    def _links(self, here: NodeId) -> Iterator[tuple[NodeId, float]]:
-        for there in self.model.near[here]:
-            both = self.model.right(here, there, TYPICAL) * self.model.right(there, here, TYPICAL)
-            if both >= 0.1:
-                yield there, both
 
 
 class _GeographicPaths:
@@ -220,20 +200,10 @@ class _GeographicPaths:
 
     def __init__(self, model: RadioModel, machine: Geographic) -> None:
         self._machine = machine
-        quality = [
-            {
-                there: both
-                for there in near
-                if (both := model.right(node, there, TYPICAL) * model.right(there, node, TYPICAL))
-                >= machine.least
-            }
-            for node, near in enumerate(model.near)
-        ]
+        quality = [model.usable(node, machine.least) for node in range(model.nodes)]
         places: Sequence[Point] = machine.places
-        self._views = [
-            RoutingView(node, places, {there: places[there] for there in sorted(known)}, known)
-            for node, known in enumerate(quality)
-        ]
+        near = [{there: places[there] for there in sorted(known)} for known in quality]
+        self._views = [RoutingView(node, places, near[node], known) for node, known in enumerate(quality)]
         self.more: dict[tuple[NodeId, Destination], tuple[int, ...]] = {}
         """Bytes of the walks of messages, hop by hop."""
 

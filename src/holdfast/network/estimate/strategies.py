@@ -88,12 +88,7 @@ def only_subscription(case: SimulationCase, seed: int, only: str | None) -> Simu
 def _with(case: SimulationCase, seed: int, names: set[str]) -> SimulationCase:
     topology, subscriptions = case.topology_for(seed), plan_run(case, seed).subscriptions
     subscribers = tuple(
-        Subscriber(
-            node=topology.names[sub.node],
-            to=sub.name,
-            start=sub.start,
-            stop=sub.stop,
-        )
+        Subscriber(node=topology.names[sub.node], to=sub.name, start=sub.start, stop=sub.stop)
         for sub in subscriptions
         if sub.name in names
     )
@@ -110,12 +105,10 @@ def compare_strategies(case: SimulationCase, seed: int, events: Sequence[Event])
         note = "over geographic routing" if variant.scenario.routing != case.scenario.routing else ""
         try:
             found = _forecast(variant, seed, events, whole)
-            without = {
-                each: _forecast(_with(variant, seed, {*names} - {each}), seed, events, whole)
-                if len(names) > 1
-                else None
-                for each in names
-            }
+            without: dict[str, Forecast | None] = dict.fromkeys(names)
+            for sub in names if len(names) > 1 else ():
+                others = _with(variant, seed, {*names} - {sub})
+                without[sub] = _forecast(others, seed, events, whole)
         except ScenarioError as error:
             yield Strategy(name, variant, None, {}, error.message)
         except HoldfastError as error:

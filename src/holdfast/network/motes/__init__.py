@@ -7,7 +7,7 @@
     cbps        Cbps: a tree of brokers (spanning, mote, connection)
     qps         Qps: Quad-PubSub over geographic routing
     plugin      a routing protocol of the user's own
-    family      the interface between a protocol and a run
+    context     the interface between a protocol and a run
     document    YAML with the position of each value; convert: from there to values; fault: errors
     conditions  a definition as machines; sink: conditions that run on the subscriber's node
     case        a scenario with all files it names, and the plan of a run with a seed

@@ -48,6 +48,10 @@ class NodeSubscription:
         return self.start <= time and (self.stop is None or time < self.stop)
 
 
+Fate = Callable[[NodeSubscription, Event], str]
+"""Says why a subscription was not notified of an event."""
+
+
 @dataclass(slots=True)
 class ExpectedDelivery:
     """An expected notification, and the time of its arrival."""
@@ -168,16 +172,12 @@ class RunAccount:
         """The delay (ms) of each expected notification; None where it did not arrive."""
         return [delivery.delay_ms for _, delivery in self._due()]
 
-    def rows(
-        self, fate: Callable[[NodeSubscription, Event], str], millijoules: Mapping[str, float]
-    ) -> list[Row]:
+    def rows(self, fate: Fate, millijoules: Mapping[str, float]) -> list[Row]:
         """A row of measures for each subscription; costs shared by several are divided equally."""
         names = dict.fromkeys(sub.name for sub in self.expected)
         return [self._row(name, fate, millijoules) for name in names]
 
-    def _row(
-        self, name: str, fate: Callable[[NodeSubscription, Event], str], millijoules: Mapping[str, float]
-    ) -> Row:
+    def _row(self, name: str, fate: Fate, millijoules: Mapping[str, float]) -> Row:
         own = {sub: expected for sub, expected in self.expected.items() if sub.name == name}
         due = [(sub, delivery) for sub, delivery in self._due() if sub in own]
         delays = sorted(delay for _, delivery in due if (delay := delivery.delay_ms) is not None)
@@ -209,6 +209,5 @@ class RunAccount:
                     yield sub, delivery
 
     def _share(self, name: str, by_cause: Mapping[str, float]) -> float:
-        return sum(
-            by_cause.get(cause, 0) / len(names) for cause, names in self._shared.items() if name in names
-        )
+        shared = self._shared.items()
+        return sum(by_cause.get(cause, 0) / len(names) for cause, names in shared if name in names)

@@ -88,9 +88,8 @@ def resolve_files(
 def _topic(definition: ScenarioDefinition, name: str) -> Topic:
     if name not in definition.topics:
         known = ", ".join(definition.topics)
-        hint = did_you_mean(name, definition.topics) or (
-            f"There is {known}." if known else "It defines none."
-        )
+        there = f"There is {known}." if known else "It defines none."
+        hint = did_you_mean(name, definition.topics) or there
         raise ScenarioError(f"the definition has no topic '{name}'", ("topic",), hint=hint)
     return definition.topics[name]
 
@@ -125,9 +124,8 @@ class RunPlan:
     @property
     def ends(self) -> list[Destination]:
         """The destinations of traffic, and the subscribers' nodes."""
-        return [end for some in self.streams for end in some.destinations] + [
-            w.node for w in self.subscriptions
-        ]
+        sent_to = [end for sending in self.streams for end in sending.destinations]
+        return sent_to + [sub.node for sub in self.subscriptions]
 
 
 def _room(radio: Radio) -> int:
@@ -140,14 +138,9 @@ def plan_run(case: SimulationCase, seed: int) -> RunPlan:
     setup = _setup(case, topology, seed)
     subscriptions = _subscriptions(case, topology)
     sources = _sources(case, topology, [sub.node for sub in subscriptions], seed)
-    return RunPlan(
-        _name_sources(case, topology, sources),
-        setup,
-        streams(scenario.traffic, topology, seed, _room(setup.radio)),
-        sources,
-        subscriptions,
-        _actions(scenario, topology),
-    )
+    named = _name_sources(case, topology, sources)
+    sending = streams(scenario.traffic, topology, seed, _room(setup.radio))
+    return RunPlan(named, setup, sending, sources, subscriptions, _actions(scenario, topology))
 
 
 def _setup(case: SimulationCase, topology: Topology, seed: int) -> Setup:
@@ -175,11 +168,8 @@ def _propagation(scenario: Scenario, topology: Topology) -> propagation.Propagat
             raise ScenarioError("nobody knows where these nodes are", ("links", "kind"), hint=hint)
         return scenario.links
     if topology.quality is None:
-        raise ScenarioError(
-            "nobody measured the links of these nodes",
-            ("links", "kind"),
-            hint="Take nodes of kind intel-lab, or of kind csv with a table of links.",
-        )
+        hint = "Take nodes of kind intel-lab, or of kind csv with a table of links."
+        raise ScenarioError("nobody measured the links of these nodes", ("links", "kind"), hint=hint)
     return propagation.Measured(topology.quality)
 
 
@@ -199,11 +189,9 @@ def _sources(
     for i, publisher in enumerate(case.scenario.publishers):
         with at("publishers", i, "from"):
             nodes = tuple(select_nodes(topology, publisher.from_, listening, stream(seed, "publishers", i)))
-            for publishing in found:
-                for twice in (
-                    {*publishing.nodes} & {*nodes} if publishing.topic.name == publisher.topic else ()
-                ):
-                    raise ScenarioError(f"node {topology.names[twice]} publishes '{publisher.topic}' already")
+            same = {id for other in found if other.topic.name == publisher.topic for id in other.nodes}
+            for twice in same & {*nodes}:
+                raise ScenarioError(f"node {topology.names[twice]} publishes '{publisher.topic}' already")
         found.append(SourceNodes(i, publisher, case.definition.topics[publisher.topic], nodes))
     return found
 
@@ -214,16 +202,13 @@ def _name_sources(case: SimulationCase, topology: Topology, sources: Sequence[So
     for publishing in sources:
         if publishing.publisher.every is not None:
             continue
-        recording, own_names = (
-            case.recordings[publishing.place],
-            [topology.names[id] for id in publishing.nodes],
-        )
+        recording = case.recordings[publishing.place]
+        own_names = [topology.names[id] for id in publishing.nodes]
         for i, (id, name) in enumerate(zip(publishing.nodes, own_names, strict=True)):
             source = recording.source(i, name, own_names)
             if source is not None and names[id] not in (name, source):
-                raise ScenarioError(
-                    f"node {name} cannot play '{names[id]}' and '{source}'", ("publishers", publishing.place)
-                )
+                why = f"node {name} cannot play '{names[id]}' and '{source}'"
+                raise ScenarioError(why, ("publishers", publishing.place))
             names[id] = source or names[id]
     return replace(topology, names=tuple(names))
 

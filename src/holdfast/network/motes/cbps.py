@@ -40,7 +40,7 @@ from . import connection
 from .account import LOST, ON_THE_WAY, NodeSubscription, Row
 from .conditions import broker_form, for_brokers
 from .connection import ConnectionHello, Frame, Terms
-from .context import ChargingRouter, RunContext, schedule_subscriptions
+from .context import ChargingRouter, ProtocolNodes, RunContext, schedule_subscriptions
 from .fault import ScenarioError, at
 from .mote import BROKER, PUBLISHER, SUBSCRIBER, Mote, MoteState
 from .nodes import AtLeastOne, NodeName, find_node, find_nodes
@@ -79,16 +79,15 @@ class Cbps:
             return CbpsNodes(self, context)
 
 
-class CbpsNodes:
+class CbpsNodes(ProtocolNodes):
     """Brokers, clients and connections on the nodes of a run."""
 
     def __init__(self, cbps: Cbps, context: RunContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._subscribers = {sub.node for sub in context.subscriptions}
         self._publishers = set[NodeId]().union(*context.publishers.values())
-        self._brokers, self._connections = _plan_connections(
-            cbps, context, self._publishers, self._subscribers
-        )
+        nodes = self._publishers, self._subscribers
+        self._brokers, self._connections = _plan_connections(cbps, context, *nodes)
         self._terms = Terms(
             rto=tempo.answer(context.airing) if cbps.rto is None else cbps.rto,
             tries=cbps.tries,
@@ -97,6 +96,7 @@ class CbpsNodes:
             size=bytes_of,
             losable=is_droppable,
         )
+        self.patience = self._terms.rto
         self._texts: dict[str, str] = {}
         self._conditions: dict[str, NetworkCondition] = {}
         wanted = {sub.name for sub in context.subscriptions if not sub.plain}
@@ -105,9 +105,8 @@ class CbpsNodes:
                 self._texts[name], self._conditions[found[0]] = found
         elsewhere = [sub for sub in context.subscriptions if sub.plain or sub.name not in self._texts]
         self._sinks = Sinks(context.definition, elsewhere, context.account)
-        self._subscriptions = {
-            (w.node, submit.name): w for w in context.subscriptions for submit in self._requests_of(w)
-        }
+        subs = context.subscriptions
+        self._subscriptions = {(w.node, r.name): w for w in subs for r in self._requests_of(w)}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[BundleKey, list[str]] = {}
         """Names of the subscriptions for which brokers have stored a bundle."""
@@ -118,14 +117,6 @@ class CbpsNodes:
 
     def destinations(self) -> Iterable[NodeId]:
         return [end for pair in self._connections for end in pair]
-
-    @property
-    def patience(self) -> Duration | None:
-        return self._terms.rto
-
-    @property
-    def cycle(self) -> Duration | None:
-        return None
 
     def boot(self, node: Node, router: RoutingService) -> None:
         self._sinks.boot(node)
@@ -141,9 +132,9 @@ class CbpsNodes:
         peers = [str(b if a == node.id else a) for a, b in self._connections if node.id in (a, b)]
         machine = Mote(machines, tuple(peers), self._terms)
         charged = ChargingRouter(router, self._cause)
-        host = self.hosts[node.id] = NodeHost(
-            node, machine, charged, size=connection.bytes_of, deliver=self._on_delivery
-        )
+        size = connection.bytes_of
+        host = NodeHost(node, machine, charged, size=size, deliver=self._on_delivery)
+        self.hosts[node.id] = host
         for name, publishers in self._context.publishers.items():
             if node.id in publishers:
                 topic = self._context.definition.topics[name]
@@ -155,9 +146,6 @@ class CbpsNodes:
         if (host := self.hosts.pop(node, None)) is not None:
             self._counts += _counts_of(host.state)
 
-    def offset(self, _node: NodeId) -> Duration | None:
-        return None
-
     def publish(self, node: Node, event: Event) -> None:
         host = self.hosts[node.id]
         if host.state.machines[PUBLISHER].broker is None:
@@ -167,10 +155,7 @@ class CbpsNodes:
     def _requests_of(self, sub: NodeSubscription) -> list[Submit]:
         """The requests of a subscriber: a condition, or every event of some topics."""
         if sub.name in self._texts and not sub.plain:
-            text, condition = (
-                self._texts[sub.name],
-                self._context.definition.filters[sub.name],
-            )
+            text, condition = self._texts[sub.name], self._context.definition.filters[sub.name]
             if condition.tables:
                 return [watch_exactly(sub.name, [text], for_brokers(condition))]
             return [watch(sub.name, text)]
@@ -245,20 +230,14 @@ class CbpsNodes:
         ends = [end for host in self.hosts.values() for end in host.state.ends.values()]
         messages = [message for end in ends for message, _ in end.waiting]
         messages += [end.sent.message for end in ends if end.sent is not None]
-        return {
-            (notification.content["source"], notification.content["time"])
-            for message in messages
-            if isinstance(message, Bundle)
-            for notification in message.notifications
-        }
+        bundles = [message for message in messages if isinstance(message, Bundle)]
+        contents = [notification.content for bundle in bundles for notification in bundle.notifications]
+        return {(content["source"], content["time"]) for content in contents}
 
     def measures(self) -> Row:
         counts = sum((_counts_of(host.state) for host in self.hosts.values()), self._counts)
-        return {
-            "brokers": len(self._brokers),
-            "connections": len(self._connections),
-            "counted": dict(counts),
-        }
+        connections = len(self._connections)
+        return {"brokers": len(self._brokers), "connections": connections, "counted": dict(counts)}
 
 
 def _plan_connections(
@@ -271,9 +250,8 @@ def _plan_connections(
         if not brokers:
             raise ScenarioError("one broker at least")
     with at("root"):
-        first = (
-            context.subscriptions[0].node if cbps.brokers == "all" and context.subscriptions else brokers[0]
-        )
+        subscribed = cbps.brokers == "all" and context.subscriptions
+        first = context.subscriptions[0].node if subscribed else brokers[0]
         root = first if cbps.root is None else find_node(topology, cbps.root)
         if root not in brokers:
             raise ScenarioError(f"node {topology.names[root]} has no broker")

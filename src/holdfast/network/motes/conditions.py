@@ -105,10 +105,8 @@ class Evaluator:
         return self._operator.machine.due(self._state)
 
     def _address(self, transitions: list[Transition]) -> list[Notification]:
-        told = self._operator.address(transitions)
-        return [
-            operator for operator in told if operator.subscription == self._name and operator.status != "late"
-        ]
+        notifications = self._operator.address(transitions)
+        return [n for n in notifications if n.subscription == self._name and n.status != "late"]
 
 
 # On publishers' nodes.

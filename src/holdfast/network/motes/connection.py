@@ -180,9 +180,8 @@ class End:
         size = min(left, self.terms.segment)
         if left > size:
             self.waiting.appendleft((message, left - size))
-        self.sent = ConnectionSegment(
-            self.session, self.peer_session, self.number, message, size, left == size
-        )
+        sessions = self.session, self.peer_session
+        self.sent = ConnectionSegment(*sessions, self.number, message, size, left == size)
         self.number += 1
         yield Send(self.peer, self.sent)
         yield self._set_retry_timer(now)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ...model.event import Event
 from ...model.instant import Duration
@@ -45,37 +46,43 @@ class RunContext:
         return [sub.name for sub in self.subscriptions if topic in sub.topics]
 
 
-class ProtocolNodes(Protocol):
+class ProtocolNodes(ABC):
     """A protocol on the nodes of a run."""
 
+    patience: Duration | None = None
+    """The time after which a node without an answer sends again, in µs; None if no node does."""
+    cycle: Duration | None = None
+    """The period of its traffic without events, in µs; None if there is no such traffic."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+
+    @abstractmethod
     def destinations(self) -> Iterable[Destination]:
         """The destinations of its messages; the run checks that routing reaches them."""
 
-    @property
-    def patience(self) -> Duration | None:
-        """The time after which a node without an answer sends again, in µs; None if no node does."""
-
-    @property
-    def cycle(self) -> Duration | None:
-        """The period of its traffic without events, in µs; None if there is no such traffic."""
-
+    @abstractmethod
     def boot(self, node: Node, router: RoutingService) -> None:
         """Install it on a node that starts or restarts."""
 
-    def bury(self, node: NodeId) -> None:
+    def bury(self, node: NodeId) -> None:  # noqa: B027
         """Called when a node has gone down and lost its memory."""
 
-    def offset(self, node: NodeId) -> Duration | None:
+    def offset(self, _node: NodeId) -> Duration | None:
         """When in a period a node should publish; None if it does not matter."""
+        return None
 
+    @abstractmethod
     def publish(self, node: Node, event: Event) -> None:
         """Publish an event of an application on a node."""
 
+    @abstractmethod
     def fate(self, sub: NodeSubscription, event: Event) -> str:
         """Why a subscription was not notified of an event."""
 
     def measures(self) -> Row:
         """Measures of the protocol itself."""
+        return {}
 
 
 SubscriptionHandler = Callable[[NodeSubscription], None]

@@ -58,7 +58,7 @@ from ..sim.routing.datagram import Datagram, Destination
 from ..sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, NodeSubscription, Row
 from .conditions import mote_machines, scope, why_not_alone
-from .context import ChargingRouter, RunContext, schedule_subscriptions
+from .context import ChargingRouter, ProtocolNodes, RunContext, schedule_subscriptions
 from .fault import ScenarioError, at
 from .nodes import NodeName, find_nodes
 from .sink import Sinks
@@ -105,12 +105,8 @@ class Dds:
         """The configuration that is compiled into the nodes."""
         topology = context.topology
         conditions = _conditions_to_deploy(context, self.level)
-        topics = TopicSet(
-            tuple(
-                _topic(i, each, self.level, conditions)
-                for i, each in enumerate(context.definition.topics.values())
-            )
-        )
+        declared = enumerate(context.definition.topics.values())
+        topics = TopicSet(tuple(_topic(i, topic, self.level, conditions) for i, topic in declared))
         definition = Checked(context.definition.checked.topics, tuple(conditions.values()))
         return DdsDeployment(
             topics=topics,
@@ -131,7 +127,7 @@ class Dds:
 
 
 def _conditions_on_motes(context: RunContext) -> dict[str, StateCondition]:
-    """The conditions that run on publishers' nodes; others are evaluated at their subscribers."""
+    """The subscribed conditions that run on publishers' nodes; others are evaluated at their subscribers."""
     wanted = {sub.name for sub in context.subscriptions if not sub.plain}
     return {name: c for name, c in _mote_conditions(context).items() if name in wanted}
 
@@ -146,9 +142,8 @@ def _conditions_to_deploy(context: RunContext, level: str | float) -> dict[str, 
     covered = {each.topic.name for each in conditions.values()}
     for topic in {name: None for sub in context.subscriptions for name in sub.topics if name not in covered}:
         hint = "Define a state 'per source' or a filter on it."
-        raise ScenarioError(
-            f"nothing that a mote can tell turns with samples of '{topic}'", ("level",), hint=hint
-        )
+        why = f"nothing that a mote can tell turns with samples of '{topic}'"
+        raise ScenarioError(why, ("level",), hint=hint)
     return conditions
 
 
@@ -188,18 +183,21 @@ Sample = tuple[str, SampleStream, Instant]
 """Identifies a sample given to a writer: publisher, stream, and time of publication."""
 
 
-class DdsNodes:
+class DdsNodes(ProtocolNodes):
     """The middleware on the nodes of a run, and its reports on their samples."""
 
     def __init__(self, dds: Dds, context: RunContext) -> None:
-        self._dds, self._context = dds, context
+        super().__init__(context)
+        self._dds, self.patience = dds, dds.reliable.rto
         with at("protocol"):
             self.deployment = dds.deployment(context)
+        terms = dds.rotation
+        rotation = max(terms.round, terms.reports, terms.sign)
+        self.cycle = rotation if MODES[self.deployment.mode].rotates else dds.discovery.renewal
         self.hosts: dict[NodeId, NodeHost] = {}
         self._placed = _conditions_on_motes(context)
-        here = [
-            sub for sub in context.subscriptions if not self._is_placed(sub) or self._placed[sub.name].tables
-        ]
+        subs = context.subscriptions
+        here = [sub for sub in subs if not self._is_placed(sub) or self._placed[sub.name].tables]
         self._sinks = Sinks(context.definition, here, context.account)
         self._readers = {(w.node, name): w for w in context.subscriptions for name in self._interests(w)}
         self._names: dict[tuple[TopicId, str | None], tuple[str, ...]] = {}
@@ -223,17 +221,6 @@ class DdsNodes:
     def destinations(self) -> Iterable[Destination]:
         return [int(peer) for peer in self.deployment.positions]
 
-    @property
-    def patience(self) -> Duration | None:
-        return self._dds.reliable.rto
-
-    @property
-    def cycle(self) -> Duration | None:
-        terms = self._dds.rotation
-        if MODES[self.deployment.mode].rotates:
-            return max(terms.round, terms.reports, terms.sign)
-        return self._dds.discovery.renewal
-
     def _is_placed(self, sub: NodeSubscription) -> bool:
         """Whether publishers' nodes run the condition, or the gate before it."""
         return sub.name in self._placed and not sub.plain
@@ -249,9 +236,8 @@ class DdsNodes:
         router.register_handler(KIND, True, self._on_transit)
         machine = DdsParticipant(self.deployment, str(node.id))
         charged = ChargingRouter(router, self._cause)
-        host = self.hosts[node.id] = NodeHost(
-            node, machine, charged, size=bytes_of, deliver=self._on_delivery
-        )
+        host = NodeHost(node, machine, charged, size=bytes_of, deliver=self._on_delivery)
+        self.hosts[node.id] = host
         for topic, publishers in self._context.publishers.items():
             if node.id in publishers:
                 host.ask(request.DdsAdvertiseRequest(topic))
@@ -375,13 +361,9 @@ class DdsNodes:
             )  # fmt: skip
         if sample in self._refused or plain in self._refused:
             return OVERFLOWED
-        return (
-            WAITING
-            if plain in slotted
-            else LOST_WITH_ITS_NODE
-            if plain in self._lost_with_node[1]
-            else unknown
-        )
+        if plain in slotted:
+            return WAITING
+        return LOST_WITH_ITS_NODE if plain in self._lost_with_node[1] else unknown
 
     def _is_undiscovered(self, sub: NodeSubscription, event: Event, origin: NodeId) -> bool:
         """Whether no node that could forward an event to a subscriber ever registered its subscription."""
@@ -406,6 +388,7 @@ class DdsNodes:
         account, times = self._context.account, self._discovery()
         known = [time for time in times if time is not None]
         counts, memory = self.total_counts(), footprint(self._context.network, self.memory())
+        floods = sum(account.messages[message_name(kind)] for kind in DISCOVERY)
         return {
             "issued": len(account.published),
             "overflowed": len(self._refused),
@@ -414,8 +397,7 @@ class DdsNodes:
             "redundant": self._repeated,
             "discovery_ms": max(known) / MILLISECOND if known else None,
             "undiscovered": len(times) - len(known),
-            "discovery_messages": self._rebroadcasts
-            + sum(account.messages[message_name(kind)] for kind in DISCOVERY),
+            "discovery_messages": self._rebroadcasts + floods,
             "ram_bytes": memory.ram_bytes,
             "fits": memory.fits if memory.platform.ram_bytes else None,
             "counted": dict(counts),
@@ -464,11 +446,8 @@ def _held_samples(node: NodeId, state: DdsState) -> tuple[list[SampleName], list
 
 
 def _memory(state: DdsState, deployment: DdsDeployment) -> dict[str, int]:
-    reliable = [
-        stream
-        for stream in state.writers
-        if stream.condition != PLAIN or deployment.topics.by_id[stream.topic].level != BEST_EFFORT
-    ]
+    known = deployment.topics.by_id
+    reliable = [s for s in state.writers if s.condition != PLAIN or known[s.topic].level != BEST_EFFORT]
     tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]
     subscribe_messages = [sub for table in tables for sub in table.wishes.values()]
     return {

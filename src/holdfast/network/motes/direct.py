@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ...model.event import Event
-from ...model.instant import Duration
 from ..protocols.dds.message import DataMessage, SampleName, SampleStream, bytes_of
 from ..sim.frame import NodeId
 from ..sim.host import KIND, RoutingService
 from ..sim.node import Node
-from .account import LOST, ON_THE_WAY, NodeSubscription, Row
+from .account import LOST, ON_THE_WAY, NodeSubscription
 from .conditions import Evaluator, why_not_alone
-from .context import RunContext
+from .context import ProtocolNodes, RunContext
 from .sink import Sinks
 
 
@@ -33,14 +32,13 @@ class Direct:
         return DirectNodes(context, at_source=self.filters == "source")
 
 
-class DirectNodes:
+class DirectNodes(ProtocolNodes):
     """Routers, subscribers, and the filters of publishers on the nodes of a run."""
 
     def __init__(self, context: RunContext, at_source: bool) -> None:
-        self._context = context
-        alone = {
-            name for name, condition in context.definition.filters.items() if why_not_alone(condition) is None
-        }
+        super().__init__(context)
+        filters = context.definition.filters
+        alone = {name for name, condition in filters.items() if why_not_alone(condition) is None}
         self._filtered = [w for w in context.subscriptions if at_source and not w.plain and w.name in alone]
         self._watches: dict[tuple[NodeId, NodeSubscription], Evaluator] = {}
         self._routers: dict[NodeId, RoutingService] = {}
@@ -57,29 +55,14 @@ class DirectNodes:
             self._watches[node.id, sub] = Evaluator(served[sub.name], sub.name)
         router.register_handler(KIND, False, lambda datagram: self._sinks.on_event(node, datagram.message))
 
-    @property
-    def patience(self) -> Duration | None:
-        return None
-
-    @property
-    def cycle(self) -> Duration | None:
-        return None
-
-    def bury(self, _node: NodeId) -> None:
-        """Nothing to do: the state of a node is created when it boots."""
-
-    def offset(self, _node: NodeId) -> Duration | None:
-        return None
-
     def publish(self, node: Node, event: Event) -> None:
         """Send an event once to each subscribing node, with the size of a DDS sample."""
         wanted: dict[NodeId, list[str]] = {}
         for sub in self._context.subscriptions:
             if event.topic in sub.topics and self._is_relevant(node, sub, event) and sub.at(event.time):
                 wanted.setdefault(sub.node, []).append(sub.name)
-        data = DataMessage(
-            SampleName(event.source, SampleStream(0), 0, event.sequence), False, event.attributes, event.time
-        )
+        name = SampleName(event.source, SampleStream(0), 0, event.sequence)
+        data = DataMessage(name, False, event.attributes, event.time)
         for subscriber, names in wanted.items():
             cause = self._context.account.charge(names, "Data", "data")
             self._routers[node.id].send(subscriber, KIND, event, bytes_of(data), cause)
@@ -91,6 +74,3 @@ class DirectNodes:
     def fate(self, _wish: NodeSubscription, event: Event) -> str:
         held = (datagram.message for datagram in self._context.ledger.held())
         return ON_THE_WAY if event in held else LOST
-
-    def measures(self) -> Row:
-        return {}

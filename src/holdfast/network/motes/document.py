@@ -53,12 +53,11 @@ class Document:
 
     def put(self, route: Route, value: Any, written: Route) -> Document:
         """A copy with another value at ``route``; its positions are those of ``written``."""
-        moved_places = {
-            (*route, *there[len(written) :]): place
-            for there, place in self.places.items()
-            if there[: len(written)] == written
-        }
-        return replace(self, values=_put(self.values, route, value), places={**self.places, **moved_places})
+        places, depth = dict(self.places), len(written)
+        for there, place in self.places.items():
+            if there[:depth] == written:
+                places[*route, *there[depth:]] = place
+        return replace(self, values=_put(self.values, route, value), places=places)
 
 
 def _put(values: Any, route: Route, value: Any) -> Any:
@@ -92,9 +91,8 @@ def parse(text: str, file: str = "scenario") -> Document:
     except yaml.YAMLError as error:
         raise _no_yaml(error, text, file) from None
     if root is None:
-        raise DefinitionError(
-            "the file is empty", file=file, hint="'holdfast sim --example' prints a scenario."
-        )
+        hint = "'holdfast sim --example' prints a scenario."
+        raise DefinitionError("the file is empty", file=file, hint=hint)
     reader = _DocumentReader(text, file)
     values = reader.value(root, (), ())
     return Document(values, reader.places, reader.keys, text, file)
@@ -119,9 +117,8 @@ class _DocumentReader:
             case yaml.SequenceNode():
                 return [self.value(item, (*route, i), within) for i, item in enumerate(node.value)]
             case _:
-                return {
-                    key: self.value(item, (*route, key), within) for key, item in self._items(node, route)
-                }
+                items = self._items(node, route)
+                return {key: self.value(item, (*route, key), within) for key, item in items}
 
     def _items(self, node: Any, route: Route) -> Iterator[tuple[str, Any]]:
         seen: dict[str, Place] = {}

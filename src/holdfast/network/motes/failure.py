@@ -86,18 +86,17 @@ Failure = Kill | Restart | Cut | Mend | Partition | Heal | Drift
 def action(failure: Failure, topology: Topology) -> Callable[[Network], None]:
     """The function that applies a failure to a network."""
     match failure:
-        case Kill(_, nodes):
-            down = _node_ids(topology, nodes)
-            return lambda network: _each(network.kill, down)
-        case Restart(_, nodes):
-            up = _node_ids(topology, nodes)
-            return lambda network: _each(network.restart, up)
-        case Cut(_, links):
+        case Kill(_, nodes) | Restart(_, nodes) | Drift(_, nodes):
+            if isinstance(failure, Drift) and not -1e5 <= failure.by <= 1e5:
+                raise ScenarioError("a clock runs wrong by 100000 ppm at most", ("by",))
+            with at("nodes"):
+                ids = [(id,) for id in find_nodes(topology, nodes)]
+            if isinstance(failure, Drift):
+                return _for_each(Network.drift, [(*id, failure.by) for id in ids])
+            return _for_each(Network.kill if isinstance(failure, Kill) else Network.restart, ids)
+        case Cut(_, links) | Mend(_, links):
             pairs = _node_groups(topology, links, "links")
-            return lambda network: _each(lambda pair: network.cut(*pair), pairs)
-        case Mend(_, links):
-            pairs = _node_groups(topology, links, "links")
-            return lambda network: _each(lambda pair: network.mend(*pair), pairs)
+            return _for_each(Network.cut if isinstance(failure, Cut) else Network.mend, pairs)
         case Partition(_, groups):
             apart = _node_groups(topology, groups, "groups")
             if len({id for group in apart for id in group}) < sum(map(len, apart)):
@@ -105,16 +104,6 @@ def action(failure: Failure, topology: Topology) -> Callable[[Network], None]:
             return lambda network: network.partition(*apart)
         case Heal():
             return Network.heal
-        case Drift(_, nodes, by):
-            if not -1e5 <= by <= 1e5:
-                raise ScenarioError("a clock runs wrong by 100000 ppm at most", ("by",))
-            clocks = _node_ids(topology, nodes)
-            return lambda network: _each(lambda id: network.drift(id, by), clocks)
-
-
-def _node_ids(topology: Topology, given: Sequence[NodeName]) -> list[NodeId]:
-    with at("nodes"):
-        return find_nodes(topology, given)
 
 
 def _node_groups(topology: Topology, given: Sequence[Sequence[NodeName]], where: str) -> list[list[NodeId]]:
@@ -125,6 +114,11 @@ def _node_groups(topology: Topology, given: Sequence[Sequence[NodeName]], where:
     return found
 
 
-def _each(act: Callable[[Any], None], things: Sequence[Any]) -> None:
-    for thing in things:
-        act(thing)
+def _for_each(act: Callable[..., None], arguments: Sequence[Sequence[Any]]) -> Callable[[Network], None]:
+    """A function that calls a method of a network once with each of the arguments."""
+
+    def apply(network: Network) -> None:
+        for given in arguments:
+            act(network, *given)
+
+    return apply

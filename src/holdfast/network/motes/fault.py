@@ -36,9 +36,8 @@ def at(*route: str | int) -> Iterator[None]:
     try:
         yield
     except ScenarioError as fault:
-        raise ScenarioError(
-            fault.message, route + fault.route, hint=fault.hint, key=fault.key
-        ) from fault.__cause__
+        where = route + fault.route
+        raise ScenarioError(fault.message, where, hint=fault.hint, key=fault.key) from fault.__cause__
     except DefinitionError:
         raise
     except HoldfastError as error:

@@ -107,9 +107,8 @@ class _InputHandler:
             name, event = self.todo.popleft()
             if isinstance(event, Received) and isinstance(event.message, Bundle):
                 event = Received(event.now, event.sender, stamp_arrival(event.message, event.now))
-            self._state.machines[name], effects = self._machines[name].handle(
-                self._state.machines[name], event
-            )
+            states = self._state.machines
+            states[name], effects = self._machines[name].handle(states[name], event)
             for effect in effects:
                 self._do(name, effect)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from ...model.instant import SECOND, Duration, Instant
@@ -62,20 +63,13 @@ class Samples:
         for entry in ledger.entries.values():
             sent[entry.sent // self._step] += entry.expected
             arrived[entry.sent // self._step] += len(entry.arrivals)
-        rows = []
-        for i, (before, now) in enumerate(zip(self._taken, self._taken[1:], strict=False)):
+        rows: list[Row] = []
+        for i, (before, now) in enumerate(pairwise(self._taken)):
             seconds = (now[0] - before[0]) / SECOND
-            rows.append(
-                {
-                    "time_s": before[0] / SECOND,
-                    "seconds": seconds,
-                    "sent": sent[i],
-                    "delivered": arrived[i],
-                    "transmissions": now[1] - before[1],
-                    "power_mw": (now[2] - before[2]) / seconds * 1e3,
-                    "alive": now[3],
-                }
-            )
+            row = {"time_s": before[0] / SECOND, "seconds": seconds}
+            row |= {"sent": sent[i], "delivered": arrived[i], "transmissions": now[1] - before[1]}
+            row |= {"power_mw": (now[2] - before[2]) / seconds * 1e3, "alive": now[3]}
+            rows.append(row)
         return rows
 
 
@@ -158,24 +152,12 @@ def by_node(network: Network, ledger: MessageLedger, names: Sequence[str], warm_
         sent[entry.origin] += entry.expected
         arrived[entry.origin] += len(entry.arrivals)
         received.update(entry.arrivals.keys())
-    rows = []
+    rows: list[Row] = []
     for node, share in zip(network.nodes, shares, strict=True):
-        reading = node.energy.read(network.now)
-        x, y, z = (*node.position, 0.0)[:3]
-        rows.append(
-            {
-                "node": names[node.id],
-                "x": float(x),
-                "y": float(y),
-                "z": float(z),
-                "radio_mj": reading.radio_joules * 1e3,
-                "mcu_mj": reading.mcu_joules * 1e3,
-                "relative": share,
-                "alive": node.alive,
-                "died_s": None if node.died is None else node.died / SECOND,
-                "sent": sent[node.id],
-                "arrived": arrived[node.id],
-                "received": received[node.id],
-            }
-        )
+        reading, id = node.energy.read(network.now), node.id
+        row: Row = {"node": names[id], **dict(zip("xyz", map(float, (*node.position, 0.0)), strict=False))}
+        row |= {"radio_mj": reading.radio_joules * 1e3, "mcu_mj": reading.mcu_joules * 1e3}
+        row |= {"relative": share, "alive": node.alive}
+        row["died_s"] = None if node.died is None else node.died / SECOND
+        rows.append(row | {"sent": sent[id], "arrived": arrived[id], "received": received[id]})
     return rows

@@ -37,10 +37,8 @@ def cast(case: SimulationCase, events: Sequence[Event]) -> SimulationCase:
     A publisher of the scenario says which nodes publish a topic; without one all nodes except the subscribers
     do.
     """
-    scenario, publishers_by_topic = (
-        case.scenario,
-        {publisher.topic: publisher for publisher in case.scenario.publishers},
-    )
+    scenario = case.scenario
+    publishers_by_topic = {publisher.topic: publisher for publisher in scenario.publishers}
     if len(publishers_by_topic) < len(scenario.publishers):
         raise UsageError("a topic has two publishers: name all nodes that play it in one of them")
     if not scenario.subscribers:
@@ -52,15 +50,11 @@ def cast(case: SimulationCase, events: Sequence[Event]) -> SimulationCase:
     publishers, recordings = [], {}
     for i, topic in enumerate(topics):
         recordings[i] = to_recording((event for event in events if event.topic == topic), sources)
-        publishers.append(
-            Publisher(
-                topic=topic,
-                from_=publishers_by_topic[topic].from_ if topic in publishers_by_topic else "all",
-                sampled=publishers_by_topic[topic].sampled if topic in publishers_by_topic else None,
-                recorded=Recorded(file="history"),
-                start=scenario.warm_up + recordings[i].begin - begin,
-            )
-        )
+        start = scenario.warm_up + recordings[i].begin - begin
+        played = Publisher(topic=topic, recorded=Recorded(file="history"), start=start)
+        if (own := publishers_by_topic.get(topic)) is not None:
+            played = replace(played, from_=own.from_, sampled=own.sampled)
+        publishers.append(played)
     duration = scenario.warm_up + end - begin + TAIL
     scenario = replace(scenario, publishers=tuple(publishers), duration=duration)
     return replace(case, scenario=scenario, recordings=recordings)
@@ -76,11 +70,8 @@ def source_positions(case: SimulationCase, seed: int) -> Mapping[str, Point]:
     plan = plan_run(case, seed)
     if all(subscription.plain for subscription in plan.subscriptions):
         raise UsageError("nobody in this network wants to know of a condition: name some with 'to'")
-    found = {
-        plan.topology.names[node]: plan.topology.positions[node]
-        for publisher in plan.sources
-        for node in publisher.nodes
-    }
+    nodes, topology = [node for source in plan.sources for node in source.nodes], plan.topology
+    found = {topology.names[node]: topology.positions[node] for node in nodes}
     sources = [source for recording in case.recordings.values() for source in recording.tapes]
     missing = list(dict.fromkeys(source for source in sources if source not in found))
     if missing:
@@ -100,26 +91,16 @@ def play(case: SimulationCase, seed: int) -> PlayResult:
     """Run the network."""
     run = SimulationRun(case, seed)
     outcome = run.finish()
-    since = _offset(case)
+    since = min(recording.begin for recording in case.recordings.values()) - case.scenario.warm_up
     notifications = [
         (subscription, arrived + since, _shift(notification, since))
         for arrived, subscription, notification in run.account.notifications
         if not subscription.plain
     ]
-    return PlayResult(
-        outcome,
-        [subscription for subscription in run.plan.subscriptions if not subscription.plain],
-        notifications,
-    )
-
-
-def _offset(case: SimulationCase) -> Duration:
-    """The difference between times of the history and times of the run."""
-    return min(recording.begin for recording in case.recordings.values()) - case.scenario.warm_up
+    return PlayResult(outcome, [sub for sub in run.plan.subscriptions if not sub.plain], notifications)
 
 
 def _shift(notification: Notification, by: Duration) -> Notification:
     since = None if notification.since is None else notification.since + by
-    return notification._replace(
-        event=replace(notification.event, time=notification.event.time + by), since=since
-    )
+    event = replace(notification.event, time=notification.event.time + by)
+    return notification._replace(event=event, since=since)

@@ -54,9 +54,8 @@ def make_machine(
     except Exception as error:
         raise ScenarioError(f"{name} cannot be made: {describe_error(error, file)}", ("machine",)) from error
     if missing := [each for each in REQUIRED if not callable(getattr(found, each, None))]:
-        raise ScenarioError(
-            f"{name} is no routing machine: it has no {' and no '.join(missing)}", ("machine",)
-        )
+        why = f"{name} is no routing machine: it has no {' and no '.join(missing)}"
+        raise ScenarioError(why, ("machine",))
     return found
 
 
@@ -74,9 +73,7 @@ def _module(file: str, code: str) -> ModuleType:
     module.__file__ = file
     sys.modules[module.__name__] = module
     try:
-        exec(
-            compile(code, file, "exec"), vars(module)
-        )  # running a scenario includes running the code it names
+        exec(compile(code, file, "exec"), vars(module))  # a scenario may run the code that it names
     except Exception as error:
         raise ScenarioError(describe_error(error, file), ("machine",)) from error
     return module

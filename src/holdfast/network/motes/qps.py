@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +25,7 @@ from ..sim.host import NodeHost, RoutingService
 from ..sim.node import Node
 from ..sim.routing.datagram import Destination
 from .account import LOST, ON_THE_WAY, NodeSubscription, Row
-from .context import ChargingRouter, RunContext, schedule_subscriptions
+from .context import ChargingRouter, ProtocolNodes, RunContext, schedule_subscriptions
 from .fault import ScenarioError, at
 from .sink import Sinks
 
@@ -86,69 +85,51 @@ class Qps:
         extent = max(_extent(low[axis], max(p[axis] for p in places)) for axis in (0, 1))
         side = self.side or extent or 1.0
         if side < extent:
-            raise ScenarioError(
-                f"nodes stand {extent:g} m apart", ("side",), hint="Leave it out for the least."
-            )
+            hint = "Leave it out for the least."
+            raise ScenarioError(f"nodes stand {extent:g} m apart", ("side",), hint=hint)
         if not 1 <= self.epsilon < float("inf"):
-            raise ScenarioError(
-                f"ε is {self.epsilon}; it is 1 (the straight way) or more, such as 1.5", ("epsilon",)
-            )
+            why = f"ε is {self.epsilon}; it is 1 (the straight way) or more, such as 1.5"
+            raise ScenarioError(why, ("epsilon",))
         suit: mapping.Suit = mapping.by_position
         compare: mapping.Compare = mapping.never
         if self.roles.by == "energy":
             suit = mapping.by_resources(self.roles.half or side / 2 ** (self.levels - 1))
             compare = mapping.fallen_below(self.roles.fall)
+        times = {"check": self.roles.check, "patience": self.roles.patience}
+        room = context.room - 2 * ENVELOPE
         return QpsDeployment(
             tree=ScopeTree(low, side, self.levels),
             topics=tuple(context.definition.topics),
             compliance=self.compliance,
             renewal=self.renewal,
             spread=SPREAD,
-            mapping=mapping.RoleMapping(
-                suit=suit,
-                compare=compare,
-                check=self.roles.check,
-                patience=self.roles.patience,
-                room=context.room - 2 * ENVELOPE,
-            ),
+            mapping=mapping.RoleMapping(suit=suit, compare=compare, room=room, **times),
         )
 
 
-class QpsNodes:
+class QpsNodes(ProtocolNodes):
     """Brokers on the nodes of a run."""
 
     def __init__(self, qps: Qps, context: RunContext) -> None:
-        self._qps, self._context = qps, context
+        super().__init__(context)
+        self._qps, self.cycle = qps, max(qps.renewal, qps.roles.check)
         self.deployment = qps.deployment(context)
         self._sinks = Sinks(context.definition, context.subscriptions, context.account)
-        self._subscriptions = {
-            (w.node, f"{w.name} {topic}"): w for w in context.subscriptions for topic in w.topics
-        }
+        subs = context.subscriptions
+        self._subscriptions = {(w.node, f"{w.name} {topic}"): w for w in subs for topic in w.topics}
         self._events: dict[tuple[str, Instant], Event] = {}
         self.hosts: dict[NodeId, NodeHost] = {}
-        self._counts_of_lost: Counter[str] = Counter()
+        self._repeated_by_lost = 0
 
     def destinations(self) -> Iterable[Destination]:
         return [(0.0, 0.0)] if self._context.subscriptions else []
 
-    @property
-    def patience(self) -> Duration | None:
-        return None
-
-    @property
-    def cycle(self) -> Duration | None:
-        return max(self._qps.renewal, self._qps.roles.check)
-
     def boot(self, node: Node, router: RoutingService) -> None:
         self._sinks.boot(node)
         charged = ChargingRouter(router, self._cause)
-        host = self.hosts[node.id] = NodeHost(
-            node,
-            PhysicalNode(self.deployment, node.position),
-            charged,
-            size=bytes_of,
-            deliver=self._on_delivery,
-        )
+        machine = PhysicalNode(self.deployment, node.position)
+        host = NodeHost(node, machine, charged, size=bytes_of, deliver=self._on_delivery)
+        self.hosts[node.id] = host
         name = self._context.topology.names[node.id]
         for topic, publishers in self._context.publishers.items():
             if node.id in publishers:
@@ -160,10 +141,8 @@ class QpsNodes:
         """The area of a node: a square in space with a side of a thousandth of it."""
         tree = self.deployment.tree
         half = tree.side / 2000
-        place = [
-            min(max(p, low + half), low + tree.side - half)
-            for p, low in zip(node.position, tree.low, strict=False)
-        ]
+        axes = zip(node.position, tree.low, strict=False)
+        place = [min(max(p, low + half), low + tree.side - half) for p, low in axes]
         return Rectangle(tuple(p - half for p in place), tuple(p + half for p in place))
 
     def _report(self, node: Node) -> None:
@@ -179,10 +158,7 @@ class QpsNodes:
 
     def bury(self, node: NodeId) -> None:
         if (host := self.hosts.pop(node, None)) is not None:
-            self._counts_of_lost["repeated"] += host.state.broker.repeated
-
-    def offset(self, _node: NodeId) -> Duration | None:
-        return None
+            self._repeated_by_lost += host.state.broker.repeated
 
     def publish(self, node: Node, event: Event) -> None:
         host = self.hosts[node.id]
@@ -202,15 +178,13 @@ class QpsNodes:
 
     def _subscribe(self, sub: NodeSubscription) -> None:
         for topic in sub.topics:
-            asked = request.QpsSubscribeRequest(
-                f"{sub.name} {topic}", topic, self.region(sub), self._qps.epsilon
-            )
-            self.hosts[sub.node].ask(asked)
+            about = f"{sub.name} {topic}", topic, self.region(sub)
+            self.hosts[sub.node].ask(request.QpsSubscribeRequest(*about, self._qps.epsilon))
 
     def _unsubscribe(self, sub: NodeSubscription) -> None:
         for topic in sub.topics:
-            asked = request.QpsUnsubscribeRequest(f"{sub.name} {topic}", topic, self.region(sub))
-            self.hosts[sub.node].ask(asked)
+            about = f"{sub.name} {topic}", topic, self.region(sub)
+            self.hosts[sub.node].ask(request.QpsUnsubscribeRequest(*about))
 
     # The account.
 
@@ -236,15 +210,13 @@ class QpsNodes:
 
     def measures(self) -> Row:
         held = {role: node for node, host in self.hosts.items() for role in host.state.own_roles}
+        names, brokers = self._context.topology.names, [h.state.broker for h in self.hosts.values()]
+        roles = {f"{topic} {scope}": names[node] for (topic, scope), node in sorted(held.items())}
         return {
-            "roles": {
-                f"{topic} {scope}": self._context.topology.names[node]
-                for (topic, scope), node in sorted(held.items())
-            },
-            "links": sum(host.state.broker.links for host in self.hosts.values()),
+            "roles": roles,
+            "links": sum(broker.links for broker in brokers),
             "handed_over": self._context.account.messages["Taken"],
-            "repeated": self._counts_of_lost["repeated"]
-            + sum(host.state.broker.repeated for host in self.hosts.values()),
+            "repeated": self._repeated_by_lost + sum(broker.repeated for broker in brokers),
         }
 
 

@@ -124,9 +124,8 @@ def require_fitting(readings: Readings, topic: Topic) -> None:
         fits = _FITS.get(known[name])
         constant = each.value if isinstance(each, Constant) else 0.0
         if not (isinstance(constant, fits) if fits else isinstance(constant, float | int)):
-            raise ScenarioError(
-                f"'{name}' is of kind {known[name]}", (name,), hint="A constant can be text, or true."
-            )
+            hint = "A constant can be text, or true."
+            raise ScenarioError(f"'{name}' is of kind {known[name]}", (name,), hint=hint)
 
 
 def simulate_sample(readings: Readings, topic: Topic, node: NodeId, draw: Random) -> Sample:
@@ -224,9 +223,8 @@ def load_recording(recorded: Recorded, topic: Topic, folder: Path) -> Recording:
     (file,) = find([str(folder / recorded.file)])
     reading = Reading((topic,), recorded.map, time_unit=recorded.time_unit)
     inspect(file, reading)
-    events = [
-        event for _, batch in read(file, reading, Tally(), Rejects()) for event in to_events(topic, batch)
-    ]
+    batches = (batch for _, batch in read(file, reading, Tally(), Rejects()))
+    events = [event for batch in batches for event in to_events(topic, batch)]
     if not events:
         raise InputError(f"{file.path}: there is no reading of '{topic.name}' in it")
     return to_recording(events)

@@ -118,15 +118,7 @@ def _rows_by_run(results: StudyResults, rows: Callable[[RunOutcome], list[Row]])
 
 def _summary_rows(results: StudyResults) -> list[Row]:
     return [
-        {
-            "point": i,
-            **results.settings(i),
-            "measure": name,
-            "mean": found.mean,
-            "low": found.low,
-            "high": found.high,
-            "runs": found.runs,
-        }
+        {"point": i, **results.settings(i), "measure": name, **found.to_json()}
         for i in range(len(results.study.points))
         for name, found in results.summary(i).items()
     ]
@@ -174,37 +166,23 @@ def _flat(table: pa.Table) -> pa.Table:
 
 def to_json(results: StudyResults) -> str:
     """Everything except nodes and timelines, as a JSON object."""
-    points = [
-        {
-            "settings": dict(point.settings),
-            "measures": _plain(results.summary(i)),
-            **_non_empty(
-                subscriptions={
-                    name: _plain(estimates) for name, estimates in results.subscriptions(i).items()
-                }
-            ),
-        }
-        for i, point in enumerate(results.study.points)
-    ]
+    points = []
+    for i, point in enumerate(results.study.points):
+        found = {name: _plain(estimates) for name, estimates in results.subscriptions(i).items()}
+        measures = _plain(results.summary(i))
+        about = {"settings": dict(point.settings), "measures": measures}
+        points.append({**about, **_non_empty(subscriptions=found)})
     runs = [
         {"point": task.point, "seed": task.seed, **run.measures}
         | _non_empty(subscriptions=run.subscriptions, protocol=run.protocol)
         for task, run in zip(results.tasks, results.runs, strict=True)
     ]
-    found = {
-        "scenario": results.study.name,
-        "seeds": list(results.study.seeds),
-        "points": points,
-        "runs": runs,
-    }
-    return json.dumps(found, indent=2, ensure_ascii=False)
+    study = {"scenario": results.study.name, "seeds": list(results.study.seeds)}
+    return json.dumps({**study, "points": points, "runs": runs}, indent=2, ensure_ascii=False)
 
 
 def _plain(estimates: dict[str, Estimate]) -> Row:
-    return {
-        name: {"mean": found.mean, "low": found.low, "high": found.high, "runs": found.runs}
-        for name, found in estimates.items()
-    }
+    return {name: found.to_json() for name, found in estimates.items()}
 
 
 def _non_empty(**found: Any) -> Row:

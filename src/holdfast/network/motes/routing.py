@@ -123,9 +123,8 @@ def machines(
             return static.Static(*_shape(topology)), to_all
         case Geographic():
             if not topology.located:
-                raise ScenarioError(
-                    "nobody knows where these nodes are", ("kind",), hint="Give nodes a file with x,y."
-                )
+                hint = "Give nodes a file with x,y."
+                raise ScenarioError("nobody knows where these nodes are", ("kind",), hint=hint)
             pace = tempo.beacons(airing, settings.pop("beacons", None))
             return geographic.Geographic(topology.positions, pace, pause=wait, **settings), to_all
         case Flooding():
@@ -137,12 +136,8 @@ def machines(
             settings["sinks"] = _sinks(routing, topology, ends)
             return tree.Tree(beacons=pace, pause=wait, **settings), to_all
         case Python():
-            known = {
-                "topology": topology,
-                "airing": airing,
-                "jitter": wait,
-                "ends": tuple(dict.fromkeys(ends)),
-            }
+            known = {"topology": topology, "airing": airing, "jitter": wait}
+            known["ends"] = tuple(dict.fromkeys(ends))
             return make_machine(routing.machine, routing.code, routing.with_, known), to_all
 
 

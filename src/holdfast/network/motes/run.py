@@ -96,17 +96,8 @@ class SimulationRun:
         publishers: dict[str, tuple[NodeId, ...]] = {}
         for source in plan.sources:
             publishers[source.topic.name] = publishers.get(source.topic.name, ()) + source.nodes
-        context = RunContext(
-            network,
-            plan.topology,
-            seed,
-            airing,
-            plan.room,
-            case.definition,
-            publishers,
-            self.account,
-            self.ledger,
-        )
+        setting = network, plan.topology, seed, airing, plan.room
+        context = RunContext(*setting, case.definition, publishers, self.account, self.ledger)
         self.family: ProtocolNodes = case.scenario.protocol.on(context)
         for end in self.family.destinations():
             if why := self._routing[0].refuses(end):
@@ -119,14 +110,10 @@ class SimulationRun:
             for id in source.nodes:
                 self._publishing.setdefault(id, []).append(source)
         self._numbers: Counter[tuple[NodeId, str]] = Counter()
-        self.located = any(
-            _needs_position(case.definition, subscription) for subscription in plan.subscriptions
-        )
+        self.located = any(_needs_position(case.definition, sub) for sub in plan.subscriptions)
         if self.located and not plan.topology.located:
-            hint = "Give nodes a file with x,y."
-            raise ScenarioError(
-                "nobody knows where these nodes are, and a subscription minds places", ("nodes",), hint=hint
-            )
+            why = "nobody knows where these nodes are, and a subscription minds places"
+            raise ScenarioError(why, ("nodes",), hint="Give nodes a file with x,y.")
 
     def finish(self) -> RunOutcome:
         """Process the run to its end and return the outcome."""

@@ -96,9 +96,8 @@ class Publisher:
         if self.every is None and self.recorded is None:
             raise ScenarioError("how often does it publish? Add 'every', such as 'every: 2 min'")
         if self.sampled is not None and not 0 < self.sampled <= (self.every or self.sampled):
-            raise ScenarioError(
-                "a sensor is read several times in each 'every', such as each '250 ms'", ("sampled",)
-            )
+            why = "a sensor is read several times in each 'every', such as each '250 ms'"
+            raise ScenarioError(why, ("sampled",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +142,8 @@ class Scenario:
             raise ScenarioError("a run takes some time, such as '100 s'", ("duration",))
         for i, subscriber in enumerate(self.subscribers):
             if subscriber.region is not None and not getattr(self.protocol, "regional", False):
-                raise ScenarioError(
-                    f"'{self.protocol.kind}' knows no places", ("subscribers", i, "region"), hint="Take qps."
-                )
+                why = f"'{self.protocol.kind}' knows no places"
+                raise ScenarioError(why, ("subscribers", i, "region"), hint="Take qps.")
         if self.warm_up >= self.duration:
             raise ScenarioError("the run is over before the warm-up is", ("warm-up",))
         for i, failure in enumerate(self.failures):

@@ -23,14 +23,8 @@ def best_next_hops(network: Network, root: NodeId) -> dict[NodeId, NodeId]:
     transmissions, over links that work in both directions.
     """
     frame = network.setup.radio.airtime(TYPICAL)
-    share = [
-        {
-            reception.node: reception.quality * exp(reception.per_us * frame)
-            for reception in network.receptions(node.id)
-            if reception.decodable
-        }
-        for node in network.nodes
-    ]
+    in_range = [[r for r in network.receptions(node.id) if r.decodable] for node in network.nodes]
+    share = [{r.node: r.quality * exp(r.per_us * frame) for r in receptions} for receptions in in_range]
 
     def usable(here: NodeId) -> Iterator[tuple[NodeId, float]]:
         for there, out in share[here].items():

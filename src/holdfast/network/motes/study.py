@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice, product
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,7 @@ def _point(
 ) -> Point:
     changed, settings = document, {}
     for route, written in setting.items():
-        value = _value(document.values, written)
+        value = reduce(getitem, written, document.values)
         changed = changed.put(route, value, written)
         settings[".".join(map(str, route))] = value
     values = {key: value for key, value in changed.values.items() if key not in _ABOUT_ALL}
@@ -127,12 +129,6 @@ def label(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
     return str(value)
-
-
-def _value(values: Any, route: Route) -> Any:
-    for step in route:
-        values = values[step]
-    return values
 
 
 def _seeds(given: Any) -> tuple[int, ...]:

@@ -8,9 +8,12 @@
     client       a publisher or subscriber on TCP
     conditions   definitions that are sent with subscriptions
     regions      the regions of a network, which a broker stores
-    exactly      subscriptions as requests, including those that read a file
+    requests     subscriptions as requests, including those that read a file
     connection/  below TCP hosts: calls, identities, queues
     wire/        messages as bytes: MessagePack in frames, or the thesis' XML
+    points       machines that send to points, where every node reaches every other
+    relays       machines that send to points, where a node reaches only its neighbours
+    shipped/     processes for code that subscribers ship
     commands/    the work of ``holdfast broker``, ``publish`` and ``subscribe``: lines and processes
 
 The machines are in ``protocols``; ``model.host`` runs them. The hosts here add sending, delivering and

@@ -43,13 +43,10 @@ async def run_broker(
     if allowed or signers:
         require_starlark()
     pool = WorkerPool(lambda worked: node.ask(worked), bounds)
+    broker = CbpsBroker(compile_condition, name=identity.name, limit=limits.max_frame)
     node = TcpHost(
         identity,
-        AgentHost(
-            CbpsBroker(compile_condition, name=identity.name, limit=limits.max_frame),
-            allowed=frozenset(allowed),
-            is_trusted=make_verifier(signers),
-        ),
+        AgentHost(broker, allowed=frozenset(allowed), is_trusted=make_verifier(signers)),
         deliver=pool.carry_out,
         limits=limits,
         backoff=backoff,
@@ -61,17 +58,13 @@ async def run_broker(
     )
     node.start()
     try:
-        address = await _listen_on(node, listen)
+        try:
+            address = await node.listen(listen)
+        except OSError as error:
+            raise UsageError(f"--listen {listen}: {error.strerror or error}") from error
         for other in connect:
             node.call(other)
         yield node, address
     finally:
         await node.stop()
         await pool.stop()
-
-
-async def _listen_on(node: TcpHost, address: Address) -> Address:
-    try:
-        return await node.listen(address)
-    except OSError as error:
-        raise UsageError(f"--listen {address}: {error.strerror or error}") from error

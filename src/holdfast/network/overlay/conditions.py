@@ -23,9 +23,7 @@ from ...lang.ops import (
 from ...lang.scopes import in_themselves
 from ...plan.compile import builds_on, operators
 from ..conditions import compile_checked, replicated_condition
-from ..protocols.cbps.condition import (
-    NetworkCondition,
-)
+from ..protocols.cbps.condition import NetworkCondition
 
 LONGEST = 65_536
 """The longest definition from a peer, in characters."""
@@ -115,9 +113,8 @@ def compile_condition(definition: str) -> NetworkCondition:
 def _require_movable(statements: Iterable[Statement]) -> None:
     """Raise an error for statements that read files, which exist only where the definition was written."""
     if any(isinstance(statement, UseGazetteer) for statement in statements):
-        raise Unsupported(
-            "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
-        )
+        why = "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
+        raise Unsupported(why)
     if (named := next((s for s in statements if reads_file(s)), None)) is not None:
         what = f"the roster of '{named.subject}'"
         if isinstance(named, DeclareTable):

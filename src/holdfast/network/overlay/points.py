@@ -30,7 +30,8 @@ from ...model.protocol import (
     Spread,
     Started,
 )
-from ...model.space import Point
+from ...model.space import Point, Rectangle
+from ..sim.routing.spreading import is_inside
 
 BEAT = "points/beat"
 
@@ -103,11 +104,8 @@ class PointsNode:
     def living(self, state: PointsState, now: Instant) -> dict[Peer, Point]:
         """Return the positions of the nodes that are alive, this one included."""
         since = now - 3 * self.every
-        return {
-            peer: place
-            for peer, place in self.places.items()
-            if peer == self.name or state.last_signs.get(peer, since) > since
-        }
+        alive = {peer for peer, sign in state.last_signs.items() if sign > since} | {self.name}
+        return {peer: place for peer, place in self.places.items() if peer in alive}
 
     def _messages_of(self, state: PointsState, effect: Effect, now: Instant) -> list[tuple[Peer, Any]]:
         """Return the messages and peers of an effect that sends to points."""
@@ -116,11 +114,7 @@ class PointsNode:
             case Route(to, message):
                 return [(min(living, key=lambda peer: (math.dist(living[peer], to), peer)), message)]
             case Spread(low, high, message):
-                return [(peer, message) for peer, at in living.items() if _within(low, at, high)]
+                return [(peer, message) for peer, at in living.items() if is_inside(Rectangle(low, high), at)]
             case Nearby(message):
                 return [(peer, message) for peer in living if peer != self.name]
         return []
-
-
-def _within(low: Point, at: Point, high: Point) -> bool:
-    return all(a <= p <= b for a, p, b in zip(low, at, high, strict=True))

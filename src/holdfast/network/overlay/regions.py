@@ -20,10 +20,8 @@ def regions(path: Path) -> str:
     """Return the regions of a gazetteer as text."""
     text = show(App(in_themselves([UseGazetteer(path.name)], path.parent)))
     if len(text) > LONGEST:
-        raise UsageError(
-            f"{path}: its regions have {len(text):,} characters, and a definition that travels "
-            f"{LONGEST:,} at most"
-        )
+        length = f"{len(text):,} characters, and a definition that travels {LONGEST:,} at most"
+        raise UsageError(f"{path}: its regions have {length}")
     return text
 
 

@@ -130,7 +130,7 @@ class Relays:
             case Fired(_, timer) if timer == BEAT:
                 turn.send_beat()
             case Received(now, sender, message):
-                if sender in self.near:  # who is farther away is not heard
+                if sender in self.near:  # datagrams of other nodes are ignored
                     state.last_signs[sender] = now
                     turn.on_datagram(sender, message)
             case _:
@@ -149,10 +149,8 @@ class _RelayStep:
         self._decode = msgspec.msgpack.Decoder(machine.wire).decode
         x, y = machine.at
         self._here = (float(x), float(y))
-        since = now - 3 * machine.every
-        self._alive = {
-            peer: place for peer, place in machine.near.items() if state.last_signs.get(peer, since) > since
-        }
+        since, signs = now - 3 * machine.every, state.last_signs
+        self._alive = {peer: at for peer, at in machine.near.items() if signs.get(peer, since) > since}
 
     def send_beat(self) -> None:
         """Send a sign of life and forget old messages."""
@@ -160,7 +158,7 @@ class _RelayStep:
         self.effects += [Send(EVERYBODY, Alive()), SetTimer(BEAT, self.now + machine.every)]
         state.recent = {key: at for key, at in state.recent.items() if at > self.now - MINUTE}
 
-    # --- what the machine hears ---
+    # --- inputs of the machine ---
 
     def enqueue(self, given: Input) -> None:
         """Queue an input for the machine."""
@@ -197,7 +195,7 @@ class _RelayStep:
             case _:
                 self.effects.append(effect)
 
-    # --- what comes over links ---
+    # --- datagrams ---
 
     def on_datagram(self, sender: Peer, given: Wire) -> None:
         """Handle a datagram."""

@@ -38,9 +38,8 @@ def _request(name: str, app: App, folder: Path) -> Submit:
     checked = check(app, folder)
     only, found = conditions(checked)[name], compile_checked(checked)
     if isinstance(found, HostedCondition):
-        return watch_exactly(
-            name, [_open_gate(name, topic) for topic in found.topics], _subscriber_condition(found)
-        )
+        gates = [_open_gate(name, topic) for topic in found.topics]
+        return watch_exactly(name, gates, _subscriber_condition(found))
     if only.delivery.wait is not None:
         return watch_exactly(name, [_open_gate(name, only.topic)], found)
     return watch_exactly(name, [in_writing(app.statements, only)], found)

@@ -33,23 +33,15 @@ from .connection.handshake import NONCE, Listener
 from .connection.identity import Identity
 from .connection.limits import ConnectionLimits
 from .connection.link import CHUNK, LINGER, PATIENCE, Link, LinkEnding, log
-from .wire.codec import Language
 from .wire.control import AccountControl, Inquiry, Ping
 from .wire.fault import ConnectionRefused, WireFault
+from .wire.frame import Language
 
 T = TypeVar("T")
 
 COUNTERS = (
-    "joined",
-    "left",
-    "received",
-    "sent",
-    "delivered",
-    "dropped",
-    "unsent",
-    "faults",
-    "internal errors",
-)
+    "joined", "left", "received", "sent", "delivered", "dropped", "unsent", "faults", "internal errors",
+)  # fmt: skip
 """The counters of every host.
 
 ``dropped`` messages were dropped for slow peers, were too large, or waited for a peer that left; ``unsent``
@@ -111,13 +103,11 @@ class TcpHost:
         security = self.identity.certificates.for_listening()
         wait = self.limits.greeting / SECOND if security else None
         who = self.identity.name, self.identity.token
-        server = await loop.create_server(
-            lambda: Link(self, Listener(*who, secrets.token_bytes(NONCE), self.limits.max_frame)),
-            address.host,
-            address.port,
-            ssl=security,
-            ssl_handshake_timeout=wait,
-        )
+
+        def accept() -> Link:
+            return Link(self, Listener(*who, secrets.token_bytes(NONCE), self.limits.max_frame))
+
+        server = await loop.create_server(accept, *address, ssl=security, ssl_handshake_timeout=wait)
         self._servers.append(server)
         host, port, *_ = server.sockets[0].getsockname()
         return Address(host, port)
@@ -172,9 +162,8 @@ class TcpHost:
     def account(self) -> dict[str, int]:
         """Return the counters of host and machine, and the number of queued messages."""
         waiting = sum(len(link.outbox) for link in self.links.values())
-        routed = {
-            f"routing: {name}": number for name, number in self.machine_counters(self._host.state).items()
-        }
+        counters = self.machine_counters(self._host.state)
+        routed = {f"routing: {name}": number for name, number in counters.items()}
         return {**self.counters, "peers": len(self.links), "waiting": waiting, **routed}
 
     async def inquire(self, about: str = "") -> dict[str, Any]:
@@ -214,7 +203,7 @@ class TcpHost:
                 elif link.silence > 1:
                     link.send(Ping())
 
-    # --- what links say ---
+    # --- callbacks of links ---
 
     def on_connected(self, link: Link) -> None:
         """Handle a new connection, whose peer is unknown yet."""
@@ -228,9 +217,8 @@ class TcpHost:
             raise ConnectionRefused(f"'{link.peer}' is the name of this broker; choose another (--name)")
         if (other := self.links.get(link.peer)) is not None:
             if other.caller < link.caller:
-                raise ConnectionRefused(
-                    f"'{link.peer}' is connected already, the other way round; once is enough"
-                )
+                why = f"'{link.peer}' is connected already, the other way round; once is enough"
+                raise ConnectionRefused(why)
             if other.caller == link.caller and not (link.instance and link.instance == other.instance):
                 raise ConnectionRefused(
                     f"'{link.peer}' is connected already, from {other.whereabouts}; "

@@ -97,7 +97,7 @@ class UdpHost(asyncio.DatagramProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    # What the loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
@@ -115,9 +115,9 @@ class UdpHost(asyncio.DatagramProtocol):
             self._host.tell(Received, sender, message)
 
     def error_received(self, _exc: Exception) -> None:
-        self.counted["refused by the network"] += 1  # nobody listens there yet, or any more
+        self.counted["refused by the network"] += 1  # no host listens at that address now
 
-    # What the machine wants.
+    # Effects of the machine.
 
     def _send(self, effect: Send) -> None:
         datagram = self._encode((self.name, effect.message))

@@ -242,8 +242,9 @@ class NodeEnergy:
         """Write every change of state to a trace, unless the trace leaves this node out."""
         if trace.states_of is not None and node not in trace.states_of:
             return
-        self.radio.observers.append(lambda at, state: trace.state(at, node, "radio", RADIO_STATES[state]))
-        self.mcu.observers.append(lambda at, state: trace.state(at, node, "mcu", MCU_STATES[state]))
+        add = trace.states.append
+        self.radio.observers.append(lambda at, state: add(at, node, "radio", RADIO_STATES[state]))
+        self.mcu.observers.append(lambda at, state: add(at, node, "mcu", MCU_STATES[state]))
 
     def nanojoules(self, now: Instant) -> float:
         return self.radio.nanojoules(now) + self.mcu.nanojoules(now)
@@ -269,16 +270,11 @@ class NodeEnergy:
         """Joules used so far, by part and state."""
         states = [sum(column) for column in zip(*self.radio.times(now).values(), strict=True)]
         active, rest = self.mcu.times(now)
-        return EnergyReading(
-            {
-                name: us * mw * JOULES
-                for name, us, mw in zip(RADIO_STATES[1:], states[1:], self._draw.radio[1:], strict=True)
-            },
-            {
-                "rest": rest * self._draw.mcu[REST] * JOULES,
-                "active": sum(active.values()) * self._draw.mcu[ACTIVE] * JOULES,
-            },
-        )
+        on = zip(RADIO_STATES[1:], states[1:], self._draw.radio[1:], strict=True)
+        radio = {name: us * mw * JOULES for name, us, mw in on}
+        mcu = {"rest": rest * self._draw.mcu[REST] * JOULES}
+        mcu["active"] = sum(active.values()) * self._draw.mcu[ACTIVE] * JOULES
+        return EnergyReading(radio, mcu)
 
     def by_cause(self, now: Instant) -> dict[str, float]:
         """Joules used so far, by cause; energy without a cause is under ``""``."""

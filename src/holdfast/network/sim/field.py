@@ -57,9 +57,8 @@ class Field:
         self.down.discard(node)
         self._paths.clear()
         self._hops.clear()
-        self._near[node] = {
-            other: place for other, place in self._links[node].items() if other not in self.down
-        }
+        links = self._links[node].items()
+        self._near[node] = {other: place for other, place in links if other not in self.down}
         self._planar.pop(node, None)
         for other in self._near[node]:
             self._near[other][node] = self.places[node]
@@ -72,15 +71,12 @@ class Field:
         point, and ends where it found no nearer node.
         """
         if (start, to) not in self._paths:
-            self._paths[start, to] = self._find_path(start, to)
+            found, course, here = [start], Course(), start
+            while chosen := self.hop(here, to, course):
+                here, course = chosen
+                found.append(here)
+            self._paths[start, to] = found
         return self._paths[start, to]
-
-    def _find_path(self, start: NodeId, to: Point) -> list[NodeId]:
-        found, course, here = [start], Course(), start
-        while chosen := self.hop(here, to, course):
-            here, course = chosen
-            found.append(here)
-        return found
 
     def hop(self, here: NodeId, to: Point, course: Course) -> tuple[NodeId, Course] | None:
         """The next node for a message that arrived on ``course``; None if it has arrived."""

@@ -22,21 +22,13 @@ from ...model.protocol import (
 )
 from ...model.space import Rectangle
 from .chance import derive_seed
-from .frame import BROADCAST, NEIGHBOURS, NodeId
+from .frame import BROADCAST, NEIGHBOURS
 from .node import Node
+from .routing.datagram import Datagram
 
 KIND = "machine"
 SPREAD, NEARBY = "/spread", "/nearby"
 """Suffixes of message types: for all nodes in a rectangle, and for nodes one hop away."""
-
-
-class RoutedMessage(Protocol):
-    """A message as routing delivers it."""
-
-    @property
-    def origin(self) -> NodeId: ...
-    @property
-    def message(self) -> Any: ...
 
 
 class RoutingService(Protocol):
@@ -51,13 +43,6 @@ class RoutingService(Protocol):
         """Call ``callback`` with each message of a type: those for this node or, with ``peek``, those in
         transit.
         """
-
-
-class TransitMessage(RoutedMessage, Protocol):
-    """A message in transit, with its destination."""
-
-    @property
-    def destination(self) -> Any: ...
 
 
 def _ignore(*_: Any) -> None:
@@ -87,10 +72,10 @@ class NodeHost:
         state = self.machine.initial() if stored_state is None else stored_state
         actions: Actions = {
             Send: self._send,
-            Route: self._route,
-            Spread: self._spread,
-            Nearby: self._nearby,
-            Deliver: self._deliver,
+            Route: lambda effect: self._to(tuple(effect.to), "", effect),
+            Spread: lambda effect: self._to(Rectangle(effect.low, effect.high), SPREAD, effect),
+            Nearby: lambda effect: self._to(NEIGHBOURS, NEARBY, effect),
+            Deliver: lambda effect: self.deliver(self.node, effect.what),
             Drop: self._drop,
         }
         self._host = Host(self.machine, state, self.node, actions, alive=lambda: self.node.alive)
@@ -110,37 +95,22 @@ class NodeHost:
         """Pass a request of the application to the machine."""
         self._host.ask(request)
 
-    def _on_message(self, message: RoutedMessage) -> None:
+    def _on_message(self, message: Datagram) -> None:
         sender = str(message.origin)
         if sender not in self._dropped:
             self._host.tell(Received, sender, message.message)
 
     def _send(self, effect: Send) -> None:
-        destination = BROADCAST if effect.to == EVERYBODY else int(effect.to)
-        message = effect.message
-        self.routing.send(destination, self.kind, message, self.size(message), effect.cause or self.cause)
+        self._to(BROADCAST if effect.to == EVERYBODY else int(effect.to), "", effect)
 
-    # Sends to points, to rectangles, and to nodes in range.
+    def _to(self, destination: Any, suffix: str, effect: Send | Route | Spread | Nearby) -> None:
+        message, cause = effect.message, effect.cause or self.cause
+        self.routing.send(destination, self.kind + suffix, message, self.size(message), cause)
 
-    def _route(self, effect: Route) -> None:
-        self._to(tuple(effect.to), "", effect.message, effect.cause)
-
-    def _to(self, destination: Any, suffix: str, message: Any, cause: str) -> None:
-        self.routing.send(destination, self.kind + suffix, message, self.size(message), cause or self.cause)
-
-    def _on_transit(self, message: TransitMessage) -> Any:
+    def _on_transit(self, message: Datagram) -> Any:
         if not isinstance(message.destination, tuple):
             return message.message
         return self._host.peek(message.destination, message.message)
-
-    def _spread(self, effect: Spread) -> None:
-        self._to(Rectangle(effect.low, effect.high), SPREAD, effect.message, effect.cause)
-
-    def _nearby(self, effect: Nearby) -> None:
-        self._to(NEIGHBOURS, NEARBY, effect.message, effect.cause)
-
-    def _deliver(self, effect: Deliver) -> None:
-        self.deliver(self.node, effect.what)
 
     def _drop(self, effect: Drop) -> None:
         self._dropped[effect.peer] = effect.why

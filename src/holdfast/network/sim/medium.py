@@ -33,11 +33,6 @@ overlapped.
 CAPTURE = milliwatts(CAPTURE_DB)
 
 
-def capture_ratio_of(radio: Radio) -> float:
-    """The factor by which a frame's power must exceed all other signals together."""
-    return 0.0 if radio.co_channel_db is None else milliwatts(radio.co_channel_db)
-
-
 class Medium:
     """The channel that all nodes share."""
 
@@ -63,7 +58,9 @@ class Medium:
             table  # bit errors by SINR; None: overlap destroys both frames, unless one is much stronger
         )
         self._least = milliwatts(radio.synchronise_db)
-        self._capture_ratio = capture_ratio_of(radio) if table is not None else CAPTURE
+        ratio = 0.0 if radio.co_channel_db is None else milliwatts(radio.co_channel_db)
+        self._capture_ratio = ratio if table is not None else CAPTURE
+        """The factor by which a frame's power must exceed all other signals together."""
         self._trace = trace
 
     def connect(self, sender: NodeId, audience: Audience) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,9 +53,8 @@ class Setup:
             raise UsageError("a network needs at least one node; positions is empty")
         for joules in (self.battery_j, *self.batteries.values()):
             if joules is not None and not joules > 0:
-                raise UsageError(
-                    f"a battery of {joules} J; it must be above 0, or None for a supply without end"
-                )
+                why = "it must be above 0, or None for a supply without end"
+                raise UsageError(f"a battery of {joules} J; {why}")
         for node in (*self.batteries, *self.drift_ppm):
             if not 0 <= node < len(self.positions):
                 raise UsageError(f"there is no node {node}; nodes are 0 to {len(self.positions) - 1}")
@@ -124,9 +124,8 @@ class Network:
         if mac.slots is None:
             return replace(mac, slots=colouring(self.receivers()))
         if len(mac.slots) != nodes:
-            raise UsageError(
-                f"Tdma: {len(mac.slots)} slots for {nodes} nodes; give each node one, or none at all"
-            )
+            why = f"{len(mac.slots)} slots for {nodes} nodes; give each node one, or none at all"
+            raise UsageError(f"Tdma: {why}")
         return mac
 
     def _make_node(self, id: NodeId, position: Point, mac: Mac) -> Node:
@@ -200,8 +199,8 @@ class Network:
 
     def kill(self, id: NodeId) -> None:
         """Take a node down, in the middle of its work.  Without effect if it is down."""
-        if self._existing(id).alive:
-            self._existing(id).halt()
+        if (node := self._existing(id)).alive:
+            node.halt()
 
     def restart(self, id: NodeId) -> None:
         """Start a node again with no memory; without effect if its battery is empty."""
@@ -220,13 +219,9 @@ class Network:
     def partition(self, *groups: Iterable[NodeId]) -> None:
         """Break all links between groups; nodes that are in no group form one together."""
         member = {self._existing(id).id: i for i, group in enumerate(groups) for id in group}
-        pairs = [
-            (a.id, reception.node)
-            for a in self.nodes
-            for reception in self._receptions[a.id]
-            if member.get(a.id) != member.get(reception.node)
-        ]
-        self._change(pairs, self._broken.add)
+        pairs = [(a, b.node) for a, in_range in enumerate(self._receptions) for b in in_range]
+        apart = [(a, b) for a, b in pairs if member.get(a) != member.get(b)]
+        self._change(apart, self._broken.add)
 
     def heal(self) -> None:
         """Restore all broken links."""
@@ -262,31 +257,19 @@ class Network:
             self._connect(sender)
 
     def _connect(self, sender: NodeId) -> None:
-        in_range = [
-            reception
-            for reception in self._receptions[sender]
-            if (sender, reception.node) not in self._broken
-        ]
-        self.medium.connect(
-            sender,
-            Audience(
-                tuple(
-                    Path(
-                        self.nodes[reception.node].radio,
-                        reception.power_mw,
-                        reception.per_us + self._extra_loss,
-                        reception.quality,
-                    )
-                    for reception in in_range
-                    if reception.decodable
-                ),
-                tuple(
-                    (self.nodes[reception.node].radio, reception.power_mw)
-                    for reception in in_range
-                    if not reception.decodable
-                ),
-            ),
-        )
+        """Compute anew which nodes a sender's signal reaches."""
+        receivers: list[Path] = []
+        disturbed: list[tuple[Transceiver, float]] = []
+        for reception in self._receptions[sender]:
+            radio, power = self.nodes[reception.node].radio, reception.power_mw
+            if (sender, reception.node) in self._broken:
+                continue
+            if reception.decodable:
+                per_us = reception.per_us + self._extra_loss
+                receivers.append(Path(radio, power, per_us, reception.quality))
+            else:
+                disturbed.append((radio, power))
+        self.medium.connect(sender, Audience(tuple(receivers), tuple(disturbed)))
 
     def _on_empty_battery(self, id: NodeId) -> None:
         node = self.nodes[id]
@@ -299,10 +282,8 @@ class Network:
 
     def receivers(self) -> dict[NodeId, set[NodeId]]:
         """For each node, the nodes that can receive from it (while no link is cut)."""
-        return {
-            id: {reception.node for reception in in_range if reception.decodable}
-            for id, in_range in enumerate(self._receptions)
-        }
+        found = ({each.node for each in in_range if each.decodable} for in_range in self._receptions)
+        return dict(enumerate(found))
 
     def receptions(self, id: NodeId) -> list[Reception]:
         """How each node in range receives a node's signal."""
@@ -314,11 +295,10 @@ class Network:
 
     def by_cause(self) -> dict[str, float]:
         """Joules of all nodes so far, by cause."""
-        joules_by_cause: dict[str, float] = {}
+        found: Counter[str] = Counter()
         for node in self.nodes:
-            for cause, joules in node.energy.by_cause(self.now).items():
-                joules_by_cause[cause] = joules_by_cause.get(cause, 0.0) + joules
-        return joules_by_cause
+            found.update(node.energy.by_cause(self.now))
+        return dict(found)
 
     def meter(self, round: Duration = 10 * SECOND) -> None:
         """Write every node's energy to the trace once per ``round`` [D38]."""
@@ -330,13 +310,8 @@ class Network:
         assert self.trace is not None
         for node in self.nodes:
             reading, left = node.energy.read(self.now), node.energy.residual(self.now)
-            self.trace.energy.append(
-                self.now,
-                node.id,
-                reading.radio_joules,
-                reading.mcu_joules,
-                float("nan") if left is None else left,
-            )
+            residual = float("nan") if left is None else left
+            self.trace.energy.append(self.now, node.id, reading.radio_joules, reading.mcu_joules, residual)
 
     def totals(self) -> Totals:
         """The counts so far."""

@@ -169,9 +169,8 @@ def _log_distance(model: LogDistance, places: Floats, radio: Radio, seed: int) -
         found = []
         for j, level in zip(in_range.tolist(), dbm[in_range].tolist(), strict=True):
             power = milliwatts(level)
-            found.append(
-                Reception(j, power, table.per_us(power / noise), shares[j], decodable=level >= least)
-            )
+            per_us = table.per_us(power / noise)
+            found.append(Reception(j, power, per_us, shares[j], decodable=level >= least))
         yield found
 
 
@@ -201,10 +200,8 @@ def _from_shares(model: Measured, nodes: int) -> Iterator[list[Reception]]:
     found: list[list[Reception]] = [[] for _ in range(nodes)]
     for (sender, receiver), quality in sorted(model.quality.items()):
         if not (0 <= sender < nodes and 0 <= receiver < nodes):
-            raise UsageError(
-                f"Measured: link ({sender}, {receiver}) names a node that is not there; "
-                f"nodes are 0 to {nodes - 1}"
-            )
+            why = f"names a node that is not there; nodes are 0 to {nodes - 1}"
+            raise UsageError(f"Measured: link ({sender}, {receiver}) {why}")
         if quality > 0 and sender != receiver:
             found[sender].append(Reception(receiver, quality, 0.0, quality))
     yield from found

@@ -27,6 +27,10 @@ class Estimate:
     def high(self) -> float | None:
         return None if self.half is None else self.mean + self.half
 
+    def to_json(self) -> dict[str, float | None]:
+        """Mean, bounds of the interval, and number of runs."""
+        return {"mean": self.mean, "low": self.low, "high": self.high, "runs": self.runs}
+
 
 def estimate(values: Iterable[float | None]) -> Estimate | None:
     """Student's confidence interval for the mean of independent runs; runs without a value are left out.

@@ -44,41 +44,29 @@ class Topology:
 def grid(rows: int, columns: int, spacing: float) -> Topology:
     """A grid of nodes, named by number from 0, row by row."""
     if rows < 1 or columns < 1 or not (spacing > 0 and math.isfinite(spacing)):
-        raise UsageError(
-            f"a grid of {rows} rows and {columns} columns, {spacing} m apart: each must be above 0"
-        )
+        size = f"{rows} rows and {columns} columns, {spacing} m apart"
+        raise UsageError(f"a grid of {size}: each must be above 0")
     places = tuple((column * spacing, row * spacing) for row in range(rows) for column in range(columns))
-    return Topology(_number_names(len(places)), places, columns=columns)
+    return Topology(tuple(map(str, range(len(places)))), places, columns=columns)
 
 
 def uniform(count: int, width: float, height: float, reach: float, seed: int) -> Topology:
     """Nodes at random positions in a rectangle, drawn again until all are connected over ``reach`` metres."""
     if count < 1 or not min(width, height, reach) > 0:
-        raise UsageError(
-            f"{count} nodes in {width} m × {height} m with a reach of {reach} m: each must be above 0"
-        )
+        size = f"{width} m × {height} m with a reach of {reach} m"
+        raise UsageError(f"{count} nodes in {size}: each must be above 0")
     draw = np.random.default_rng(seed)
     for _ in range(ATTEMPTS):
         places = draw.random((count, 2)) * (width, height)
         if components(places, reach) == 1:
-            return Topology(_number_names(count), tuple((float(x), float(y)) for x, y in places))
+            return Topology(tuple(map(str, range(count))), tuple((float(x), float(y)) for x, y in places))
     near = (count - 1) * math.pi * reach**2 / (width * height)
+    enough = math.log(count) + 3  # neighbours that a connected random network needs: ln n and a margin
     raise UsageError(
         f"of {ATTEMPTS:,} placements of {count} nodes in {width:g} m × {height:g} m none was connected over "
-        f"{reach:g} m: a node has about {near:.1f} neighbours then, and about {_enough(count):.0f} are "
+        f"{reach:g} m: a node has about {near:.1f} neighbours then, and about {enough:.0f} are "
         "needed.  Take more nodes, a smaller area or a longer reach."
     )
-
-
-def _enough(count: int) -> float:
-    """How many neighbours the nodes of a random network of this size need for it to be connected: ln n and
-    a margin.
-    """
-    return math.log(count) + 3
-
-
-def _number_names(count: int) -> tuple[str, ...]:
-    return tuple(map(str, range(count)))
 
 
 def components(positions: NDArray[np.float64], reach: float) -> int:
@@ -102,13 +90,11 @@ def from_csv(nodes: Path, links: Path | None = None) -> Topology:
         name = _name(where, row["node"])
         if name in places:
             raise InputError(f"{where}: node '{name}' stands there already; a node has one row")
-        axes = ("x", "y", "z") if "z" in row else ("x", "y")
-        places[name] = tuple(_number(where, axis, row[axis]) for axis in axes)
+        places[name] = tuple(_number(where, axis, row[axis]) for axis in ("x", "y", "z") if axis in row)
     if not places:
         raise InputError(f"{nodes}: there is no node; write one row for each, below node,x,y")
-    if links is None:
-        return _topology_of(places)
-    return _topology_of(places, _qualities(places, _links(links), strict=True))
+    quality = None if links is None else _qualities(places, _links(links), strict=True)
+    return Topology(tuple(places), tuple(places.values()), quality=quality)
 
 
 def from_links(links: Path) -> Topology:
@@ -130,38 +116,19 @@ def intel_lab(locations: Path, connectivity: Path | None = None) -> Topology:
     Mote 0 of the connectivity file, the gateway, has no position and is left out, as is a line without a
     quality.
     """
-    places = {
-        row[0]: (_number(where, "x", row[1]), _number(where, "y", row[2]))
-        for where, row in _words(locations, 3, heading="moteid")
-    }
+    places = {}
+    for where, row in _words(locations, 3, heading="moteid"):
+        places[row[0]] = (_number(where, "x", row[1]), _number(where, "y", row[2]))
     if connectivity is None:
-        return _topology_of(places)
-    rows = (
-        (where, row[0], row[1], _number(where, "quality", row[2]))
-        for where, row in _words(connectivity, 2, heading=None)
-        if len(row) > 2
-    )
-    return _topology_of(places, _qualities(places, rows, strict=False))
+        return Topology(tuple(places), tuple(places.values()))
+    links = [(where, row) for where, row in _words(connectivity, 2, heading=None) if len(row) > 2]
+    rows = ((where, row[0], row[1], _number(where, "quality", row[2])) for where, row in links)
+    return Topology(tuple(places), tuple(places.values()), quality=_qualities(places, rows, strict=False))
 
 
 _COMPASS = (
-    "N",
-    "NNE",
-    "NE",
-    "ENE",
-    "E",
-    "ESE",
-    "SE",
-    "SSE",
-    "S",
-    "SSW",
-    "SW",
-    "WSW",
-    "W",
-    "WNW",
-    "NW",
-    "NNW",
-)
+    "N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW",
+)  # fmt: skip
 
 
 def redwood(locations: Path, tree: str = "interior") -> Topology:
@@ -170,7 +137,8 @@ def redwood(locations: Path, tree: str = "interior") -> Topology:
     trees = sorted({row[4] for _, row in rows})
     if tree not in trees:
         raise UsageError(f"{locations}: there is no tree '{tree}', only {' and '.join(trees)}")
-    return _topology_of({row[0]: _around_trunk(where, row) for where, row in rows if row[4] == tree})
+    places = {row[0]: _around_trunk(where, row) for where, row in rows if row[4] == tree}
+    return Topology(tuple(places), tuple(places.values()))
 
 
 def _around_trunk(where: str, row: list[str]) -> Point:
@@ -179,10 +147,6 @@ def _around_trunk(where: str, row: list[str]) -> Point:
     angle = math.tau * _COMPASS.index(row[2]) / len(_COMPASS)
     distance, height = _number(where, "distance", row[3]), _number(where, "height", row[1])
     return (distance * math.sin(angle), distance * math.cos(angle), height)
-
-
-def _topology_of(places: Mapping[str, Point], quality: Mapping[Link, float] | None = None) -> Topology:
-    return Topology(tuple(places), tuple(places.values()), quality=quality)
 
 
 _LinkRow = tuple[str, str, str, float]  # file and line, sender, receiver, quality

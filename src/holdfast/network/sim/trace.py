@@ -28,30 +28,13 @@ if TYPE_CHECKING:
     from .transceiver import Transceiver
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
-FRAMES = pa.schema(
-    [
-        ("time", pa.int64()),
-        ("node", pa.int32()),
-        ("what", _WORD),
-        ("frame", pa.int64()),
-        ("kind", _WORD),
-        ("source", pa.int32()),
-        ("destination", pa.int32()),
-        ("bytes", pa.int32()),
-        ("airtime", pa.int64()),
-        ("cause", _WORD),
-    ]
-)
-STATES = pa.schema([("time", pa.int64()), ("node", pa.int32()), ("part", _WORD), ("state", _WORD)])
-ENERGY = pa.schema(
-    [
-        ("time", pa.int64()),
-        ("node", pa.int32()),
-        ("radio_j", pa.float64()),
-        ("mcu_j", pa.float64()),
-        ("residual_j", pa.float64()),
-    ]
-)
+_TIME, _NODE = ("time", pa.int64()), ("node", pa.int32())
+FRAMES = pa.schema([
+    _TIME, _NODE, ("what", _WORD), ("frame", pa.int64()), ("kind", _WORD), ("source", pa.int32()),
+    ("destination", pa.int32()), ("bytes", pa.int32()), ("airtime", pa.int64()), ("cause", _WORD),
+])  # fmt: skip
+STATES = pa.schema([_TIME, _NODE, ("part", _WORD), ("state", _WORD)])
+ENERGY = pa.schema([_TIME, _NODE, *((name, pa.float64()) for name in ("radio_j", "mcu_j", "residual_j"))])
 _CODES = {pa.int64(): "q", pa.int32(): "i", pa.float64(): "d", _WORD: "h"}
 
 
@@ -105,22 +88,9 @@ class Trace:
         for receiver, why in missed.items():
             self._frame(now, receiver.id, why, frame, 0)
 
-    def state(self, now: Instant, node: int, part: str, state: str) -> None:
-        self.states.append(now, node, part, state)
-
     def _frame(self, now: Instant, node: int, what: str, frame: Frame, airtime: Duration) -> None:
-        self.frames.append(
-            now,
-            node,
-            what,
-            frame.id,
-            frame.kind,
-            frame.source,
-            frame.destination,
-            frame.bytes,
-            airtime,
-            frame.cause,
-        )
+        ends = frame.source, frame.destination
+        self.frames.append(now, node, what, frame.id, frame.kind, *ends, frame.bytes, airtime, frame.cause)
 
     def tables(self) -> dict[str, pa.Table]:
         """The three tables by name."""
@@ -129,11 +99,10 @@ class Trace:
     def write(self, folder: Path) -> list[Path]:
         """Write the tables as Parquet files into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        written = []
-        for name, table in self.tables().items():
-            pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            written.append(folder / f"{name}.parquet")
-        return written
+        files = {folder / f"{name}.parquet": table for name, table in self.tables().items()}
+        for file, table in files.items():
+            pq.write_table(table, file, compression="zstd")
+        return list(files)
 
 
 def integrate(states: pa.Table, draw: Draw, until: Instant) -> dict[tuple[NodeId, str], float]:
@@ -142,12 +111,9 @@ def integrate(states: pa.Table, draw: Draw, until: Instant) -> dict[tuple[NodeId
     It shares no code with the running accounts, so that it can check them: the time from one row of a node
     and part to the next, multiplied by the power of the earlier row.
     """
-    milliwatts = {
-        "radio": dict(zip(RADIO_STATES, draw.radio, strict=True)),
-        "mcu": dict(zip(MCU_STATES, draw.mcu, strict=True)),
-    }
     found: dict[tuple[NodeId, str], float] = {}
-    for part, power in milliwatts.items():
+    for part, names, levels in (("radio", RADIO_STATES, draw.radio), ("mcu", MCU_STATES, draw.mcu)):
+        power = dict(zip(names, levels, strict=True))
         rows = states.filter(pc.equal(states["part"], part))
         node, time = rows["node"].to_numpy(), rows["time"].to_numpy()
         order = np.lexsort((time, node))  # by node, then time; rows with equal times keep their order

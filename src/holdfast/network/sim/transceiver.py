@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...model.instant import Instant
 from .clock import SIGNAL_STARTS, Clock, Entry
@@ -11,25 +11,13 @@ from .energy import LISTEN, NO_CAUSE, OFF, RECEIVE, SLEEP, TRANSMIT, RadioMeter
 from .frame import ASLEEP, CUT, DEAF, Frame, NodeId
 
 if TYPE_CHECKING:
+    from .mac.station import Station
     from .medium import Medium
 
 TURN = 5
 """The mode in which a radio turns from listening to transmitting: it receives nothing and draws the
 current of listening.
 """
-
-
-class LinkLayer(Protocol):
-    """The callbacks that a radio invokes on the layer above."""
-
-    def on_frame(self, frame: Frame) -> None:
-        """A frame was received without errors, whatever its destination is."""
-
-    def on_frame_lost(self) -> None:
-        """A frame was lost during reception."""
-
-    def on_transmitted(self, frame: Frame) -> None:
-        """This node's own frame has been sent."""
 
 
 class Path(NamedTuple):
@@ -98,7 +86,7 @@ class Transceiver:
         self.signals: dict[Transmission, float] = {}
         """Power in mW of every signal at this node now."""
         self.sending: Transmission | None = None
-        self.upper: LinkLayer
+        self.upper: Station
         self._clock = medium.clock
         self._turning: Entry | None = None
         self.locked: Transmission | None = None
@@ -132,9 +120,8 @@ class Transceiver:
             self._lose(DEAF)
             self.enter(LISTEN)
         self.mode = TURN
-        self._turning = self._clock.after(
-            self.medium.radio.turnaround, self._start_signal, frame, SIGNAL_STARTS
-        )
+        turnaround = self.medium.radio.turnaround
+        self._turning = self._clock.after(turnaround, self._start_signal, frame, SIGNAL_STARTS)
 
     def clear(self) -> bool:
         """Whether the channel is clear: no frame is being received, and the power is below the carrier

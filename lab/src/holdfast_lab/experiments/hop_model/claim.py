@@ -1,4 +1,4 @@
-"""What the document claims, the rule by which each claim is judged, and what else was measured."""
+"""The claims of the document about hops, their rules, and the verdicts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .network import NETWORKS, FanOuts, diameter, leaves, mean_hops, mean_hops_b
 
 CLOSE = 0.01
 LARGE = 10
-"""From how many branches at the root on the document calls a network large."""
+"""The document calls a network with at least this many branches at the root large."""
 
 ABOUT = 0.03
 
 
 class HopModelMeasurement(NamedTuple):
-    """Averages over all notifications on the overlay."""
+    """Mean hops of a notification, and the share of notifications that cross the root."""
 
     hops: float
     root_share: float
@@ -33,7 +33,7 @@ RULES = {
 
 
 def claims(measured: Mapping[FanOuts, HopModelMeasurement]) -> tuple[Claim, ...]:
-    """Every claim, judged."""
+    """Judge all claims."""
     return to_claims(RULES, [_table(measured), _diameter(measured), _root(measured)])
 
 
@@ -70,9 +70,6 @@ def _of_diameter(network: FanOuts) -> float:
 
 def _root(measured: Mapping[FanOuts, HopModelMeasurement]) -> Judged:
     apart = max(abs(measured[n].root_share - float(root_share(n))) * leaves(n) for n in NETWORKS)
-    return Judged(
-        "(B-1)/B",
-        {name_of(n): measured[n].root_share for n in NETWORKS},
-        apart < 0.5,
-        f"Counted are the notifications that somebody wants; it differs by at most {apart:.2g} of one.",
-    )
+    shares = {name_of(n): measured[n].root_share for n in NETWORKS}
+    note = f"Counted are the notifications that somebody wants; it differs by at most {apart:.2g} of one."
+    return Judged("(B-1)/B", shares, apart < 0.5, note)

@@ -1,7 +1,8 @@
-"""The same on a running overlay: every broker is one, and every notification is sent."""
+"""Measure hops on a running overlay: each broker runs, and every notification is sent."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -16,8 +17,9 @@ ROOT = "root"
 
 
 class Travelled(NamedTuple):
-    """What notifications of publishers, one to each leaf, made: how many there were, how many links
-    between brokers they crossed, and how many of them came by the root."""
+    """Counts for some publishers that sent a notification to each leaf: notifications, links between brokers
+    that they crossed, and those that crossed the root.
+    """
 
     sent: int
     hops: int
@@ -25,20 +27,19 @@ class Travelled(NamedTuple):
 
 
 def place(path: Sequence[int]) -> str:
-    """The name of a broker, by the way from the root."""
+    """Return the name of a broker, given its path from the root."""
     return ".".join([ROOT, *map(str, path)])
 
 
 def paths(network: FanOuts, depth: int) -> Iterator[tuple[int, ...]]:
-    """The ways from the root to all brokers of a level."""
+    """Return the paths from the root to all brokers of a level."""
     return product(*(range(children) for children in network[:depth]))
 
 
 def build_overlay(network: FanOuts) -> Overlay:
-    """The brokers of a network, joined from the leaves on.
+    """Build the brokers of a network and connect them, beginning with the leaves.
 
-    Every broker learns who is joined to whom.  What is joined early is told to few: joined from the root on,
-    they would need twice as many messages.
+    Every broker learns all connections. Beginning with the root would take twice as many messages.
     """
     overlay = Overlay()
     for depth in reversed(range(len(network) + 1)):
@@ -50,9 +51,9 @@ def build_overlay(network: FanOuts) -> Overlay:
 
 
 def travel(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Travelled:
-    """Publish from some leaves a notification for each leaf, where somebody waits for it alone.
+    """Publish a notification for each leaf from some leaves; one subscriber at each leaf receives it.
 
-    The leaves of a network are alike, so the average from one of them is that from all.
+    All leaves of a network are equivalent, so the mean for one publisher is the mean for all.
     """
     overlay = build_overlay(network)
     ends = [place(path) for path in paths(network, len(network))]
@@ -72,10 +73,8 @@ def travel(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Travelled:
         for end in ends:
             (received,) = overlay.take(f"at {end}")
             assert isinstance(received, ReceivedNotification) and received.content == {"for": end}
-    between = {
-        (a, b): count
-        for (a, b, cause), count in overlay.traffic.items()
-        if cause == "notification" and b.startswith(ROOT)
-    }
-    over_root = sum(count for (_, b), count in between.items() if b == ROOT)
-    return Travelled(len(ends) * len(names), sum(between.values()), over_root)
+    crossed: Counter[str] = Counter()
+    for (_, to, cause), count in overlay.traffic.items():
+        if cause == "notification" and to.startswith(ROOT):
+            crossed[to] += count
+    return Travelled(len(ends) * len(names), crossed.total(), crossed[ROOT])

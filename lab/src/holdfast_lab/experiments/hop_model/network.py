@@ -1,4 +1,4 @@
-"""The ten networks of the table, and what is computed of them."""
+"""The ten networks of the table, and the formulas for them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from math import prod
 from typing import NamedTuple
 
 FanOuts = tuple[int, ...]
-"""How many children a node has, level by level from the root."""
+"""The number of children of a node at each level, from the root."""
 
 
 class HopModelPrinted(NamedTuple):
-    """What the document says of a network."""
+    """The figures that the document prints for a network."""
 
     hops: float
     percent: int
@@ -33,7 +33,7 @@ NETWORKS: Mapping[FanOuts, HopModelPrinted] = {
 
 
 def name_of(network: FanOuts) -> str:
-    """The name of a network.
+    """Return the name of a network.
 
     >>> name_of((4, 160))
     '4-160'
@@ -42,17 +42,17 @@ def name_of(network: FanOuts) -> str:
 
 
 def diameter(network: FanOuts) -> int:
-    """The longest way between two leaves."""
+    """Return the length of the longest path between two leaves, in links."""
     return 2 * len(network)
 
 
 def leaves(network: FanOuts) -> int:
-    """How many leaves there are."""
+    """Return the number of leaves."""
     return prod(network)
 
 
 def mean_hops(network: FanOuts) -> Fraction:
-    """The average way between two leaves: they part at the root, or else one level below, and so on.
+    """Return the mean path length between two leaves: the sum over the levels at which their paths separate.
 
     >>> float(mean_hops((4, 160)))
     3.496875
@@ -66,8 +66,10 @@ def mean_hops(network: FanOuts) -> Fraction:
 
 
 def mean_hops_by_listing(network: FanOuts) -> Fraction:
-    """The average by the document's listing, its braces restored.  It takes two leaves that are the same
-    one for siblings, and so comes out 2 / leaves higher."""
+    """Return the mean by the document's listing, with its braces restored.
+
+    It treats equal leaves as siblings, which makes the result larger by 2 / leaves.
+    """
     total, part = Fraction(0), Fraction(1)
     for level in range(len(network)):
         if level > 0:
@@ -79,5 +81,5 @@ def mean_hops_by_listing(network: FanOuts) -> Fraction:
 
 
 def root_share(network: FanOuts) -> Fraction:
-    """How many of the ways lead over the root."""
+    """Return the share of paths that cross the root."""
     return Fraction(network[0] - 1, network[0])

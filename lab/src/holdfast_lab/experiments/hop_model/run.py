@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the experiment on hops: measure each network, format tables, register it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from .measure import travel
 from .network import NETWORKS, FanOuts, diameter, leaves, mean_hops, mean_hops_by_listing, name_of, root_share
 
 NAME = "hop-model"
+TITLE = "how far an event travels in a hub-and-spoke overlay  [Fulcrum, Table 3-1]"
 SEED = 2005
 PUBLISHERS = 8
-"""From how many leaves notifications are sent in the full run; they are drawn."""
+"""The number of leaves, drawn at random, that publish in a full run."""
 
 
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
-    """The ten networks; with ``full`` with several publishers in each."""
-
-    def measure_network(network: FanOuts) -> HopModelMeasurement:
-        return measure(network, publishers(network) if full else [(0,) * len(network)])
-
-    measured = conduct(measure_network, singly(NETWORKS, name_of), progress)
+    """Measure the ten networks; with ``full``, with several publishers in each."""
+    measured = conduct(
+        lambda network: measure(network, publishers(network) if full else [(0,) * len(network)]),
+        singly(NETWORKS, name_of),
+        progress,
+    )
     rows = [_row(network, found) for network, found in measured.items()]
     return Result(NAME, _parameters(full), rows, claims(measured))
 
 
 def publishers(network: FanOuts) -> list[tuple[int, ...]]:
-    """Some leaves, by chance."""
+    """Draw the leaves that publish in a full run."""
     chance = random.Random(SEED)
     return [tuple(chance.randrange(children) for children in network) for _ in range(PUBLISHERS)]
 
 
 def measure(network: FanOuts, publishers: Sequence[Sequence[int]]) -> HopModelMeasurement:
-    """What notifications of some publishers make on average."""
+    """Measure the mean over the notifications of some publishers."""
     made = travel(network, publishers)
     return HopModelMeasurement(made.hops / made.sent, made.over_root / made.sent)
 
@@ -71,14 +72,7 @@ def _parameters(full: bool) -> dict[str, Any]:
 
 
 def _tables(result: Result) -> list[Table]:
-    columns = list(result.rows[0])
-    return [Table("Table 3-1", columns, [list(row.values()) for row in result.rows])]
+    return [Table.of_rows("Table 3-1", result.rows)]
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "how far an event travels in a hub-and-spoke overlay  [Fulcrum, Table 3-1]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

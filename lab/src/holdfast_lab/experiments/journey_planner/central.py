@@ -1,7 +1,7 @@
-"""The same notifications by other means: rolling windows of pandas, written from the definition.  [F85]
+"""The expected notifications, computed with rolling windows of pandas. [F85]
 
-It knows none of our machines: for each road it takes the mean of a window, both ends included, at every time
-of a reading and at every time at which one has left, and asks there whether the condition is on.
+This code shares nothing with Holdfast's machines. For each road it computes the mean of a window at each
+reading, and just after each reading leaves the window.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Notice(NamedTuple):
-    """A notification: what two computations must agree on."""
+    """A notification as far as two computations must agree."""
 
     component: str
     scope: str | None
@@ -34,16 +34,12 @@ class Notice(NamedTuple):
 
 
 def notifications_of(scene: JourneyScene, limits: Limits) -> list[Notice]:
-    """Everything that is said of a scene, in order."""
+    """Return all notifications of a scene, in order."""
     pandas = _pandas()
-    readings = pandas.DataFrame(
-        {
-            "road": scene.traffic.roads,
-            "time": pandas.to_datetime(scene.traffic.times, unit="us"),
-            "loop": scene.densities,
-            "pace": np.where(scene.traffic.vehicles > 0, scene.paces, np.nan),
-        }
-    )
+    times = pandas.to_datetime(scene.traffic.times, unit="us")
+    paces = np.where(scene.traffic.vehicles > 0, scene.paces, np.nan)
+    columns = {"road": scene.traffic.roads, "time": times, "loop": scene.densities, "pace": paces}
+    readings = pandas.DataFrame(columns)
     last = pandas.Timestamp(scene.last, unit="us")
     notifications: list[Notice] = []
     for index, of_road in readings.groupby("road"):
@@ -61,7 +57,7 @@ def notifications_of(scene: JourneyScene, limits: Limits) -> list[Notice]:
 
 
 def order(notifications: Notice) -> Any:
-    """Where a notification stands in an output."""
+    """Return the sort key of a notification."""
     return (notifications.time, notifications.component, notifications.scope or "", notifications.status)
 
 
@@ -69,14 +65,13 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise UsageError(
-            "the computation to compare with needs pandas: pip install 'holdfast[spark]'"
-        ) from error
+        why = "the computation to compare with needs pandas: pip install 'holdfast[spark]'"
+        raise UsageError(why) from error
     return pandas
 
 
 def _window_means(values: pd.Series, window: Duration, last: pd.Timestamp) -> pd.Series:
-    """The mean of the window at every reading, and a microsecond after one is as old as the window."""
+    """Compute the mean of a window at each reading, and 1 µs after each reading leaves the window."""
     pandas = _pandas()
     length = pandas.Timedelta(window, unit="us")
     left = values.index + length + pandas.Timedelta(1, unit="us")
@@ -91,14 +86,16 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def _toggles(values: pd.Series, starts: pd.Series, ends: pd.Series) -> pd.DataFrame:
-    """When a condition starts (1) and ends (-1), with the value there; what does neither changes nothing."""
+    """Return when a condition starts (1) and ends (-1), with the values at these times."""
     state = values.where(starts | ends).mask(starts, 1.0).mask(ends, 0.0).ffill().fillna(0.0)
     change = state.diff().fillna(state)
     return _pandas().DataFrame({"change": change, "value": values})[change != 0]
 
 
 def _congestion(high: pd.DataFrame, slow: pd.DataFrame) -> pd.DataFrame:
-    """From when the road is both busy and slow until it is no longer slow."""
+    """Return the congestion of a road: it starts when the road is busy and slow, and ends when it is no
+    longer slow.
+    """
     at = high.index.union(slow.index)
     busy = high["change"].reindex(at).ffill() == 1
     slowly = slow["change"].reindex(at).ffill()
@@ -110,15 +107,14 @@ def _lasting(component: str, scope: str, events: pd.DataFrame) -> list[Notice]:
     since: Instant | None = None
     found = []
     for at, change, value in zip(_micros(events), events["change"], events["value"], strict=True):
-        found.append(
-            Notice(component, scope, "ingress" if change == 1 else "egress", at, since, float(value))
-        )
+        status = "ingress" if change == 1 else "egress"
+        found.append(Notice(component, scope, status, at, since, float(value)))
         since = at if change == 1 else None
     return found
 
 
 def _near(scene: JourneyScene, road: str, close: NDArray[np.bool_], congested: pd.DataFrame) -> list[Notice]:
-    """A report to every user whose last junction is close, of each start and each end."""
+    """Return a report for each start and end to every user whose last junction is near the road."""
     return [
         Notice(NEAR, f"{user_name(int(user))},{road}", "atomic", at, None, float(value))
         for at, value in zip(_micros(congested), congested["value"], strict=True)

@@ -1,4 +1,4 @@
-"""The nodes of a town: where each watched road has its sensors, at each junction, and along the streets."""
+"""The nodes of a town: at the sensors of each watched road, at each junction, and along the streets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .placing import metres, spot
 from .roads import JourneyMap
 
 BETWEEN = 400.0
-"""Metres between two nodes of a street, at most."""
+"""The greatest distance between two nodes of a street, in metres."""
 REACH = 600.0
-"""How far a node is heard."""
+"""The radio range, in metres."""
 APART = 1.0
-"""Two nodes are at least so far from one another."""
+"""The least distance between two nodes, in metres."""
 MARGIN = 50.0
 
 At = tuple[float, float]
@@ -28,13 +28,13 @@ At = tuple[float, float]
 
 @dataclass(frozen=True)
 class City:
-    """Nodes, by number; the least coordinates are 0."""
+    """The nodes of a town by number; the smallest coordinates are 0."""
 
     places: tuple[At, ...]
     sensors: dict[int, NodeId]
-    """Of each watched road."""
+    """The node at the sensors of each watched road."""
     junctions: tuple[NodeId, ...]
-    """The node that is nearest to each junction."""
+    """The nearest node to each junction."""
     side: float
 
     @property
@@ -45,13 +45,13 @@ class City:
         return self.places[self.sensors[road]]
 
     def about(self, road: int) -> Rectangle:
-        """The place of a road's sensors, of which nobody else speaks."""
+        """Return the area of a road's sensors, in which no other node publishes."""
         x, y = self.spot(road)
         return Rectangle((x - APART / 4, y - APART / 4), (x + APART / 4, y + APART / 4))
 
 
 def city(map: JourneyMap, roads: Sequence[int], filled: bool = False) -> City:
-    """The nodes of a map: along its streets; or, so that none of its space is empty, on a grid."""
+    """Place nodes along the streets of a map or, if ``filled``, on a grid that covers all of the space."""
     corners = metres(map)
     wanted = [spot(map, road) for road in roads] + corners
     low = [min(p[axis] for p in wanted) - MARGIN for axis in (0, 1)]
@@ -68,14 +68,14 @@ def city(map: JourneyMap, roads: Sequence[int], filled: bool = False) -> City:
 
 
 def _along_street(a: At, b: At) -> list[At]:
-    """Nodes along a street, evenly."""
+    """Return evenly spaced positions along a street."""
     pieces = math.ceil(math.dist(a, b) / BETWEEN)
     shares = np.linspace(0, 1, pieces + 1)[1:-1].tolist()
     return [(a[0] + (b[0] - a[0]) * s, a[1] + (b[1] - a[1]) * s) for s in shares]
 
 
 def _apart(points: Sequence[At]) -> list[At]:
-    """Those that stand nobody in the way who came before."""
+    """Return the points without those that are too near to an earlier one."""
     tree = KDTree(points)
     gone: set[int] = set()
     for a, b in sorted(tree.query_pairs(APART)):

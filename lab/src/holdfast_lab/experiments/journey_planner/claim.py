@@ -1,4 +1,4 @@
-"""What the thesis claims, the rule by which each claim is judged, and why it turns out so."""
+"""The claims of the thesis about the journey planner, their rules, verdicts and explanations."""
 
 from __future__ import annotations
 
@@ -32,84 +32,75 @@ RULES: Mapping[str, str] = {
     "experiments the notifications of all four components, in one process and on nodes, are those of "
     "pandas: component, scope, status, time, since and value, exactly; and some report reaches a user.",
 }
-"""Fixed when one of the two days had been run once, to see that it runs; that of ``crosses-network``, and the
-setting that is judged, when all of a first setting had been seen."""
+"""The rules were fixed after a first run of one day, which tested the code. The rule of ``crosses-network``
+and the judged setting were fixed after a full run of another setting.
+"""
 
 
-def _paper(experiment: int) -> Counts:
-    return {key: line.paper[experiment] for key, line in LINES.items()}
-
-
-PAPER = (_paper(0), _paper(1))
-"""The thesis' own counts."""
+PAPER: tuple[Counts, ...] = tuple({key: line.paper[i] for key, line in LINES.items()} for i in (0, 1))
+"""The counts that the thesis prints for its two experiments."""
 
 
 def judge(counts: Counts) -> dict[str, bool]:
-    """Whether each claim holds in one run, by its rule."""
-    n = _numbers(counts)
+    """Judge each claim in one run by its rule."""
+    shared_for_twice, nodes, process = (
+        counts[name] for name in ("shared for twice", "differ nodes", "differ process")
+    )
     return {
         "crosses-network": crossing(counts) < 0.01,
-        "predicate-evaluations": 5 * n[f"combinations {CONGESTION}"] <= n["whole"],
-        "max-knowledge-points": max(n[f"points {name}"] for name in COMPONENTS) <= 37,
+        "predicate-evaluations": 5 * counts[f"combinations {CONGESTION}"] <= counts["whole"],
+        "max-knowledge-points": _most_points(counts) <= 37,
         "input-cut": input_share(counts) <= 20.0,
-        "sharing": shared(counts) == 376 == n["shared for twice"] and n[f"smcs {NEAR}"] == n["users"],
+        "sharing": shared(counts) == 376 == shared_for_twice and counts[f"smcs {NEAR}"] == counts["users"],
         "accounting": all(left == right for left, right in identities(counts).values()),
-        "central-equal": n["differ nodes"] == 0 == n.get("differ process", 0) and n[NEAR] > 0,
+        "central-equal": nodes == 0 == (process or 0) and counts[NEAR] > 0,
     }
 
 
 def crossing(counts: Counts) -> float:
-    """The share of publications that cross the network, per cent, if loops and users speak once a second; a
-    camera speaks when a car comes.  Of the thesis' counts it is the share of what was published."""
-    n = _numbers(counts)
-    seconds = 3600 * n["hours"]
-    return 100.0 * n["disseminated"] / ((n["roads"] + n["users"]) * seconds + n[SPEED] + n["internal"])
+    """The percentage of publications that cross the network if loops and users publish once a second.
 
-
-def crossing_as_published(counts: Counts) -> float:
-    """The same of what was published, however often sensors spoke."""
-    n = _numbers(counts)
-    return 100.0 * n["disseminated"] / n["published"]
+    A camera publishes when a car passes. For the counts of the thesis this is the share of all publications.
+    """
+    at_1_hz = (counts["roads"] + counts["users"]) * 3600 * counts["hours"]
+    return 100.0 * float(counts["disseminated"]) / (at_1_hz + counts[SPEED] + counts["internal"])
 
 
 def input_share(counts: Counts) -> float:
-    """The share of the input of TrafficCongestion that its busiest part receives, per cent."""
-    n = _numbers(counts)
-    return 100.0 * n[f"received {CONGESTION}"] / max(n[HIGH] + n[SLOW], 1)
+    """The percentage of TrafficCongestion's input that its busiest part receives."""
+    return 100.0 * float(counts[f"received {CONGESTION}"]) / max(counts[HIGH] + counts[SLOW], 1)
 
 
 def shared(counts: Counts) -> int:
-    """The components that no user has for himself."""
-    n = _numbers(counts)
-    return n["smcs"] - n[f"smcs {NEAR}"]
+    """The number of components that serve all users."""
+    return int(counts["smcs"] - counts[f"smcs {NEAR}"])
 
 
-def identities(counts: Counts) -> dict[str, tuple[int, int]]:
-    """Both sides of what must be equal."""
-    n = _numbers(counts)
+def _most_points(counts: Counts) -> int:
+    return max(counts[f"points {name}"] for name in COMPONENTS)
+
+
+def identities(n: Counts) -> dict[str, tuple[int, int]]:
+    """Both sides of each equation that the tables must satisfy, for the counts ``n``."""
     components = sum(n[name] for name in COMPONENTS)
+    at_segments = SEGMENTS * (n[HIGH] + n[SLOW])
     return {
         "publications": (n["published"], n[LOOP] + n[SPEED] + n[USER] + components),
         "disseminated": (n["disseminated"], n[HIGH] + n[SLOW] + n[CONGESTION]),
-        "delivered": (n["delivered"], n["users"] * n[CONGESTION] + SEGMENTS * (n[HIGH] + n[SLOW])),
-        "InfoS subscriptions": (
-            n["subscriptions InfoS"],
-            2 * n["users"] + 2 * SEGMENTS**2 + 2 * n["roads"],
-        ),
+        "delivered": (n["delivered"], n["users"] * n[CONGESTION] + at_segments),
+        "InfoS subscriptions": (n["subscriptions InfoS"], 2 * (n["users"] + SEGMENTS**2 + n["roads"])),
         "most input of Near": (n[f"received {NEAR}"], n[USER] // n["users"] + n[CONGESTION]),
         "disseminated + local": (n["published"], n["disseminated"] + n["local"]),
     }
-
-
-def _numbers(counts: Counts) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count is not None}
 
 
 # --- claims ------------------------------------------------------------------------------------
 
 
 def claims(runs: Mapping[str, Sequence[Counts]], days: Mapping[str, Counts]) -> Iterable[Claim]:
-    """The claims, judged on the first setting; the others, and further ``days``, say how firmly."""
+    """Judge the claims on the first setting; the other settings and ``days`` show how robust the verdicts
+    are.
+    """
     main = next(iter(runs.values()))
     holds = [judge(counts) for counts in main]
     measured = _further_measures(runs)
@@ -121,24 +112,28 @@ def claims(runs: Mapping[str, Sequence[Counts]], days: Mapping[str, Counts]) -> 
 
 
 def _both(figures: Sequence[Any]) -> Any:
-    """What two experiments gave, once where it is the same."""
+    """Combine the figures of two experiments; equal figures are shown once."""
     first, second = figures
     return first if first == second else {"Exp1": first, "Exp2": second}
 
 
 def _figures(counts: Counts) -> dict[str, Any]:
-    n = _numbers(counts)
+    compared = f"{counts['differ nodes']} on nodes and {counts['differ process']} in one process differ"
     return {
         "crosses-network": f"{crossing(counts):.4f} %",
-        "predicate-evaluations": f"{n[f'combinations {CONGESTION}']} of {n['whole']}",
-        "max-knowledge-points": max(n[f"points {name}"] for name in COMPONENTS),
+        "predicate-evaluations": _evaluations(counts),
+        "max-knowledge-points": _most_points(counts),
         "input-cut": f"{input_share(counts):.1f} %",
-        "sharing": f"{shared(counts)} for {n['users']} users",
+        "sharing": f"{shared(counts)} for {counts['users']} users",
         "accounting": {name: left for name, (left, _) in identities(counts).items()},
-        "central-equal": f"{n['differ nodes']} on nodes and {n['differ process']} in one process differ"
-        if "differ process" in n
-        else "compared; the outcome is not printed",
+        "central-equal": "compared; the outcome is not printed"
+        if counts["differ process"] is None
+        else compared,
     }
+
+
+def _evaluations(counts: Counts) -> str:
+    return f"{counts[f'combinations {CONGESTION}']} of {counts['whole']}"
 
 
 def _how_often(claim: str, days: Mapping[str, Counts]) -> str:
@@ -148,25 +143,29 @@ def _how_often(claim: str, days: Mapping[str, Counts]) -> str:
 
 
 def _further_measures(runs: Mapping[str, Sequence[Counts]]) -> dict[str, str]:
-    """More that was measured, in the settings as well."""
+    """Measures beyond those that the claims name, also of the other settings."""
     main = next(iter(runs.values()))
-    paper, ours = (", ".join(f"{_an_hour(counts):.2f}" for counts in both) for both in (PAPER, main))
-    published = ", ".join(f"{crossing_as_published(c):.4f} %" for c in main)
+    paper, ours = (
+        ", ".join(f"{c['disseminated'] / c['roads'] / c['hours']:.2f}" for c in both)
+        for both in (PAPER, main)
+    )
+    published = ", ".join(f"{100.0 * c['disseminated'] / c['published']:.4f} %" for c in main)
+    effective, internal = (" and ".join(str(c[name]) for c in main) for name in ("effective", "internal"))
+    reports = " and ".join(f"{c[NEAR] / max(c[CONGESTION], 1):.1f}" for c in main)
     return {
         "crosses-network": "Sensors speak at 1 Hz in the thesis, once in 300 s here. What crosses is "
         f"{ours} events for each road and hour ({paper} in the thesis); of what our sensors published it is "
         f"{published}.",
-        "predicate-evaluations": f"Counted as the thesis does, {_line(runs, _cut)}. Our machine keeps roads "
-        f"apart and examines at most {max(_numbers(c)['examined'] for c in main)}, decomposed or not.",
+        "predicate-evaluations": f"Counted as the thesis does, {_line(runs, _evaluations)}. Our machine "
+        f"keeps roads apart and examines at most {max(c['examined'] for c in main)}, decomposed or not.",
         "max-knowledge-points": "Windows hold 3 and 5 readings here, 30 and 37 there. Of starts and ends a "
-        f"part of TrafficCongestion keeps at most, {_line(runs, _most_points)}.",
+        f"part of TrafficCongestion keeps at most, {_line(runs, lambda c: str(c[f'points {CONGESTION}']))}.",
         "input-cut": "A sixteenth would be 6.25 %. It is, "
         f"{_line(runs, lambda c: f'{input_share(c):.0f} %')}.",
-        "sharing": f"Of the 256 parts only 16 can detect something; {_pair(main, 'effective')} have.",
-        "accounting": "Near / TrafficCongestion, exactly 24 in the thesis, is "
-        f"{' and '.join(f'{_reports(c):.1f}' for c in main)} here.",
-        "central-equal": f"{_pair(main, 'internal')} notifications; pandas computes windows, toggles and "
-        "distances from the definition.",
+        "sharing": f"Of the 256 parts only 16 can detect something; {effective} have.",
+        "accounting": f"Near / TrafficCongestion, exactly 24 in the thesis, is {reports} here.",
+        "central-equal": f"{internal} notifications; pandas computes windows, toggles and distances from the "
+        "definition.",
     }
 
 
@@ -189,28 +188,6 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
 }
 
 
-def _an_hour(counts: Counts) -> float:
-    n = _numbers(counts)
-    return n["disseminated"] / n["roads"] / n["hours"]
-
-
-def _cut(counts: Counts) -> str:
-    return f"{counts[f'combinations {CONGESTION}']} of {counts['whole']}"
-
-
-def _most_points(counts: Counts) -> str:
-    return str(counts[f"points {CONGESTION}"])
-
-
-def _reports(counts: Counts) -> float:
-    n = _numbers(counts)
-    return n[NEAR] / max(n[CONGESTION], 1)
-
-
-def _pair(both: Sequence[Counts], name: str) -> str:
-    return " and ".join(str(counts[name]) for counts in both)
-
-
 def _line(runs: Mapping[str, Sequence[Counts]], figure: Callable[[Counts], str]) -> str:
-    """A figure of both experiments in every setting."""
+    """Format a figure of both experiments in every setting."""
     return "; ".join(f"{name}: {', '.join(figure(c) for c in both)}" for name, both in runs.items())

@@ -1,10 +1,10 @@
-"""What is counted in a run, line by line as in the thesis' Tables 5.17 to 5.21."""
+"""The counts of a run, line by line as in Tables 5.17 to 5.21 of the thesis."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.kinds.component.compile import smc
 from holdfast.kinds.component.detector.component import CARRIER, Published
@@ -34,12 +34,12 @@ from .network import Account
 from .roads import HOURS
 from .scene import JourneyScene, user_name
 
-Counts = Mapping[str, int | None]
-"""By the names of `LINES`; ``None`` is not measured."""
+Counts = Mapping[str, Any]
+"""Counts by the names of `LINES`; ``None`` is not measured."""
 
 
 class Entry(NamedTuple):
-    """A line of a table: the thesis' figures of both experiments, and how ours are counted."""
+    """A line of a table: the thesis' figures for both experiments, and how we count."""
 
     table: str
     called: str
@@ -120,7 +120,7 @@ LINES: Mapping[str, Entry] = {
 def measure(
     scene: JourneyScene, limits: Limits, segments: Sequence[Sequence[str]], *, in_process: bool
 ) -> Counts:
-    """Run a scene on nodes, with pandas and, if asked for, in one process."""
+    """Run a scene on nodes, with pandas and, if ``in_process``, in one process; return the counts."""
     smcs = {name: smc(component) for name, component in components(limits).items()}
     roads = [scene.map.roads[i].name for i in scene.roads]
     users = [user_name(user) for user in range(len(scene.users))]
@@ -137,7 +137,7 @@ def measure(
         "hours": HOURS,
         "insertions": len(smcs),
         "latest": len({event.source for event in events}),
-        "whole": whole.combinations.of[CONGESTION],
+        "whole": whole.combinations[CONGESTION],
         "shared for twice": sum(host.smc.topic != NEAR for host in twice),
         "differ nodes": differing(map(to_compared, account.notifications), expected),
         "differ process": differing(_in_process(limits, events), expected) if in_process else None,
@@ -147,7 +147,7 @@ def measure(
 
 
 def _in_process(limits: Limits, events: Sequence[Event]) -> Iterator[Notice]:
-    """What the components say in one process."""
+    """Yield the notifications of the components in one process."""
     engine = Engine(definition(limits))
     for note in (*engine.run(events), *engine.finish()):
         value = _value(note.event.attributes)
@@ -171,14 +171,13 @@ def _of_hosts(hosts: Sequence[Host], users: int) -> dict[str, int]:
 
 def _of_account(account: Account) -> dict[str, int]:
     external, internal = (sum(account.published[t] for t in topics) for topics in (READINGS, COMPONENTS))
+    peaks = ("received", "combinations", "points")
     return {
         **{topic: account.published[topic] for topic in (*READINGS, *COMPONENTS)},
-        **{f"received {name}": account.received.of[name] for name in COMPONENTS},
-        **{f"combinations {name}": account.combinations.of[name] for name in COMPONENTS},
-        **{f"points {name}": account.points.of[name] for name in COMPONENTS},
-        "spawned": account.spawned.of[CONGESTION],
+        **{f"{peak} {name}": getattr(account, peak)[name] for peak in peaks for name in COMPONENTS},
+        "spawned": account.spawned[CONGESTION],
         "effective": account.detecting[CONGESTION],
-        "examined": account.examined.of[CONGESTION],
+        "examined": account.examined[CONGESTION],
         "published": external + internal,
         "external": external,
         "internal": internal,
@@ -194,20 +193,18 @@ def _of_account(account: Account) -> dict[str, int]:
 
 
 def differing(ours: Iterable[Notice], theirs: Iterable[Notice]) -> int:
-    """How many notifications only one of the two has."""
+    """Return the number of notifications that only one of two computations has."""
     a, b = Counter(ours), Counter(theirs)
     return ((a - b) + (b - a)).total()
 
 
 def to_compared(published: Published) -> Notice:
-    """What a component has published, as two computations compare it."""
-    known = published.event
-    value = _value(known.attributes)
-    scope = readable_scope(CARRIER.join(published.id))
-    return Notice(known.topic, scope, known.status, known.time, published.since, value)
+    """Convert a published event to a notice that can be compared."""
+    known, scope = published.event, readable_scope(CARRIER.join(published.id))
+    return Notice(known.topic, scope, known.status, known.time, published.since, _value(known.attributes))
 
 
 def _value(attributes: Mapping[str, Value]) -> float | None:
-    found = attributes["value"] if "value" in attributes else attributes["level"]
+    found = attributes.get("value", attributes.get("level"))
     assert found is None or isinstance(found, float)
     return found

@@ -1,4 +1,4 @@
-"""The four components of the thesis, in the language: Tables 5.10 and 5.16.  [F72]"""
+"""The four components of the thesis, written in the language (Tables 5.10 and 5.16). [F72]"""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ READINGS = (LOOP, SPEED, USER)
 COMPONENTS = (HIGH, SLOW, CONGESTION, NEAR)
 
 EVERY = 5 * MINUTE
-"""How often a road reports."""
+"""The interval between two readings of a road."""
 LOOP_WINDOW, SPEED_WINDOW = 10 * MINUTE, 20 * MINUTE
-"""1 : 2, as the thesis' 30 s and 1 min.  Five speeds fit into the longer one, both ends included; in a
-minute of the thesis there were 330736 / 60 roads / 1200 min = 4.6 or 6.9."""
+"""The windows have the ratio 1 : 2 of the thesis' 30 s and 1 min. The longer one contains five speeds; a
+minute of the thesis has 4.6 or 6.9 (330736 / 60 roads / 1200 min).
+"""
 REACH = 2
-"""Junctions."""
+"""The distance in junctions within which users are notified."""
 
 
 class Limits(NamedTuple):
-    """A road is busy with more than so many vehicles on a kilometre; it is slow below so many per cent of its
-    normal speed, and no longer slow above."""
+    """Thresholds of the components: vehicles per kilometre of a busy road, and the speeds in percent of
+    normal below which a road is slow and above which it is fast again.
+    """
 
     busy: float
     slow: float
@@ -34,7 +36,7 @@ class Limits(NamedTuple):
 
 
 def definition(limits: Limits) -> str:
-    """The components."""
+    """Return the text of the definition with these thresholds."""
     busy, slow, fast = limits
     return f"""\
 topic {LOOP} (value float)          # vehicles seen on a kilometre of the road
@@ -69,7 +71,6 @@ state {NEAR}
 
 
 def components(limits: Limits) -> dict[str, ComponentCondition]:
-    """The checked components, by name."""
-    return {
-        component.name: component for component in check(parse(definition(limits))).of(ComponentCondition)
-    }
+    """Return the checked components by name."""
+    checked = check(parse(definition(limits)))
+    return {component.name: component for component in checked.of(ComponentCondition)}

@@ -1,9 +1,8 @@
-"""Which component runs on which node, and what it subscribes to.
+"""The placement of the thesis: which component runs on which node, with which subscriptions.
 
-The thesis' placing [SPS §5.9.3.1; F71, F73, F74]: ``IL_High`` and ``CarSpeed_Slow`` are cut by road and each
-part stands with the sensor it listens to; ``TrafficCongestion`` is cut along both its queries into 16
-segments of roads each, 256 parts on nodes of their own, of which only those with the same segment twice can
-ever detect something; every user carries a ``TrafficCongestionNear``.
+[SPS §5.9.3.1; F71, F73, F74] ``IL_High`` and ``CarSpeed_Slow`` have a part at the sensors of each road.
+``TrafficCongestion`` is divided along both queries into 16 segments of roads, which gives 256 parts. Only the
+16 parts with the same segment twice can detect congestion. Every user has a ``TrafficCongestionNear``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SEGMENTS = 16
 
 
 class RoadSubscription(NamedTuple):
-    """A topic, and the roads (of users: the names) of which a host wants to know; ``None`` is all."""
+    """A topic with the roads (or the user) that a host subscribes to; ``None`` means all."""
 
     topic: str
     among: frozenset[str] | None = None
@@ -29,7 +28,7 @@ class RoadSubscription(NamedTuple):
 
 @dataclass(frozen=True)
 class Host:
-    """A component, or a part of one, on a node, and its subscriptions."""
+    """A component, or a part of one, on a node, with its subscriptions."""
 
     node: str
     smc: Smc
@@ -39,7 +38,7 @@ class Host:
 def place_components(
     smcs: Mapping[str, Smc], roads: Sequence[str], segments: Sequence[Sequence[str]], users: Iterable[str]
 ) -> list[Host]:
-    """The components as the thesis cuts and places them."""
+    """Divide and place the components as the thesis does."""
     pieces = [frozenset(segment) for segment in segments]
     return [
         *(_beside(smcs[HIGH], LOOP, "loop", road) for road in roads),
@@ -69,13 +68,14 @@ def _beside(smc: Smc, topic: str, sensor: str, road: str) -> Host:
 
 
 def in_one_piece(smc: Smc) -> Host:
-    """A component that is not cut: what the thesis compares with."""
+    """Return an undivided component, for comparison."""
     return Host(f"all of {smc.topic}", smc, tuple(map(RoadSubscription, smc.topics)))
 
 
 def segments(map: JourneyMap, roads: Sequence[int], count: int = SEGMENTS) -> list[list[str]]:
-    """The roads in so many pieces of equal size that lie together: halved by longitude, each half by
-    latitude, and so on."""
+    """Divide roads into pieces of equal size that lie together, by halving along longitude and latitude in
+    turn.
+    """
     pieces = [list(roads)]
     axis = 0
     while len(pieces) < count:

@@ -1,4 +1,4 @@
-"""The picture: where congestion was, and how it came about on one road."""
+"""The figure: a map of congestion, and the readings and conditions of one road."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .scene import JourneyScene
 
 @dataclass(frozen=True)
 class JourneyExhibit:
-    """What the figure draws: both days, and the limits of their conditions."""
+    """Data of the figure: the notifications of both days, and the thresholds."""
 
     days: Sequence[tuple[JourneyScene, Sequence[Notice]]]
     limits: Limits
 
 
 def figure(result: Result) -> Drawing:
-    """The roads and what was reported of each; of the one with most reports, the day with most."""
+    """Draw the map of the day with most reports, and details of the road with most reports."""
     exhibit: JourneyExhibit = result.exhibit
     scene, notifications = max(exhibit.days, key=lambda one: sum(s.component == NEAR for s in one[1]))
     drawing = new_figure(12, 6.5)
@@ -41,7 +41,7 @@ def figure(result: Result) -> Drawing:
 
 
 def _map(axes: Any, scene: JourneyScene, notifications: Sequence[Notice]) -> None:
-    """All roads, those that are watched, and those of which users were told."""
+    """Draw all roads; watched roads and congested roads have colours."""
     reports = Counter(_road(one) for one in notifications if one.component == NEAR)
     map = scene.map
     for index, road in enumerate(map.roads):
@@ -55,19 +55,14 @@ def _map(axes: Any, scene: JourneyScene, notifications: Sequence[Notice]) -> Non
     axes.set_aspect(1 / np.cos(np.radians(np.mean([y for _, y in map.degrees]))))
     west, south = np.quantile(map.degrees, 0.02, axis=0) - 0.01
     east, north = np.quantile(map.degrees, 0.98, axis=0) + 0.01
-    axes.set_xlim(west, east)
-    axes.set_ylim(south, north)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_title(
-        f"{scene.day:%A %Y-%m-%d}: {len(scene.roads)} roads are watched (blue),\n"
-        f"{len(reports)} were congested (red): {reports.total()} reports to {len(scene.users)} users",
-        fontsize=10,
-    )
+    axes.set(xlim=(west, east), ylim=(south, north), xticks=[], yticks=[])
+    title = f"{scene.day:%A %Y-%m-%d}: {len(scene.roads)} roads are watched (blue)"
+    congested = f"{len(reports)} were congested (red): {reports.total()} reports to {len(scene.users)} users"
+    axes.set_title(f"{title},\n{congested}", fontsize=10)
 
 
 def _day(panels: Sequence[Any], limits: Limits, scene: JourneyScene, notifications: Sequence[Notice]) -> None:
-    """Readings of the road with most reports, and when each condition held."""
+    """Draw the readings of the road with most reports, and when each condition was active."""
     reports = Counter(_road(one) for one in notifications if one.component == NEAR)
     if not reports:
         panels[0].set_title("no congestion", fontsize=10)
@@ -86,16 +81,14 @@ def _day(panels: Sequence[Any], limits: Limits, scene: JourneyScene, notificatio
     pace.plot(hours[driven], scene.paces[mine][driven], color="0.3", linewidth=0.9)
     for limit in (limits.slow, limits.fast):
         pace.axhline(limit, color="tab:red", linewidth=0.8)
-    pace.set_ylabel("% of normal speed")
-    pace.set_ylim(0, 150)
+    pace.set(ylabel="% of normal speed", ylim=(0, 150))
     colors = {HIGH: "tab:orange", SLOW: "tab:purple", CONGESTION: "tab:red"}
     for row, (component, color) in enumerate(colors.items()):
         for begin, end in _spans(notifications, component, name, scene.last):
             left, right = (FIRST_HOUR + (at - start) / HOUR for at in (begin, end))
             held.barh(row, right - left, left=left, height=0.5, color=color)
-    for at, count in sorted(
-        Counter(s.time for s in notifications if s.component == NEAR and _road(s) == name).items()
-    ):
+    told = Counter(n.time for n in notifications if n.component == NEAR and _road(n) == name)
+    for at, count in sorted(told.items()):
         hour = FIRST_HOUR + (at - start) / HOUR
         held.annotate(f"{count} told", (hour, 2.45), fontsize=6, rotation=60, ha="left", va="bottom")
     held.set_ylim(-0.5, 4.2)
@@ -111,7 +104,7 @@ def _road(notifications: Notice) -> str:
 def _spans(
     notifications: Sequence[Notice], component: str, scope: str, last: Instant
 ) -> list[tuple[Instant, Instant]]:
-    """From when until when a condition held."""
+    """Return the active intervals of a condition."""
     mine = [s for s in notifications if s.component == component and s.scope == scope]
     starts = [s.time for s in mine if s.status == "ingress"]
     ends = [s.time for s in mine if s.status == "egress"]

@@ -1,7 +1,7 @@
-"""Points for junctions: a component measures distances between points, not along roads.
+"""Positions of junctions for components, which measure distances between points and not along roads.
 
-Junctions are put into space so that two of them are at most ``reach`` apart exactly if there are at most
-``reach`` roads between them; the predicate of the thesis' Table 5.16 then stands as printed.
+Two junctions are at most ``reach`` apart in space exactly if at most ``reach`` roads connect them. So the
+predicate of Table 5.16 can be used as printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Points = NDArray[np.float64]
 
 
 def layout(hops: NDArray[np.float64], reach: int) -> list[Point]:
-    """A point of three coordinates for each junction; the first attempt that is exact."""
+    """Return a position in three dimensions for each junction; the first exact attempt is used."""
     near = hops <= reach
     for seed in range(ATTEMPTS):
         points = np.round(_settle(near, _spread(hops, reach, seed), reach), 3)
@@ -32,8 +32,7 @@ def layout(hops: NDArray[np.float64], reach: int) -> list[Point]:
 
 
 def _spread(hops: NDArray[np.float64], reach: int, seed: int) -> Points:
-    """Where to begin: distances as near to those along roads as three dimensions allow (classical
-    scaling), shaken."""
+    """Return initial positions by classical scaling of the distances along roads, with random noise."""
     far = np.minimum(hops, 4.0 * reach)
     inner = -0.5 * (far**2 - (far**2).mean(0) - (far**2).mean(1)[:, None] + (far**2).mean())
     values, vectors = np.linalg.eigh(inner)
@@ -45,7 +44,7 @@ def _spread(hops: NDArray[np.float64], reach: int, seed: int) -> Points:
 
 
 def _settle(near: NDArray[np.bool_], points: Points, reach: int) -> Points:
-    """Points moved until none is on the wrong side, as far as that can be had."""
+    """Move the points so that as few pairs as possible have the wrong distance."""
     from scipy.optimize import minimize
 
     def wrong(flat: Points) -> tuple[float, Points]:

@@ -1,7 +1,7 @@
-"""Hosts at work: every event goes to whom it concerns, and what that costs is counted.
+"""Run hosts and count their messages and evaluations. [F50, F64]
 
-Components see what they would see in one process: hosts of a level run before those that build on them,
-each over its whole input, by the reference machine.  [F50, F64]
+Hosts run by level, each over its whole input, with the reference machine. So components receive the same
+input as in one process.
 """
 
 from __future__ import annotations
@@ -22,40 +22,35 @@ from .definition import NEAR, USER
 from .deployment import Host
 
 
-@dataclass
-class Most:
-    """The largest that was seen of something, for each component."""
-
-    of: Counter[str] = field(default_factory=Counter)
-
-    def see(self, name: str, count: int) -> None:
-        self.of[name] = max(self.of[name], count)
+def record_maximum(maxima: Counter[str], name: str, count: int) -> None:
+    """Keep the largest count seen for a component."""
+    maxima[name] = max(maxima[name], count)
 
 
 @dataclass
 class Account:
-    """What happened in a network of hosts.
+    """The counts of a network of hosts.
 
-    An event is *disseminated* if a host on another node than its publisher's wants it, *delivered* there once
-    for each such host; what a host on the publisher's own node gets is local.
+    An event is *disseminated* if a host on another node subscribes to it, and *delivered* once to each such
+    host. Events for hosts on the publisher's own node are local.
     """
 
     published: Counter[str] = field(default_factory=Counter)
     disseminated: Counter[str] = field(default_factory=Counter)
     delivered: Counter[str] = field(default_factory=Counter)
     local: Counter[str] = field(default_factory=Counter)
-    received: Most = field(default_factory=Most)
-    points: Most = field(default_factory=Most)
-    combinations: Most = field(default_factory=Most)
-    examined: Most = field(default_factory=Most)
-    spawned: Most = field(default_factory=Most)
+    received: Counter[str] = field(default_factory=Counter)
+    points: Counter[str] = field(default_factory=Counter)
+    combinations: Counter[str] = field(default_factory=Counter)
+    examined: Counter[str] = field(default_factory=Counter)
+    spawned: Counter[str] = field(default_factory=Counter)
     detecting: Counter[str] = field(default_factory=Counter)
-    """How many hosts of each component have published something."""
+    """The number of hosts of each component that published an event."""
     notifications: list[Published] = field(default_factory=list)
 
 
 def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) -> Account:
-    """Let the hosts take the readings, as far as ``until``."""
+    """Run hosts on readings, up to the time ``until``."""
     network = _Network(hosts)
     account = network.account
     for known in readings:
@@ -64,7 +59,7 @@ def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) ->
     level = levels(host.smc for host in hosts)
     for number in sorted(range(len(hosts)), key=lambda i: level[hosts[i].smc.topic]):
         host, inbox = hosts[number], network.inboxes.pop(number, [])
-        account.received.see(host.smc.topic, len(inbox))
+        record_maximum(account.received, host.smc.topic, len(inbox))
         published = list(_evaluate(instrumented[host.smc.topic], inbox, until, account))
         account.detecting[host.smc.topic] += bool(published)
         account.notifications += published
@@ -74,7 +69,7 @@ def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) ->
 
 
 class _Network:
-    """Publish/subscribe between hosts: what waits for each, and what has been sent."""
+    """Publish/subscribe between hosts, with an inbox for each."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self.account = Account()
@@ -87,7 +82,7 @@ class _Network:
                     self._wanted[topic, one].append(number)
 
     def publish(self, event: Knowledge, node: str) -> None:
-        """Give an event that a node publishes to the hosts that want it, each counted as near or far."""
+        """Deliver an event of a node to the subscribed hosts, and count local and remote deliveries."""
         account, topic = self.account, event.topic
         own = event.source if topic == USER else event.place
         takers = [*self._wanted.get((topic, own), ()), *self._wanted.get((topic, None), ())]
@@ -104,7 +99,7 @@ class _Network:
 
 
 def _evaluate(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Published]:
-    """What a host publishes, instant by instant, and the most that it ever kept and examined."""
+    """Yield the events that a host publishes, and record its maxima of knowledge points and evaluations."""
     state = InstantState()
     coming: dict[Instant, set[str]] = defaultdict(set)
     for known in inbox:
@@ -112,20 +107,22 @@ def _evaluate(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Acc
         coming[known.time].add(known.topic)
     while (now := component.due(state)) is not None and now < until:
         yield from component.advance(smc, state, now + 1)
-        account.points.see(smc.topic, knowledge_points(state))
-        account.spawned.see(smc.topic, sum(one.since is not None for one in state.instances.values()))
+        record_maximum(account.points, smc.topic, knowledge_points(state))
+        active = sum(instance.since is not None for instance in state.instances.values())
+        record_maximum(account.spawned, smc.topic, active)
         for topic in coming.pop(now, ()):
-            account.combinations.see(smc.topic, combinations(smc, state, topic))
+            record_maximum(account.combinations, smc.topic, combinations(smc, state, topic))
 
 
 def knowledge_points(state: InstantState) -> int:
-    """How many knowledge points an information space holds; where its host is, is one of them."""
+    """Return the number of knowledge points in an information space; the host's position is one."""
     return sum(_sizes(state).values()) + len(state.hosts)
 
 
 def combinations(smc: Smc, state: InstantState, topic: str) -> int:
-    """How many combinations of knowledge an event of a topic is part of, as the thesis counts: the full
-    product of what other queries hold, whatever road that is of."""
+    """Return how many combinations an event of a topic is part of, by the thesis' count: the product of all
+    knowledge points of the other queries.
+    """
     sizes = _sizes(state)
     return prod(sizes.get(name, 0) for name, one in smc.inputs.items() if topic not in one.query.topics)
 
@@ -136,20 +133,21 @@ def _sizes(state: InstantState) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Counted(Rule):
-    """A rule that says how many combinations it examines in one evaluation."""
+    """A rule that records how many combinations it examines in one evaluation."""
 
     topic: str = ""
-    most: Most = field(default_factory=Most)
+    maxima: Counter[str] = field(default_factory=Counter)
 
     def detect(self, inputs: Inputs, tables: Tables, context: EvaluationContext) -> EvaluationContext | None:
-        self.most.see(self.topic, prod(len(tables(name)) for name in self.mentions or inputs))
+        count = prod(len(tables(name)) for name in self.mentions or inputs)
+        record_maximum(self.maxima, self.topic, count)
         return super().detect(inputs, tables, context)
 
 
-def _counting(smc: Smc, most: Most) -> Smc:
-    def with_counters(rule: Rule) -> Rule:
-        return Counted(**vars(rule), topic=smc.topic, most=most)
-
-    return replace(
-        smc, enter=with_counters(smc.enter), exit=None if smc.exit is None else with_counters(smc.exit)
+def _counting(smc: Smc, maxima: Counter[str]) -> Smc:
+    """The component with rules that count the combinations they examine."""
+    enter, leave = (
+        rule and Counted(**vars(rule), topic=smc.topic, maxima=maxima) for rule in (smc.enter, smc.exit)
     )
+    assert enter is not None
+    return replace(smc, enter=enter, exit=leave)

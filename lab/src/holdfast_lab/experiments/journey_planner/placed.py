@@ -1,4 +1,4 @@
-"""The journey planner where the network puts its components: on the real roads, once with radios.
+"""The journey planner with components placed by the network, on the real roads, without and with radios.
 
 [SPS §5.7, §5.9.2, §5.9.3; F71, F73, F74, F80]
 """
@@ -34,13 +34,15 @@ from .scene import Crowd, JourneyScene, user_name
 from .scheduled import on_air, on_field
 
 NAME = "journey-network"
+TITLE = "the journey planner where the network puts its components, without and with radios  [SPS §5.7]"
 FEWER = 100
-"""Users on nodes without radios, in the quick form."""
+"""The number of users on nodes without radios in a quick run."""
 AROUND, DRIVERS = 2, 20
-"""The part of the city with radios: so many junctions round the road that is congested first, and so many
-users who drive only there."""
+"""The part of the city with radios: its size in junctions around the first congested road, and its number of
+users.
+"""
 AHEAD, AFTER = 30 * MINUTE, 15 * MINUTE
-"""From so long before its congestion until so long after the last end of one."""
+"""The time before the first and after the last congestion in the part with radios."""
 
 RULES: Mapping[str, str] = {
     "placement-same": "With every component where the network puts it, each of the four says on both days "
@@ -56,10 +58,11 @@ RULES: Mapping[str, str] = {
     "radio": "With radios, in a part of the city. Rule: over all seeds at least 95 % of the reports that "
     "pandas has come, none that it has not, and none twice.",
 }
-"""Written before the first run of the whole; a run with 20 users had been made, to see that it runs."""
+"""The rules were written before the first complete run; only a run with 20 users had tested the code."""
 
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
+    """Run the experiment; a quick run has fewer users and seeds."""
     progress("reading")
     map = read_map(locate(METADATA, data))
     world = observe_world(map, read_traffic(locate(FILE, data), map))
@@ -71,7 +74,7 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
 def reproduce_placement(
     world: JourneyWorld, days: Mapping[str, date], users: int, seeds: Iterable[int], progress: Progress
 ) -> Result:
-    """The experiment in a world, whose days have names."""
+    """Run the experiment for a world and named days."""
     rows: list[Row] = []
     for name, day in days.items():
         progress(f"{name}: where components stand")
@@ -102,7 +105,7 @@ def reproduce_placement(
 
 
 def compare_costs(name: str, scene: JourneyScene, world: JourneyWorld) -> list[Row]:
-    """What crosses the network, by hand and by the network, on nodes that are only counted."""
+    """Count the traffic of both placements on nodes without a network model."""
     limits = world.limits(MAIN)
     components = smcs(limits)
     users = [user_name(user) for user in range(len(scene.users))]
@@ -115,17 +118,11 @@ def compare_costs(name: str, scene: JourneyScene, world: JourneyWorld) -> list[R
     rows = []
     for way, some in hosts.items():
         found = network.run(some, map(of_event, scene.events()), scene.last + 1)
-        rows.append(
-            {
-                "where": way,
-                "experiment": name,
-                "hosts": len(some),
-                "published": found.published.total(),
-                "disseminated": found.disseminated.total(),
-                "delivered": found.delivered.total(),
-                "differ": differing(map(to_compared, found.notifications), notifications),
-            }
-        )
+        row: Row = {"where": way, "experiment": name, "hosts": len(some)}
+        for what in ("published", "disseminated", "delivered"):
+            row[what] = getattr(found, what).total()
+        row["differ"] = differing(map(to_compared, found.notifications), notifications)
+        rows.append(row)
     return rows
 
 
@@ -133,7 +130,7 @@ def compare_costs(name: str, scene: JourneyScene, world: JourneyWorld) -> list[R
 
 
 def on_nodes(name: str, scene: JourneyScene, world: JourneyWorld) -> Row:
-    """A day without radios."""
+    """Run a day on nodes without radios; return a row."""
     limits = world.limits(MAIN)
     ride, found = on_field(scene, city(scene.map, scene.roads), limits)
     brokers = [host.state.inner.broker for host in found.hosts.values()]
@@ -156,11 +153,10 @@ def on_nodes(name: str, scene: JourneyScene, world: JourneyWorld) -> Row:
 
 
 def partial_scene(scene: JourneyScene, world: JourneyWorld) -> JourneyScene:
-    """The part of the city, and of the day, that has radios."""
-    notifications = [
-        one for one in notifications_of(scene, world.limits(MAIN)) if one.component == CONGESTION
-    ]
-    first, last = min(one.time for one in notifications), max(one.time for one in notifications)
+    """Return the part of the city and of the day that is simulated with radios."""
+    everything = notifications_of(scene, world.limits(MAIN))
+    notifications = [notice for notice in everything if notice.component == CONGESTION]
+    first, last = min(n.time for n in notifications), max(n.time for n in notifications)
     by_name = {road.name: i for i, road in enumerate(scene.map.roads)}
     centre = by_name[str(min(notifications, key=lambda one: one.time).scope)]
     start = int(scene.times[0])
@@ -169,12 +165,14 @@ def partial_scene(scene: JourneyScene, world: JourneyWorld) -> JourneyScene:
 
 
 def with_radios(name: str, scene: JourneyScene, world: JourneyWorld, seed: int) -> Row:
-    """Some hours in a part of the city."""
+    """Simulate the part of the city with radios; return a row."""
     limits = world.limits(MAIN)
     ride, measures = on_air(scene, city(scene.map, scene.roads, filled=True), limits, seed)
     due = Counter(one for one in notifications_of(scene, limits) if one.component == NEAR)
     came = Counter(ride.reports)
     causes = measures["energy_by_cause_mj"]
+    rounded = {cause: round(mj / 1000, 2) for cause, mj in sorted(causes.items()) if cause != "rest"}
+    joules = {cause: used for cause, used in rounded.items() if used}
     return {
         "where": "radio",
         "experiment": name,
@@ -190,14 +188,7 @@ def with_radios(name: str, scene: JourneyScene, world: JourneyWorld, seed: int) 
         "twice": sum(count > due[one] > 0 for one, count in came.items()),
         "delay s": round(fmean(ride.delays()), 2) if ride.received else None,
         "transmissions": measures["transmissions"],
-        "joules": {
-            "listening": round(causes.get("rest", 0.0) / 1000, 1),
-            **{
-                cause: round(mj / 1000, 2)
-                for cause, mj in sorted(causes.items())
-                if cause != "rest" and round(mj / 1000, 2)
-            },
-        },
+        "joules": {"listening": round(causes.get("rest", 0.0) / 1000, 1), **joules},
     }
 
 
@@ -214,15 +205,12 @@ def _verdicts(rows: list[Row]) -> list[Judged]:
     due, came = sum(row["due"] for row in radio), sum(row["came"] for row in radio)
     wrong = sum(row["not due"] + row["twice"] for row in radio)
     asked = [row["asked for"] for row in nodes]
+    delivered = [[row["delivered"] for row in rows] for rows in (hand, ours)]
     return [
         Judged("none given", [row["differ"] for row in ours], not any(row["differ"] for row in ours)),
         Judged(
             {"crosses %": [0.0044, 0.0095], "hosts": 876},
-            {
-                "crosses %": crossing,
-                "hosts": [row["hosts"] for row in ours],
-                "delivered": [[row["delivered"] for row in some] for some in (hand, ours)],
-            },
+            {"crosses %": crossing, "hosts": [row["hosts"] for row in ours], "delivered": delivered},
             fewer and all(share < 0.01 for share in crossing),
         ),
         Judged(
@@ -230,11 +218,7 @@ def _verdicts(rows: list[Row]) -> list[Judged]:
             {"differ": [row["differ"] for row in nodes], "moves": [row["moves"] for row in nodes]},
             all(row["differ"] == 0 and row["once"] for row in nodes),
         ),
-        Judged(
-            "none given",
-            asked,
-            all(set(some) <= {CONGESTION} for some in asked),
-        ),
+        Judged("none given", asked, all(set(topics) <= {CONGESTION} for topics in asked)),
         Judged("none given", {"due": due, "came": came, "wrong": wrong}, came >= 0.95 * due and not wrong),
     ]
 
@@ -258,7 +242,7 @@ def _format(value: Any) -> Any:
 
 
 def _draw(result: Result) -> Drawing:
-    """The nodes of the town; those with components; and the part with radios."""
+    """Draw the nodes of the town and those with components, and the part with radios."""
     whole: City
     some: JourneyScene
     whole, some = result.exhibit
@@ -277,10 +261,4 @@ def _draw(result: Result) -> Drawing:
     return figure
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "the journey planner where the network puts its components, without and with radios  [SPS §5.7]",
-    run,
-    _tables,
-    _draw,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, _draw)

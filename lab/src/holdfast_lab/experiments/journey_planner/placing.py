@@ -1,7 +1,7 @@
-"""The same components where the network puts them, by what each choice costs, in place of the thesis' hand.
+"""Place the components where their cost is least, instead of by hand. [F71, F73, F74]
 
-A road's loop and camera stand together, a third of the way along, so that both directions of a street have a
-place of their own.  [F71, F73, F74]
+The loop and the camera of a road are at one third of its length, so that the two directions of a street have
+different positions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .roads import JourneyMap
 SENSORS = {LOOP: "loop", SPEED: "camera"}
 A_DAY = 86_400 * SECOND / EVERY
 OUTPUT = 0.01
-"""How often a component says something for each reading that comes."""
+"""The assumed number of output events for each input event of a component."""
 DEGREE = 111_000.0
-"""In metres, about."""
+"""The length of a degree of latitude, in metres (approximate)."""
 AROUND = 1.0
-"""Metres about a sensor that nobody else speaks of."""
+"""Half the width of a sensor's area, in metres; no other sensor publishes there."""
 
 
 def cheapest_hosts(
     smcs: Mapping[str, Smc], map: JourneyMap, roads: Sequence[int], users: Iterable[str]
 ) -> list[Host]:
-    """Every component as the cheapest choice has it; what is relative to a user goes with each user."""
+    """Place every component at its least cost; components relative to a user run with each user."""
     ground = _test_ground(map)
     publishing = {topic: [_publisher(map, topic, i) for i in roads] for topic in SENSORS}
     hosts: list[Host] = []
@@ -53,7 +53,9 @@ def cheapest_hosts(
 
 
 def _test_ground(map: JourneyMap) -> PlacementGround:
-    """A square about the town, users somewhere in it, and hops of a sixteenth of its side."""
+    """Return a square that contains the town, with a user in its centre and hops of a sixteenth of its
+    side.
+    """
     axes = list(zip(*metres(map), strict=True))
     low = [min(axis) - 2 * AROUND for axis in axes]
     side = max(max(axis) - least for axis, least in zip(axes, low, strict=True)) + 2 * AROUND
@@ -69,20 +71,20 @@ def _publisher(map: JourneyMap, topic: str, road: int) -> TopicPublisher:
 
 
 def metres(map: JourneyMap) -> list[tuple[float, float]]:
-    """Where junctions are in the plane, near enough for a town: a degree of longitude is shorter."""
+    """Return the positions of junctions in a plane, in metres; this is accurate enough for a town."""
     east = DEGREE * math.cos(math.radians(fmean(north for _, north in map.degrees)))
     return [(east * x, DEGREE * y) for x, y in map.degrees]
 
 
 def spot(map: JourneyMap, road: int) -> tuple[float, float]:
-    """Where the sensors of a road stand."""
+    """Return the position of a road's sensors."""
     places = metres(map)
     (ax, ay), (bx, by) = places[map.roads[road].start], places[map.roads[road].end]
     return (ax + (bx - ax) / 3, ay + (by - ay) / 3)
 
 
 def _host(smc: Smc, part: ComponentPart, number: int) -> Host:
-    """A part on the node of the sensor where it stands, or on one of its own."""
+    """Return the host of a part: the node of its sensor if it stands there, otherwise a node of its own."""
     among = frozenset(p.name for p in part.inputs)
     first = part.inputs[0]
     node = f"{smc.topic}-{number}"

@@ -1,7 +1,7 @@
-"""The planner in a network: sensors' nodes with components, and users whose devices go from node to node.
+"""The journey planner on a network: components at sensor nodes, and users whose devices change nodes.
 
-Whoever schedules it (nodes with or without radios) says when a moment has come, and what nodes tell devices.
-A device knows the map: the place of a road's sensors is that road for it.
+`scheduled` drives it, on nodes with or without radios: it advances time and passes deliveries to devices. A
+device has a map, so it recognizes a road by the position of its sensors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.definition.check import check
 from holdfast.definition.parse import parse
@@ -42,17 +44,17 @@ from .scene import JourneyScene, user_name
 
 EPSILON = 2.0
 BEFORE = 5 * MINUTE
-"""How long the network has to settle before the first reading."""
+"""The time that the network has to settle before the first reading."""
 PATIENCE = MINUTE
-"""How long a device waits for what may be on its way, before it looks at a moment."""
+"""How long a device waits for delayed events before it evaluates a time."""
 TOPICS = (LOOP, SPEED, HIGH, SLOW, CONGESTION)
 CONTROL = "control"
-"""Who stands still and hears of every congestion."""
+"""The name of a subscriber that does not move and receives every congestion."""
 
 
 @dataclass(eq=False)
 class Device:
-    """A user's: the component that it carries, and what it is told."""
+    """The device of a user: its component and its connection to a node."""
 
     traveller: Traveller
     node: NodeId | None = None
@@ -61,25 +63,24 @@ class Device:
 
 @dataclass(eq=False)
 class Ride:
-    """A scene in a city; ``ask`` brings a request to a node."""
+    """A scene in a city; ``ask`` passes a request to a node."""
 
     scene: JourneyScene
     city: City
     limits: Limits
     ask: Callable[[NodeId, Any], None]
     received: list[tuple[Instant, QpsNotify]] = field(default_factory=list)
-    """What the control room was told, and when."""
+    """The notifications of the control room, with their times."""
     reports: list[Notice] = field(default_factory=list)
     brought: Counter[str] = field(default_factory=Counter)
-    """How often each device was told of a congestion."""
+    """The number of congestion events that each device received."""
     moves: int = 0
 
     def __post_init__(self) -> None:
         self._near = smcs(self.limits)[NEAR]
         self._roads = {self.city.spot(road): road for road in self.scene.roads}
-        self._devices = {
-            user_name(user): Device(self._traveller(user)) for user in range(len(self.scene.users))
-        }
+        users = range(len(self.scene.users))
+        self._devices = {user_name(user): Device(self._traveller(user)) for user in users}
         self._readings: dict[Instant, list[Event]] = defaultdict(list)
         for event in self.scene.events():
             self._readings[event.time].append(event)
@@ -92,7 +93,7 @@ class Ride:
 
     @property
     def start(self) -> Instant:
-        """The moment that is the network's first."""
+        """The time of the scene at which the network's clock is 0."""
         return int(min(self._readings)) - BEFORE
 
     @property
@@ -101,11 +102,13 @@ class Ride:
 
     @property
     def moments(self) -> list[Instant]:
-        """When something is measured."""
+        """The times of readings."""
         return sorted(self._readings)
 
     def begin(self, control: NodeId) -> None:
-        """Place the components, each part on its sensors' node; and somebody listens."""
+        """Place components at the nodes of their sensors, subscribe the control room, and connect the
+        devices.
+        """
         for road, node in self.city.sensors.items():
             about = self.city.about(road)
             for topic in (LOOP, SPEED):
@@ -117,7 +120,7 @@ class Ride:
             self._comes(name, self.city.junctions[int(self.scene.users[user, 0])])
 
     def publish_at(self, at: Instant) -> None:
-        """Everything that is measured at that time; and users say where they are."""
+        """Publish the readings and positions of a time, and let the devices evaluate."""
         for event in self._readings[at]:
             if event.topic == USER:
                 self._on_position(event)
@@ -130,10 +133,9 @@ class Ride:
         assert event.place is not None
         road = self._road_of[event.place]
         values = {**event.attributes, TIME: event.time - self.start}
-        self.ask(
-            self.city.sensors[road],
-            QpsPublishRequest(f"{event.topic} {road}", event.topic, self.city.spot(road), values),
-        )
+        spot = self.city.spot(road)
+        published = QpsPublishRequest(f"{event.topic} {road}", event.topic, spot, values)
+        self.ask(self.city.sensors[road], published)
 
     def _on_position(self, event: Event) -> None:
         component.take(self._near, self._devices[event.source].state, of_event(event))
@@ -152,13 +154,13 @@ class Ride:
         self.reports += [to_compared(told) for told in component.advance(self._near, device.state, until)]
 
     def again(self, name: str) -> None:
-        """A user says again where he is."""
+        """Announce a user's position to its node again."""
         device = self._devices[name]
         if device.node is not None:
             self.ask(device.node, ArriveRequest(device.traveller.ticket))
 
     def on_delivery(self, node: NodeId, what: Any, now: Instant) -> None:
-        """What a node has for somebody: a device hears it if it is there."""
+        """Process a delivery of a node; a device receives it only while it is at that node."""
         if isinstance(what, QpsNotify) and what.client == CONTROL:
             self.received.append((now, what))
         if not isinstance(what, BroughtEvent) or self._devices[what.client].node != node:
@@ -170,38 +172,32 @@ class Ride:
         self.ask(node, GotRequest(device.traveller.ticket, what))
 
     def _known(self, event: QpsNotify) -> Knowledge:
-        """As the device knows it: of which road, and where that is in its map."""
+        """Convert an event for a device, which takes the road and its position from its map."""
         found = knowledge(event)
         road = self.scene.map.roads[self._roads[(event.location[0], event.location[1])]]
-        return Knowledge(
-            found.topic,
-            found.time + self.start,
-            found.source,
-            found.attributes,
-            self.scene.points[road.start],
-            road.name,
-            found.status,
-            f"{CONGESTION} {road.name}",
-        )
+        place = {"at": self.scene.points[road.start], "place": road.name}
+        return replace(found, time=found.time + self.start, signature=f"{CONGESTION} {road.name}", **place)
 
     def end(self) -> None:
-        """Devices look at all that is left."""
+        """Evaluate the remaining events of all devices."""
         for device in self._devices.values():
             self._looks(device, self.scene.last + 1)
 
     def delays(self) -> list[float]:
-        """Seconds from the moment of a congestion until the control room knew."""
+        """Return the delays from congestions to the control room's notifications, in seconds."""
         return [(now - int(str(what.values[TIME]))) / SECOND for now, what in self.received]
 
 
 @cache
 def smcs(limits: Limits, by: str = "place") -> dict[str, Smc]:
-    """The components; of nodes, which know where a road is and not how it is called, by location."""
+    """Compile the components; on nodes, which know positions but not names of roads, they are keyed by
+    location.
+    """
     text = definition(limits).replace("each place", f"each {by}")
     return {each.name: smc(each) for each in check(parse(text)).of(ComponentCondition)}
 
 
 def manager(limits: Limits, city: City, node: NodeId) -> Components:
-    """What a node has of them."""
+    """Return the components that can run on a node."""
     some = {name: one for name, one in smcs(limits, "location").items() if name in COMPONENTS[:3]}
     return Components(some, city.space, city.places[node])

@@ -1,4 +1,4 @@
-"""The roads of Aarhus (CityPulse, August 2014): a graph of junctions, and what was measured on it."""
+"""The roads of Aarhus (CityPulse, August 2014): a graph of junctions, and traffic readings."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from .definition import EVERY
 
 FILE, METADATA = "aarhus-traffic/traffic-2014-08.parquet", "aarhus-traffic/trafficMetaData.csv"
 ZONE = ZoneInfo("Europe/Copenhagen")
-"""The times of the file are taken to be UTC: workdays are busiest from 5 to 7, which is 7 to 9 there."""
+"""The times of the file are assumed to be UTC: workdays are busiest from 5 to 7, which is 7 to 9 local time.
+"""
 FIRST_HOUR, HOURS = 1, 20
-"""From 1 AM to 9 PM, as in the thesis."""
+"""The evaluated hours are 1 AM to 9 PM, as in the thesis."""
 URBAN = 50.0
-"""km/h: the thesis' SCOOT controls streets in town, so roads with a higher normal speed are left out."""
+"""The highest normal speed of an urban road, in km/h. The thesis' SCOOT controls streets in town."""
 
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Road:
-    """A directed road from one junction to the next; its sensors stand where it begins."""
+    """A directed road between two junctions; its sensors are at its start."""
 
     name: str
     start: int
     end: int
     metres: float
     seconds: float
-    """How long it usually takes."""
+    """The usual travel time."""
     normal: float
-    """The usual speed, km/h."""
+    """The usual speed, in km/h."""
 
 
 @dataclass(frozen=True)
 class JourneyMap:
-    """Junctions, where on earth they are (degrees east and north), and the roads between them."""
+    """Junctions with their coordinates (degrees east and north), and the roads between them."""
 
     junctions: tuple[str, ...]
     degrees: tuple[tuple[float, float], ...]
@@ -55,7 +56,7 @@ class JourneyMap:
 
     @cached_property
     def hops(self) -> NDArray[np.float64]:
-        """How many roads apart two junctions are, whatever their direction."""
+        """The number of roads between two junctions, in any direction."""
         from scipy.sparse.csgraph import shortest_path
 
         found = shortest_path(self._graph([1.0] * len(self.roads)), directed=False, unweighted=True)
@@ -63,7 +64,7 @@ class JourneyMap:
 
     @cached_property
     def routes(self) -> NDArray[np.int32]:
-        """``[from, to]``: the junction before ``to`` on the fastest way; negative where there is none."""
+        """``[from, to]``: the junction before ``to`` on the fastest route; negative if there is no route."""
         from scipy.sparse.csgraph import dijkstra
 
         seconds = [road.seconds for road in self.roads]
@@ -71,12 +72,12 @@ class JourneyMap:
 
     @cached_property
     def seconds(self) -> dict[tuple[int, int], float]:
-        """How long the way from a junction to the next takes; of two roads, by the faster one."""
+        """The travel time between neighbouring junctions, by the fastest road."""
         slowest_first = sorted(self.roads, key=lambda road: -road.seconds)
         return {(road.start, road.end): road.seconds for road in slowest_first}
 
     def _graph(self, weights: Sequence[float]) -> NDArray[np.float64]:
-        """Weights of the ways between junctions; of two roads the lighter."""
+        """Return the matrix of road weights between junctions; the least weight of parallel roads is used."""
         count = len(self.junctions)
         found = np.full((count, count), np.inf)
         for road, weight in zip(self.roads, weights, strict=True):
@@ -86,8 +87,9 @@ class JourneyMap:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Readings in order of time: instants (µs), indices of roads, vehicles counted in five minutes,
-    and the seconds and km/h that they took on average."""
+    """Readings in order of time, as columns: times (µs), road indices, vehicles in five minutes, and their
+    mean travel time (s) and speed (km/h).
+    """
 
     times: Numbers
     roads: Numbers
@@ -95,24 +97,22 @@ class Traffic:
     seconds: Numbers
     speeds: Numbers
 
-    def where(self, rows: NDArray[np.bool_]) -> Traffic:
-        """Some of the readings."""
-        return Traffic(
-            self.times[rows], self.roads[rows], self.vehicles[rows], self.seconds[rows], self.speeds[rows]
-        )
+    def where(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Traffic:
+        """Select rows by a mask or by indices."""
+        return Traffic(*(column[rows] for column in vars(self).values()))
 
     def of(self, roads: Sequence[int]) -> Traffic:
-        """The readings of some roads."""
+        """Select the readings of some roads."""
         return self.where(np.isin(self.roads, roads))
 
     def on(self, day: date) -> Traffic:
-        """The readings of the hours that are looked at."""
+        """Select the readings of the evaluated hours of a day."""
         start, end = hours(day)
         return self.where((self.times >= start) & (self.times < end))
 
 
 def hours(day: date) -> tuple[Instant, Instant]:
-    """When the hours that are looked at begin and end, by the clocks of the town."""
+    """Return the start and end of the evaluated hours of a day, in local time."""
     start = from_datetime(datetime(day.year, day.month, day.day, FIRST_HOUR), ZONE)
     return start, start + HOURS * HOUR
 
@@ -121,7 +121,7 @@ def hours(day: date) -> tuple[Instant, Instant]:
 
 
 def read_map(path: Path) -> JourneyMap:
-    """The graph of the metadata: junctions are the end points of roads, by name."""
+    """Read the graph of roads; junctions are the named end points of roads."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -134,26 +134,19 @@ def read_map(path: Path) -> JourneyMap:
         ]
         degrees = dict(sorted(ends))
         number = {name: i for i, name in enumerate(degrees)}
-        roads = [
-            Road(
-                row["REPORT_ID"],
-                number[row["POINT_1_NAME"]],
-                number[row["POINT_2_NAME"]],
-                float(row["DISTANCE_IN_METERS"]),
-                float(row["DURATION_IN_SEC"]),
-                float(row["NDT_IN_KMH"]),
-            )
-            for row in rows
-        ]
+        roads = []
+        for row in rows:
+            points = number[row["POINT_1_NAME"]], number[row["POINT_2_NAME"]]
+            measures = ("DISTANCE_IN_METERS", "DURATION_IN_SEC", "NDT_IN_KMH")
+            roads.append(Road(row["REPORT_ID"], *points, *(float(row[name]) for name in measures)))
     except (KeyError, ValueError) as error:
         raise InputError(f"{METADATA} is not the metadata of the road sensors: {error}") from error
-    return JourneyMap(
-        tuple(number), tuple(degrees.values()), tuple(sorted(roads, key=lambda road: road.name))
-    )
+    by_name = sorted(roads, key=lambda road: road.name)
+    return JourneyMap(tuple(number), tuple(degrees.values()), tuple(by_name))
 
 
 def read_traffic(path: Path, map: JourneyMap) -> Traffic:
-    """All readings of roads that the map has."""
+    """Read all readings of the roads in a map."""
     columns = ["time", "report_id", "vehicle_count", "avg_measured_time", "avg_speed"]
     try:
         table = pq.read_table(path, columns=columns)
@@ -172,30 +165,30 @@ def read_traffic(path: Path, map: JourneyMap) -> Traffic:
 
 
 def ordered(traffic: Traffic) -> Traffic:
-    """The readings by time, and those of one time by road."""
-    order = np.lexsort((traffic.roads, traffic.times))
-    return Traffic(*(column[order] for column in vars(traffic).values()))
+    """Sort readings by time, then by road."""
+    return traffic.where(np.lexsort((traffic.roads, traffic.times)))
 
 
 # --- which roads and days ----------------------------------------------------------------------
 
 
 def busiest(map: JourneyMap, traffic: Traffic, count: int) -> list[int]:
-    """The roads in town on which most vehicles were counted, in order of their numbers."""
+    """Return the ``count`` urban roads with most vehicles, in order of their indices."""
     vehicles = np.bincount(traffic.roads, traffic.vehicles, len(map.roads))
     urban = [i for i, road in enumerate(map.roads) if road.normal <= URBAN]
     return sorted(sorted(urban, key=lambda i: (-vehicles[i], i))[:count])
 
 
 def density(map: JourneyMap, traffic: Traffic) -> NDArray[np.float64]:
-    """How many of the counted vehicles were on a kilometre of the road at a time: those that came in five
-    minutes, times how long each stayed (Little's law)."""
+    """Return the vehicles per kilometre at a time: arrivals in five minutes times the time on the road
+    (Little's law).
+    """
     metres = np.array([road.metres for road in map.roads])
     return traffic.vehicles * traffic.seconds / 300.0 / (metres[traffic.roads] / 1000.0)
 
 
 def days(traffic: Traffic) -> list[date]:
-    """Every day of which all hours that are looked at lie between the first reading and the last."""
+    """Return all days whose evaluated hours are covered by the readings."""
     first_time, last_time = int(traffic.times[0]), int(traffic.times[-1])
     first, last = (datetime.fromtimestamp(at / 1e6, UTC).date() for at in (first_time, last_time))
     every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
@@ -203,7 +196,7 @@ def days(traffic: Traffic) -> list[date]:
 
 
 def fullest(traffic: Traffic, weekday: int) -> date:
-    """Of the days of the week's ``weekday`` (Monday is 0) the one with most readings."""
+    """Return the day of the week ``weekday`` (Monday is 0) with most readings."""
     found = [day for day in days(traffic) if day.weekday() == weekday]
     if not found:
         raise InputError(f"{FILE} has no whole day of the wanted day of the week")

@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the journey planner: settings, days, parameters and registration."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from .scene import Crowd, JourneyScene, scene
 from .table import THESIS, row, tables
 
 NAME = "journey-planner"
+TITLE = "congestion on roads, reported to moving users within two junctions  [SPS, Tables 5.16–5.21]"
 CODE = ("holdfast_lab/experiments/journey_planner", "holdfast/kinds/component/detector")
-"""The sources on which a day depends."""
+"""The sources that determine the counts of a day; a change repeats stored runs."""
 ROADS, USERS, SEED = 60, 500, 2006
 EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
 """A Saturday and a Thursday, as in the thesis."""
@@ -45,7 +46,7 @@ EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
 
 @dataclass(frozen=True)
 class JourneySetting:
-    """What is varied to see what the outcome depends on."""
+    """A variant of thresholds and segments."""
 
     name: str = "as described"
     slow: float = 67.0
@@ -55,22 +56,23 @@ class JourneySetting:
 
 
 JUDGED = JourneySetting()
-"""Roads are slow where about as many are at some time as in the thesis (two combinations in one piece for
-each: 74 and 90), and they are dealt to the segments in turn, since the thesis' were evenly congested."""
+"""The judged setting. Its thresholds make about as many roads slow as in the thesis. Roads are assigned to
+segments in turn, because congestion was even in the thesis.
+"""
 MAIN = JourneySetting("as it was before", 40.0, 50.0, in_turn=False)
-"""The first set-up, in which ``journey-network`` stays."""
+"""The first setting, which ``journey-network`` uses."""
 VARIANTS = (
     MAIN,
     JourneySetting("slow 40 to 50 %", 40.0, 50.0),
     JourneySetting("neighbours together", in_turn=False),
 )
 MORE = (JourneySetting("all roads", all_roads=True),)
-"""Only in the full run."""
+"""Settings of the full run only."""
 
 
 @dataclass(frozen=True)
 class JourneyWorld:
-    """The map, all readings, the roads that are watched, when one is busy, and how many users there are."""
+    """The map, all readings, the watched roads, the threshold of a busy road, and the number of users."""
 
     map: JourneyMap
     traffic: Traffic
@@ -79,16 +81,16 @@ class JourneyWorld:
     users: int = USERS
 
     def limits(self, setting: JourneySetting) -> Limits:
-        """When conditions start and end."""
+        """Return the thresholds of a setting."""
         return Limits(self.busy, setting.slow, setting.fast)
 
     def scene(self, setting: JourneySetting, day: date) -> JourneyScene:
-        """A day on the roads of a setting."""
+        """Return a day on the roads of a setting."""
         roads = range(len(self.map.roads)) if setting.all_roads else self.roads
         return scene(day, self.map, roads, self.traffic, Crowd(self.users, SEED))
 
     def counts(self, setting: JourneySetting, day: date, in_process: bool) -> Counts:
-        """What is counted on a day."""
+        """Run a day and return its counts."""
         scene = self.scene(setting, day)
         cut = segments(self.map, scene.roads)
         if setting.in_turn:
@@ -97,7 +99,7 @@ class JourneyWorld:
 
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
-    """Both experiments and the variants; with ``full`` also every other day of the month."""
+    """Run both experiments and the variants; with ``full``, every other day of the month too."""
     progress("reading")
     map = read_map(locate(METADATA, data))
     world = observe_world(map, read_traffic(locate(FILE, data), map))
@@ -105,8 +107,9 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
 
 
 def observe_world(map: JourneyMap, traffic: Traffic) -> JourneyWorld:
-    """Which roads are watched, and from when on one is busy: with more vehicles on a kilometre than in
-    95 % of the readings in which one came."""
+    """Select the watched roads, and set the threshold of a busy road to the 95th percentile of densities with
+    vehicles.
+    """
     roads = busiest(map, traffic, ROADS)
     watched = traffic.of(roads)
     with_vehicles = density(map, watched)[watched.vehicles > 0]
@@ -114,7 +117,7 @@ def observe_world(map: JourneyMap, traffic: Traffic) -> JourneyWorld:
 
 
 def run_world(world: JourneyWorld, full: bool, progress: Progress) -> Result:
-    """The experiment in a world."""
+    """Run the experiment in a world."""
     watched = world.traffic.of(world.roads)
     chosen = {name: fullest(watched, weekday) for name, weekday in EXPERIMENTS.items()}
     settings = (JUDGED, *VARIANTS, *(MORE if full else ()))
@@ -133,20 +136,16 @@ def run_world(world: JourneyWorld, full: bool, progress: Progress) -> Result:
     rows += [row(JUDGED.name, "", day, counts) for day, counts in month.items()]
     scenes = [world.scene(JUDGED, day) for day in chosen.values()]
     limits = world.limits(JUDGED)
-    return Result(
-        NAME,
-        _parameters(world, chosen),
-        rows,
-        tuple(claims(runs, month)),
-        JourneyExhibit([(scene, notifications_of(scene, limits)) for scene in scenes], limits),
-    )
+    exhibit = JourneyExhibit([(scene, notifications_of(scene, limits)) for scene in scenes], limits)
+    return Result(NAME, _parameters(world, chosen), rows, tuple(claims(runs, month)), exhibit)
 
 
 def _count_days(
     world: JourneyWorld, wanted: Mapping[tuple[JourneySetting, date], bool], resumed: bool, progress: Progress
 ) -> dict[str, Counts]:
-    """What is counted on each day, and in one process where that is ``wanted``; if ``resumed``, days are
-    kept and not counted again."""
+    """Count each day; the value of ``wanted`` is whether to run in one process too. With ``resumed``, stored
+    days are not repeated.
+    """
     subject = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
     stored_runs = StoredRuns[Counts](place(NAME, subject, CODE), dict) if resumed else None
     cells = {_key(*when): (*when, in_process) for when, in_process in wanted.items()}
@@ -190,10 +189,4 @@ def _parameters(world: JourneyWorld, chosen: Mapping[str, date]) -> dict[str, An
     }
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "congestion on roads, reported to moving users within two junctions  [SPS, Tables 5.16–5.21]",
-    run,
-    tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, tables, figure)

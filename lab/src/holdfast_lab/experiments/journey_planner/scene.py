@@ -1,6 +1,6 @@
-"""A day on some roads with some users: what happens, as events.
+"""A day on some roads with some users, as events.
 
-Every reading of a road is one of its loop.  Its camera has a speed to tell only if a vehicle came.
+Every reading of a road is an event of its loop. The camera publishes a speed only if a vehicle passed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from .users import drive
 
 @dataclass(frozen=True)
 class JourneyScene:
-    """The readings of some ``roads`` of a map on a day, and ``[user, time]`` where users are."""
+    """The readings of some roads on a day, and the junction of each user at each time (``users[user,
+    time]``).
+    """
 
     day: date
     map: JourneyMap
@@ -37,17 +39,17 @@ class JourneyScene:
 
     @cached_property
     def points(self) -> list[Point]:
-        """Where junctions are, in the space in which components measure."""
+        """The positions of junctions in the space in which components measure distances."""
         return layout(self.map.hops, REACH)
 
     @cached_property
     def densities(self) -> NDArray[np.float64]:
-        """What the loop of each reading says: vehicles on a kilometre."""
+        """The loop's value for each reading: vehicles per kilometre."""
         return density(self.map, self.traffic)
 
     @cached_property
     def paces(self) -> NDArray[np.float64]:
-        """What the camera of each reading says: speed in per cent of the road's normal speed."""
+        """The camera's value for each reading: speed in percent of normal."""
         normal = np.array([road.normal for road in self.map.roads])
         return 100.0 * self.traffic.speeds / normal[self.traffic.roads]
 
@@ -57,20 +59,13 @@ class JourneyScene:
         return int(max(self.times[-1], self.traffic.times[-1]))
 
     def events(self) -> Iterator[Event]:
-        """All of them, in order of time."""
+        """Yield all events in order of time."""
         yield from sorted((*self._of_roads(), *self._of_users()), key=lambda event: event.order)
 
     def _of_roads(self) -> Iterator[Event]:
         traffic = self.traffic
-        rows = zip(
-            traffic.times.tolist(),
-            traffic.roads.tolist(),
-            traffic.vehicles.tolist(),
-            self.densities.tolist(),
-            self.paces.tolist(),
-            strict=True,
-        )
-        for at, index, vehicles, dense, pace in rows:
+        columns = traffic.times, traffic.roads, traffic.vehicles, self.densities, self.paces
+        for at, index, vehicles, dense, pace in zip(*(c.tolist() for c in columns), strict=True):
             road = self.map.roads[index]
             point = self.points[road.start]
             yield Event(LOOP, at, f"loop-{road.name}", {"value": dense}, 0, point, road.name)
@@ -84,22 +79,21 @@ class JourneyScene:
 
 
 def user_name(user: int) -> str:
-    """What a user is called."""
+    """Return the name of a user."""
     return f"user-{user + 1:03d}"
 
 
 class Crowd(NamedTuple):
-    """How many users there are, and the seed by which they choose where to go."""
+    """The number of users, and the seed of their routes."""
 
     users: int
     seed: int
 
 
 def scene(day: date, map: JourneyMap, roads: Iterable[int], traffic: Traffic, crowd: Crowd) -> JourneyScene:
-    """A day of readings, and users who say every five minutes where they are."""
+    """Return a day of readings with users who report their positions every five minutes."""
     some = tuple(roads)
     start, end = hours(day)
     times = np.arange(start, end, EVERY)
-    return JourneyScene(
-        day, map, some, traffic.of(some).on(day), times, drive(map, crowd.users, times, crowd.seed)
-    )
+    users = drive(map, crowd.users, times, crowd.seed)
+    return JourneyScene(day, map, some, traffic.of(some).on(day), times, users)

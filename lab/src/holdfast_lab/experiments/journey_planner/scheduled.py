@@ -1,4 +1,4 @@
-"""The planner on nodes without radios, and on nodes with them."""
+"""Run the journey planner on nodes without radios, and on nodes with radios."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from holdfast.model.event import Event
 from holdfast.model.instant import HOUR, MINUTE, SECOND, Duration, Instant
 from holdfast.network.motes.account import NodeSubscription, Row
 from holdfast.network.motes.case import resolve_files
+from holdfast.network.motes.context import ProtocolNodes
 from holdfast.network.motes.context import RunContext as Nodes
 from holdfast.network.motes.field import FieldNetwork
 from holdfast.network.motes.nodes import Grid
@@ -30,10 +31,9 @@ from holdfast.network.sim import node as mote
 from holdfast.network.sim.chance import stream
 from holdfast.network.sim.field import Field
 from holdfast.network.sim.frame import NodeId
-from holdfast.network.sim.host import NodeHost
+from holdfast.network.sim.host import NodeHost, RoutingService
 from holdfast.network.sim.propagation import UnitDisk
 from holdfast.network.sim.routing.datagram import Destination
-from holdfast.network.sim.routing.router import Router
 from holdfast.network.sim.topology import Topology
 
 from .city import REACH, City
@@ -43,15 +43,15 @@ from .scene import JourneyScene, user_name
 
 LEVELS = 4
 RENEWAL = 2 * MINUTE
-"""With radios: how often everything is said again."""
+"""With radios: the period after which nodes repeat advertisements, subscriptions and positions."""
 WAIT = 20 * SECOND
 BEACONS = 10 * SECOND
 WITHIN = MINUTE
-"""With radios: nodes are switched on one after the other in so long, and users are heard at the next node."""
+"""With radios: the time over which nodes boot, and within which a user connects to the next node."""
 
 
 def on_field(scene: JourneyScene, city: City, limits: Limits) -> tuple[Ride, FieldNetwork]:
-    """A day without radios: nothing is lost, and a hop takes a hundredth of a second."""
+    """Run a day without radios: no message is lost, and a hop takes 10 ms."""
     deployment = QpsDeployment(tree=ScopeTree((0.0, 0.0), city.side, LEVELS), topics=TOPICS)
 
     def machine(node: NodeId) -> ProxyNode:
@@ -81,13 +81,15 @@ class OnAir:
     limits: Limits
 
     def on(self, nodes: Nodes) -> Motes:
+        """Set up the protocol for a run."""
         return Motes(self, nodes)
 
 
-class Motes:
-    """Its nodes."""
+class Motes(ProtocolNodes):
+    """The nodes of the planner in the simulator."""
 
     def __init__(self, given: OnAir, nodes: Nodes) -> None:
+        super().__init__(nodes)
         self._given, self._nodes = given, nodes
         self._deployment = QpsDeployment(
             tree=ScopeTree((0.0, 0.0), given.city.side, LEVELS - 1),
@@ -107,7 +109,7 @@ class Motes:
                 network.at(at, partial(self.ride.again, user_name(user)))
 
     def _phase(self, *of: Any) -> Duration:
-        """When within a minute somebody does what all do: if all did it at once, nobody would be heard."""
+        """Return a random offset within a minute, so that nodes do not act at the same time and collide."""
         return stream(self._nodes.seed, *of).randrange(WITHIN)
 
     def _ask(self, node: NodeId, request: Any) -> None:
@@ -120,22 +122,17 @@ class Motes:
     def destinations(self) -> Iterable[Destination]:
         return [(0.0, 0.0)]
 
-    def boot(self, node: mote.Node, router: Router) -> None:
+    def boot(self, node: mote.Node, router: RoutingService) -> None:
         node.after(self._phase("boot", node.id), partial(self._begins, node), router)
 
-    def _begins(self, node: mote.Node, router: Router) -> None:
+    def _begins(self, node: mote.Node, router: RoutingService) -> None:
         city = self._given.city
         at = city.places[node.id]
-        inner = SpsNode(
-            PhysicalNode(self._deployment, at),
-            manager(self._given.limits, city, node.id),
-            at,
-            city.space,
-            HOUR,
-        )
-        self._hosts[node.id] = NodeHost(
-            node, ProxyNode(inner, at, RENEWAL), router, size=bytes_of, deliver=self._on_delivery
-        )
+        components = manager(self._given.limits, city, node.id)
+        inner = SpsNode(PhysicalNode(self._deployment, at), components, at, city.space, HOUR)
+        machine = ProxyNode(inner, at, RENEWAL)
+        host = NodeHost(node, machine, router, size=bytes_of, deliver=self._on_delivery)
+        self._hosts[node.id] = host
 
     def _on_delivery(self, node: mote.Node, what: Any) -> None:
         self.ride.on_delivery(node.id, what, node.now)
@@ -143,21 +140,15 @@ class Motes:
     def bury(self, node: NodeId) -> None:
         self._hosts.pop(node, None)
 
-    def offset(self, _node: NodeId) -> Duration | None:
-        return None
-
     def publish(self, _node: mote.Node, _event: Event) -> None:
-        """Nodes publish by the ride alone."""
+        """Do nothing: the ride publishes all events."""
 
     def fate(self, _wish: NodeSubscription, _event: Event) -> str:
         return "lost"
 
-    def measures(self) -> Row:
-        return {}
-
 
 def bytes_of(given: Any) -> int:
-    """How long a message of any layer is on a mote."""
+    """Return the size of a message of any layer on a mote, in bytes."""
     match given:
         case proxy.SubscriberMoved() | proxy.RedirectedEvent() | proxy.EventArrived():
             return proxy.bytes_of(given)
@@ -167,7 +158,7 @@ def bytes_of(given: Any) -> int:
 
 
 def on_air(scene: JourneyScene, city: City, limits: Limits, seed: int) -> tuple[Ride, Row]:
-    """Some hours with radios; what the network did."""
+    """Simulate some hours with radios; return the ride and the measures of the network."""
     protocol = OnAir(scene=scene, city=city, limits=limits)
     until: Instant = Ride(scene, city, limits, lambda *_: None).length
     case = resolve_files(
@@ -180,11 +171,8 @@ def on_air(scene: JourneyScene, city: City, limits: Limits, seed: int) -> tuple[
         )
     )
     names = tuple(map(str, range(len(city.places))))
-    case = replace(
-        case,
-        topology=Topology(names, city.places),
-        scenario=replace(case.scenario, protocol=cast(Any, protocol)),
-    )
+    scenario = replace(case.scenario, protocol=cast(Any, protocol))
+    case = replace(case, topology=Topology(names, city.places), scenario=scenario)
     run = SimulationRun(case, seed)
     outcome = run.finish()
     ride = cast(Motes, run.family).ride

@@ -1,8 +1,9 @@
-"""Rows of a run, and how people read them."""
+"""The rows of a run, and the tables that readers see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from ..experiment import Result, Row, Table
@@ -14,23 +15,20 @@ THESIS = "the thesis"
 
 
 def row(setting: str, experiment: str, day: str, counts: Counts) -> Row:
-    """What was counted on a day."""
+    """Return the counts of a day as a row."""
     return {"setting": setting, "experiment": experiment, "day": day, **{key: counts[key] for key in LINES}}
 
 
 def tables(result: Result) -> list[Table]:
-    """The thesis' tables with ours beside, what our figures depend on, and which claims hold where."""
+    """Return the thesis' tables beside our counts, the effect of the settings, and the verdicts."""
     theirs = [one for one in result.rows if one["setting"] == THESIS]
     both = [one for one in result.rows if one["experiment"] and one["setting"] != THESIS]
     month = [one for one in result.rows if not one["experiment"]]
     heads = ("", *(head for head, _ in _SUMMARY))
+    settings = [(row["setting"], row["experiment"], *_summary(row)) for row in theirs + both]
     found = [
-        *(_beside(table, keys, both[:2]) for table, keys in _by_table().items()),
-        Table(
-            "What it depends on",
-            ("setting", *heads),
-            [(one["setting"], one["experiment"], *_summary(one)) for one in theirs + both],
-        ),
+        *(_beside(table, both[:2]) for table in dict.fromkeys(line.table for line in LINES.values())),
+        Table("What it depends on", ("setting", *heads), settings),
         _verdicts(both),
     ]
     if month:
@@ -39,28 +37,22 @@ def tables(result: Result) -> list[Table]:
     return found
 
 
-def _by_table() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for key, line in LINES.items():
-        found.setdefault(line.table, []).append(key)
-    return found
-
-
-def _beside(table: str, keys: Sequence[str], ours: Sequence[Row]) -> Table:
-    """One of the thesis' tables, with both experiments of ours."""
+def _beside(table: str, ours: Sequence[Row]) -> Table:
+    """Return one of the thesis' tables with the counts of our two experiments."""
     first, second = ours
     return Table(
         table,
         ("statistic", "thesis Exp1", "ours", "thesis Exp2", "ours", "how it is counted"),
         [
             (line.called, line.paper[0], first[key], line.paper[1], second[key], line.how)
-            for key, line in ((key, LINES[key]) for key in keys)
+            for key, line in LINES.items()
+            if line.table == table
         ],
     )
 
 
 def _verdicts(both: Sequence[Row]) -> Table:
-    """Which claims hold in which setting, in both experiments."""
+    """Return which claims hold in both experiments, for each setting."""
     settings: dict[str, list[dict[str, bool]]] = {}
     for one in both:
         settings.setdefault(one["setting"], []).append(judge(one))
@@ -68,19 +60,15 @@ def _verdicts(both: Sequence[Row]) -> Table:
     return Table("Which claims hold", ("claim", *settings), lines)
 
 
-def _figure(name: str) -> Callable[[Counts], Any]:
-    return lambda counts: counts[name]
-
-
 _SHORT = ("High", "Slow", "Congestion", "Near")
 _SUMMARY: Sequence[tuple[str, Callable[[Counts], Any]]] = (
-    *((short, _figure(name)) for short, name in zip(_SHORT, COMPONENTS, strict=True)),
+    *((short, itemgetter(name)) for short, name in zip(_SHORT, COMPONENTS, strict=True)),
     ("crosses %", lambda counts: f"{crossing(counts):.5f}"),
-    ("evaluations", _figure(f"combinations {CONGESTION}")),
-    ("in one piece", _figure("whole")),
+    ("evaluations", itemgetter(f"combinations {CONGESTION}")),
+    ("in one piece", itemgetter("whole")),
     ("input cut %", lambda counts: round(input_share(counts), 1)),
     ("most KPs", lambda counts: max(counts[f"points {name}"] or 0 for name in COMPONENTS)),
-    ("differ", _figure("differ nodes")),
+    ("differ", itemgetter("differ nodes")),
 )
 
 

@@ -1,4 +1,4 @@
-"""Users who drive about: each to a junction drawn by chance, by the fastest way, and on to another."""
+"""Users who drive to junctions drawn at random, each time by the fastest route."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .roads import JourneyMap, Numbers
 
 
 def drive(map: JourneyMap, users: int, times: Numbers, seed: int) -> NDArray[np.int64]:
-    """``[user, time]``: the junction that each user has reached last; all set out at the first time."""
+    """Return ``[user, time]``: the last junction of each user; all start at the first time."""
     return np.array([_journey(map, times, np.random.default_rng((seed, user))) for user in range(users)])
 
 
@@ -32,7 +32,7 @@ def _journey(map: JourneyMap, times: Numbers, random: np.random.Generator) -> Nu
 
 
 def way(map: JourneyMap, start: int, end: int) -> list[int]:
-    """The junctions of the fastest way, without the first; none where there is no way."""
+    """Return the junctions of the fastest route without the first; empty if there is no route."""
     found: list[int] = []
     while end != start and end >= 0:
         found.append(end)

@@ -1,4 +1,4 @@
-"""The set-up: brokers that time themselves, and clients that do as they are told."""
+"""The set-up: brokers that measure their own time, and scripted clients."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from holdfast.network.protocols.cbps.message import (
     PublishedNotification,
     Registration,
 )
+from holdfast.network.protocols.cbps.ranges import Value
 
 Sort = Literal["advertisement", "subscription", "notification"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -36,53 +37,46 @@ PING, PONG = "ping", "pong"
 
 
 def sort_of(bundle: Bundle) -> Sort:
-    """What a bundle of the experiment is."""
+    """Return the sort of a bundle."""
     if bundle.notifications:
         return "notification"
     return "subscription" if bundle.subscriptions else "advertisement"
 
 
 def describe(source: str, number: int) -> Filter:
-    """``Id = A, Source = …, Count = #``: all of a client's are alike but for the last."""
-    return Filter(
-        (
-            Constraint("Id", "text", "=", "A"),
-            Constraint("Source", "text", "=", source),
-            Constraint("Count", "long", "=", number),
-        )
-    )
+    """Return the filter ``Id = A, Source = …, Count = #``; the filters of a client differ only in the
+    count.
+    """
+    identity = Constraint("Id", "text", "=", "A"), Constraint("Source", "text", "=", source)
+    return Filter((*identity, Constraint("Count", "long", "=", number)))
 
 
 def advertisements(source: str, number: int) -> list[Bundle]:
-    return [
-        Bundle(BundleKey(source, i), advertisements=(Advertisement(describe(source, i)),))
-        for i in range(number)
-    ]
+    """The advertisements of a client."""
+    filters = [Advertisement(describe(source, i)) for i in range(number)]
+    return [Bundle(BundleKey(source, i), advertisements=(it,)) for i, it in enumerate(filters)]
 
 
 def subscriptions(of: str, to: str, number: int) -> list[Bundle]:
-    return [
-        Bundle(BundleKey(of, number + i), subscriptions=(CbpsSubscription(describe(to, i)),))
-        for i in range(number)
-    ]
+    """The subscriptions of a client to the notifications of the other one."""
+    wishes = [CbpsSubscription(describe(to, i)) for i in range(number)]
+    return [Bundle(BundleKey(of, number + i), subscriptions=(it,)) for i, it in enumerate(wishes)]
 
 
 def notifications(source: str, number: int, sent: int) -> list[Bundle]:
-    """So many notifications, each of which one subscription wants."""
-    return [
-        Bundle(
-            BundleKey(source, 2 * number + i),
-            notifications=(PublishedNotification({"Id": "A", "Source": source, "Count": i % number}),),
-        )
-        for i in range(sent)
+    """The notifications of a client, each of which matches one subscription."""
+    contents: list[dict[str, Value]] = [
+        {"Id": "A", "Source": source, "Count": i % number} for i in range(sent)
     ]
+    published = [(PublishedNotification(content),) for content in contents]
+    return [Bundle(BundleKey(source, 2 * number + i), notifications=it) for i, it in enumerate(published)]
 
 
 @dataclass
 class Timed:
-    """A broker that notes how long it worked on each bundle: what it was, and whether a broker sent it.
+    """A broker that measures its CPU time for each bundle, by sort and by whether a broker sent it.
 
-    When it is ``over`` it does nothing any more.
+    When it is ``over`` it ignores all inputs.
     """
 
     machine: CbpsBroker
@@ -104,12 +98,12 @@ class Timed:
         return state, effects
 
     def count_of(self, sort: Sort) -> int:
-        """How many bundles of a sort have come."""
+        """Return how many bundles of a sort arrived."""
         return len(self.seconds[sort, True]) + len(self.seconds[sort, False])
 
 
 class Scripted:
-    """A client that accepts notifications, says what it is asked to, and counts what it hears."""
+    """A client that accepts notifications, sends what it is asked to, and counts received bundles."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -130,13 +124,13 @@ class Scripted:
 
 @dataclass
 class Chain:
-    """Three brokers on loopback, and a client at each end."""
+    """Three brokers on the loopback interface, and a client at each end."""
 
     brokers: list[Timed]
     clients: dict[str, tuple[TcpHost, Scripted]]
 
     async def say(self, bundles: dict[str, list[Bundle]]) -> None:
-        """Both clients say all of theirs, taking turns."""
+        """Send the bundles of both clients in turn."""
         at = {PING: "EB1", PONG: "EB3"}
         for one in zip(*bundles.values(), strict=True):
             for name, bundle in zip(bundles, one, strict=True):
@@ -146,6 +140,7 @@ class Chain:
             await asyncio.sleep(0)
 
     async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition is true."""
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -154,7 +149,7 @@ class Chain:
 
 
 async def measure(number: int, sent: int, *, memoize: bool) -> dict[Sort, list[float]]:
-    """For each sort of message, how long brokers took for those that came from a broker."""
+    """Return the CPU times of brokers for bundles from other brokers, in seconds, by sort."""
     async with AsyncExitStack() as stack:
         chain = await _chain(stack, memoize)
         await chain.say({name: advertisements(name, number) for name in (PING, PONG)})
@@ -170,7 +165,7 @@ async def measure(number: int, sent: int, *, memoize: bool) -> dict[Sort, list[f
 
 
 async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
-    """Brokers first, then clients; everybody has met before anything is said."""
+    """Start brokers, then clients; return when all are connected."""
     brokers: list[Timed] = []
     addresses: list[Address] = []
     for i in range(3):
@@ -202,11 +197,11 @@ def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> TcpHost:
 
 
 def hub(branches: int, number: int, *, memoize: bool, attentive: bool = True) -> list[float]:
-    """How long one broker takes for each notification that one of its connections wants.
+    """Return the CPU times of one broker with many connections, in seconds for each notification.
 
-    It has ``branches`` connections: one from which the notifications come, with what the broker before
-    has matched, and others with ``number`` subscriptions each.  Unless they are ``attentive`` all but
-    the one that wants a notification accept none, as where it is certain that nobody else can want it.
+    Notifications come from the first of ``branches`` connections, with the matches of the previous broker.
+    Each other connection has ``number`` subscriptions, and one of them matches. Unless ``attentive``, the
+    other connections accept no notifications.
     """
     timed = Timed(CbpsBroker(compile_condition, memoize=memoize))
     state = timed.initial()
@@ -218,21 +213,20 @@ def hub(branches: int, number: int, *, memoize: bool, attentive: bool = True) ->
     for place, name in enumerate(names):
         for i in range(number):
             wish = CbpsSubscription(describe(PING, place * number + i))
-            state, _ = timed.handle(
-                state, Received(0, name, Bundle(BundleKey(name, i), subscriptions=(wish,)))
-            )
+            bundle = Bundle(BundleKey(name, i), subscriptions=(wish,))
+            state, _ = timed.handle(state, Received(0, name, bundle))
     for bundle in notifications(PING, number, number):
         state, _ = timed.handle(state, Received(0, source, _with_slip(bundle)))
     return timed.seconds["notification", True]
 
 
 def _with_slip(bundle: Bundle) -> Bundle:
-    """A bundle with the slip that the broker before has written."""
+    """Return a bundle with the express slip of the previous broker."""
     count = bundle.notifications[0].content["Count"]
     return replace(bundle, express=ExpressSlip("notification", describe(PING, int(count)).digest))
 
 
 def middle(seconds: Iterable[float]) -> float:
-    """The median, in µs."""
+    """Return the median of times in seconds, in µs."""
     ordered = sorted(seconds)
     return ordered[len(ordered) // 2] * 1e6

@@ -1,4 +1,4 @@
-"""What the document claims, and what we found."""
+"""The claims of the document about memoization, and their verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAVINGS = {"CBPS": 0.05, "pure ISCA": 0.9545}
 
 
 def claims(rows: list[Row], savings: Mapping[str, float], measured: Mapping[str, float]) -> list[Claim]:
-    """The three claims, judged; ``measured`` are the times at the broker with many connections."""
+    """Judge the three claims; ``measured`` are the times of the broker with many connections."""
     points = [row for row in rows if row["n"] is not None]
     return [_speed_up(points), _flat(points), _system_saving(savings, measured)]
 
@@ -25,6 +25,7 @@ def _speed_up(points: list[Row]) -> Claim:
         for sort in ("subscription", "notification")
     }
     slow = [sort for sort, ratio in ours.items() if ratio < SPEED[0]]
+    regular = " and ".join(f"{last[f'{sort} regular (µs)']:.0f} µs of a {sort}" for sort in ours)
     return Claim(
         "speed-up",
         f"at the largest n memoized matching is at least {SPEED[0]:g} times as fast as regular matching, for "
@@ -32,9 +33,7 @@ def _speed_up(points: list[Row]) -> Claim:
         "2 to 2.75 times; by its table 2.84 and 2.71 at n = 2,000",
         ours,
         not slow,
-        "Regular matching takes "
-        + " and ".join(f"{last[f'{sort} regular (µs)']:.0f} µs of a {sort}" for sort in ours)
-        + "."
+        f"Regular matching takes {regular}."
         + (f" It falls short for {' and '.join(slow)}s." if slow else ""),
         {
             False: "The document's counting match visits all n near-matches of the first two attributes; "

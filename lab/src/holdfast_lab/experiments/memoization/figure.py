@@ -1,4 +1,4 @@
-"""Figures 7-9 and 7-10 of the document, with our points."""
+"""Figures 7-9 and 7-10 of the document, with our measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..experiment import Drawing, Result
 
 
 def figure(result: Result) -> Drawing:
-    """Regular and memoized times against n, ours and the document's, for both sorts of message."""
+    """Draw regular and memoized times over n, the document's and ours, for both sorts of message."""
     points = [row for row in result.rows if row["n"] is not None]
     drawing = new_figure(10, 7)
     axes = drawing.subplots(2, 2, sharex=True)

@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the experiment on memoization: measure each n in turns, format tables, register it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from .claim import BRANCHES, claims
 from .figure import figure
 
 NAME = "memoization"
+TITLE = (
+    "distributed memoization: what a match costs when the broker before has found it  [Fulcrum, Figures 7-9 "
+    "and 7-10, Table 7-10]"
+)
 TIMED: tuple[Sort, ...] = ("subscription", "notification")
 WAYS = [(sort, way) for sort in TIMED for way in ("memoized", "regular")]
 PAPER: dict[int, tuple[float, float, float, float]] = {
@@ -27,7 +31,7 @@ PAPER: dict[int, tuple[float, float, float, float]] = {
     1750: (8.0798, 20.7350, 6.2330, 16.2038),
     2000: (8.6184, 24.4546, 6.3105, 17.0936),
 }
-"""n -> Table 7-10, in the order of ``WAYS``."""
+"""Table 7-10 by n; columns are in the order of ``WAYS``."""
 QUICK = (250, 500, 1000, 2000)
 SENT = 2_000
 REPEATED = 3
@@ -35,23 +39,22 @@ AT_A_BRANCH = 200
 
 
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
-    """Some n with and without memoization; with ``full`` all of the document's."""
+    """Measure some values of n with and without memoization; with ``full``, all values of the document."""
     numbers = tuple(PAPER) if full else QUICK
     best = _best(numbers, progress)
     rows = [_row(number, best) for number in numbers]
     times = _at_a_hub(progress)
     regular = times["regular (µs)"]
-    savings = {
-        "CBPS": 1 - times["memoized (µs)"] / regular,
-        "pure ISCA": 1 - times["memoized, nobody else asked (µs)"] / regular,
-    }
+    alone = times["memoized, nobody else asked (µs)"]
+    savings = {"CBPS": 1 - times["memoized (µs)"] / regular, "pure ISCA": 1 - alone / regular}
     rows.append({"n": None, "connections": BRANCHES, **{name: round(t, 1) for name, t in times.items()}})
     return Result(NAME, _parameters(), rows, tuple(claims(rows, savings, times)))
 
 
 def _best(numbers: Sequence[int], progress: Progress) -> dict[tuple[int, Sort, bool], float]:
-    """The best of several turns, in each of which every n has its own: a machine that is faster for a while
-    is so for all of them."""
+    """Return the best of several turns. Each turn measures every n, so that a temporarily faster machine
+    favours none.
+    """
     best: dict[tuple[int, Sort, bool], float] = {}
     for again, number, memoize in product(range(REPEATED), numbers, (True, False)):
         way = "memoized" if memoize else "regular"
@@ -103,32 +106,16 @@ def _tables(result: Result) -> list[Table]:
     points = [row for row in result.rows if row["n"] is not None]
     heads = [f"{sort[:5]}. {way}" for sort, way in WAYS]
     (hub_row,) = (row for row in result.rows if row["n"] is None)
+    names = [f"paper {sort} {way}" for sort, way in WAYS] + [f"{sort} {way} (µs)" for sort, way in WAYS]
+    at_hub = [(name, value) for name, value in hub_row.items() if name.endswith("(µs)")]
     return [
         Table(
             "Time of a message at a broker: the document's (unit not printed), then ours (µs)",
             ("n", *(f"doc. {head}" for head in heads), *(f"ours {head}" for head in heads)),
-            [
-                (
-                    row["n"],
-                    *(row[f"paper {sort} {way}"] for sort, way in WAYS),
-                    *(row[f"{sort} {way} (µs)"] for sort, way in WAYS),
-                )
-                for row in points
-            ],
+            [(row["n"], *(row[name] for name in names)) for row in points],
         ),
-        Table(
-            f"A notification at a broker with {BRANCHES} connections",
-            ("way", "µs"),
-            [(name, value) for name, value in hub_row.items() if name.endswith("(µs)")],
-        ),
+        Table(f"A notification at a broker with {BRANCHES} connections", ("way", "µs"), at_hub),
     ]
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "distributed memoization: what a match costs when the broker before has found it  [Fulcrum, Figures 7-9 "
-    "and 7-10, Table 7-10]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

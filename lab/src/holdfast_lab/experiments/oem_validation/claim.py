@@ -1,4 +1,4 @@
-"""What the thesis says in Table 9, and whether ours bears it out."""
+"""Table 9 of the thesis, its claims, and their verdicts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PTZ_RADIO = (17776.1, 124084.6, 265907.2, 425459.3)
 OEM_RADIO = (17727.92, 124095.4, 265918.7, 425470.0)
 PTZ_MCU = (4449.0, 31056.3, 66552.1, 106485.3)
 OEM_MCU = (4454.685, 31076.92, 66574.06, 106508.5)
-"""Table 9, mJ."""
+"""The values of Table 9 are in mJ."""
 
 TOLERANCE = 0.003
-"""0.3 % [D39]; the thesis' largest error is 0.27 %."""
+"""The tolerance of 0.3 % [D39]; the largest error of the thesis is 0.27 %."""
 
 RULES = {
     "radio-error": "At 5, 35, 75 and 120 min the radio's online energy is within 0.3 % of what is computed "
@@ -46,11 +46,11 @@ WHY_SO = {
     "or 1.005 ms (what the thesis' figures imply) changes the sum by 0.002 %. Any run gives these values; "
     "that is why the rest state decides every comparison of energies.",
 }
-"""Why a claim holds."""
+"""The reasons why claims hold."""
 
 
 def claims(rows: Sequence[Row]) -> tuple[Claim, ...]:
-    """The claims, judged by their rules."""
+    """Judge the claims by their rules."""
     paper_and_ours = {
         "radio-error": (_worst(rows, "paper_radio_error"), _worst(rows, "radio_error")),
         "mcu-error": (_worst(rows, "paper_mcu_error"), _worst(rows, "mcu_error")),
@@ -71,6 +71,8 @@ def _worst(rows: Sequence[Row], column: str) -> float:
 
 
 def _bend(rows: Sequence[Row], column: str) -> float:
-    """How far the mean power up to some time is from that of the whole run, at most."""
+    """Return the largest relative difference between the mean power up to a time and that of the whole
+    run.
+    """
     power = {row["minutes"]: row[column] / row["minutes"] for row in rows}
     return max(abs(mean / power[MINUTES[-1]] - 1) for mean in power.values())

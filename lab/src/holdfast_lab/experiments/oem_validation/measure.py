@@ -1,4 +1,4 @@
-"""The network, read while it runs and computed afterwards."""
+"""The simulated network, read during a run and evaluated after a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SIZE, PERIOD = 20, SECOND
 
 SAMPLING = 250 * MILLISECOND
 LOAD_SHARE = 0.2327
-"""The processor's active share that the thesis' own figures imply [§5.2]; it does not say of what."""
+"""The active share of the processor that the thesis' figures imply [§5.2]; its cause is not stated there."""
 TASK = round(LOAD_SHARE * SAMPLING)
 
 
 @dataclass(frozen=True)
 class Afterwards:
-    """mJ of the observed publisher, from the trace of a run that is over."""
+    """The energy of the observed publisher in mJ, computed from the trace of a finished run."""
 
     radio: float
     radio_from_frames: float
@@ -36,7 +36,7 @@ class Afterwards:
 
 
 def online(seed: int, minutes: int) -> list[EnergyReading]:
-    """What the observed publisher's account says after every minute, while the run goes on [D37, D38]."""
+    """Return the observed publisher's account after every minute of a run [D37, D38]."""
     network = _network(seed)
     readings: list[EnergyReading] = []
     network.every(MINUTE, lambda: readings.append(network.nodes[OBSERVED].energy.read(network.now)))
@@ -45,7 +45,7 @@ def online(seed: int, minutes: int) -> list[EnergyReading]:
 
 
 def afterwards(seed: int, minutes: int) -> Afterwards:
-    """What somebody finds who has only the trace."""
+    """Return the energy of the observed publisher, computed from the trace alone."""
     trace = Trace(states_of={OBSERVED})
     network = _network(seed, trace)
     network.run(minutes * MINUTE)
@@ -59,7 +59,7 @@ def afterwards(seed: int, minutes: int) -> Afterwards:
 
 
 def _network(seed: int, trace: Trace | None = None) -> Network:
-    """Publishers, rendezvous node and subscriber within reach of one another, switched on."""
+    """Return a running network of publishers, rendezvous node and subscriber, all in range of one another."""
     setup = Setup(
         positions=PLACES,
         propagation=LogDistance(3.0),

@@ -1,9 +1,8 @@
-"""The experiment."""
+"""Run the validation of the energy model: rows, tables, figure and registration."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,13 @@ from .claim import MINUTES, OEM_MCU, OEM_RADIO, PTZ_MCU, PTZ_RADIO, claims
 from .measure import LOAD_SHARE, TASK, Afterwards, afterwards, online
 
 NAME = "oem-validation"
+TITLE = "the online energy model against somebody who computes afterwards  [Energy-aware DDS, Table 9]"
 SEED, OTHERS = 1, 10
-"""The seed of the run that is read online, and how many others ``full`` computes afterwards."""
-
-
-@dataclass(frozen=True)
-class OemExhibit:
-    """The online readings of every minute, in J."""
-
-    radio: list[float]
-    mcu: list[float]
+"""The seed of the run that is read online, and the number of other seeds of a full run."""
 
 
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
-    """One run that is read while it goes on, and one for each duration that is computed afterwards."""
+    """Read one run every minute, and compute the energy of separate runs for each duration."""
     progress(f"one run of {MINUTES[-1]} min, read every minute")
     readings = online(SEED, MINUTES[-1])
     seeds = range(SEED + 1, SEED + 1 + (OTHERS if full else 1))
@@ -39,8 +31,7 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
         _row(MINUTES.index(minutes), seed, readings[minutes - 1], after)
         for (seed, minutes), after in conduct(lambda run: afterwards(*run), runs, progress).items()
     ]
-    exhibit = OemExhibit([each.radio_joules for each in readings], [each.mcu_joules for each in readings])
-    return Result(NAME, _parameters(seeds), rows, claims(rows), exhibit)
+    return Result(NAME, _parameters(seeds), rows, claims(rows), readings)
 
 
 def _row(i: int, seed: int, reading: EnergyReading, after: Afterwards) -> Row:
@@ -83,17 +74,11 @@ def _tables(result: Result) -> list[Table]:
     radio = ("paper_radio_ptz", "paper_radio_oem", "paper_radio_error",
              "radio_afterwards", "radio_from_frames", "radio_online", "radio_error")  # fmt: skip
     mcu = ("paper_mcu_ptz", "paper_mcu_oem", "paper_mcu_error", "mcu_afterwards", "mcu_online", "mcu_error")
+    radio_heads = ("min", "seed", *thesis, "ours, states", "ours, frames", *ours)
+    mcu_heads = ("min", "seed", *thesis, "ours, states", *ours)
     return [
-        Table(
-            "Radio, mJ (Table 9)",
-            ("min", "seed", *thesis, "ours, states", "ours, frames", *ours),
-            [_line(row, radio) for row in result.rows],
-        ),
-        Table(
-            "Processor, mJ (Table 9)",
-            ("min", "seed", *thesis, "ours, states", *ours),
-            [_line(row, mcu) for row in result.rows],
-        ),
+        Table("Radio, mJ (Table 9)", radio_heads, [_line(row, radio) for row in result.rows]),
+        Table("Processor, mJ (Table 9)", mcu_heads, [_line(row, mcu) for row in result.rows]),
     ]
 
 
@@ -103,11 +88,12 @@ def _line(row: Row, columns: Sequence[str]) -> list[Any]:
 
 
 def figure(result: Result) -> Drawing:
-    """Energy over time: online as lines, afterwards and the thesis as points."""
-    exhibit: OemExhibit = result.exhibit
+    """Draw energy over time: online values as lines, computed values and those of the thesis as points."""
+    readings: list[EnergyReading] = result.exhibit
     minutes = [row["minutes"] for row in result.rows]
     drawing = new_figure(9, 4)
-    parts = (("radio", "Radio", exhibit.radio), ("mcu", "Processor", exhibit.mcu))
+    radio, mcu = [each.radio_joules for each in readings], [each.mcu_joules for each in readings]
+    parts = (("radio", "Radio", radio), ("mcu", "Processor", mcu))
     for axes, (part, title, joules) in zip(drawing.subplots(1, 2), parts, strict=True):
         axes.plot(range(1, len(joules) + 1), joules, color="tab:blue", label="ours, online")
         for column, mark, colour, label in (
@@ -121,10 +107,4 @@ def figure(result: Result) -> Drawing:
     return drawing
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "the online energy model against somebody who computes afterwards  [Energy-aware DDS, Table 9]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

@@ -1,5 +1,5 @@
-"""Buddies who come near one another, watched by agents at the edge of an overlay.  [Fulcrum §7.1]
+"""Proximity of buddies, monitored by agents at the edge of an overlay. [Fulcrum §7.1]
 
-The document replays a week of positions of 643 users of ActiveCampus, which are not public.  Ours are walks
-on a campus (KAIST), used again with offsets in time and place.
+The document replays a week of positions of 643 users of ActiveCampus, which are not public. We use walks on a
+campus (KAIST), repeated with offsets in time and place.
 """

@@ -1,7 +1,7 @@
-"""What the document claims, and the rule by which each claim is judged.
+"""The claims of the document about proximity, and the rule of each.
 
-The rules were written before the experiment ran, but after `holdfast relate` had shown on the same
-walks that a ring saves some 96 % of the messages.
+The rules were written before the experiment ran. At that time `holdfast relate` had already shown that a ring
+saves about 96 % of the messages on the same walks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RULES = {
 
 
 def claims(measured: Mapping[str, ProximityMeasurement]) -> tuple[Claim, ...]:
-    """Every claim, judged."""
+    """Judge all claims."""
     whole, sample, faster = (measured[name] for name in ("all", "sample", "sample, 17 x"))
     hops = {scheme: whole.hops(scheme) for scheme in ("basic", "first common node", "Fulcrum")}
     exact = {name: one.is_exact for name, one in measured.items()}
@@ -64,8 +64,9 @@ def claims(measured: Mapping[str, ProximityMeasurement]) -> tuple[Claim, ...]:
 
 
 def hub(measured: ProximityMeasurement, scheme: str) -> float:
-    """Events a second that the hub passes: with basic every report of a relationship that crosses, with
-    agents what they say to one another across, and reports."""
+    """Return the events per second that the hub forwards. With basic these are all reports of relationships
+    across brokers; with agents their messages across brokers.
+    """
     period = 30.0
     seconds = period * measured.originals / (2 * measured.relationships)
     crossing = measured.originals * measured.crossing / seconds

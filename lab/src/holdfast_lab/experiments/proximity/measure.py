@@ -1,4 +1,4 @@
-"""What agents say of the relationships, what the relation machine says, and what both cost in hops."""
+"""Compare the reports of agents with the relation machine, and compute the cost of both in hops."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .scene import ProximityScene, relation
 USER = Topic("User")
 MEET = Topic("Meet", (Attribute("distance", "float", "m"),))
 SET_UP = 3
-"""Hops with which each relationship is set up, as the document counts them."""
+"""The hops to set up a relationship, by the count of the document."""
 
 
 @dataclass(frozen=True)
 class ProximityMeasurement:
-    """``originals`` are readings, once for each relationship that they concern."""
+    """The counts of one scene; ``originals`` counts a reading once for each relationship."""
 
     originals: int
     rings: int
@@ -45,8 +45,9 @@ class ProximityMeasurement:
         return self.reports / self.originals
 
     def hops(self, scheme: str) -> float:
-        """Event hops for each original report, as the document reckons them: an event that crosses makes
-        two hops between brokers, and one where it is processed."""
+        """Return hops per original report, by the rules of the document: two hops between brokers, and one
+        where the event is processed.
+        """
         far, near, reported = self.crossing, 1 - self.crossing, self.report_share
         match scheme:
             case "basic":
@@ -59,7 +60,7 @@ class ProximityMeasurement:
 
 
 def measure(scene: ProximityScene, every: float, using: str = "range_ring") -> ProximityMeasurement:
-    """One scene, with every reading a so many seconds after the last."""
+    """Measure one scene, with a reading every ``every`` seconds."""
     watched = relation(scene.pairs)
     users = {user for pair in scene.pairs for user in pair}
     events = scene.events(users, every)
@@ -67,9 +68,7 @@ def measure(scene: ProximityScene, every: float, using: str = "range_ring") -> P
     reports = sorted((r.reading.time, tie.scope, r.status, r.by) for tie, r in reported if r.reading)
     run = machine(RelationCondition("Meet", watched, (USER,), None, TIMELY, MEET))
     _, expected = run.step(run.initial(), {"User": from_events(USER, events)}, NEVER)
-    oracle = sorted(
-        (t.event.time, t.scope, t.status, t.event.source) for t in transitions(run.topics, expected)
-    )
-    return ProximityMeasurement(
-        cost.full, cost.messages, cost.reports, reports == oracle, scene.crossing(), len(scene.pairs)
-    )
+    turns = transitions(run.topics, expected)
+    oracle = sorted((t.event.time, t.scope, t.status, t.event.source) for t in turns)
+    counts = cost.full, cost.messages, cost.reports
+    return ProximityMeasurement(*counts, reports == oracle, scene.crossing(), len(scene.pairs))

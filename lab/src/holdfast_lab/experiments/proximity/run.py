@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the experiment on proximity: rows, tables, figure and registration."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .measure import ProximityMeasurement, measure
 from .scene import BUDDIES, EDGES, FAR, NEAR, PERIOD, READINGS, SEED, USERS, ProximityScene
 
 NAME = "proximity"
+TITLE = "buddies who come near one another, watched by agents  [Fulcrum, Figure 7-2, Tables 7-1 to 7-6]"
 RATE = 17
 SAMPLE = {False: 60, True: 300}
-"""Of how many relationships the 17-fold reports are run, in short and in full."""
+"""The number of relationships with 17 times the reports, in a quick and in a full run."""
 
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
-    """All relationships as they are; some of them also with 17 times the reports."""
+    """Measure all relationships, and a sample of them with 17 times the reports."""
     scene = ProximityScene.draw(data)
     few = scene.only(SAMPLE[full])
     measured: dict[str, ProximityMeasurement] = {}
@@ -63,7 +64,7 @@ def _tables(result: Result) -> list[Table]:
 
 
 def figure(result: Result) -> Drawing:
-    """Hops for an original report, the document's beside ours."""
+    """Draw hops per original report, those of the document beside ours."""
     drawing = new_figure(7, 4)
     axes = drawing.subplots()
     schemes = ("basic", "first common node", "Fulcrum")
@@ -71,16 +72,9 @@ def figure(result: Result) -> Drawing:
     axes.bar([x - 0.2 for x in at], [2.5, 0.773, 0.279], width=0.4, color="0.7", label="document")
     ours = [result.rows[0][f"hops {scheme}"] for scheme in schemes]
     axes.bar([x + 0.2 for x in at], ours, width=0.4, color="tab:blue", label="ours")
-    axes.set_xticks(at, schemes)
-    axes.set_ylabel("hops for an original report")
+    axes.set(xticks=at, xticklabels=schemes, ylabel="hops for an original report")
     axes.legend()
     return drawing
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "buddies who come near one another, watched by agents  [Fulcrum, Figure 7-2, Tables 7-1 to 7-6]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

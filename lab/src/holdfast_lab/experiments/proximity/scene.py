@@ -1,4 +1,4 @@
-"""Who walks where, who knows whom, and who is on which broker."""
+"""The walks, the relationships, and the broker of each user."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ BUDDIES = 2165
 SEED = 2005
 PERIOD = 30
 READINGS = 480
-"""Four hours, a reading every half minute: 308,640 in all; the document has 348,112."""
+"""Four hours with a reading every half minute give 308,640 readings; the document has 348,112."""
 
 NEAR, FAR = 10.0, 50.0
 SHIFT = 200.0
-"""So far, in metres, may a walk that is used again lie from where it was."""
+"""The greatest offset of a repeated walk, in metres."""
 
 
 @dataclass(frozen=True)
 class ProximityScene:
-    """``places[u]`` are the positions of user u at every reading; ``home[u]`` is the edge broker."""
+    """``places[u]`` are the positions of user u at each reading, ``home[u]`` is the edge broker of user u."""
 
     places: NDArray[np.float64]
     home: tuple[int, ...]
@@ -39,6 +39,7 @@ class ProximityScene:
 
     @classmethod
     def draw(cls, data: Path | None) -> ProximityScene:
+        """Draw walks, brokers and relationships with the fixed seed."""
         chance = random.Random(SEED)
         walks = list(_walks(data))
         places = np.empty((USERS, READINGS, 2))
@@ -57,24 +58,22 @@ class ProximityScene:
         return cls(places, tuple(home), tuple(pairs))
 
     def faster(self, times: int) -> ProximityScene:
-        """The same ways, read so many times as often."""
+        """Return the same walks with ``times`` as many readings."""
         at = np.arange(READINGS * times - times + 1) / times
         known = np.arange(READINGS)
-        places = np.stack(
-            [[np.interp(at, known, axis) for axis in user.T] for user in self.places]
-        ).transpose(0, 2, 1)
-        return ProximityScene(places, self.home, self.pairs)
+        places = np.stack([[np.interp(at, known, axis) for axis in user.T] for user in self.places])
+        return ProximityScene(places.transpose(0, 2, 1), self.home, self.pairs)
 
     def crossing(self) -> float:
-        """The share of relationships whose users are on different brokers."""
+        """Return the share of relationships whose users are at different brokers."""
         return sum(self.home[a] != self.home[b] for a, b in self.pairs) / len(self.pairs)
 
     def only(self, count: int) -> ProximityScene:
-        """Some of the relationships."""
+        """Return the scene with the first ``count`` relationships."""
         return ProximityScene(self.places, self.home, self.pairs[:count])
 
     def events(self, users: set[int], every: float) -> list[Event]:
-        """The readings of some users, in order of time; of one instant by name."""
+        """Return the readings of some users, in order of time and name."""
         length = self.places.shape[1]
         step = round(every * SECOND)
         return [
@@ -89,14 +88,12 @@ def name(user: int) -> str:
 
 
 def relation(pairs: tuple[tuple[int, int], ...]) -> Relation:
-    """Two are near from 10 m on, until they are 50 m apart."""
+    """Return the relationship: users are near from 10 m, until they are 50 m apart."""
     named = [(name(a), name(b)) for a, b in pairs]
-    ties = tuple(
-        Tie(f"{a},{b}", (Participant("User", a), Participant("User", b)), pair=(a, b)) for a, b in named
-    )
-    return Relation(
-        "distance", Test(ReadingRange(high=NEAR)), Test(ReadingRange(low=FAR)), ties, names=("a", "b")
-    )
+    users = [(Participant("User", a), Participant("User", b)) for a, b in named]
+    ties = tuple(Tie(",".join(pair), both, pair=pair) for pair, both in zip(named, users, strict=True))
+    tests = Test(ReadingRange(high=NEAR)), Test(ReadingRange(low=FAR))
+    return Relation("distance", *tests, ties, names=("a", "b"))
 
 
 def _walks(data: Path | None) -> list[NDArray[np.float64]]:

@@ -1,11 +1,10 @@
-"""The claims of the thesis about its figures, and the rule by which each is judged.
+"""The statements of the thesis about its figures, and a rule for each.
 
-The figures are lost and only the text about them is left, so the rules are about trends.
+The figures are lost, so the rules judge the trends that the text describes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import fmean
 
 from ..experiment import Claim, Judged, to_claims
@@ -16,11 +15,13 @@ STRAIGHT = 0.99
 TWO = (1.7, 2.5)
 HALF = (0.35, 0.65)
 MANY = 50
-"""From this number of subscribers on, CODD's links are said to grow more slowly, and loads are compared."""
+"""The number of subscribers from which CODD's links grow more slowly by the thesis, and from which loads are
+compared.
+"""
 CLEAR = 0.7
-"""From this rank correlation on, a quantity counts as rising or falling."""
+"""The least rank correlation that counts as a rise or a fall."""
 SATURATED = 1.8
-"""Above this ε nothing is said to change."""
+"""The ε above which the thesis reports no change."""
 
 SUBSCRIBERS = {
     "links-linear": "The links of QPS and GHTD grow in a line with the number of subscribers, by about two "
@@ -37,8 +38,8 @@ SUBSCRIBERS = {
 }
 DENSITY = {
     "qps-falls": "Messages of QPS and GHTD for an event and subscriber fall as nodes get denser. Rule: for "
-    "both the mean at the most nodes is below that at the fewest, and the rank correlation is "
-    f"−{CLEAR} or less.",
+    "both "
+    f"the mean at the most nodes is below that at the fewest, and the rank correlation is −{CLEAR} or less.",
     "codd-rises": "CODD's links, messages and largest load rise. Rule: for each of the three the mean at "
     f"the most nodes is above that at the fewest, and the rank correlation is {CLEAR} or more.",
     "crossover": "CODD is better in sparse networks, QPS in dense ones. Rule: CODD's mean of messages is "
@@ -48,13 +49,14 @@ EPSILON = {
     "latency-up": "With a larger ε events travel longer. Rule: the mean number of hops to a subscriber is "
     f"larger at the largest ε than at 1, and the rank correlation up to {SATURATED} is {CLEAR} or more.",
     "messages-down": "Subscriptions are resolved with fewer messages. Rule: the mean number of "
-    "transmissions is smaller at the largest ε than at 1, and the rank correlation up to "
-    f"{SATURATED} is −{CLEAR} or less.",
+    "transmissions is "
+    f"smaller at the largest ε than at 1, and the rank correlation up to {SATURATED} is −{CLEAR} or less.",
     "links-down": "There are fewer links. Rule: their mean is smaller at the largest ε than at 1.",
 }
 
 
 def about_subscribers(sweep: Sweep) -> tuple[Claim, ...]:
+    """Judge the claims about the number of subscribers."""
     return to_claims(SUBSCRIBERS, [_linear(sweep), _codd_links(sweep), _worst(sweep), _half(sweep)])
 
 
@@ -78,7 +80,9 @@ def _codd_links(sweep: Sweep) -> Judged:
     more = all(c > max(q, g) for c, q, g in zip(curves[CODD], curves[QPS], curves[GHTD], strict=True))
     few = [i for i, point in enumerate(sweep.points) if point <= MANY]
     many = [i for i, point in enumerate(sweep.points) if point >= MANY]
-    early, late = (_slope(sweep.points, curves[CODD], some) for some in (few, many))
+    early, late = (
+        line([sweep.points[i] for i in some], [curves[CODD][i] for i in some])[0] for some in (few, many)
+    )
     return Judged(
         "initially higher, rapidly increasing, slower beyond 50",
         {"for a further subscriber, below": early, "above": late, "always more": more},
@@ -86,27 +90,16 @@ def _codd_links(sweep: Sweep) -> Judged:
     )
 
 
-def _slope(points: Sequence[float], curve: Sequence[float], some: Sequence[int]) -> float:
-    return line([points[i] for i in some], [curve[i] for i in some])[0]
-
-
 def _worst(sweep: Sweep) -> Judged:
-    worst = all(
-        sweep.mean(messages, GHTD, point) > max(sweep.mean(messages, name, point) for name in (QPS, CODD))
-        for point in sweep.points
-    )
+    curves = [sweep.curve(messages, name) for name in (GHTD, QPS, CODD)]
+    worst = all(ghtd > max(others) for ghtd, *others in zip(*curves, strict=True))
     spreads = {n: fmean(sweep.spread(messages, n, p) for p in sweep.points) for n in (QPS, CODD, GHTD)}
+    last, gap = _last(sweep, messages), _gap(sweep, messages, CODD)
     return Judged(
         "GHTD worst with significant variability; QPS remarkably better, with less; CODD comes nearer to QPS",
-        {
-            "messages at most subscribers": _last(sweep, messages),
-            "standard deviation": spreads,
-            "always worst": worst,
-        },
+        {"messages at most subscribers": last, "standard deviation": spreads, "always worst": worst},
         worst and spreads[GHTD] > spreads[QPS],
-        f"Of the three CODD needs fewest: {_gap(sweep, messages, CODD):.1f} less than QPS on average."
-        if _gap(sweep, messages, CODD) > 0
-        else "",
+        f"Of the three CODD needs fewest: {gap:.1f} less than QPS on average." if gap > 0 else "",
     )
 
 
@@ -125,6 +118,7 @@ def _half(sweep: Sweep) -> Judged:
 
 
 def about_density(sweep: Sweep) -> tuple[Claim, ...]:
+    """Judge the claims about the density of nodes."""
     return to_claims(DENSITY, [_falls(sweep), _rises(sweep), _crossover(sweep)])
 
 
@@ -137,7 +131,7 @@ def _falls(sweep: Sweep) -> Judged:
     found = {name: _moves(sweep, messages, name) for name in (QPS, GHTD)}
     return Judged(
         "increased density has a positive impact",
-        {name: _shown_shares(moves) for name, moves in found.items()},
+        {name: _named(moves, "fewest nodes", "most nodes") for name, moves in found.items()},
         all(last < first and rank <= -CLEAR for first, last, rank in found.values()),
         why={
             True: "Ways round the holes of a sparse network are long: among 150 nodes greedy-face routing "
@@ -146,8 +140,8 @@ def _falls(sweep: Sweep) -> Judged:
     )
 
 
-def _shown_shares(moves: tuple[float, float, float]) -> dict[str, float]:
-    return dict(zip(("fewest nodes", "most nodes", "rank correlation"), moves, strict=True))
+def _named(moves: tuple[float, float, float], first: str, last: str) -> dict[str, float]:
+    return dict(zip((first, last, "rank correlation"), moves, strict=True))
 
 
 def _rises(sweep: Sweep) -> Judged:
@@ -155,7 +149,7 @@ def _rises(sweep: Sweep) -> Judged:
     found = {name: _moves(sweep, quantity, CODD) for name, quantity in kinds.items()}
     return Judged(
         "links, cost and maximum load rise",
-        {name: _shown_shares(moves) for name, moves in found.items()},
+        {name: _named(moves, "fewest nodes", "most nodes") for name, moves in found.items()},
         all(last > first and rank >= CLEAR for first, last, rank in found.values()),
     )
 
@@ -177,6 +171,7 @@ def _crossover(sweep: Sweep) -> Judged:
 
 
 def about_epsilon(sweep: Sweep) -> tuple[Claim, ...]:
+    """Judge the claims about ε."""
     return to_claims(EPSILON, [_latency(sweep), _judge_resolution(sweep), _fewer(sweep)])
 
 
@@ -187,16 +182,12 @@ def _up_to_saturation(sweep: Sweep, quantity: Quantity, name: str = QPS) -> tupl
     return first, last, trend(some, curve)
 
 
-def _at(moves: tuple[float, float, float]) -> dict[str, float]:
-    return dict(zip(("ε = 1", "largest ε", "rank correlation"), moves, strict=True))
-
-
 def _latency(sweep: Sweep) -> Judged:
     first, last, rank = moves = _up_to_saturation(sweep, hops)
     sure = _up_to_saturation(sweep, hops, GUARANTEED)
     return Judged(
         "up, under controlled conditions",
-        _at(moves),
+        _named(moves, "ε = 1", "largest ε"),
         last > first and rank >= CLEAR,
         f"Guaranteed, hops are {sure[0]:.3g} at ε = 1 and {sure[1]:.3g} at the largest.",
     )
@@ -204,7 +195,7 @@ def _latency(sweep: Sweep) -> Judged:
 
 def _judge_resolution(sweep: Sweep) -> Judged:
     first, last, rank = moves = _up_to_saturation(sweep, subscribing)
-    return Judged("fewer, and quicker", _at(moves), last < first and rank <= -CLEAR)
+    return Judged("fewer, and quicker", _named(moves, "ε = 1", "largest ε"), last < first and rank <= -CLEAR)
 
 
 def _fewer(sweep: Sweep) -> Judged:
@@ -212,7 +203,7 @@ def _fewer(sweep: Sweep) -> Judged:
     loads = {f"{point:g}": sweep.mean(load, QPS, point) for point in sweep.points}
     return Judged(
         "the text says otherwise: more with the first increment, then constant",
-        _at(moves),
+        _named(moves, "ε = 1", "largest ε"),
         last < first,
         f"The largest load falls from {loads['1']:.0f} at ε = 1 to {list(loads.values())[-1]:.0f}, as the "
         "text says: at 1 all are at the leaf's broker.",

@@ -1,9 +1,9 @@
-"""CODD: SAFE and GEAR, opportunistic sharing hop by hop. [SPS §4.4.2]
+"""CODD (SAFE and GEAR): subscriptions share paths opportunistically, hop by hop. [SPS §4.4.2]
 
-A subscription travels greedily towards the middle of the region until it meets an existing path, or the
-region. Every node that it passes stores a link back. In the region all nodes repeat it (GEAR), and each
-publisher stores the path with the fewest hops back to the entry point. Subscribers reinforce the path on
-which an event takes the fewest hops. Paths that meet continue together, so that is the path that was met.
+A subscription travels greedily towards the middle of the region, until it meets an existing path or the
+region. Every node on its path stores a link back. In the region every node repeats it (GEAR), and each
+publisher stores the shortest path back to the entry. Subscribers reinforce the path with the fewest hops,
+which is the one that the subscription met.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .outcome import QpsOutcome
 from .scene import QpsScene
 
 Link = tuple[NodeId, NodeId]
-"""Events go from the first node to the second."""
+"""A link over which events go from the first node to the second."""
 
 
 class Codd:
-    """The links of nodes to their neighbours."""
+    """The links of all nodes to their neighbours."""
 
     def __init__(self, scene: QpsScene) -> None:
         self._scene = scene
@@ -38,6 +38,7 @@ class Codd:
         self._subscribing = 0
 
     def subscribe(self, node: NodeId) -> None:
+        """Add a subscriber, and count the transmissions of its subscription."""
         self._subscribers.append(node)
         towards, here = self._towards(node), node
         while here not in self._inside and here not in self._next:
@@ -49,7 +50,7 @@ class Codd:
             self._entries[entry] = self._flood(entry)
 
     def _towards(self, node: NodeId) -> dict[NodeId, NodeId]:
-        """Return for each node of the path to the region the next one, without detours round holes."""
+        """Return the next node for each node on the path to the region, without loops around holes."""
         field = self._scene.field
         way = field.path(node, self._middle)
         last = way[-1]
@@ -65,8 +66,7 @@ class Codd:
         return node
 
     def _flood(self, entry: NodeId) -> dict[NodeId, NodeId]:
-        """Let all nodes of the region repeat a subscription once; nodes that this does not cover get it by
-        routing."""
+        """Flood a subscription in the region; nodes that the flood misses receive it over paths outside."""
         found: dict[NodeId, NodeId] = {}
         waiting = deque([entry])
         seen = {entry}
@@ -98,6 +98,7 @@ class Codd:
         return found
 
     def outcome(self) -> QpsOutcome:
+        """Evaluate the events of the scene."""
         events = self._scene.events
         outside: set[Link] = {(source, node) for node, source in self._next.items()}
         links = outside | {link for tree in self._entries.values() for link in tree.items()}

@@ -1,7 +1,7 @@
 """GHTD: a geographic hash table with a rendezvous node for the topic. [GHT; SPS §4.4.2]
 
-Advertisements and subscriptions meet at the node nearest to the topic's hash. Events go to that node, and
-from there to each subscriber.
+Advertisements and subscriptions meet at the node nearest to the hash of the topic. Events go to that node,
+and from there to each subscriber.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .scene import QpsScene
 
 
 class Ghtd:
-    """One table at one node."""
+    """The hash table with one topic."""
 
     def __init__(self, scene: QpsScene) -> None:
         self._scene = scene
@@ -31,14 +31,14 @@ class Ghtd:
         return len(self._scene.field.path(start, self._scene.field.places[to])) - 1
 
     def subscribe(self, node: NodeId) -> None:
-        """Subscribe at the rendezvous node; it asks publishers for the first subscriber and adds the
-        others."""
+        """Send a subscription to the rendezvous node; the first one is also sent to all publishers."""
         self._subscribing += len(self._scene.field.path(node, self._address)) - 1
         if not self._subscribers:
             self._subscribing += sum(self._hops(self._meeting, each) for each in self._scene.publishers)
         self._subscribers.append(node)
 
     def outcome(self) -> QpsOutcome:
+        """Evaluate the events of the scene."""
         scene, many = self._scene, len(self._subscribers)
         publishers = len(scene.publishers)
         there = [self._hops(node, self._meeting) for node in scene.events]

@@ -1,4 +1,4 @@
-"""Runs of the three experiments: one for each layout and point."""
+"""The runs of the three experiments, one for each layout and point."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ APPROACHES: dict[str, Callable[[QpsScene], Approach]] = {QPS: Quad, CODD: Codd, 
 GUARANTEED = "QPS, ε guaranteed"
 
 Outcomes = dict[str, QpsOutcome]
-"""Outcomes by approach, or by approach and point."""
+"""Outcomes by approach, or by approach and number of subscribers."""
 
 
 class QpsLayout(NamedTuple):
-    """A cell of a study: a point of its sweep (0: the points are numbers of subscribers), and a seed."""
+    """A cell of a study: the point of the sweep (0 if points are numbers of subscribers), and a seed."""
 
     point: float
     seed: int

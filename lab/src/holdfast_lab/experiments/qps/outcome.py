@@ -1,4 +1,4 @@
-"""The measures of an approach, and its interface."""
+"""The measures of an approach, and the interface of approaches."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from holdfast.network.sim.frame import NodeId
 
 
 class QpsOutcome(NamedTuple):
-    """The measures of one layout with a number of subscribers."""
+    """The measures of one layout with its subscribers."""
 
     links: int
-    """Publish-subscribe links, including those to the subscribers; fewer links mean less state."""
+    """Publish/subscribe links, including those to the subscribers."""
     load: int
-    """The largest number of links at a node."""
+    """The largest number of links of a node."""
     messages: float
-    """Transmissions for each event and subscriber."""
+    """Transmissions per event and subscriber."""
     hops: float
-    """The hops from publisher to subscriber: the delay of a delivery without other traffic."""
+    """Mean hops from publisher to subscriber, which determine the delay without other traffic."""
     subscribing: int
-    """Transmissions until all subscriptions were resolved."""
+    """Transmissions until all subscriptions are resolved."""
 
 
 class Approach(Protocol):
     """A way to bring events to subscribers, on one layout."""
 
     def subscribe(self, node: NodeId) -> None:
-        """Subscribe a node to the events of the region."""
+        """Subscribe a node to the region."""
 
     def outcome(self) -> QpsOutcome:
-        """Publish the scene's events and return the measures."""
+        """Return the measures with the subscriptions so far."""

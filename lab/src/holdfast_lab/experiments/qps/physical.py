@@ -1,6 +1,6 @@
-"""Roles by remaining energy compared with hashing alone, failures, and the cost of hand-overs.
+"""Quad-PubSub's physical layer: roles by remaining energy or by hash, failures, and hand-overs.
 
-[SPS §4.3.6, §4.3.7] The thesis describes the physical layer without an evaluation; it quotes the literature.
+[SPS §4.3.6, §4.3.7] The thesis describes this layer without an evaluation, and quotes results of others.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from holdfast.network.sim.statistics import Estimate, estimate
 from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, to_claims
 from ..journal import place
 from ..study import StoredRuns, conduct, singly
+from .report import as_map, draw_levels
 from .scene import QpsScene
+from .sweep import line
 from .three import CODE
 from .tiring import BATTERY, POSITION, SETTING, by_energy, failing, handing, life, snapshots
 
 NAME = "qps-physical"
+TITLE = "Quad-PubSub's physical layer: roles by energy, failures, hand-overs  [SPS §4.3.6]"
 CHECKS = (15, 30, 60, 120)
-"""The periods of the comparison, in seconds."""
+"""The intervals between checks of suitability, in seconds."""
 MINUTES = 8.0
-"""How long nodes fail, and hand-overs are counted, in a layout."""
+"""The duration of the runs with failures and with counted hand-overs."""
 LITERATURE = 0.947
 
 RULES = {
@@ -39,21 +42,17 @@ RULES = {
 
 
 def _measure(seed: int) -> dict[str, Any]:
-    """Return all measurements of one layout."""
-    return {
-        "position": life(seed, POSITION),
-        "energy": life(seed, by_energy()),
-        "failing": failing(seed, MINUTES),
-        "handing": [handing(seed, check * SECOND, MINUTES) for check in CHECKS],
-    }
+    """Make all runs of one layout."""
+    lives = {"position": life(seed, POSITION), "energy": life(seed, by_energy())}
+    handed = [handing(seed, check * SECOND, MINUTES) for check in CHECKS]
+    return {**lives, "failing": failing(seed, MINUTES), "handing": handed}
 
 
 def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
     stored_runs = StoredRuns(place(NAME, _measure.__name__, CODE), dict) if full else None
-    rounds = singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}")
-    found = conduct(_measure, rounds, progress, stored_runs)
-    runs = list(found.values())
+    cells = singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}")
+    runs = list(conduct(_measure, cells, progress, stored_runs).values())
     lives = {by: [run[by] for run in runs] for by in ("position", "energy")}
     shares = [run["failing"][0] for run in runs]
     costs = [sure(estimate([run["handing"][i] for run in runs])) for i in range(len(CHECKS))]
@@ -74,10 +73,8 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
             "brokers that failed": round(fmean(run["failing"][1] for run in runs), 1),
         }
     ]
-    rows += [
-        {"check s": check, "transmissions a minute": _format_estimate(cost)}
-        for check, cost in zip(CHECKS, costs, strict=True)
-    ]
+    sent = [_format_estimate(cost) for cost in costs]
+    rows += [{"check s": s, "transmissions a minute": t} for s, t in zip(CHECKS, sent, strict=True)]
     claims = to_claims(RULES, _verdicts(lives, shares, [cost.mean for cost in costs]))
     parameters = {
         "field": f"{SETTING.side:g} × {SETTING.side:g}, {SETTING.nodes} nodes",
@@ -91,7 +88,7 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
 
 
 def sure(found: Estimate | None) -> Estimate:
-    """Return an estimate of a quantity that was measured."""
+    """Return an estimate that exists because values were measured."""
     assert found is not None
     return found
 
@@ -104,7 +101,8 @@ def _format_estimate(found: Estimate, digits: int = 1) -> str:
 def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[float]) -> list[Judged]:
     one, other = ([each[0] for each in lives[by]] for by in ("position", "energy"))
     later = sum(b > a for a, b in zip(one, other, strict=True))
-    ratio, share, fit = fmean(other) / fmean(one), fmean(shares), _r_squared(costs)
+    ratio, share = fmean(other) / fmean(one), fmean(shares)
+    _, fit = line([1 / check for check in CHECKS], costs)
     whole = all(each[1] == 1.0 for each in lives["energy"])
     return [
         Judged(
@@ -118,35 +116,18 @@ def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[floa
     ]
 
 
-def _r_squared(costs: list[float]) -> float:
-    """Return the share of the variance of costs that a line over the frequency of checks explains."""
-    often = [1 / check for check in CHECKS]
-    x, y = fmean(often), fmean(costs)
-    both = sum((a - x) * (b - y) for a, b in zip(often, costs, strict=True))
-    apart = sum((a - x) ** 2 for a in often) * sum((b - y) ** 2 for b in costs)
-    return both**2 / apart if apart else 1.0
-
-
 def _tables(result: Result) -> list[Table]:
     rows = result.rows
+    costs = [tuple(row.values()) for row in rows[3:]]
     return [
-        Table(
-            "until the first node is empty",
-            ("roles by", "minutes", "share delivered", "handed over"),
-            [tuple(row.values()) for row in rows[:2]],
-        ),
+        Table.of_rows("until the first node is empty", rows[:2]),
         Table("nodes fail", ("", "mean", "least", "brokers that failed"), [tuple(rows[2].values())]),
-        Table(
-            "hand-overs and heartbeats",
-            ("looked every s", "transmissions a minute"),
-            [tuple(row.values()) for row in rows[3:]],
-        ),
+        Table("hand-overs and heartbeats", ("looked every s", "transmissions a minute"), costs),
     ]
 
 
 def _draw(result: Result) -> Drawing:
-    """Draw at several times the holders of roles and the transmissions of each node; below, the cost of
-    checks."""
+    """Draw maps of roles and transmissions over time, and the cost of checks."""
     costs, maps = result.exhibit
     figure = new_figure(4.2 * (len(maps) + 1), 4.4)
     panels = figure.subplots(1, len(maps) + 1)
@@ -154,18 +135,12 @@ def _draw(result: Result) -> Drawing:
     for panel, (minutes, sent, roles) in zip(panels, maps, strict=False):
         style = {"cmap": "Greys", "s": 16, "vmin": 0, "vmax": BATTERY, "edgecolors": "0.75"}
         panel.scatter(*zip(*places, strict=True), c=sent, linewidths=0.5, **style)
-        for level, colour in zip(sorted({scope.level for scope in roles}), COLOURS, strict=False):
-            at = [places[node] for scope, node in roles.items() if scope.level == level]
-            style = {"color": colour, "markersize": 7, "fillstyle": "none"}
-            panel.plot(*zip(*at, strict=True), "s", label=f"level {level}", **style)
+        brokers = [(scope.level, places[node]) for scope, node in roles.items()]
+        draw_levels(panel, brokers, markersize=7, fillstyle="none")
+        place = {"xytext": (4, 3), "textcoords": "offset points"}
         for scope, node in roles.items():
-            beside = {"xytext": (4, 3), "textcoords": "offset points"}
-            panel.annotate(f"{scope.column},{scope.row}", places[node], fontsize=6, **beside)
-        panel.set_title(f"after {minutes:.0f} min", fontsize=10, loc="left")
-        panel.set_aspect("equal")
-        panel.set_xticks([])
-        panel.set_yticks([])
-        panel.legend(fontsize=7, loc="upper right")
+            panel.annotate(f"{scope.column},{scope.row}", places[node], fontsize=6, **place)
+        as_map(panel, f"after {minutes:.0f} min")
     panel = panels[-1]
     often = [60 / check for check in CHECKS]
     means, halves = [cost.mean for cost in costs], [cost.half or 0 for cost in costs]
@@ -176,10 +151,4 @@ def _draw(result: Result) -> Drawing:
     return figure
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "Quad-PubSub's physical layer: roles by energy, failures, hand-overs  [SPS §4.3.6]",
-    _run,
-    _tables,
-    _draw,
-)
+EXPERIMENT = Experiment(NAME, TITLE, _run, _tables, _draw)

@@ -1,4 +1,4 @@
-"""Quad-PubSub itself: its brokers, on a field without radios."""
+"""Quad-PubSub: its brokers on a field without radios."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .outcome import QpsOutcome
 from .scene import LEVELS, QpsScene
 
 SPOT = 1e-3
-"""The width of the region of a publisher that publishes events about its own position."""
+"""The width of the region of a publisher, which publishes events at its own position."""
 
 
 def spot(place: Point, side: float) -> Rectangle:
@@ -25,8 +25,13 @@ def spot(place: Point, side: float) -> Rectangle:
     return Rectangle((x, y), (x + SPOT, y + SPOT))
 
 
+def advertisement(topic: str, place: Point, side: float) -> request.QpsAdvertiseRequest:
+    """Return the advertisement of a publisher at a position."""
+    return request.QpsAdvertiseRequest("sensor", topic, spot(place, side))
+
+
 class Quad:
-    """Brokers on all nodes."""
+    """Brokers on all nodes of a scene."""
 
     def __init__(self, scene: QpsScene, epsilon: float = 1.5, compliance: Compliance = "best-effort") -> None:
         self._scene, self._epsilon = scene, epsilon
@@ -35,19 +40,20 @@ class Quad:
         deployment = QpsDeployment(tree=tree, topics=(scene.topic,), compliance=compliance)
         self.network = FieldNetwork(scene.field, lambda node: QpsBroker(deployment, places[node]))
         for node in scene.publishers:
-            region = spot(places[node], side)
-            self.network.ask(node, request.QpsAdvertiseRequest("sensor", scene.topic, region))
+            self.network.ask(node, advertisement(scene.topic, places[node], side))
         self.network.settle()
         self._subscribed = 0
 
     def subscribe(self, node: NodeId) -> None:
-        topic, region = self._scene.topic, self._scene.setting.region
-        asked = request.QpsSubscribeRequest("user", topic, region, self._epsilon)
+        """Subscribe a node, and wait until the subscription is resolved."""
+        scene, wanted = self._scene, self._scene.setting.region
+        asked = request.QpsSubscribeRequest("user", scene.topic, wanted, self._epsilon)
         self.network.ask(node, asked)
         self.network.settle()
         self._subscribed += 1
 
     def outcome(self) -> QpsOutcome:
+        """Publish the events of the scene, and return the measures."""
         network, scene = self.network, self._scene
         loads = [host.state.links for host in network.hosts.values()]
         before = network.hops["publication"]
@@ -58,10 +64,6 @@ class Quad:
             network.settle()
         due = len(scene.events) * self._subscribed
         assert len(network.delivered) == due, (len(network.delivered), due)
-        return QpsOutcome(
-            sum(loads),
-            max(loads),
-            (network.hops["publication"] - before) / due,
-            fmean((when - what.time) / HOP for when, _, what in network.delivered),
-            network.hops["subscribe"],
-        )
+        messages = (network.hops["publication"] - before) / due
+        hops = fmean((when - what.time) / HOP for when, _, what in network.delivered)
+        return QpsOutcome(sum(loads), max(loads), messages, hops, network.hops["subscribe"])

@@ -1,10 +1,11 @@
-"""Results as they are printed and drawn."""
+"""Tables and figures of the three experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.model.space import Point
 from holdfast.network.motes.report.style import COLOURS, MARKS, legend_above, new_figure, tidy
 
 from ..experiment import Drawing, Result, Row, Table
@@ -28,7 +29,7 @@ TITLES = {
 
 
 def parameters(setting: QpsSetting, layouts: int, varied: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters, including choices that the thesis leaves open."""
+    """Return the parameters, including those that the thesis does not state."""
     x, y = setting.low, setting.high
     return {
         "space": f"{setting.side:g} × {setting.side:g}",
@@ -73,19 +74,17 @@ def _measures(sweep: Sweep, name: str, point: float) -> Row:
 
 
 def tables(called: str, words: Sequence[str]) -> Any:
-    """Return the function that arranges a result of this sweep as tables."""
+    """Return a function that makes the tables of a result."""
 
     def tables_of(result: Result) -> list[Table]:
         sweep: Sweep = result.exhibit.sweep
         columns = (called, *(f"{point:g}" for point in sweep.points))
-        return [
-            Table(
-                f"{TITLES[word]}: mean ± 95 %",
-                columns,
-                [(name, *(_cell(sweep, word, name, p) for p in sweep.points)) for name in sweep.approaches],
-            )
-            for word in words
-        ]
+        found = []
+        for word in words:
+            cells = {name: [_cell(sweep, word, name, p) for p in sweep.points] for name in sweep.approaches}
+            lines = [(name, *row) for name, row in cells.items()]
+            found.append(Table(f"{TITLES[word]}: mean ± 95 %", columns, lines))
+        return found
 
     return tables_of
 
@@ -98,8 +97,9 @@ def _cell(sweep: Sweep, word: str, name: str, point: float) -> str:
 
 
 def curves(called: str, words: Sequence[str]) -> Any:
-    """Return the function that draws the figures of the thesis: a panel for each quantity, with 95 %
-    intervals."""
+    """Return a function that draws the figures of the thesis: a panel for each quantity, with 95 %
+    intervals.
+    """
 
     def draw(result: Result) -> Drawing:
         sweep: Sweep = result.exhibit.sweep
@@ -132,12 +132,20 @@ def _map(panel: Any, drawing: Any, title: str) -> None:
     panel.plot(*zip(*places, strict=True), ".", color="0.85", markersize=2, zorder=0)
     for (ax, ay), (bx, by) in arrows:
         panel.plot([ax, bx], [ay, by], "-", color="0.45", linewidth=0.6, zorder=1)
+    draw_levels(panel, brokers, markersize=6, zorder=2)
+    as_map(panel, title)
+
+
+def draw_levels(panel: Any, brokers: Sequence[tuple[int, Point]], **style: Any) -> None:
+    """Draw a square at the place of each broker, in the colour of its level."""
     levels = sorted({level for level, _ in brokers})
     for level, colour in zip(levels, COLOURS, strict=False):
         at = [place for each, place in brokers if each == level]
-        panel.plot(*zip(*at, strict=True), "s", color=colour, markersize=6, label=f"level {level}", zorder=2)
+        panel.plot(*zip(*at, strict=True), "s", color=colour, label=f"level {level}", **style)
+
+
+def as_map(panel: Any, title: str) -> None:
+    """Give a panel equal scales, a title and a legend, and no ticks."""
     panel.set_title(title, fontsize=10, loc="left")
-    panel.set_aspect("equal")
-    panel.set_xticks([])
-    panel.set_yticks([])
+    panel.set(aspect="equal", xticks=[], yticks=[])
     panel.legend(fontsize=7, loc="upper right")

@@ -14,14 +14,15 @@ from holdfast.network.sim.frame import NodeId
 from holdfast.network.sim.topology import uniform
 
 REACH = 28.0
-"""The radio range. With it a node among 1,000 has 34 neighbours, and the thesis says 33. A node among 150 has
-5 (it says 3), and one layout in fifty is connected."""
+"""The radio range. With it a node among 1,000 has 34 neighbours (33 in the thesis). One among 150 has 5 (3 in
+the thesis), and one layout in fifty is connected.
+"""
 EVENTS = 50
 LEVELS = 4
 
 
 class QpsSetting(NamedTuple):
-    """The parameters from which a layout is drawn."""
+    """The parameters of a layout."""
 
     side: float
     nodes: int
@@ -36,14 +37,14 @@ class QpsSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class QpsScene:
-    """One layout, drawn by a seed."""
+    """One layout, determined by a seed."""
 
     setting: QpsSetting
     seed: int
 
     @cached_property
     def field(self) -> Field:
-        """A connected field with a node in the region; others are drawn again."""
+        """A connected field with a node in the region; other fields are drawn again."""
         side, nodes = self.setting.side, self.setting.nodes
         tries = (uniform(nodes, side, side, REACH, 1000 * self.seed + again) for again in range(1000))
         return next(found for each in tries if self._inside(found := Field(each.positions, REACH)))
@@ -54,21 +55,20 @@ class QpsScene:
 
     @cached_property
     def publishers(self) -> list[NodeId]:
-        """The publishers in the region: only their events are requested."""
+        """The nodes in the region; other events are not wanted."""
         return self._inside(self.field)
 
     @cached_property
     def subscribers(self) -> list[NodeId]:
-        """The subscribers in the order in which they subscribe."""
+        """The subscribing nodes, in the order of their subscriptions."""
         return random.Random(self.seed).sample(range(self.setting.nodes), self.setting.subscribers)
 
     @cached_property
     def events(self) -> list[NodeId]:
-        """The publishers of the events."""
+        """The publishing node of each event."""
         return random.Random(self.seed + 1).choices(self.publishers, k=EVENTS)
 
     @property
     def topic(self) -> str:
-        """The topic, another one for each layout: it decides the positions of brokers, which should
-        differ."""
+        """The topic. It differs between layouts, because its hash determines the positions of brokers."""
         return f"topic-{self.seed}"

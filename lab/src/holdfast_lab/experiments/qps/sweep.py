@@ -1,4 +1,4 @@
-"""All runs of an experiment: by approach, point and layout."""
+"""The runs of an experiment by approach, point and layout, with their statistics."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ from holdfast.network.sim.statistics import Estimate, estimate
 from .outcome import QpsOutcome
 
 Quantity = Callable[[QpsOutcome], float]
-
-
-links: Quantity = attrgetter("links")
-load: Quantity = attrgetter("load")
-messages: Quantity = attrgetter("messages")
-hops: Quantity = attrgetter("hops")
-subscribing: Quantity = attrgetter("subscribing")
+links, load, messages, hops, subscribing = map(attrgetter, QpsOutcome._fields)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The outcomes of each approach at each point, layout by layout."""
+    """The outcomes of each approach at each point, one for each layout."""
 
     points: Sequence[float]
     runs: dict[tuple[str, float], list[QpsOutcome]]
@@ -39,7 +33,7 @@ class Sweep:
         return fmean(self.of(quantity, approach, point))
 
     def spread(self, quantity: Quantity, approach: str, point: float) -> float:
-        """Return the standard deviation over layouts."""
+        """Return the standard deviation over the layouts."""
         found = self.of(quantity, approach, point)
         return stdev(found) if len(found) > 1 else 0.0
 
@@ -53,7 +47,7 @@ class Sweep:
 
 
 def trend(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Return the rank correlation of Spearman, 0 if one of the two is constant.
+    """Return Spearman's rank correlation; 0 if one of the series is constant.
 
     >>> trend([1, 2, 3], [5, 6, 9]), trend([1, 2, 3], [9, 6, 5]), trend([1, 2, 3], [4, 4, 4])
     (1.0, -1.0, 0.0)
@@ -72,7 +66,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def line(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """Return the slope of the line of least squares, and the share of the variance that it explains.
+    """Return the slope of the least-squares line, and the share of the variance that it explains.
 
     >>> line([0, 1, 2], [1, 3, 5])
     (2.0, 1.0)

@@ -1,4 +1,4 @@
-"""The three experiments: more subscribers, denser networks, a larger ε."""
+"""The three experiments on Quad-PubSub: more subscribers, denser networks, a larger ε."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CODE = (
     "holdfast/network/sim/field.py",
     "holdfast/network/sim/routing",
 )
-"""The sources on which a run depends."""
+"""The sources that determine a run; a change repeats stored runs."""
 
 USUAL = QpsSetting(256.0, 500, 75, (64.0, 64.0), (128.0, 128.0))
 LARGE = QpsSetting(512.0, 2000, 100, (16.0, 16.0), (32.0, 32.0))
@@ -38,11 +38,11 @@ EPSILONS = tuple(round(1 + 0.2 * i, 1) for i in range(10))
 
 @dataclass(frozen=True)
 class QpsExhibit:
-    """The data of figures beyond the rows."""
+    """Data of the figure."""
 
     sweep: Sweep
     maps: Mapping[float, Any] | None = None
-    """By ε: the positions of nodes and brokers of one layout, and the links between them."""
+    """By ε: positions of nodes and brokers of one layout, and links between them."""
 
 
 def _subscribers(_: Path | None, full: bool, progress: Progress) -> Result:
@@ -74,16 +74,15 @@ def _epsilon(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 30 if full else 4
     found = _run_all("qps-epsilon", partial(looser, LARGE), _cells(EPSILONS, layouts), full, progress)
     sweep = _collect_sweep(EPSILONS, layouts, found)
-    varied = {"ε": f"{EPSILONS}, best-effort and guaranteed"}
-    varied |= dict.fromkeys(("CODD", "GHTD"), "not part of this")
+    absent = dict.fromkeys(("CODD", "GHTD"), "not part of this")
+    varied = {"ε": f"{EPSILONS}, best-effort and guaranteed", **absent}
     maps = {epsilon: _draw_layout(QpsScene(LARGE, 0), epsilon) for epsilon in (1.0, 1.2, 1.8)}
     return _result("qps-epsilon", (LARGE, layouts, varied), sweep, about_epsilon(sweep), maps)
 
 
 def _cells(points: Sequence[float], layouts: int) -> dict[str, list[QpsLayout]]:
-    """Return a round for each layout, with all its points."""
-    rounds = {seed: [QpsLayout(point, seed) for point in points] for seed in range(layouts)}
-    return {f"layout {seed + 1} of {layouts}": cells for seed, cells in rounds.items()}
+    """A round for each layout, with a cell for each point."""
+    return {f"layout {s + 1} of {layouts}": [QpsLayout(p, s) for p in points] for s in range(layouts)}
 
 
 def _run_all(
@@ -93,7 +92,7 @@ def _run_all(
     full: bool,
     progress: Progress,
 ) -> dict[QpsLayout, Outcomes]:
-    """Run all cells; those of a full study are stored and not repeated."""
+    """Make all runs; those of a full study are stored and not repeated."""
     stored_runs = StoredRuns(place(name, measure.__repr__(), CODE), _made) if full else None
     rounds = {doing: {layout: layout for layout in some} for doing, some in cells.items()}
     found = conduct(measure, rounds, progress, stored_runs)
@@ -106,12 +105,13 @@ def _made(read: Any) -> Outcomes:
 
 def _collect_sweep(points: Sequence[float], layouts: int, found: Mapping[QpsLayout, Outcomes]) -> Sweep:
     names = dict.fromkeys(name for outcomes in found.values() for name in outcomes)
-    cells = {(n, p): [QpsLayout(p, seed) for seed in range(layouts)] for n in names for p in points}
-    return Sweep(points, {(n, p): [found[each][n] for each in some] for (n, p), some in cells.items()})
+    seeds = range(layouts)
+    runs = {(n, p): [found[QpsLayout(p, seed)][n] for seed in seeds] for n in names for p in points}
+    return Sweep(points, runs)
 
 
 def _draw_layout(scene: QpsScene, epsilon: float) -> Any:
-    """Return the positions of nodes and brokers in one layout, and the links between them."""
+    """Return the positions of nodes and brokers of one layout, and links between them."""
     made = Quad(scene, epsilon)
     for node in scene.subscribers:
         made.subscribe(node)
@@ -136,30 +136,20 @@ def _result(
     return Result(name, parameters(*printed), rows(sweep, called), claims, QpsExhibit(sweep, maps))
 
 
+TITLES = {
+    "qps-subscribers": "Quad-PubSub, CODD and GHTD with 2 to 200 subscribers  [SPS, Figure 4.13]",
+    "qps-density": "Quad-PubSub, CODD and GHTD among 150 to 1,000 nodes  [SPS, Figure 4.14]",
+    "qps-epsilon": "Quad-PubSub with ε from 1.0 to 2.8  [SPS, Figures 4.15 and 4.16]",
+}
 CALLED = {"qps-subscribers": "subscribers", "qps-density": "nodes", "qps-epsilon": "ε"}
 SHOWN = ("links", "load", "messages")
 WITH_WAYS = ("links", "load", "messages", "hops", "subscribing")
 
 
-def _experiment(name: str, title: str, run: Any, words: Sequence[str]) -> Experiment:
-    return Experiment(name, title, run, tables(CALLED[name], words), curves(CALLED[name], words))
+def _experiment(name: str, run: Any, words: Sequence[str]) -> Experiment:
+    return Experiment(name, TITLES[name], run, tables(CALLED[name], words), curves(CALLED[name], words))
 
 
-MORE_SUBSCRIBERS = _experiment(
-    "qps-subscribers",
-    "Quad-PubSub, CODD and GHTD with 2 to 200 subscribers  [SPS, Figure 4.13]",
-    _subscribers,
-    SHOWN,
-)
-DENSER = _experiment(
-    "qps-density",
-    "Quad-PubSub, CODD and GHTD among 150 to 1,000 nodes  [SPS, Figure 4.14]",
-    _density,
-    SHOWN,
-)
-LOOSER = _experiment(
-    "qps-epsilon",
-    "Quad-PubSub with ε from 1.0 to 2.8  [SPS, Figures 4.15 and 4.16]",
-    _epsilon,
-    WITH_WAYS,
-)
+MORE_SUBSCRIBERS = _experiment("qps-subscribers", _subscribers, SHOWN)
+DENSER = _experiment("qps-density", _density, SHOWN)
+LOOSER = _experiment("qps-epsilon", _epsilon, WITH_WAYS)

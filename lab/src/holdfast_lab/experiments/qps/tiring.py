@@ -1,13 +1,14 @@
-"""Nodes with batteries, and nodes that fail: Quad-PubSub's physical layer on a field without radios.
+"""Runs of the physical layer with batteries that empty and nodes that fail, on a field without radios.
 
-A transmission takes one unit of a node's battery. Events come one after the other from publishers in a region
-and go to subscribers anywhere.
+A transmission uses one unit of a battery. Events are published one after the other in a region, for
+subscribers anywhere.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.model.instant import SECOND, Duration
@@ -20,29 +21,30 @@ from holdfast.network.protocols.qps.request import QpsNotify
 from holdfast.network.protocols.qps.tree import QuadScope, ScopeTree
 from holdfast.network.sim.frame import NodeId
 
-from .quad import spot
+from .quad import advertisement
 from .scene import QpsScene, QpsSetting
 
 SETTING = QpsSetting(128.0, 100, 10, (32.0, 32.0), (64.0, 64.0))
 LEVELS = 3
 EVERY = 5 * SECOND
 BATTERY = 1500
-"""The battery of a node, in transmissions."""
+"""The capacity of a battery, in transmissions."""
 UP, DOWN = 360.0, 60.0
-"""Mean times in seconds: up for the six minutes of the literature's cycle, then down for a minute."""
+"""The mean times in seconds for which nodes are up and down, after the six-minute cycles of the literature.
+"""
 HANDING = ("here", "vacant", "offer", "tables", "taken")
-"""The messages of the physical layer alone."""
+"""The messages of the physical layer."""
 
 POSITION = RoleMapping(check=30 * SECOND)
 
 
 def by_energy(check: Duration = 30 * SECOND, fall: float = 0.8) -> RoleMapping:
-    """Return the policy by which roles go to nodes with much energy left."""
+    """Return a mapping that assigns roles by remaining energy."""
     return RoleMapping(suit=mapping.by_resources(32.0), compare=mapping.fallen_below(fall), check=check)
 
 
 class QpsWorld:
-    """One layout with running brokers."""
+    """A running layout."""
 
     def __init__(self, seed: int, policy: RoleMapping) -> None:
         self.scene = scene = QpsScene(SETTING, seed)
@@ -54,11 +56,10 @@ class QpsWorld:
             mapping=policy,
         )
         places = scene.field.places
-        nodes = {node: PhysicalNode(deployment, place) for node, place in enumerate(places)}
-        self.network = network = FieldNetwork(scene.field, nodes.__getitem__, seed=seed)
+        make = partial(PhysicalNode, deployment)
+        self.network = network = FieldNetwork(scene.field, lambda node: make(places[node]), seed=seed)
         for node in scene.publishers:
-            region = spot(places[node], SETTING.side)
-            network.ask(node, request.QpsAdvertiseRequest("sensor", scene.topic, region))
+            network.ask(node, advertisement(scene.topic, places[node], SETTING.side))
         for node in scene.subscribers:
             network.ask(node, request.QpsSubscribeRequest("user", scene.topic, SETTING.region, 1.5))
         network.run(60 * SECOND)
@@ -67,7 +68,7 @@ class QpsWorld:
         self.published = 0
 
     def events(self) -> Iterator[None]:
-        """Publish an event and advance time, repeatedly."""
+        """Publish events one after the other and advance time; yield after each."""
         network, scene = self.network, self.scene
         while True:
             node = self.chance.choice(scene.publishers)
@@ -77,7 +78,7 @@ class QpsWorld:
             yield
 
     def tire(self) -> bool:
-        """Report the remaining energy to all brokers; return whether a battery is empty."""
+        """Report remaining energy to the brokers; return whether a battery is empty."""
         for node in self.network.hosts:
             left = 1 - self.network.transmitted[node] / BATTERY
             self.network.ask(node, Resources(energy=left))
@@ -85,27 +86,30 @@ class QpsWorld:
 
     @property
     def deliveries(self) -> int:
+        """The number of events delivered to subscribers."""
         return sum(isinstance(what, QpsNotify) for _, _, what in self.network.delivered)
 
     def roles(self) -> dict[QuadScope, NodeId]:
+        """Return the node of each role."""
         return {role[1]: node for node, host in self.network.hosts.items() for role in host.state.own_roles}
 
     def minutes(self) -> float:
+        """Return the minutes since the start."""
         return (self.network.now - self.started) / (60 * SECOND)
 
 
 class Life(NamedTuple):
-    """The measurements until the first battery was empty."""
+    """A run until the first battery is empty."""
 
     minutes: float
     delivered: float
-    """The share of the due deliveries."""
+    """The share of expected deliveries that arrived."""
     handed: int
-    """How often a role was handed over."""
+    """The number of hand-overs of roles."""
 
 
 def life(seed: int, policy: RoleMapping) -> Life:
-    """Run a layout until a node is empty."""
+    """Run a layout until a battery is empty."""
     world = QpsWorld(seed, policy)
     before = world.network.messages["taken"]
     for _ in world.events():
@@ -117,9 +121,8 @@ def life(seed: int, policy: RoleMapping) -> Life:
 
 
 def failing(seed: int, minutes: float) -> tuple[float, int]:
-    """Return the share of events that is delivered while nodes without clients fail and recover.
-
-    Returns also how often a node with the role of a broker failed.
+    """Run with failing nodes. Return the share of events that arrive, and the number of failures of nodes
+    with roles.
     """
     world = QpsWorld(seed, POSITION)
     used = {*world.scene.publishers, *world.scene.subscribers}
@@ -142,7 +145,7 @@ def failing(seed: int, minutes: float) -> tuple[float, int]:
 
 
 def handing(seed: int, check: Duration, minutes: float) -> float:
-    """Return the transmissions of the physical layer per minute, with this period of checks."""
+    """Return the transmissions of the physical layer per minute, with this interval between checks."""
     world = QpsWorld(seed, by_energy(check))
     before = sum(world.network.hops[kind] for kind in HANDING)
     for _ in world.events():
@@ -152,7 +155,7 @@ def handing(seed: int, check: Duration, minutes: float) -> float:
 
 
 def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[QuadScope, NodeId]]]:
-    """Return the holders of roles and the transmissions of each node at several times of a layout's life."""
+    """Return minutes, transmissions of each node and nodes of roles, at some times of a run."""
     world = QpsWorld(seed, by_energy())
     found: list[tuple[float, list[int], dict[QuadScope, NodeId]]] = []
     total = life(seed, by_energy()).minutes

@@ -1,1 +1,1 @@
-"""Components that run in a network: their placement and its cost. [SPS §5.7]"""
+"""Components that run in a network: their placement, and its cost. [SPS §5.7]"""

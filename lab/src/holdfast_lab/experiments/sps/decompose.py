@@ -1,21 +1,23 @@
-"""Automatic decomposition of a component along a query, with sound joins. [F73]
+"""Divide a component into parts along a query, and join the parts correctly. [F73]
 
-The values of a ``multiple`` are divided among parts. With ``separate`` each part is a component of its own,
-and there is no join. Otherwise a part publishes at each evaluation how many values it has and how many
-satisfy, and the join adds these up. *One* is a sum of 1 (the thesis' XOR is wrong where one part has two).
-*All* is as many as there are (its AND misses parts without data).
+The values of a ``multiple`` are divided among parts. With ``separate`` each part is a component of its own
+and needs no join. Otherwise each part publishes how many values it has and how many satisfy the predicate,
+and the join adds these counts. *one* is a sum of 1 (the thesis' XOR is wrong if one part has two). *all* is a
+sum of all values (the thesis' AND misses parts without data).
 
-A part cannot judge a predicate that uses ``last``, now, here or validity, nor several queries whose values
-are counted. Then it publishes its selected values, and the join judges the values of all parts.
+Some predicates cannot be evaluated by a part alone: those on ``last``, now, here or validity, and those over
+several counted queries. Then the parts publish the values that they select, and the join evaluates the
+predicate.
 """
 
 from __future__ import annotations
 
 import math
 from base64 import b85decode, b85encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -51,6 +53,7 @@ from holdfast.model.query import (
     Whole,
 )
 
+T = TypeVar("T")
 TALLY = "tally"
 
 
@@ -81,9 +84,8 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
 
 
 def _separate(smc: Smc, whole: Multiple, dimension: Dimension, group: Group, number: int) -> Smc:
-    """Return the component for a group of keys: the same topic, other signatures.
-
-    Other queries that separate the keys are restricted to this group too.
+    """Return the component for some of the keys: with the same topic, and other signatures. Other queries
+    with these keys are restricted too.
     """
     divided = (whole, Multiple("separate"))
     inputs = {
@@ -101,7 +103,9 @@ def _restricted(query: Query, dimension: Dimension, group: Group) -> Query:
 
 
 def _is_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> bool:
-    """Whether counts of parts add up: each part must be able to judge alone, also while no event comes."""
+    """Whether the counts of parts can be added: each part must be able to evaluate the rule alone at any
+    time.
+    """
     counted = [
         (name, other)
         for name in rule.mentions or smc.inputs
@@ -116,7 +120,7 @@ def _is_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> bool
 
 @dataclass(frozen=True)
 class Tally(Rule):
-    """A rule that always emits: how many values there are, how many satisfy, and the first that does."""
+    """A rule that always publishes: the number of values, the number of satisfying ones, and one of them."""
 
     query: str = ""
     dimension: Dimension = "location"
@@ -131,39 +135,38 @@ class Tally(Rule):
         attributes: dict[str, Value] = {
             "matched": len(matched),
             "present": len(here),
-            "by": None if found is None else _written(found),
+            "by": found and _to_text(Shipped(dict(found.known), dict(found.beside))),
         }
         return context._replace(known={TALLY: Knowledge("", context.now, "", attributes)})
 
 
 class Shipped(msgspec.Struct):
-    """The values that satisfied a part, encoded in a text."""
+    """A satisfying combination of a part, encoded in a text attribute."""
 
     known: dict[str, Knowledge]
     beside: dict[str, Knowledge]
 
 
-def _written(found: EvaluationContext) -> str:
-    return b85encode(msgspec.msgpack.encode(Shipped(dict(found.known), dict(found.beside)))).decode()
+def _to_text(shipped: Shipped | Rows) -> str:
+    return b85encode(msgspec.msgpack.encode(shipped)).decode()
 
 
-def _read(text: Value) -> Shipped:
-    return msgspec.msgpack.decode(b85decode(str(text)), type=Shipped)
+def _from_text(text: Value, kind: type[T]) -> T:
+    return msgspec.msgpack.decode(b85decode(str(text)), type=kind)
 
 
 def _part(smc: Smc, topic: str, rule: Rule, query: str, dimension: Dimension, group: Group) -> Smc:
     one = smc.inputs[query]
     inputs = {**smc.inputs, query: replace(one, query=_restricted(one.query, dimension, group))}
     counting = Tally(rule.satisfied, rule.mentions, query=query, dimension=dimension)
-    counts = ("matched", "present", "by")
-    return replace(smc, topic=topic, inputs=inputs, enter=counting, exit=None, attributes=counts)
+    attributes = ("matched", "present", "by")
+    return replace(smc, topic=topic, inputs=inputs, enter=counting, exit=None, attributes=attributes)
 
 
 @dataclass(frozen=True)
 class Joined(Rule):
-    """A rule that adds up the last counts of the parts.
-
-    ``given`` is a number of members that must all satisfy, whether or not their parts have emitted a count.
+    """A rule that adds the latest counts of parts. ``given`` is the number of listed members, which must all
+    satisfy, even if their part has not published.
     """
 
     how: How = "any"
@@ -176,7 +179,7 @@ class Joined(Rule):
         enough = {"one": matched == 1, "all": matched == every, "any": True}[self.how]
         if not matched or not enough:
             return None
-        shipped = [_read(by) for known in tallies if (by := known.attributes["by"])]
+        shipped = [_from_text(by, Shipped) for known in tallies if (by := known.attributes["by"])]
         return min((context._replace(known=s.known, beside=s.beside) for s in shipped), key=rank)
 
 
@@ -189,16 +192,13 @@ def _count(known: Knowledge, name: str) -> int:
 def _join(
     smc: Smc, parameter: Multiple, rules: Mapping[str, Rule | None], parts: Mapping[str, Sequence[Smc]]
 ) -> Smc:
-    """Return the component over the parts' counts; a rule that was not divided keeps its queries."""
+    """Return the component over the counts of its parts; an undivided rule keeps its queries."""
     whole = [rule for name, rule in rules.items() if rule is not None and name not in parts]
     inputs = dict(smc.inputs) if whole else {}
     given = len(parameter.group.values) if isinstance(parameter.group, MemberSet) else None
-    key = _signature if any(one.key for one in smc.inputs.values()) else None
-    inputs |= {
-        part.topic: Input(Query(Closest(Index(part.topic)), Closest(NOW)), key)
-        for some in parts.values()
-        for part in some
-    }
+    key = _key_of_parts(smc)
+    topics = [part.topic for several in parts.values() for part in several]
+    inputs |= {topic: Input(Query(Closest(Index(topic)), Closest(NOW)), key) for topic in topics}
 
     def joined(name: str) -> Rule | None:
         rule = rules[name]
@@ -212,33 +212,34 @@ def _join(
     return replace(smc, inputs=inputs, enter=enter, exit=leave)
 
 
-def _signature(known: Knowledge) -> str | None:
-    return known.signature
+def _key_of_parts(smc: Smc) -> Callable[[Knowledge], str | None] | None:
+    """Return the key by which a join separates the signatures of parts; None if the component has no keys."""
+    return attrgetter("signature") if any(one.key for one in smc.inputs.values()) else None
 
 
 # --- parts select, the join judges -------------------------------------------------------------
 
 
 class Rows(msgspec.Struct):
-    """The values that a part has selected, encoded in a text."""
+    """The values that a part selected, encoded in a text attribute."""
 
     rows: list[Knowledge]
 
 
 @dataclass(frozen=True)
 class Selected(Rule):
-    """A rule that always emits the values that a query selects."""
+    """A rule that always publishes the values that a query selects."""
 
     query: str = ""
 
     def detect(self, inputs: Inputs, tables: Tables, context: EvaluationContext) -> EvaluationContext:
-        rows = b85encode(msgspec.msgpack.encode(Rows(list(tables(self.query))))).decode()
+        rows = _to_text(Rows(list(tables(self.query))))
         return context._replace(known={TALLY: Knowledge("", context.now, "", {"rows": rows})})
 
 
 @dataclass(frozen=True)
 class Gathered(Rule):
-    """A rule of a whole component over the last values of its parts."""
+    """A rule of an undivided component, evaluated over the latest values that its parts selected."""
 
     query: str = ""
     whole: Inputs = field(default_factory=dict)
@@ -256,11 +257,10 @@ class Gathered(Rule):
 
 
 def _rows(shipped: Knowledge, now: Instant) -> list[Knowledge]:
-    """Return the values that a part selected, as they are valid now.
-
-    Readings were valid at their own time only. A start or an end is as valid as in its part.
+    """Return the values that a part selected, at the present time. Older readings are no longer valid; starts
+    and ends keep their validity.
     """
-    rows = msgspec.msgpack.decode(b85decode(str(shipped.attributes["rows"])), type=Rows).rows
+    rows = _from_text(shipped.attributes["rows"], Rows).rows
     if shipped.time == now:
         return rows
     return [msgspec.structs.replace(row, valid=row.valid and row.status != "atomic") for row in rows]
@@ -273,7 +273,7 @@ def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
             smc,
             topic=f"{smc.topic}_{query}{number}",
             inputs={**smc.inputs, query: replace(one, query=_restricted(one.query, dimension, group))},
-            enter=Selected(_always, (query,), query=query),
+            enter=Selected(lambda _: True, (query,), query=query),
             exit=None,
             attributes=("rows",),
         )
@@ -281,46 +281,36 @@ def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
     )
     topics = tuple(part.topic for part in parts)
     others = {name: each for name, each in smc.inputs.items() if name != query}
-    key = _signature if any(each.key for each in smc.inputs.values()) else None
+    key = _key_of_parts(smc)
     inputs = others | {topic: Input(Query(Closest(Index(topic)), Closest(NOW)), key) for topic in topics}
 
     def gathered(rule: Rule | None) -> Rule | None:
         if rule is None or query not in (rule.mentions or smc.inputs):
             return rule
         mentions = (*(name for name in rule.mentions or smc.inputs if name != query), *topics)
-        return Gathered(
-            rule.satisfied,
-            mentions,
-            rule.computes,
-            rule.hold,
-            query=query,
-            whole=smc.inputs,
-            parts=topics,
-            rule=rule,
-        )
+        common = rule.satisfied, mentions, rule.computes, rule.hold
+        return Gathered(*common, query=query, whole=smc.inputs, parts=topics, rule=rule)
 
     enter = gathered(smc.enter)
     assert enter is not None
     return (*parts, replace(smc, inputs=inputs, enter=enter, exit=gathered(smc.exit)))
 
 
-def _always(_: EvaluationContext) -> bool:
-    return True
-
-
 # --- dividing a group --------------------------------------------------------------------------
 
 
 def cut(group: Group, *at: float, axis: int = 0) -> tuple[Group, ...]:
-    """Divide a range, or everything, along one coordinate into pieces that are disjoint and complete.
+    """Divide a range, or everything, along a coordinate into pieces without gaps or overlaps.
 
-    Each piece ends at a cut, and the next begins just after it. Values of everything without a position form
-    a piece of their own.
+    Each piece ends at a cut, and the next begins just after it. If everything is divided, values without a
+    position are a piece of their own.
     """
     match group:
         case Whole() if axis == 0:
             low, high = Index((-math.inf,)), Index((math.inf,))
-        case QueryRange(low, high) if _coordinates(low, high) > axis:
+        case QueryRange(low, high) if axis < max(
+            len(c.value) if isinstance(c.value, tuple) else 1 for c in (low, high)
+        ):
             low, high = _wide(low, high, -math.inf), _wide(high, low, math.inf)
         case MemberSet(values):
             raise UsageError(f"{len(values)} members are divided by listing them, not by cutting")
@@ -329,14 +319,11 @@ def cut(group: Group, *at: float, axis: int = 0) -> tuple[Group, ...]:
         case _:
             raise UsageError("a ball cannot be cut")
     edges = sorted(at)
-    begins = [low, *(_at(low, _after(low, edge), axis) for edge in edges)]
+    after = [edge + 1 if isinstance(low.value, int) else math.nextafter(edge, math.inf) for edge in edges]
+    begins = [low, *(_at(low, edge, axis) for edge in after)]
     ends = [*(_at(high, edge, axis) for edge in edges), high]
     pieces = tuple(QueryRange(first, last) for first, last in zip(begins, ends, strict=True))
     return (*pieces, Placeless()) if isinstance(group, Whole) else pieces
-
-
-def _coordinates(low: Index, high: Index) -> int:
-    return max(len(each.value) if isinstance(each.value, tuple) else 1 for each in (low, high))
 
 
 def _wide(index: Index, other: Index, fill: float) -> Index:
@@ -344,10 +331,6 @@ def _wide(index: Index, other: Index, fill: float) -> Index:
     if not isinstance(index.value, tuple) or not isinstance(other.value, tuple):
         return index
     return replace(index, value=(*index.value, *(fill for _ in other.value[len(index.value) :])))
-
-
-def _after(like: Index, edge: float) -> float:
-    return edge + 1 if isinstance(like.value, int) else math.nextafter(edge, math.inf)
 
 
 def _at(like: Index, edge: float, axis: int) -> Index:

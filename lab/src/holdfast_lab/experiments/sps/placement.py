@@ -1,5 +1,5 @@
-"""Fire and congestion: components at the user's node, at one node among the sensors, or placed by the
-network.
+"""Two applications, fire and congestion, with components at the user, at one node near the sensors, or placed
+by the network.
 
 [SPS §5.7; F71–F74, F78]
 """
@@ -30,14 +30,16 @@ from .world import (
 )
 
 NAME = "sps-placement"
+TITLE = "Fire and congestion: components centrally, by hand, by the network  [SPS §5.7]"
 WAYS = {"centrally": centrally, "by hand": by_hand, "by the network": by_network}
 APPS = {"fire": (FIRE, "Fire"), "congestion": (CONGESTION, "TrafficCongestion")}
 MILLIJOULES = 0.20
-"""The energy of a hop: 40 bytes by a CC2420 at 0 dBm on a MicaZ, sent and received once."""
+"""The energy of a hop in mJ: 40 bytes sent and received once by a CC2420 at 0 dBm on a MicaZ."""
 
 PASSIVE, QUICK, ACTIVE, COPIED = "passive", "missed after 6 s", "active", "active, tables copied"
-"""Kinds of replicas: as in the thesis; as quick as possible; a second host that runs from the start; and the
-same with brokers whose tables are copied to nodes near by."""
+"""Kinds of replicas: as in the thesis; with fast detection; active from the start; and active with copied
+tables of brokers.
+"""
 
 RULES = {
     "same": "wherever components stand, the user is told the same",
@@ -50,7 +52,7 @@ RULES = {
 
 
 def failures(layout: SpsLayout, host: NodeId) -> dict[str, Failing]:
-    """Return the failures of a host: as in the thesis, and with each cause of losses removed."""
+    """Return the cases of a failing host: as in the thesis, and with each cause of loss removed."""
     twins = [beside(layout, host)]
     return {
         PASSIVE: Failing([host]),
@@ -134,7 +136,7 @@ def _verdicts(rows: list[dict[str, Any]], lost: Mapping[str, list[float]], repea
 
 
 def _tables(result: Result) -> list[Table]:
-    return [Table("messages, joules, delay", tuple(result.rows[0]), [tuple(r.values()) for r in result.rows])]
+    return [Table.of_rows("messages, joules, delay", result.rows)]
 
 
 def _draw(result: Result) -> Drawing:
@@ -142,16 +144,10 @@ def _draw(result: Result) -> Drawing:
     panels = figure.subplots(1, len(APPS))
     for panel, app in zip(panels, APPS, strict=True):
         mine = [row for row in result.rows if row["application"] == app]
-        placed, messages = ([row[name] for row in mine] for name in ("placed", "messages"))
-        panel.bar(placed, messages, color=COLOURS[: len(mine)])
+        heights = [row["messages"] for row in mine]
+        panel.bar([row["placed"] for row in mine], heights, color=COLOURS[: len(mine)])
         tidy(panel, f"{app}: messages")
     return figure
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "Fire and congestion: components centrally, by hand, by the network  [SPS §5.7]",
-    _run,
-    _tables,
-    _draw,
-)
+EXPERIMENT = Experiment(NAME, TITLE, _run, _tables, _draw)

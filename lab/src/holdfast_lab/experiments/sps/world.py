@@ -1,5 +1,4 @@
-"""An application on a field of nodes without radios: sensors, a user, and components on nodes between
-them."""
+"""An application on a field of nodes without radios: sensors, a user, and placed components."""
 
 from __future__ import annotations
 
@@ -69,11 +68,11 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 Hosts = dict[str, tuple[NodeId, bool]]
-"""For each component or part: its node, and whether it consumes only events of its own node."""
+"""The node of each component or part, and whether it receives events of its own node only."""
 
 
 class App(NamedTuple):
-    """An application: its components, the measured topics, and the component that the user subscribes to."""
+    """An application: its components, measured topics, and the topic that the user subscribes to."""
 
     smcs: Mapping[str, Smc]
     measured: tuple[str, ...]
@@ -81,13 +80,14 @@ class App(NamedTuple):
 
 
 def application(text: str, wanted: str) -> App:
+    """Compile an application from its definition."""
     checked = check(parse(text))
     smcs = {each.name: smc(each) for each in checked.of(ComponentCondition)}
     return App(smcs, tuple(t.name for t in checked.topics if t.name not in smcs), wanted)
 
 
 class SpsLayout:
-    """The positions of all roles in one layout."""
+    """The positions of sensors and user in one layout."""
 
     def __init__(self, seed: int) -> None:
         self.scene = QpsScene(SETTING, seed)
@@ -105,7 +105,7 @@ def centrally(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
 
 
 def by_hand(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
-    """Place every component whole, at a node in the middle of the sensors that is none of them."""
+    """Place every component undivided, at a node in the middle of the sensors that is not a sensor."""
     some = [layout.places[node] for node in layout.sensors]
     middle = [fmean(axis) for axis in zip(*some, strict=True)]
     idle = set(range(SETTING.nodes)) - {layout.user, *layout.sensors}
@@ -114,21 +114,21 @@ def by_hand(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
 
 
 def beside(layout: SpsLayout, host: NodeId) -> NodeId:
-    """Return the node next to a host that is neither a sensor nor the user."""
+    """Return the node nearest to a host that is neither a sensor nor the user."""
     idle = set(range(SETTING.nodes)) - {layout.user, host, *layout.sensors}
     return min(idle, key=lambda node: math.dist(layout.places[node], layout.places[host]))
 
 
 def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
-    """Place each component by `choices`: divided where that is cheapest, else near its inputs."""
+    """Place components as `choices` says: divided where that is cheapest, otherwise near their inputs."""
     sensors = layout.sensors
     publishing = {topic: [_publisher(layout, topic, node) for node in sensors] for topic in app.measured}
     smcs: dict[str, Smc] = {}
     hosts: Hosts = {}
     for name, whole in app.smcs.items():
         inputs = [p for topic in whole.topics for p in publishing[topic]]
-        parameters = whole.inputs["A"].query.parameters()
-        joined = all(getattr(parameter, "how", None) != "separate" for _, parameter in parameters)
+        parameters = (parameter for _, parameter in whole.inputs["A"].query.parameters())
+        joined = all(getattr(parameter, "how", None) != "separate" for parameter in parameters)
         ground = PlacementGround(
             tree=ScopeTree((0.0, 0.0), 128.0, 3),
             reach=REACH / 2,
@@ -147,8 +147,8 @@ def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
                 hosts[key] = (layout.nearest(at), not is_join)
         else:
             smcs[name], hosts[name] = whole, (layout.nearest(best.parts[0].at), False)
-        some = inputs[: len(sensors)]
-        publishing[whole.topic] = [replace(p, topic=whole.topic, a_day=p.a_day / 100) for p in some]
+        first = inputs[: len(sensors)]
+        publishing[whole.topic] = [replace(p, topic=whole.topic, a_day=p.a_day / 100) for p in first]
     return App(smcs, app.measured, app.wanted), hosts
 
 
@@ -162,7 +162,7 @@ def _about(at: Point) -> QueryRange:
 
 
 class SpsOutcome(NamedTuple):
-    """The user's notifications, the number of hops, the delay, and the repeated notifications."""
+    """The notifications of the user, their cost in hops, their mean delay in seconds, and duplicates."""
 
     notified: list[tuple[str, int, str]]
     hops: int
@@ -171,22 +171,22 @@ class SpsOutcome(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """The failures of hosts halfway through a run, and the preparation for them."""
+    """The failure of hosts halfway, and the precautions against it."""
 
     kills: Sequence[NodeId] = ()
     beats: Duration = 10 * SECOND
-    """The period of hosts' signs of life; after three missing ones replicas start."""
+    """The period of heartbeats; replicas start after three missing ones."""
     twins: Sequence[NodeId] = ()
-    """Nodes that also run every component from the start: active replicas."""
+    """Nodes that run every component too, from the start (active replicas)."""
     copies: bool = False
-    """Whether brokers copy their tables to the nodes near by, every ten seconds if they have changed."""
+    """Whether brokers copy changed tables to nodes nearby every ten seconds."""
 
 
 UNHARMED = Failing()
 
 
 def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing = UNHARMED) -> SpsOutcome:
-    """Run an application while sensors measure for several minutes."""
+    """Run an application for some minutes."""
     field = QpsScene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
     deployment = QpsDeployment(
@@ -218,26 +218,22 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
             for host in failing.kills:
                 network.kill(host)
         for topic, sensor, value in _readings(app.measured, layout.sensors, seed, step):
-            where = field.places[sensor]
-            network.ask(sensor, QpsPublishRequest(f"s{sensor}", topic, where, {"value": value}))
+            place = field.places[sensor]
+            network.ask(sensor, QpsPublishRequest(f"s{sensor}", topic, place, {"value": value}))
         network.run(EVERY * SECOND)
     network.run(60 * SECOND)
-    events = [(when, what) for when, _, what in network.delivered[notified:] if isinstance(what, QpsNotify)]
-    received = [(when, what.values, int(str(what.values[TIME]))) for when, what in events]
-    counts = Counter((str(values[STATUS]), time, str(values[SIGNATURE])) for _, values, time in received)
-    delays = [(when - time) / SECOND for when, _, time in received]
-    return SpsOutcome(
-        sorted(counts),
-        network.hops["publication"] - before,
-        fmean(delays) if delays else 0.0,
-        sum(counts.values()) - len(counts),
-    )
+    received = [(when, what) for when, _, what in network.delivered[notified:] if isinstance(what, QpsNotify)]
+    values = [what.values for _, what in received]
+    counts = Counter((str(v[STATUS]), int(str(v[TIME])), str(v[SIGNATURE])) for v in values)
+    delays = [(when - int(str(what.values[TIME]))) / SECOND for when, what in received]
+    delay, repeated = fmean(delays) if delays else 0.0, counts.total() - len(counts)
+    return SpsOutcome(sorted(counts), network.hops["publication"] - before, delay, repeated)
 
 
 def _readings(
     topics: Sequence[str], sensors: Sequence[NodeId], seed: int, step: int
 ) -> Iterable[tuple[str, NodeId, float]]:
-    """Yield readings that rise and fall nearly together."""
+    """Yield the readings of a step: all values rise and fall roughly together."""
     for topic in topics:
         low, high = RANGES[topic]
         phase = random.Random(f"{seed} {step // 8}").random()

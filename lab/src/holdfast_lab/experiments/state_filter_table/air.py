@@ -1,4 +1,4 @@
-"""The two data sets on which the table is judged."""
+"""The two data sets for the table."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..series import MINUTE, Cleaned
 
 
 class Air(NamedTuple):
-    """Temperatures to play, and what they do to each claim."""
+    """A data set of temperatures, and explanations of its verdicts."""
 
     file: str
     read: Callable[[Path], Cleaned]
     fresh: int
-    """How old a reading may be (µs) and still stand for a moment of the grid."""
+    """The greatest age of a reading (µs) that is used at a time of the grid."""
     seed: int
-    """Of the field; the full run takes the next ones, too."""
+    """The seed of the field; a full run uses the following seeds too."""
     why: Mapping[str, Mapping[bool | None, str]]
-    """Claim -> verdict -> its reason, where it is these readings."""
+    """Explanations that depend on the readings, by claim and verdict."""
 
     @property
     def grid(self) -> str:

@@ -1,4 +1,4 @@
-"""What the document claims, the rule by which each claim is judged, and why it turns out so."""
+"""The claims of the document about the table, their rules, verdicts and explanations."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ RULES: Mapping[str, str] = {
     "accounting": "The table's identities hold for our counts. Rule: 35·20·30 = published; 11·600 = "
     "covered; ratio = passes / covered; passes - suppressed = disseminated; 27 and 10 filters; exactly.",
 }
-"""Fixed before the experiment was first run."""
+"""The rules were fixed before the first run."""
 
 
 def judge(measured: TableMeasurement) -> dict[str, bool]:
-    """Whether each claim holds in one run, by its rule."""
+    """Judge each claim in one run by its rule."""
     sf, ecf = measured.sf, measured.ecf
     return {
         "source-pass-ratio": ecf.passes >= 5 * sf.passes,
         "delivered": 10 * sf.delivered <= ecf.delivered,
-        "duplicates-suppressed": 2 * sf.suppressed >= sf.passes > 0
-        and ecf.suppressed == 0
+        "duplicates-suppressed": 2 * sf.suppressed >= sf.passes > 0 == ecf.suppressed
         and _without_duplicates(measured),
         "shared-events": sf.shared_before > sf.shared_after > 0
         and ecf.shared_before == ecf.shared_after >= 5 * sf.shared_before,
@@ -49,7 +48,7 @@ def judge(measured: TableMeasurement) -> dict[str, bool]:
 
 
 def _without_duplicates(measured: TableMeasurement) -> bool:
-    """No subscriber hears twice of one moment (every subscriber watches one region)."""
+    """Whether no subscriber receives two events of one time (every subscriber watches one region)."""
     delivered = measured.schemes[0].delivered
     return len({(p.subscriber, p.at) for p in delivered}) == len(delivered)
 
@@ -69,8 +68,11 @@ def claims(
     many: Mapping[str, Sequence[TableMeasurement]],
     why: Mapping[str, Mapping[bool | None, str]],
 ) -> Iterable[Claim]:
-    """The claims, judged on the first run; ``many`` further ones, by setting, say how firmly.  ``why``
-    has the reasons that lie in the readings."""
+    """Judge the claims on the first run.
+
+    ``many`` has further runs by setting, which show how robust the verdicts are. ``why`` has explanations
+    that depend on the readings.
+    """
     main = next(iter(runs.values()))
     sf, ecf = main.sf, main.ecf
     figures: dict[str, tuple[Any, Any]] = {
@@ -123,15 +125,13 @@ def claims(
 def _how_often(claim: str, many: Mapping[str, Sequence[TableMeasurement]]) -> str:
     if not many:
         return ""
-    counts = [
-        f"{sum(judge(measured)[claim] for measured in some)} of {len(some)} ({setting})"
-        for setting, some in many.items()
-    ]
+    holds = {setting: [judge(run)[claim] for run in runs] for setting, runs in many.items()}
+    counts = [f"{sum(each)} of {len(each)} ({setting})" for setting, each in holds.items()]
     return f" Over all periods and fields it holds in {', '.join(counts)}."
 
 
 def _further_measures(runs: Mapping[str, TableMeasurement]) -> dict[str, str]:
-    """More that was measured, in the variants as well."""
+    """Return further measurements for each claim, also of the variants."""
     main = next(iter(runs.values()))
     sf_count, ecf_count = main.sf.conditions, main.ecf.conditions
     half_hourly, made = runs[HELD], runs[MADE]
@@ -178,7 +178,9 @@ WHY: dict[str, Mapping[bool | None, str]] = {
 
 
 def _mechanism(main: TableMeasurement) -> str:
-    """The ratio that the spells alone imply: two events of SF each, and of ECF one in 33 min."""
+    """Describe the ratio that follows from the lengths of spells: two events of SF per spell, and one of ECF
+    per 33 min.
+    """
     spells = main.spells
     if not spells.number:
         return "No spell was above its threshold."

@@ -1,4 +1,4 @@
-"""The lines of the table, counted from what passed and what was delivered."""
+"""Count the lines of the table from passed and delivered events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .scheme import Passed, Scheme, content_filters, state_filters
 
 @dataclass(frozen=True)
 class Counts:
-    """The lines of the table for one scheme; times in minutes."""
+    """The lines of the table for one scheme; times are in minutes."""
 
     publishers: int
     subscribers: int
@@ -85,12 +85,13 @@ LINES: Mapping[str, tuple[str, Any, Any, str]] = {
         "stretches that a subscriber can tell from the next; the readings hold as many as SF says",
     ),
 }
-"""Line -> what it is called, the paper's SF and ECF, and how we count it."""
+"""For each line: its name, the paper's SF and ECF, and how we count it."""
 
 
 class Spells(NamedTuple):
-    """How long the readings stay above the thresholds, in minutes, one spell after the other; and the
-    ECF events for each SF event that follow from it: Σ⌈D / 33 min⌉ / 2K over K spells of length D."""
+    """The lengths of spells above the thresholds, in minutes, and the ratio of ECF to SF events that follows:
+    Σ⌈D / 33 min⌉ / 2K over K spells of length D.
+    """
 
     number: int
     mean: float
@@ -99,7 +100,7 @@ class Spells(NamedTuple):
 
 
 class TableMeasurement(NamedTuple):
-    """One run: both schemes on one field, one period, one setting."""
+    """One run: both schemes on one field, period and setting."""
 
     sf: Counts
     ecf: Counts
@@ -108,7 +109,7 @@ class TableMeasurement(NamedTuple):
 
 
 def measure(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> TableMeasurement:
-    """Both schemes on ``temps[sensor, reading]``, and every line of the table."""
+    """Run both schemes on ``temps[sensor, reading]`` and count all lines of the table."""
     sf = state_filters(field, setting, times, temps)
     ecf = content_filters(field, setting, times, temps)
     late_sf: list[int] = [0]
@@ -146,7 +147,7 @@ def measure(field: Field, setting: TableSetting, times: Times, temps: Temperatur
 
 
 def above(warm: NDArray[np.bool_]) -> list[int]:
-    """How many readings each spell lasts.
+    """Return the number of readings of each spell.
 
     >>> above(np.array([True, True, False, True]))
     [2, 1]
@@ -156,7 +157,7 @@ def above(warm: NDArray[np.bool_]) -> list[int]:
 
 
 def spells(lengths: Sequence[int]) -> Spells:
-    """What is to be said of spells of so many readings."""
+    """Return the statistics of spells, given their numbers of readings."""
     if not lengths:
         return Spells(0, 0.0, 0.0, 0.0)
     minutes = np.array(lengths) * (EVERY / MINUTE)
@@ -166,7 +167,7 @@ def spells(lengths: Sequence[int]) -> Spells:
 
 
 def late_ends(times: Times, ended: NDArray[np.bool_], toggles: Sequence[int]) -> list[int]:
-    """For every end that SF tells, how long before it a reading had already satisfied the exit."""
+    """Return, for every end that SF reports, the time since the first reading that satisfied the exit."""
     late = []
     for start, end in zip(toggles[::2], toggles[1::2], strict=False):
         first = start + int(np.argmax(ended[start : end + 1]))
@@ -175,8 +176,9 @@ def late_ends(times: Times, ended: NDArray[np.bool_], toggles: Sequence[int]) ->
 
 
 def overstays(times: Times, warm: NDArray[np.bool_], sent: Sequence[int], validity: int) -> list[int]:
-    """For every end of a condition, how long ECF lets believe in it: until the validity of the last
-    event runs out, or the condition begins again."""
+    """Return, for every end of a condition, how long ECF still reports it: until the last event expires or
+    the condition starts again.
+    """
     late = []
     for end in np.flatnonzero(warm[:-1] & ~warm[1:]) + 1:
         last = max((at for at in sent if at < end), default=None)
@@ -188,12 +190,12 @@ def overstays(times: Times, warm: NDArray[np.bool_], sent: Sequence[int], validi
 
 
 def count_runs(sent: Times) -> int:
-    """How many runs of ECF events there are in which each follows as soon as the validity allows."""
+    """Return the number of runs of ECF events in which each follows as soon as the validity allows."""
     return 0 if not len(sent) else 1 + int((np.diff(sent) > VALIDITY + EVERY).sum())
 
 
 def _common_counts(field: Field, scheme: Scheme, readings: int) -> dict[str, Any]:
-    """The lines that are counted alike in both schemes."""
+    """Count the lines that both schemes have in common."""
     watched = [i for i, sensor in enumerate(field.sensors) if sensor.region in field.coverage]
     before, after = _wanted_by(scheme.at_source), _wanted_by(scheme.delivered)
     return {
@@ -215,7 +217,7 @@ def _common_counts(field: Field, scheme: Scheme, readings: int) -> dict[str, Any
 
 
 def _wanted_by(passed: Iterable[Passed]) -> Counter[tuple[int, int]]:
-    """For each event, a reading of a sensor, by how many subscribers it is wanted."""
+    """Count the subscribers of each passed event."""
     return Counter((p.sensor, p.at) for p in set(passed))
 
 

@@ -1,4 +1,4 @@
-"""Who measures where, who wants to know what, and how that is written."""
+"""The field: sensors, subscribers, and their definition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sensor(NamedTuple):
 
 
 class Subscriber(NamedTuple):
-    """Who wants to know when the region is warmer than the threshold of that rank (0 is lowest)."""
+    """A subscriber to temperatures of a region above the threshold with this rank (0 is the lowest)."""
 
     name: str
     region: int
@@ -42,7 +42,9 @@ class Subscriber(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """Sensors and subscribers in a square of regions; region ``r`` has the air of ``stations[r]``."""
+    """Sensors and subscribers in a square of regions; region ``r`` has the temperatures of
+    ``stations[r]``.
+    """
 
     sensors: tuple[Sensor, ...]
     subscribers: tuple[Subscriber, ...]
@@ -60,13 +62,13 @@ class Field:
 
 
 def draw(seed: int, stations: Sequence[int], shares: Sequence[int] | None = None) -> Field:
-    """A field of 35 sensors with the paper's 11 covered publishers, 27 source-side and 10 scoping filters.
+    """Draw a field of 35 sensors with the paper's 11 covered publishers, 27 source-side and 10 scoping
+    filters.
 
-    Ten subscriptions and ten scoping filters mean one region for each subscription.  Then regions of
-    1 to 3 sensors that add up to 11 sensors and 27 filters are three of three and one of two, where the
-    latter has 3 subscribers and the former 7 together; nothing else adds up.  Chance decides the rest:
-    which regions, how the 7 are shared (unless ``shares`` says), whose threshold is which, which
-    station is which region.
+    Ten subscriptions with ten scoping filters mean one region for each subscription. With regions of 1 to 3
+    sensors, only one combination has 11 sensors and 27 filters: three regions of three sensors with 7
+    subscribers in total, and one of two sensors with 3 subscribers. The regions, thresholds and stations are
+    random, and so are the ``shares`` of the 7 subscribers unless given.
     """
     chance = np.random.default_rng(seed)
     while True:
@@ -79,24 +81,16 @@ def draw(seed: int, stations: Sequence[int], shares: Sequence[int] | None = None
     if shares is None:
         shares = [b - a for a, b in pairwise(cuts)]
     ranks = [int(rank) for rank in chance.permutation(SUBSCRIBERS)]
-    wanted = [
-        region for region, share in zip([*threes, two], [*shares, 3], strict=True) for _ in range(share)
-    ]
+    wanted = np.repeat([*threes, two], [*shares, 3]).tolist()
     spots = chance.uniform(0.05, 0.95, (SENSORS, 2))
     where = np.repeat(np.arange(REGIONS), sizes)
-    return Field(
-        tuple(
-            Sensor(
-                f"s{i + 1:02}",
-                int(region),
-                round(float(WIDTH * (region % SIDE + x)), 1),
-                round(float(WIDTH * (region // SIDE + y)), 1),
-            )
-            for i, (region, (x, y)) in enumerate(zip(where, spots, strict=True))
-        ),
-        tuple(Subscriber(f"S{i + 1}", r, ranks[i]) for i, r in enumerate(wanted)),
-        tuple(int(station) for station in chance.permutation(list(stations))[:REGIONS]),
-    )
+    sensors = []
+    for i, (region, (x, y)) in enumerate(zip(where, spots, strict=True)):
+        place = (float(WIDTH * (region % SIDE + x)), float(WIDTH * (region // SIDE + y)))
+        sensors.append(Sensor(f"s{i + 1:02}", int(region), *(round(axis, 1) for axis in place)))
+    subscribers = tuple(Subscriber(f"S{i + 1}", region, ranks[i]) for i, region in enumerate(wanted))
+    chosen = chance.permutation(list(stations))[:REGIONS]
+    return Field(tuple(sensors), subscribers, tuple(int(station) for station in chosen))
 
 
 def region_name(region: int) -> str:
@@ -105,7 +99,7 @@ def region_name(region: int) -> str:
 
 @dataclass(frozen=True)
 class TableSetting:
-    """What the paper leaves open, and what we vary to see what it matters."""
+    """A variant of what the paper leaves open."""
 
     name: str = "as described"
     centre: float = 10.0
@@ -114,20 +108,20 @@ class TableSetting:
     prepare: Callable[[Temperatures], Temperatures] = lambda values: values
 
     def threshold(self, subscriber: Subscriber) -> float:
-        """Ten thresholds at equal distances, from the centre less to the centre plus the spread."""
+        """Return the threshold of a subscriber; the ten are equally spaced around the centre."""
         step = (2 * subscriber.rank + 1 - SUBSCRIBERS) / SUBSCRIBERS
         return round(self.centre + self.spread * step, 4)
 
     def leaves(self, subscriber: Subscriber) -> float:
-        """At or below this, the condition ends under SF."""
+        """Return the temperature at or below which SF ends the condition."""
         return round(self.threshold(subscriber) - self.gap, 4)
 
 
 def definition(field: Field, setting: TableSetting, region: int | None = None) -> str:
-    """The subscriptions as people would write them.
+    """Return the definition of the subscriptions.
 
-    Nested: one filter at every source and one over the region, for all regions.  With ``region``
-    only the filters at the sources of that region, to see what passes there.
+    It has a filter at every source and one over the region. With ``region``, only the filters at the sources
+    of that region, to count what passes there.
     """
     lines = [f"topic {TOPIC} (temp float)"]
     if region is None:

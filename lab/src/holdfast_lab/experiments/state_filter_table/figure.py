@@ -1,4 +1,4 @@
-"""The picture of one region."""
+"""The figure of one region."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scheme import Scheme
 
 @dataclass(frozen=True)
 class TableExhibit:
-    """What the figure draws: one region, its subscribers, and what they received."""
+    """Data of the figure: a region, its subscribers, and their events."""
 
     field: Field
     setting: TableSetting
@@ -24,7 +24,7 @@ class TableExhibit:
 
 
 def figure(result: Result) -> Drawing:
-    """The temperature of the region with most subscribers, and what each of them received."""
+    """Draw the temperature of the region with most subscribers, and the events of each subscriber."""
     exhibit: TableExhibit = result.exhibit
     field, setting = exhibit.field, exhibit.setting
     region = max(field.coverage, key=lambda r: len(field.subscribers_of(r)))
@@ -39,9 +39,8 @@ def figure(result: Result) -> Drawing:
     for subscriber in subscribers:
         air.axhline(setting.threshold(subscriber), color="tab:red", linewidth=0.6, alpha=0.7)
     air.set_ylabel("°C")
-    air.set_title(
-        f"Region {region_name(region)}, the thresholds of its {len(subscribers)} subscribers, what they got"
-    )
+    what = f"the thresholds of its {len(subscribers)} subscribers, what they got"
+    air.set_title(f"Region {region_name(region)}, {what}")
     for i, subscriber in enumerate(subscribers):
         toggles = [hours[p.at] for p in sf.delivered if p.subscriber == subscriber.name]
         for start, end in zip(toggles[::2], [*toggles[1::2], hours[-1]], strict=False):
@@ -49,12 +48,10 @@ def figure(result: Result) -> Drawing:
         conditions.plot(toggles, [i + 0.15] * len(toggles), "|", color="tab:blue", markersize=9)
         sent = [hours[p.at] for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor]
         for start in sent:
-            conditions.plot(
-                [start, start + VALIDITY / MINUTE / 60], [i - 0.15] * 2, color="tab:orange", lw=4, alpha=0.35
-            )
+            valid = [start, start + VALIDITY / MINUTE / 60]
+            conditions.plot(valid, [i - 0.15] * 2, color="tab:orange", lw=4, alpha=0.35)
         conditions.plot(sent, [i - 0.15] * len(sent), "|", color="tab:orange", markersize=9)
-    conditions.set_yticks(
-        range(len(subscribers)), [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers]
-    )
+    labels = [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers]
+    conditions.set_yticks(range(len(subscribers)), labels)
     conditions.set_xlabel("hours; events delivered: SF (blue) and, from one of the sensors, ECF (orange)")
     return drawing

@@ -1,4 +1,4 @@
-"""Which 30 hours, and what is varied to see what the outcome depends on."""
+"""The periods of 30 hours, and the variants of the settings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from .field import EVERY, READINGS, REGIONS, SEED, SENSORS, SUBSCRIBERS, Field, 
 
 
 def crossing(period: Period, setting: TableSetting) -> list[int]:
-    """The usable stations that are, at some time, above all thresholds and, at some time, below."""
+    """Return the usable stations that are above all thresholds at some time, and below all at another."""
     low, high = (setting.threshold(Subscriber("", 0, rank)) for rank in (0, SUBSCRIBERS - 1))
     found = [s for s, values in period.values.items() if values.min() <= low and values.max() > high]
     return sorted(found, key=lambda s: (period.carried[s], s))
 
 
 def eligible(cleaned: Cleaned, fresh_for: int, setting: TableSetting) -> list[tuple[Period, list[int]]]:
-    """The 30-hour periods from midnight in which 16 stations cross all thresholds, with the 16 that
-    have the fewest carried readings."""
+    """Return the 30-hour periods from midnight in which 16 stations cross all thresholds, with the 16 that
+    have the fewest carried readings.
+    """
     found = []
     for period in periods(cleaned.stations, READINGS, EVERY, fresh_for):
         stations = crossing(period, setting)
@@ -27,29 +28,29 @@ def eligible(cleaned: Cleaned, fresh_for: int, setting: TableSetting) -> list[tu
 
 
 def median(period: Period, stations: list[int]) -> float:
-    """The middle of the temperatures of these stations, to a tenth."""
+    """Return the median temperature of these stations, rounded to 0.1 °C."""
     return round(float(np.median([period.values[station] for station in stations])), 1)
 
 
 def temperatures(field: Field, period: Period, setting: TableSetting) -> Temperatures:
-    """``[sensor, reading]``: every sensor of a region reports the region's temperature."""
+    """Return ``[sensor, reading]``: every sensor of a region has the region's temperature."""
     by_region = [setting.prepare(period.values[station]) for station in field.stations]
     return np.stack([by_region[sensor.region] for sensor in field.sensors])
 
 
 def running_mean(values: Temperatures, width: int = 10) -> Temperatures:
-    """The mean of each reading and those before it, 30 min in all."""
+    """Return the mean of each reading and those before it, 30 min in total."""
     sums = np.cumsum(np.pad(values, (width, 0), mode="edge"))
     return np.asarray((sums[width:] - sums[:-width]) / width)
 
 
 def held(values: Temperatures, width: int = 10) -> Temperatures:
-    """One reading in 30 min, repeated until the next."""
+    """Return one reading in 30 min, repeated until the next."""
     return np.repeat(values[::width], width)[: len(values)]
 
 
 def join(values: Temperatures, width: int = 10) -> Temperatures:
-    """One reading in 30 min, and straight lines between."""
+    """Return one reading in 30 min, with linear interpolation between them."""
     at = np.arange(len(values))
     return np.interp(at, at[::width], values[::width])
 
@@ -62,7 +63,9 @@ MADE = "one plateau (generated)"
 
 
 def variants(middle: float) -> tuple[TableSetting, ...]:
-    """What is varied, one thing at a time; then what we believe of the paper's data together."""
+    """Return the variants: one parameter changed at a time, then the combination that we expect of the
+    paper's data.
+    """
     return (
         TableSetting(CLOSE, spread=0.05),
         TableSetting(WIDE, spread=2.0),
@@ -76,9 +79,11 @@ def variants(middle: float) -> tuple[TableSetting, ...]:
 
 
 def plateau() -> tuple[Field, TableSetting, Times, Temperatures]:
-    """One warm spell, the same everywhere, that crosses all thresholds at one reading, over a field in
-    which one region of three sensors has a single subscriber: the SF column of Table II.  It lasts as
-    long as the table's 620 / 27 = 23 ECF events for each filter imply."""
+    """Return a generated field with one warm spell that crosses all thresholds at one reading.
+
+    One region of three sensors has a single subscriber, which gives the SF column of Table II. The spell is
+    as long as the table's 620 / 27 = 23 ECF events per filter imply.
+    """
     field = draw(SEED, range(REGIONS), shares=(3, 3, 1))
     times = np.arange(READINGS, dtype=np.int64) * EVERY
     values = np.where((np.arange(READINGS) >= 100) & (np.arange(READINGS) < 352), 15.0, 5.0)

@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the table: settings, rows, parameters and registration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .period import DEADBAND, HELD, SLOW, eligible, median, plateau, temperature
 
 
 def run(name: str, air: Air, data: Path | None, full: bool, progress: Progress) -> Result:
-    """The table; with ``full`` also for every eligible period and many fields."""
+    """Measure the table; with ``full``, every eligible period with many fields too."""
     base = TableSetting()
     progress("reading")
     cleaned = air.read(locate(air.file, data))
@@ -42,22 +42,22 @@ def run(name: str, air: Air, data: Path | None, full: bool, progress: Progress) 
         runs[setting.name] = measure(field, setting, period.times, readings)
     made = plateau()
     runs[made[1].name] = measure(*made)
-    rows = [row for name, measured in runs.items() for row in _rows(name, measured)]
+    rows: list[Row] = []
+    for label, run in runs.items():
+        rows += [_row(label, line, getattr(run.sf, line), getattr(run.ecf, line)) for line in LINES]
     many = _many(periods, air.seed, progress) if full else {}
     rows += [row for name, measured in many.items() for row in _spread(name, measured)]
-    return Result(
-        name,
-        _parameters(air, cleaned, periods, field, full),
-        rows,
-        tuple(claims(runs, many, air.why)),
-        TableExhibit(field, base, period.times, temps, main.schemes),
-    )
+    parameters = _parameters(air, cleaned, periods, field, full)
+    exhibit = TableExhibit(field, base, period.times, temps, main.schemes)
+    return Result(name, parameters, rows, tuple(claims(runs, many, air.why)), exhibit)
 
 
 def _many(
     periods: list[tuple[Period, list[int]]], first: int, progress: Progress
 ) -> dict[str, list[TableMeasurement]]:
-    """Every eligible period with many fields, as described and in the variants that explain most."""
+    """Measure every eligible period with many fields, in the main setting and in the most informative
+    variants.
+    """
     found: dict[str, list[TableMeasurement]] = {}
     for period, stations in periods:
         varied = variants(median(period, stations))
@@ -71,38 +71,21 @@ def _many(
     return found
 
 
-def _rows(setting: str, measured: TableMeasurement) -> list[Row]:
-    return [_row(setting, line, getattr(measured.sf, line), getattr(measured.ecf, line)) for line in LINES]
-
-
 def _row(setting: str, line: str, sf: Any, ecf: Any) -> Row:
     called, paper_sf, paper_ecf, _ = LINES[line]
-    return {
-        "setting": setting,
-        "statistic": called,
-        "paper_sf": paper_sf,
-        "paper_ecf": paper_ecf,
-        "sf": sf,
-        "ecf": ecf,
-    }
+    paper = {"paper_sf": paper_sf, "paper_ecf": paper_ecf}
+    return {"setting": setting, "statistic": called, **paper, "sf": sf, "ecf": ecf}
 
 
 def _spread(setting: str, many: Sequence[TableMeasurement]) -> list[Row]:
-    """The middle and the edges of many runs, line by line."""
-
-    def at(part: float, counts: list[Any]) -> float | None:
-        return None if None in counts else round(float(np.quantile(counts, part)), 6)
-
-    return [
-        _row(
-            f"{setting}, {name} of {len(many)} runs",
-            line,
-            at(part, [getattr(measured.sf, line) for measured in many]),
-            at(part, [getattr(measured.ecf, line) for measured in many]),
-        )
-        for name, part in (("5 %", 0.05), ("median", 0.5), ("95 %", 0.95))
-        for line in LINES
-    ]
+    """The median and two quantiles of many runs, line by line."""
+    rows = []
+    for name, part in (("5 %", 0.05), ("median", 0.5), ("95 %", 0.95)):
+        for line in LINES:
+            both = ([getattr(run.sf, line) for run in many], [getattr(run.ecf, line) for run in many])
+            sf, ecf = (None if None in c else round(float(np.quantile(c, part)), 6) for c in both)
+            rows.append(_row(f"{setting}, {name} of {len(many)} runs", line, sf, ecf))
+    return rows
 
 
 def _parameters(

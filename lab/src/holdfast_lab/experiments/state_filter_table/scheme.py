@@ -1,4 +1,4 @@
-"""The two schemes: what passes at the sources, and what is delivered."""
+"""The two schemes: events that pass at the sources, and delivered events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .field import EVERY, TOPIC, VALIDITY, Field, TableSetting, definition
 
 
 class Passed(NamedTuple):
-    """An event that a subscriber's filter lets pass: which reading of which sensor."""
+    """An event that passed a subscriber's filter: the sensor and the index of its reading."""
 
     subscriber: str
     sensor: int
@@ -25,14 +25,14 @@ class Passed(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """What passes at the sources, for whom, and what is delivered to whom."""
+    """The events that pass at the sources, and the delivered events, each with its subscriber."""
 
     at_source: list[Passed]
     delivered: list[Passed]
 
 
 def state_filters(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> Scheme:
-    """SF: our engine on all events, nested; and on each region's events, at the sources alone."""
+    """Run SF with Holdfast's engine: nested on all events, and at the sources of each region alone."""
     at_source: list[Passed] = []
     for region in field.coverage:
         sensors = field.sensors_of(region)
@@ -53,22 +53,21 @@ def _notifications(
 
 
 def events(field: Field, sensors: Sequence[int], times: Times, temps: Temperatures) -> pa.RecordBatch:
-    """The events of these sensors, by time and then by sensor."""
+    """Return the events of some sensors, by time and sensor."""
     some = [field.sensors[i] for i in sensors]
     moments = len(times)
-    return pa.RecordBatch.from_pydict(
-        {
-            "time": pa.array(np.repeat(times, len(some))).cast(TIME),
-            "source": [sensor.name for sensor in some] * moments,
-            "x": [sensor.x for sensor in some] * moments,
-            "y": [sensor.y for sensor in some] * moments,
-            "temp": temps[list(sensors)].T.ravel(),
-        }
-    )
+    columns = {
+        "time": pa.array(np.repeat(times, len(some))).cast(TIME),
+        "source": [sensor.name for sensor in some] * moments,
+        "x": [sensor.x for sensor in some] * moments,
+        "y": [sensor.y for sensor in some] * moments,
+        "temp": temps[list(sensors)].T.ravel(),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def content_filters(field: Field, setting: TableSetting, times: Times, temps: Temperatures) -> Scheme:
-    """ECF: what passes at a source is delivered, from every sensor of the region."""
+    """Run ECF: every event that passes at a source is delivered."""
     passed = [
         Passed(subscriber.name, sensor, int(at))
         for subscriber in field.subscribers
@@ -79,8 +78,8 @@ def content_filters(field: Field, setting: TableSetting, times: Times, temps: Te
 
 
 def valid_for(times: Times, matches: NDArray[np.bool_], validity: int) -> NDArray[np.bool_]:
-    """Which matches a content filter with a validity passes: after one that passes, all matches not
-    more than ``validity`` later are dropped.  [SPS §3.5.2: e2 - e1 ≤ T ⇒ F(e2) = false]
+    """Return which matches pass a content filter with a validity: matches within ``validity`` after one that
+    passed are dropped. [SPS §3.5.2: e2 - e1 ≤ T ⇒ F(e2) = false]
 
     >>> minutes = np.arange(0, 90, 3)
     >>> minutes[valid_for(minutes, (minutes >= 6) & (minutes <= 72), 30)].tolist()

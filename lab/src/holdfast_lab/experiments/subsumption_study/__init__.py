@@ -1,5 +1,6 @@
-"""How many subscriptions are left when covered ones are dropped and overlapping ones merged.
+"""How many subscriptions remain when covered ones are dropped and overlapping ones are merged.
 
-[Fulcrum, §3.4.6, figures 3-7 to 3-10; B12]  Subscriptions come from one connection, one after the other.
-One that another covers goes; two that are equal in all attributes but one, and overlap there, become one.
+[Fulcrum, §3.4.6, figures 3-7 to 3-10; B12] Subscriptions arrive one after the other over one connection. A
+covered subscription is dropped. Two subscriptions that overlap in one attribute and are equal in all others
+are merged.
 """

@@ -1,8 +1,9 @@
-"""What the document claims, the rule by which each claim is judged, and why it turns out so."""
+"""The claims of the document about subsumption, their rules, verdicts and explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class SubsumptionCell(NamedTuple):
 
 
 class Left(NamedTuple):
-    """How many subscriptions are left there, on average: covered ones dropped; merged as well."""
+    """The mean number of remaining subscriptions, without covered ones and with merging."""
 
     covered: float
     merged: float
@@ -40,32 +41,27 @@ RULES: Mapping[str, str] = {
     "subscriptions, in both series and with every number of attributes, more are left with each doubling of "
     "the dimensions.",
 }
-"""Fixed from the document's text; its figures are lost."""
+"""The rules follow the document's text, as its figures are lost."""
 
 
 def share(grid: Grid, cell: SubsumptionCell) -> float:
-    """Which part of the subscriptions is left after covering and merging."""
+    """Return the share of subscriptions that remain after covering and merging."""
     return grid[cell].merged / cell.subscriptions
 
 
 def claims(grid: Grid) -> tuple[Claim, ...]:
-    """The claims, judged."""
+    """Judge all claims."""
     return to_claims(RULES, [_zipf(grid), _uniform(grid), _dimensions(grid)])
 
 
 def _zipf(grid: Grid) -> Judged:
     series = SERIES[0]
-    shares = {
-        k: [share(grid, SubsumptionCell(series.name, d, k, series.most)) for d in series.dimensions]
-        for k in series.attributes
-    }
+    cell = partial(SubsumptionCell, series.name)
+    shares = {k: [share(grid, cell(d, k, series.most)) for d in series.dimensions] for k in series.attributes}
     one = shares[1]
-    holds = max(one) <= 0.1 and all(
-        abs(a - b) <= 0.1 for some in shares.values() for a, b in zip(some, one, strict=True)
-    )
-    small = [
-        share(grid, SubsumptionCell(series.name, series.dimensions[-1], k, 512)) for k in series.attributes
-    ]
+    pairs = [pair for several in shares.values() for pair in zip(several, one, strict=True)]
+    holds = max(one) <= 0.1 and all(abs(a - b) <= 0.1 for a, b in pairs)
+    small = [share(grid, cell(series.dimensions[-1], k, 512)) for k in series.attributes]
     return Judged(
         "strong; about the same; slightly more",
         {f"up to {k}" if k > 1 else "one": f"{min(s):.2%} to {max(s):.2%}" for k, s in shares.items()},

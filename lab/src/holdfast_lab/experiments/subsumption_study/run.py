@@ -1,7 +1,8 @@
-"""The experiment."""
+"""Run the study of subsumption: rows, tables and registration."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,13 @@ from .figure import figure
 from .workload import SERIES, Subscriptions, SubsumptionSeries, subscriptions
 
 NAME = "subsumption-study"
+TITLE = "covered and merged subscriptions under Zipf's law and uniformly  [Fulcrum, Figures 3-7 to 3-10]"
 SEEDS = 10
 ALL_SEEDS = 50
 
 
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
-    """Both series; with ``full`` averaged over more draws."""
+    """Measure both series; with ``full``, averaged over more draws."""
     seeds = ALL_SEEDS if full else SEEDS
     rounds = {
         f"{series.name}, {d} dimensions": {(series.name, d, k): (series, d, k) for k in series.attributes}
@@ -33,7 +35,7 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
 
 
 def measure(series: SubsumptionSeries, dimensions: int, attributes: int, seeds: range) -> Grid:
-    """How many are left on average after each number of subscriptions."""
+    """Return the mean number of remaining subscriptions after each number of arrivals."""
     counts = np.array(series.counts)
     total = np.zeros((2, len(counts)))
     for seed in seeds:
@@ -48,7 +50,7 @@ def measure(series: SubsumptionSeries, dimensions: int, attributes: int, seeds: 
 
 
 def left(drawn: Subscriptions, merging: bool) -> np.ndarray:
-    """How many are left when each of the subscriptions has come."""
+    """Return the number of remaining subscriptions after each arrival."""
     count = len(drawn.sizes)
     active, remaining = np.empty(count, np.int32), np.empty(count, np.int32)
     absorb(drawn.sizes, drawn.attributes, drawn.bounds.copy(), merging, active, remaining)
@@ -77,31 +79,25 @@ def _parameters(seeds: int) -> dict[str, object]:
 def _tables(result: Result) -> list[Table]:
     grid: Grid = result.exhibit
     zipf, uniform = SERIES
-    some = uniform.counts[::2]
+    counts = uniform.counts[::2]
+    zipf_cell, uniform_cell = partial(SubsumptionCell, zipf.name), partial(SubsumptionCell, uniform.name)
+    zipf_lines = [
+        (d, *(n for k in zipf.attributes for n in grid[zipf_cell(d, k, zipf.most)])) for d in zipf.dimensions
+    ]
+    uniform_lines = [(d, *(grid[uniform_cell(d, 1, n)].merged for n in counts)) for d in uniform.dimensions]
+    zipf_heads = (f"up to {k}, {how}" for k in zipf.attributes for how in Left._fields)
     return [
         Table(
             f"Zipf: left of {zipf.most:,}, covered ones dropped, and merged as well",
-            ("dimensions", *(f"up to {k}, {how}" for k in zipf.attributes for how in Left._fields)),
-            [
-                (d, *(n for k in zipf.attributes for n in grid[SubsumptionCell(zipf.name, d, k, zipf.most)]))
-                for d in zipf.dimensions
-            ],
+            ("dimensions", *zipf_heads),
+            zipf_lines,
         ),
         Table(
             "Uniform, one attribute: left after covering and merging, of",
-            ("dimensions", *(f"{n:,}" for n in some)),
-            [
-                (d, *(grid[SubsumptionCell(uniform.name, d, 1, n)].merged for n in some))
-                for d in uniform.dimensions
-            ],
+            ("dimensions", *(f"{n:,}" for n in counts)),
+            uniform_lines,
         ),
     ]
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "covered and merged subscriptions under Zipf's law and uniformly  [Fulcrum, Figures 3-7 to 3-10]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

@@ -1,4 +1,4 @@
-"""The subscriptions of the study: two series, drawn as the document says."""
+"""The subscriptions of the study: two series, drawn as the document describes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 VALUES = 10_000
-"""The contents of a dimension are the whole numbers from 1 to this."""
+"""The values of a dimension are the whole numbers from 1 to this."""
 
 Draw = Callable[[np.random.Generator, int, int], NDArray[np.int64]]
-"""``draw(random, ranks, count)``: so many numbers from 1 to ``ranks``."""
+"""``draw(random, ranks, count)`` returns ``count`` numbers from 1 to ``ranks``."""
 
 
 def uniform(random: np.random.Generator, ranks: int, count: int) -> NDArray[np.int64]:
-    """Every rank is equally likely."""
+    """Draw ranks with equal probability."""
     return random.integers(1, ranks + 1, count)
 
 
 def zipf(random: np.random.Generator, ranks: int, count: int) -> NDArray[np.int64]:
-    """Rank r is drawn with a probability in proportion to 1/r."""
+    """Draw rank r with a probability proportional to 1/r."""
     share = np.cumsum(1 / np.arange(1, ranks + 1))
     return np.searchsorted(share, random.random(count) * share[-1], "right") + 1
 
 
 @dataclass(frozen=True)
 class SubsumptionSeries:
-    """A series of the study: which numbers of dimensions and attributes are tried, up to how many items."""
+    """A series of the study: numbers of dimensions and attributes, and the largest number of
+    subscriptions.
+    """
 
     name: str
     draw: Draw
@@ -39,7 +41,7 @@ class SubsumptionSeries:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """After how many subscriptions the remaining ones are counted."""
+        """The numbers of subscriptions after which the remaining ones are counted."""
         return tuple(2**i for i in range(3, self.most.bit_length()))
 
 
@@ -50,7 +52,7 @@ SERIES = (
 
 
 class Subscriptions(NamedTuple):
-    """Boxes as the kernel takes them."""
+    """Subscriptions as boxes, in the form of the kernel."""
 
     sizes: NDArray[np.int16]
     attributes: NDArray[np.int16]
@@ -60,7 +62,7 @@ class Subscriptions(NamedTuple):
 def subscriptions(
     series: SubsumptionSeries, dimensions: int, attributes: int, random: np.random.Generator
 ) -> Subscriptions:
-    """As many subscriptions as the series has at most, each with one to so many attributes."""
+    """Draw the largest number of subscriptions of a series, each with one to ``attributes`` attributes."""
     count = series.most
     sizes = random.integers(1, attributes + 1, count)
     names = np.zeros((count, attributes), np.int64)
@@ -69,9 +71,8 @@ def subscriptions(
         while len(again):
             names[again, j] = series.draw(random, dimensions, len(again)) - 1
             again = again[(names[again, :j] == names[again, j : j + 1]).any(axis=1)]
-    starts, lengths = (
-        series.draw(random, VALUES, count * attributes).reshape(count, attributes) for _ in range(2)
-    )
+    shape = (count, attributes)
+    starts, lengths = (series.draw(random, VALUES, count * attributes).reshape(shape) for _ in range(2))
     bounds = np.stack((starts, np.minimum(VALUES, starts + lengths - 1)), axis=2)
     names[np.arange(attributes) >= sizes[:, None]] = dimensions
     order = np.argsort(names, axis=1, kind="stable")

@@ -1,4 +1,4 @@
-"""What the document claims, and the rule by which each claim is judged; written before the experiment ran."""
+"""The claims of the document about routes, and their rules, which were written before the experiment ran."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..experiment import Claim, Judged, to_claims
 from .measure import Environment, Watched
 
 COMMON = 0.5
-"""Hops of the first common node, by the diameter, in every row of the document."""
+"""Hops to the first common node divided by the diameter, in every row of the document."""
 
 RULES = {
     "exact": "Nothing that holds is missed and nothing is reported that does not. Rule: of every route the "
@@ -23,7 +23,7 @@ RULES = {
 
 
 def claims(pool: Sequence[Watched], rows: Sequence[Environment]) -> tuple[Claim, ...]:
-    """Every claim, judged; rows are in order of complexity."""
+    """Judge all claims; rows are in order of complexity."""
     wrong = sum(not one.is_exact for one in pool)
     over = next((row.complexity for row in rows if row.fulcrum > COMMON), None)
     ratio = sum(row.basic for row in rows) / sum(row.fulcrum for row in rows)
@@ -34,12 +34,10 @@ def claims(pool: Sequence[Watched], rows: Sequence[Environment]) -> tuple[Claim,
         "explained in messages.",
     }
     load = sum(COMMON / (row.fulcrum / row.sensors) for row in rows) / len(rows)
-    return to_claims(
-        RULES,
-        [
-            Judged("silent on this", {"routes": len(pool), "wrong": wrong}, wrong == 0),
-            Judged("100–150", over, over is not None and 75 <= over <= 330, why=noise),
-            Judged("8:1", ratio, ratio >= 8, why=noise),
-            Judged("358:1", load, load >= 358, why=noise),
-        ],
-    )
+    verdicts = [
+        Judged("silent on this", {"routes": len(pool), "wrong": wrong}, wrong == 0),
+        Judged("100–150", over, over is not None and 75 <= over <= 330, why=noise),
+        Judged("8:1", ratio, ratio >= 8, why=noise),
+        Judged("358:1", load, load >= 358, why=noise),
+    ]
+    return to_claims(RULES, verdicts)

@@ -1,4 +1,4 @@
-"""What the agents of a route say, what the relation machine says, and what many routes cost together."""
+"""Compare the reports of a route's agents with the relation machine, and compute the cost of many routes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .scene import READINGS, Roads
 LOOP = Topic("Loop", (Attribute("seconds", "float", "s"),))
 JAM = Topic("Jam", (Attribute("value", "float", "s"),))
 FAR = 0.95
-"""Hops of a message, as a part of the diameter: the document's network has B = 20 and D = 10."""
+"""Hops of a message divided by the diameter, for the document's network with B = 20 and D = 10."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A route: its sensors, what its agents say and report, and whether that is right."""
+    """A monitored route: its sensors, its messages and reports, and whether the reports are correct."""
 
     route: tuple[str, ...]
     messages: int
@@ -33,7 +33,7 @@ class Watched:
 
 
 def watch(roads: Roads, route: tuple[str, ...]) -> Watched:
-    """One route, by its agents and by the machine."""
+    """Monitor one route with its agents and with the relation machine."""
     relation, events = roads.relation(route), roads.events(route)
     cost, reports = account(relation, "hierarchy", events)
     reported = sorted((r.reading.time, r.status) for _, r in reports if r.reading)
@@ -45,7 +45,7 @@ def watch(roads: Roads, route: tuple[str, ...]) -> Watched:
 
 @dataclass(frozen=True)
 class Environment:
-    """Routes together; the figures are those of the document's tables."""
+    """Several routes together, with the figures of the document's tables."""
 
     routes: int
     sensors: int
@@ -54,25 +54,23 @@ class Environment:
 
     @property
     def complexity(self) -> float:
+        """The complexity as the document defines it."""
         return self.observers / self.routes * self.observers / self.sensors
 
     @property
     def fulcrum(self) -> float:
-        """Hops for an original report, by the diameter."""
+        """Hops per original report, divided by the diameter."""
         return FAR * self.reported / (self.sensors * READINGS)
 
     @property
     def basic(self) -> float:
-        """The document's, as all but two of its rows have it."""
+        """The document's figure for basic publish/subscribe, in all but two of its rows."""
         return 0.5 * (1 + self.observers / self.sensors)
 
 
 def environment(pool: list[Watched], routes: int, chance: random.Random) -> Environment:
-    """So many routes of a pool: each is watched for itself, so what they say adds up."""
+    """Draw routes from a pool and add their counts; routes do not share messages."""
     chosen = [chance.choice(pool) for _ in range(routes)]
-    return Environment(
-        routes,
-        len({sensor for one in chosen for sensor in one.route}),
-        sum(len(one.route) for one in chosen),
-        sum(one.messages + one.reports for one in chosen),
-    )
+    observers = [sensor for watched in chosen for sensor in watched.route]
+    reported = sum(watched.messages + watched.reports for watched in chosen)
+    return Environment(routes, len(set(observers)), len(observers), reported)

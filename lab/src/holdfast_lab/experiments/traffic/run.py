@@ -1,4 +1,4 @@
-"""The experiment."""
+"""Run the experiment on routes: rows, tables, figure and registration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .measure import Environment, Watched, environment, watch
 from .scene import READINGS, Roads
 
 NAME = "traffic"
+TITLE = "routes that become slow, watched by agents  [Fulcrum, Figures 7-3 to 7-8, Tables 7-7 to 7-9]"
 SEED = 2005
 POINTS = (
     (17, 9), (173, 9), (397, 7), (494, 7), (578, 7), (416, 9), (625, 9), (829, 9), (1001, 9), (802, 10),
@@ -21,14 +22,14 @@ POINTS = (
     (1753, 10), (1461, 12), (1848, 11), (2056, 10), (1657, 12), (2365, 11), (1871, 12), (2640, 11),
     (2072, 12), (2860, 11), (2297, 13),
 )  # fmt: skip
-"""The document's thirty rows: routes, and sensors of each."""
+"""The number of routes and of sensors per route, for each of the document's thirty rows."""
 DRAWN = {False: 60, True: 200}
-"""Routes of each length that are watched, in short and in full."""
+"""The number of monitored routes of each length, in a quick and in a full run."""
 SEQUENCES = {False: 3, True: 30}
 
 
 def run(data: Path | None, full: bool, progress: Progress) -> Result:
-    """Watch routes of each length, and let every row have so many of them, some times."""
+    """Monitor routes of each length, and draw the routes of every row from them several times."""
     roads, chance = Roads.read(data), random.Random(SEED)
     pool: dict[int, list[Watched]] = {}
     for length in sorted({length for _, length in POINTS}):
@@ -40,9 +41,8 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
         rows.append(sorted(some, key=lambda one: one.reported)[len(some) // 2])
     rows.sort(key=lambda row: row.complexity)
     participants = [one for some in pool.values() for one in some]
-    return Result(
-        NAME, _parameters(full, len(roads.seconds)), [_row(row) for row in rows], claims(participants, rows)
-    )
+    parameters = _parameters(full, len(roads.seconds))
+    return Result(NAME, parameters, [_row(row) for row in rows], claims(participants, rows))
 
 
 def _row(one: Environment) -> Row:
@@ -71,23 +71,15 @@ def _tables(result: Result) -> list[Table]:
 
 
 def figure(result: Result) -> Drawing:
-    """Hops for an original report over complexity."""
+    """Draw hops per original report over complexity."""
     drawing = new_figure(7, 4)
     axes = drawing.subplots()
     at = [row["complexity"] for row in result.rows]
     for scheme in ("basic", "first common node", "Fulcrum"):
         axes.plot(at, [row[f"{scheme} hops/D"] for row in result.rows], marker=".", label=scheme)
-    axes.set_yscale("log")
-    axes.set_xlabel("complexity")
-    axes.set_ylabel("hops for an original report, by the diameter")
+    axes.set(xlabel="complexity", ylabel="hops for an original report, by the diameter", yscale="log")
     axes.legend()
     return drawing
 
 
-EXPERIMENT = Experiment(
-    NAME,
-    "routes that become slow, watched by agents  [Fulcrum, Figures 7-3 to 7-8, Tables 7-7 to 7-9]",
-    run,
-    _tables,
-    figure,
-)
+EXPERIMENT = Experiment(NAME, TITLE, run, _tables, figure)

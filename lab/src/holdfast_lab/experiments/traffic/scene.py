@@ -1,4 +1,4 @@
-"""Sensors, roads, and routes that are drawn on them."""
+"""Sensors, roads, and routes drawn on them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from ..data import locate
 
 SENSORS = 323
 READINGS = 337
-"""28 hours, a reading each five minutes; those that measured nobody are left out."""
+"""28 hours with a reading every five minutes; readings without vehicles are left out."""
 PERIOD = 5 * MINUTE
 
 
 @dataclass(frozen=True)
 class Roads:
-    """``seconds[s]`` is how long sensor s took at every reading; ``after[s]`` are the sensors that follow."""
+    """``seconds[s]`` is the travel time at sensor s for each reading, ``after[s]`` the sensors that follow
+    it.
+    """
 
     seconds: dict[str, list[float]]
     nominal: dict[str, float]
@@ -34,17 +36,14 @@ class Roads:
 
     @classmethod
     def read(cls, data: Path | None) -> Roads:
+        """Read the sensors and roads of Aarhus."""
         file = locate("aarhus-traffic/traffic-2014-08.parquet", data)
         table = pq.read_table(file, columns=["time", "report_id", "avg_measured_time"])
-        days = pc.and_(
-            pc.greater_equal(table["time"], np.datetime64("2014-08-04T06:00:00", "ns")),
-            pc.less(table["time"], np.datetime64("2014-08-06T12:00:00", "ns")),
-        )
-        table = table.filter(days).sort_by("time")
+        first, last = np.datetime64("2014-08-04T06:00:00", "ns"), np.datetime64("2014-08-06T12:00:00", "ns")
+        table = table.filter((pc.field("time") >= first) & (pc.field("time") < last)).sort_by("time")
         of: dict[str, list[float]] = {}
-        for name, value in zip(
-            table["report_id"].to_pylist(), table["avg_measured_time"].to_pylist(), strict=True
-        ):
+        names, values = table["report_id"].to_pylist(), table["avg_measured_time"].to_pylist()
+        for name, value in zip(names, values, strict=True):
             if value and value > 0:
                 of.setdefault(str(name), []).append(float(value))
         with file.with_name("trafficMetaData.csv").open(encoding="utf-8") as lines:
@@ -61,7 +60,7 @@ class Roads:
         )
 
     def route(self, length: int, chance: random.Random) -> tuple[str, ...]:
-        """Sensors one after the other; where a road ends, another begins anywhere."""
+        """Draw a route of consecutive sensors; at a dead end it continues anywhere."""
         names = list(self.seconds)
         found = [chance.choice(names)]
         while len(found) < length:
@@ -70,7 +69,7 @@ class Roads:
         return tuple(found)
 
     def relation(self, route: tuple[str, ...]) -> Relation:
-        """Slow above n + lg n minutes, and no longer at or below."""
+        """Return the relationship of a route: slow above n + lg n minutes."""
         bound = 60 * slow(max(sum(self.nominal[name] for name in route) / 60, 1.0))
         terms = tuple(Term(Participant("Loop", name, "seconds")) for name in route)
         tie = Tie("route", tuple(term.member for term in terms), (terms,))
@@ -78,7 +77,7 @@ class Roads:
         return Relation("total", Test(above), Test(ReadingRange(high=bound)), (tie,))
 
     def events(self, route: tuple[str, ...]) -> list[Event]:
-        """What the sensors of a route say; all of them at one instant."""
+        """Return the readings of a route's sensors, all at the same times."""
         return [
             Event("Loop", i * PERIOD, name, {"seconds": self.seconds[name][i]}, i)
             for i in range(READINGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...sim.statistics import Estimate
 from ..results import StudyResults
@@ -61,16 +61,8 @@ def _curve(
 ) -> None:
     """Draw a curve, shifted a little so that intervals of several curves do not cover each other."""
     apart = (max(axis.at) - min(axis.at) or 1.0) * 0.012 * (i - (of - 1) / 2)
-    panel.errorbar(
-        [at + apart for at, _ in found],
-        [estimate.mean for _, estimate in found],
-        yerr=[estimate.half or 0.0 for _, estimate in found],
-        color=COLOURS[i % len(COLOURS)],
-        marker=MARKS[i % len(MARKS)],
-        linestyle="-" if axis.ordered else "none",
-        linewidth=1.4,
-        elinewidth=1.0,
-        markersize=5,
-        capsize=3,
-        label=title,
-    )
+    at, means = [at + apart for at, _ in found], [estimate.mean for _, estimate in found]
+    halves = [estimate.half or 0.0 for _, estimate in found]
+    look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i % len(MARKS)]}
+    look |= {"linestyle": "-" if axis.ordered else "none", "linewidth": 1.4, "elinewidth": 1.0}
+    panel.errorbar(at, means, yerr=halves, markersize=5, capsize=3, label=title, **look)

@@ -50,9 +50,8 @@ def _colours() -> Any:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm
 
-    return ScalarMappable(
-        BoundaryNorm([(i - 0.5) / STEPS for i in range(STEPS + 2)], 256), colormaps["viridis_r"]
-    )
+    bounds = [(i - 0.5) / STEPS for i in range(STEPS + 2)]
+    return ScalarMappable(BoundaryNorm(bounds, 256), colormaps["viridis_r"])
 
 
 def _map(panel: Axes, results: StudyResults, point: int, colours: Any, side: float) -> None:
@@ -60,15 +59,10 @@ def _map(panel: Axes, results: StudyResults, point: int, colours: Any, side: flo
     across, up = _widest(rows)
     _nodes(panel, rows, across, up, colours, _senders(results, point), side)
     if len(rows) <= _NAMED:
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7 if side > 5 else 5.5}
         for row in rows:
-            panel.annotate(
-                row["node"],
-                (row[across], row[up]),
-                ha="center",
-                va="center",
-                fontsize=7 if side > 5 else 5.5,
-                color="white" if row["relative"] > 0.45 else "black",
-            )
+            color = "white" if row["relative"] > 0.45 else "black"
+            panel.annotate(row["node"], (row[across], row[up]), color=color, **style)
     panel.set_aspect("equal" if _comparable(rows, across, up) else "auto")
     panel.margins(0.1)
     panel.spines[:].set_visible(False)
@@ -84,18 +78,14 @@ def _nodes(
     panel: Axes, rows: Sequence[Row], across: str, up: str, colours: Any, senders: set[str], side: float
 ) -> None:
     """Draw each node with a mark for its role; senders have one only if they are a minority."""
-    marks: dict[str, tuple[str, list[Row]]] = {
-        "node": ("o", []),
-        "sends": ("^", []),
-        "receives": ("s", []),
-        "down": ("X", []),
-    }
+    marks = {"node": "o", "sends": "^", "receives": "s", "down": "X"}
+    by_role: dict[str, list[Row]] = {role: [] for role in marks}
     for row in rows:
         sends = row["node"] in senders and 2 * len(senders) < len(rows)
         role = "receives" if row["received"] else "sends" if sends else "node"
-        marks[role if row["alive"] else "down"][1].append(row)
-    for role, (mark, role_rows) in marks.items():
-        if role_rows:
+        by_role[role if row["alive"] else "down"].append(row)
+    for role, mark in marks.items():
+        if role_rows := by_role[role]:
             panel.scatter(
                 [row[across] for row in role_rows],
                 [row[up] for row in role_rows],
@@ -108,15 +98,8 @@ def _nodes(
                 linewidths=1.6 if mark in "sX" else 0.6,
                 label=role,
             )
-    legend = panel.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=4,
-        frameon=False,
-        fontsize=8,
-        handletextpad=0.2,
-        borderpad=0,
-    )
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8, "handletextpad": 0.2, "borderpad": 0}
+    legend = panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, **style)
     for handle in legend.legend_handles:
         handle.set_sizes([45])  # type: ignore[union-attr]
 
@@ -124,9 +107,7 @@ def _nodes(
 def _senders(results: StudyResults, point: int) -> set[str]:
     case, seed = results.study.points[point].case, results.study.seeds[0]
     plan = plan_run(case, seed)
-    senders = {role_rows.source for role_rows in plan.streams}.union(
-        *(source.nodes for source in plan.sources)
-    )
+    senders = {sending.source for sending in plan.streams}.union(*(source.nodes for source in plan.sources))
     return {plan.topology.names[node] for node in senders}
 
 

@@ -67,7 +67,8 @@ def report(results: StudyResults, folder: Path, form: Form = "parquet") -> list[
     scenario = folder / "scenario.yaml"
     scenario.write_text(results.study.text, encoding="utf-8")
     page = folder / "report.md"
-    page.write_text("\n".join(_lines(results, figures, [*tables, scenario])) + "\n", encoding="utf-8")
+    blocks = _blocks(results, figures, [*tables, scenario])
+    page.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
     return [page, *figures, *tables, scenario]
 
 
@@ -85,52 +86,35 @@ def _draw(results: StudyResults, folder: Path) -> list[Path]:
     return [folder / f"{name}.png" for name in figures]
 
 
-def _lines(results: StudyResults, figures: Sequence[Path], files: Sequence[Path]) -> Iterable[str]:
+def _blocks(results: StudyResults, figures: Sequence[Path], files: Sequence[Path]) -> Iterable[str]:
+    """The parts of the page, between which there is a blank line."""
     study, points = results.study, range(len(results.study.points))
-    yield f"# {study.name}"
-    yield ""
-    yield _setting(results)
-    yield ""
-    yield "## Results"
-    yield ""
     runs = f"{len(study.seeds)} run{'s' * (len(study.seeds) > 1)}"
     interval = " ± half of the 95 % interval (Student)" if len(study.seeds) > 1 else ""
+    yield f"# {study.name}"
+    yield _setting(results)
+    yield "## Results"
     yield f"Means of {runs} (seeds {_list_seeds(study.seeds)}){interval}, without the warm-up."
-    yield ""
-    yield from summary(results)
+    yield "\n".join(summary(results))
     if results.runs[0].subscriptions:
-        yield ""
         yield "### Subscriptions"
-        yield ""
-        heading, *parts = subscriptions(results)
-        yield f"| {' | '.join(heading)} |"
-        yield "|---" * len(heading) + "|"
-        for cells in parts:
-            yield f"| {' | '.join(cells)} |"
-    yield ""
+        heading, *parts = (f"| {' | '.join(cells)} |" for cells in subscriptions(results))
+        yield "\n".join([heading, "|---" * (len(study.parameters) + 1 + len(SUBSCRIPTION)) + "|", *parts])
     yield "### What became of the messages"
-    yield ""
     fates = [_fates(results, point) for point in points]
-    yield from _table(results, {name: [fate.get(name, 0) for fate in fates] for name in _union(fates)})
-    yield ""
+    rows = {name: [fate.get(name, 0) for fate in fates] for name in _union(fates)}
+    yield "\n".join(_table(results, rows))
     yield "### What the energy was used for (mJ)"
-    yield ""
     causes = [_causes(results, point) for point in points]
-    rows = {name: [format_number(cause.get(name, 0.0), 4) for cause in causes] for name in _union(causes)}
-    yield from _table(results, rows)
+    used = {name: [format_number(cause.get(name, 0.0), 4) for cause in causes] for name in _union(causes)}
+    yield "\n".join(_table(results, used))
     for figure in figures:
-        yield ""
         yield f"![{figure.stem}]({figure.name})"
-    yield ""
     yield "## Files"
-    yield ""
     yield ", ".join(f"`{file.name}`" for file in files)
     if not figures:
-        yield ""
         yield "There are no figures: they need matplotlib (`pip install 'holdfast[figures]'`)."
-    yield ""
     yield "## Scenario"
-    yield ""
     yield f"```yaml\n{study.text.rstrip()}\n```"
 
 
@@ -143,17 +127,9 @@ def _setting(results: StudyResults) -> str:
     words = [f"{name} {kind}" for name, kind in parts.items() if name not in swept]
     count = len(case.topology_for(results.study.seeds[0]))
     nodes = [f"{count} nodes"] if "nodes" not in swept else []
-    settings = [
-        *nodes,
-        *words,
-        f"{scenario.radio.chip}",
-        f"{case.platform.name} at rest with {_rest(results)}",
-    ]
+    platform = f"{case.platform.name} at rest with {results.runs[0].measures['rest']}"
+    settings = [*nodes, *words, scenario.radio.chip, platform]
     return f"{', '.join(settings)}; {show_duration(scenario.duration)}."
-
-
-def _rest(results: StudyResults) -> str:
-    return str(results.runs[0].measures["rest"])
 
 
 def summary(results: StudyResults) -> Iterable[str]:

@@ -40,9 +40,8 @@ def tidy(panel: Axes, title: str) -> None:
 
 def legend_above(figure: Figure, panel: Axes) -> None:
     """Add one legend for all panels."""
-    figure.legend(
-        *panel.get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False, fontsize=9
-    )
+    shown = panel.get_legend_handles_labels()
+    figure.legend(*shown, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
 
 
 def format_estimate(estimate: Estimate | None) -> str:

@@ -30,13 +30,8 @@ def summary_lines(results: StudyResults) -> Iterable[str]:
     yield f"{study.name}: {_count(study.points, 'point')}, {_count(study.seeds, 'seed')}; at rest: {rest}"
     summaries = [results.summary(i) for i in range(len(study.points))]
     if len(study.points) == 1:
-        yield from align(
-            [
-                (MEASURES[name], format_estimate(summaries[0][name]))
-                for name in MEASURES
-                if name in summaries[0]
-            ]
-        )
+        (found,) = summaries
+        yield from align([(MEASURES[n], format_estimate(found[n])) for n in MEASURES if n in found])
     else:
         yield from _side_by_side(results, summaries)
     if results.runs[0].subscriptions:

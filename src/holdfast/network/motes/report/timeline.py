@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....model.instant import SECOND
 from ..account import Row
@@ -40,13 +40,9 @@ def timeline(results: StudyResults) -> Figure:
     panels = figure.subplots(len(shown), 1, sharex=True)
     for panel, (title, measure) in zip(panels, shown, strict=True):
         for point in points:
-            panel.plot(
-                [row["time_s"] + row["seconds"] / 2 for row in rows[point]],
-                [measure(row) for row in rows[point]],
-                color=COLOURS[point % len(COLOURS)],
-                linewidth=1.3,
-                label=title_of(results, point),
-            )
+            at = [row["time_s"] + row["seconds"] / 2 for row in rows[point]]
+            look: dict[str, Any] = {"color": COLOURS[point % len(COLOURS)], "label": title_of(results, point)}
+            panel.plot(at, [measure(row) for row in rows[point]], linewidth=1.3, **look)
         tidy(panel, title)
         panel.margins(y=0.08)
         panel.set_ylim(bottom=0, top=1.05 if measure is _delivery_ratio else None)
@@ -68,15 +64,9 @@ def _mark(panels: Iterable[Axes], results: StudyResults) -> None:
             at = failure.at / SECOND
             panel.axvline(at, color=INK, linewidth=0.8, linestyle=":")
             if i == 0:
-                panel.annotate(
-                    describe(failure),
-                    (at, 1.0),
-                    xycoords=("data", "axes fraction"),
-                    xytext=(3, 2),
-                    textcoords="offset points",
-                    fontsize=8,
-                    color=INK,
-                )
+                place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (3, 2)}
+                style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": INK}
+                panel.annotate(describe(failure), (at, 1.0), **place, **style)
 
 
 def describe(failure: Failure) -> str:

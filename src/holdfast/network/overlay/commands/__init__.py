@@ -1,5 +1,9 @@
 """The work of the overlay's commands.
 
-serve      a broker as a process, and its statistics publish    events from lines to a broker; lines: how a
-line is read subscribe  deliveries to a subscriber as lines; wanted: the syntax of content filters
+serve            a broker as a process, and the inquiry of its statistics
+publish          send events from lines to a broker
+lines            read a line as an event
+subscribe        write deliveries to a subscriber as lines
+content_filter   the syntax of content filters
+agent_requests   relationships that agents monitor for a subscriber
 """

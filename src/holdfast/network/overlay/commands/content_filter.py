@@ -23,13 +23,8 @@ from ...protocols.cbps.ranges import Type, Value
 
 _OPS: Mapping[ComparisonSign, Op] = {"<": "<", "<=": "<=", "==": "=", "!=": "!=", ">=": ">=", ">": ">"}
 _MIRRORED: Mapping[ComparisonSign, ComparisonSign] = {
-    "<": ">",
-    "<=": ">=",
-    "==": "==",
-    "!=": "!=",
-    ">=": "<=",
-    ">": "<",
-}
+    "<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<",
+}  # fmt: skip
 
 
 def content_filter(text: str) -> Filter:

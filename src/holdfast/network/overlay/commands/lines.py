@@ -54,15 +54,9 @@ class LineReader:
         if not isinstance(source, str) or not source.strip():
             raise InputError("it has no source; add one, or give --source")
         topic = self._topic(name, fields)
-        return Event(
-            name,
-            _time(fields["time"]) if "time" in fields else now,
-            source,
-            {a.name: _value(a, fields.get(a.name)) for a in topic.attributes},
-            self._sequence(fields),
-            _location(fields),
-            _place(fields),
-        )
+        time = _time(fields["time"]) if "time" in fields else now
+        values = {a.name: _value(a, fields.get(a.name)) for a in topic.attributes}
+        return Event(name, time, source, values, self._sequence(fields), _location(fields), _place(fields))
 
     def _topic(self, name: str, fields: Mapping[str, Any]) -> Topic:
         if name not in self.topics:
@@ -98,9 +92,8 @@ def _time(text: Any) -> Instant:
     try:
         time = parse_datetime(text)
         if time.tzinfo is None:
-            raise InputError(
-                f"time {text!r} has no zone: write it like {text.strip()}Z or {text.strip()}+02:00"
-            )
+            day = text.strip()
+            raise InputError(f"time {text!r} has no zone: write it like {day}Z or {day}+02:00")
         return from_datetime(time)
     except (OverflowError, ValueError):
         raise InputError(f"time {text!r} is not ISO 8601, such as 2007-09-13T13:35:00Z") from None
@@ -134,9 +127,8 @@ def _value(attribute: Attribute, value: Any) -> Value:
                 return float(value)
             except OverflowError:
                 digits = str(value)
-                raise InputError(
-                    f"{attribute.name} {digits[:SHOWN]}… has {len(digits)} digits; a number has 308 at most"
-                ) from None
+                why = f"{digits[:SHOWN]}… has {len(digits)} digits; a number has 308 at most"
+                raise InputError(f"{attribute.name} {why}") from None
         case "int", int() if -(2**63) <= value < 2**63:
             return value
     raise InputError(f"{attribute.name} {value!r} is not {_KINDS[attribute.kind]}")

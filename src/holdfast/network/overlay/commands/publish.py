@@ -56,10 +56,8 @@ class LinePublisher:
             async for number, line in _numbered_lines(given):
                 if (event := self._event(number, line, node.now)) is None:
                     continue
-                news = publisher.advertise(
-                    self.lines.topics[event.topic], event.source, location_fields(event)
-                )
-                if news:
+                topic = self.lines.topics[event.topic]
+                if publisher.advertise(topic, event.source, location_fields(event)):
                     await asyncio.sleep(self.settle)
                 await publisher.publish(event)
                 self.sent += 1

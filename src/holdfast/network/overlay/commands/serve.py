@@ -41,9 +41,8 @@ async def serve(
     async with broker as (node, address):
         identity = node.identity
         if not (address.is_local or identity.token or identity.certificates.of_callers):
-            log.warning(
-                "%s: every host that can reach it may publish and subscribe; see --token-file", address
-            )
+            warning = "%s: every host that can reach it may publish and subscribe; see --token-file"
+            log.warning(warning, address)
         is_there(address)
         try:
             await node.failed

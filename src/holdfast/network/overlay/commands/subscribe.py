@@ -24,7 +24,6 @@ from ...protocols.cbps.client import (
     Submit,
     SubscriptionClosed,
 )
-from ...protocols.cbps.ranges import Value
 from ..client import Connector
 from ..tcp import TcpHost
 
@@ -117,9 +116,8 @@ def delivery_line(delivery: Any, now: Instant) -> str | None:
         case ConditionChange(_, notification):
             return event_line(notification)
         case ReceivedNotification():
-            return event_line(
-                Notification(delivery.subscription, _event(delivery, now), "atomic", None, None)
-            )
+            event = _event(delivery, now)
+            return event_line(Notification(delivery.subscription, event, "atomic", None, None))
         case ConditionUnknown():
             return _unknown_line(delivery, now)
     return None
@@ -130,19 +128,16 @@ def _event(delivery: ReceivedNotification, now: Instant) -> Event:
     content = delivery.content
     topic, source = content.get("topic"), content.get("source")
     time, sequence = content.get("time"), content.get("sequence")
+    place, axes = content.get("place"), [content.get(axis) for axis in ("x", "y", "z")]
     return Event(
         topic if isinstance(topic, str) else "",
         time if type(time) is int else now,
         source if isinstance(source, str) else delivery.bundle.origin,
         {name: value for name, value in content.items() if name not in RESERVED},
         sequence if type(sequence) is int else delivery.bundle.sequence,
-        _location(content.get(axis) for axis in ("x", "y", "z")),
-        place if isinstance(place := content.get("place"), str) else None,
+        tuple(float(at) for at in axes if isinstance(at, int | float)) or None,
+        place if isinstance(place, str) else None,
     )
-
-
-def _location(found: Iterable[Value | None]) -> tuple[float, ...] | None:
-    return tuple(float(at) for at in found if isinstance(at, int | float)) or None
 
 
 def _unknown_line(unknown: ConditionUnknown, now: Instant) -> str:
@@ -154,9 +149,7 @@ def _unknown_line(unknown: ConditionUnknown, now: Instant) -> str:
         "status": "unknown",
         "time": show_instant(now),
         "since": show_instant(unknown.since),
-        "topic": None,
-        "source": None,
-        "location": None,
+        **dict.fromkeys(("topic", "source", "location")),
         "attributes": {},
         "why": unknown.why,
     }

@@ -8,6 +8,7 @@ import random
 import secrets
 import ssl
 from errno import errorcode
+from typing import TYPE_CHECKING
 
 from ....model.instant import SECOND
 from ..wire.codec import codec
@@ -16,11 +17,14 @@ from .address import Address
 from .backoff import Backoff
 from .handshake import NONCE, Caller
 from .identity import Identity
-from .link import Link, LinkEnding, LinkOwner, log
+from .link import Link, LinkEnding, log
+
+if TYPE_CHECKING:
+    from ..tcp import TcpHost
 
 
 async def keep_calling(
-    owner: LinkOwner, identity: Identity, backoff: Backoff, address: Address, *, patient: bool
+    owner: TcpHost, identity: Identity, backoff: Backoff, address: Address, *, patient: bool
 ) -> ConnectionRefused:
     """Call, and call again whenever the connection is lost; return the reason when that is of no use any
     more.
@@ -49,7 +53,7 @@ async def keep_calling(
 
 
 async def _call(
-    owner: LinkOwner, identity: Identity, address: Address, instance: bytes
+    owner: TcpHost, identity: Identity, address: Address, instance: bytes
 ) -> tuple[LinkEnding, str | None]:
     """Run one connection, from the call to its end; return the peer if the handshake succeeded."""
     security = identity.certificates.for_calling()

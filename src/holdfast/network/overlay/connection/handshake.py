@@ -32,10 +32,8 @@ def read_token(path: Path) -> bytes:
     except OSError as error:
         raise UsageError(f"--token-file {path}: {error.strerror}") from error
     if len(token) < SHORTEST_TOKEN:
-        raise UsageError(
-            f"--token-file {path}: a token has at least {SHORTEST_TOKEN} characters; "
-            f"make one with: openssl rand -hex 32 > {path}"
-        )
+        why = f"a token has at least {SHORTEST_TOKEN} characters"
+        raise UsageError(f"--token-file {path}: {why}; make one with: openssl rand -hex 32 > {path}")
     return token
 
 
@@ -45,9 +43,8 @@ def _proof(token: bytes, side: str, name: str, called: bytes, caller: bytes) -> 
 
 def _require_frame(greeting: HelloControl | Welcome) -> int:
     if 0 < greeting.max_frame < SMALLEST_FRAME or greeting.max_frame < 0:
-        raise ConnectionRefused(
-            f"messages of {SMALLEST_FRAME} bytes must be taken, not of {greeting.max_frame} at most"
-        )
+        why = f"messages of {SMALLEST_FRAME} bytes must be taken, not of {greeting.max_frame} at most"
+        raise ConnectionRefused(why)
     return greeting.max_frame
 
 
@@ -92,17 +89,15 @@ class Caller:
                 self.peer, self.takes = name, _require_frame(control)
                 return []
             case Bye():
-                raise (ConnectionRefused if control.final else WireFault)(
-                    f"the broker says: {control.reason}"
-                )
+                kind = ConnectionRefused if control.final else WireFault
+                raise kind(f"the broker says: {control.reason}")
         raise WireFault(f"{wire_name(control)} is not allowed in a greeting")
 
     def _require_proof(self, proof: bytes) -> None:
         assert self.token is not None
         if not self.challenge:
-            raise ConnectionRefused(
-                "the broker asks for no token: start it with --token-file, or leave it out here"
-            )
+            why = "the broker asks for no token: start it with --token-file, or leave it out here"
+            raise ConnectionRefused(why)
         expected = _proof(self.token, "called", self.name, self.challenge, self.nonce)
         if not hmac.compare_digest(proof, expected):
             raise ConnectionRefused("the broker does not know the token")

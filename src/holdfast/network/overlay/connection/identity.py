@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..wire.codec import Language
 from ..wire.control import Role
+from ..wire.frame import Language
 from .tls import Certificates
 
 IN_CLEAR = Certificates()

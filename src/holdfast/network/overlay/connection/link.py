@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ....model.instant import SECOND, Duration, Instant
+from ....model.instant import SECOND, Duration
 from ...protocols.wire_name import wire_name
-from ..wire.codec import Codec, codec, detect_language
+from ..wire.codec import codec, detect_language
 from ..wire.control import (
     LONGEST_REASON,
     AccountControl,
@@ -23,9 +23,12 @@ from ..wire.control import (
     Role,
 )
 from ..wire.fault import ConnectionRefused, WireFault
+from ..wire.frame import Codec
 from .handshake import Caller, Listener
-from .limits import ConnectionLimits
 from .outbox import Outbox
+
+if TYPE_CHECKING:
+    from ..tcp import TcpHost
 
 log = logging.getLogger("holdfast.overlay")
 
@@ -46,29 +49,6 @@ class LinkEnding(NamedTuple):
     fault: bool = False
 
 
-class LinkOwner(Protocol):
-    """The members of a host that its links use."""
-
-    limits: ConnectionLimits
-    buffer: memoryview
-    links: dict[str, Link]
-
-    @property
-    def now(self) -> Instant: ...
-    @property
-    def late(self) -> Callable[[Any, Duration], Any]: ...
-    def on_connected(self, link: Link) -> None: ...
-    def on_greeted(self, link: Link) -> None: ...
-    def on_message(self, link: Link, message: Any) -> None: ...
-    def on_inquiry(self, link: Link, about: str) -> None: ...
-    def on_account(self, counters: dict[str, Any]) -> None: ...
-    def on_dropped(self, link: Link, message: Any) -> None: ...
-    def on_ended(self, link: Link, ending: LinkEnding) -> None: ...
-    def has_more(self, link: Link) -> None: ...
-    def flush(self) -> None: ...
-    def anonymous(self) -> str: ...
-
-
 class Link(asyncio.BufferedProtocol):
     """A connection from the first byte to the last.
 
@@ -77,9 +57,7 @@ class Link(asyncio.BufferedProtocol):
     they wait in the outbox.
     """
 
-    def __init__(
-        self, owner: LinkOwner, handshake: Caller | Listener, link_codec: Codec | None = None
-    ) -> None:
+    def __init__(self, owner: TcpHost, handshake: Caller | Listener, link_codec: Codec | None = None) -> None:
         self.over: asyncio.Future[LinkEnding] = asyncio.get_running_loop().create_future()
         self.writable = asyncio.Event()
         self.writable.set()
@@ -116,7 +94,7 @@ class Link(asyncio.BufferedProtocol):
         name = self._transport.get_extra_info("peername")
         return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
-    # --- what asyncio says ---
+    # --- callbacks of asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -172,7 +150,7 @@ class Link(asyncio.BufferedProtocol):
         while len(self.outbox) and self.writable.is_set():
             self._transport.write(self.outbox.take(CHUNK, self._owner.now))
 
-    # --- what the node says ---
+    # --- called by the host ---
 
     def send(self, message: Any) -> None:
         """Send a control or a message, in order."""
@@ -230,7 +208,7 @@ class Link(asyncio.BufferedProtocol):
         if self._unsent_size >= CHUNK:
             self.flush()
 
-    # --- what the peer says ---
+    # --- messages of the peer ---
 
     def _on_handshake(self, message: Any) -> None:
         """Handle a message of the handshake."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,18 +52,14 @@ class Certificates:
             return
         _require_file(self.cert, "--tls-cert")
         _require_file(self.key, "--tls-key")
-        try:
+        with _usable(f"--tls-cert {self.cert}, --tls-key {self.key}"):
             context.load_cert_chain(self.cert, self.key)
-        except (ssl.SSLError, OSError) as error:
-            raise UsageError(f"--tls-cert {self.cert}, --tls-key {self.key}: {_reason(error)}") from error
 
     def _trust(self, context: ssl.SSLContext) -> None:
         assert self.ca is not None
         _require_file(self.ca, "--tls-ca")
-        try:
+        with _usable(f"--tls-ca {self.ca}"):
             context.load_verify_locations(self.ca)
-        except (ssl.SSLError, OSError) as error:
-            raise UsageError(f"--tls-ca {self.ca}: {_reason(error)}") from error
 
 
 def _require_file(path: Path, option: str) -> None:
@@ -69,6 +67,12 @@ def _require_file(path: Path, option: str) -> None:
         raise UsageError(f"{option} {path}: there is no such file")
 
 
-def _reason(error: OSError) -> str:
-    reason = getattr(error, "reason", None) or error.strerror or str(error)
-    return f"not a usable certificate or key in PEM form ({reason})"
+@contextmanager
+def _usable(options: str) -> Iterator[None]:
+    """Raise a `UsageError` that names the options if the files they give cannot be used."""
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        reason = getattr(error, "reason", None) or error.strerror or str(error)
+        message = f"{options}: not a usable certificate or key in PEM form ({reason})"
+        raise UsageError(message) from error

@@ -74,7 +74,7 @@ class FsfNetwork(QueueNetwork):
             super().connect(*link)
         self.settle()
 
-    # --- what it cost ---
+    # --- counts ---
 
     @property
     def subscription_load(self) -> int:
@@ -101,12 +101,7 @@ class FsfNetwork(QueueNetwork):
         """The number of covering tests without a result, after which the operator was forwarded."""
         return sum(host.state.tally.undecided for host in self.nodes.values())
 
-    @property
-    def stored_events(self) -> dict[str, int]:
-        """The number of events that each node stores."""
-        return {name: len(host.state.events) for name, host in self.nodes.items()}
-
-    # --- what happens ---
+    # --- requests ---
 
     def advertise(self, node: str, sensor: str, attribute: str, at: Point | None = None) -> None:
         """Add a sensor at a node."""
@@ -188,13 +183,12 @@ class FsfNetwork(QueueNetwork):
         if a == b or b in next_hops(self._links, a):
             raise UsageError(f"there is a way from '{a}' to '{b}' already; the network must stay a tree")
         if self._mendable is not None and {a, b} not in self._mendable:
-            raise Unsupported(
-                f"'{a}' and '{b}' were never neighbours: the ways to the central node are fixed"
-            )
+            why = f"'{a}' and '{b}' were never neighbours: the ways to the central node are fixed"
+            raise Unsupported(why)
         super().connect(a, b)
         self.settle()
 
-    # --- how it is carried through ---
+    # --- messages ---
 
     def _ask(self, node: str, request: FsfRequest) -> None:
         self.ask(node, request)

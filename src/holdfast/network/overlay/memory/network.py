@@ -38,7 +38,7 @@ class QueueNetwork:
         self._link_order: deque[Link] = deque()
         self._chance = None if seed is None else random.Random(seed)
 
-    # --- who is there ---
+    # --- nodes and connections ---
 
     def start(self, name: str, machine: ProtocolMachine, to: Iterable[str] = (), seed: int = 0) -> Host:
         """Start a machine and connect it to others."""
@@ -108,7 +108,7 @@ class QueueNetwork:
         """Return the messages on their way over a link, oldest first."""
         return [about[-1] for _, about in self._lines[sender, to]]
 
-    # --- what happens ---
+    # --- running ---
 
     def ask(self, name: str, request: Any) -> None:
         """Pass a request to a node; it takes effect with `settle`."""
@@ -150,7 +150,7 @@ class QueueNetwork:
         taken, self._inboxes[name] = self._inboxes[name], []
         return taken
 
-    # --- their clock ---
+    # --- clock of the hosts ---
 
     def at(self, when: Instant, *_: Any) -> Instant:
         """Set a host's timer: `advance` fires it."""
@@ -159,7 +159,7 @@ class QueueNetwork:
     def cancel(self, timer: Instant) -> None:
         """Do nothing: the host has removed the timer."""
 
-    # --- how it is carried through ---
+    # --- messages ---
 
     def _tell(self, name: str, kind: Kind, *about: Any) -> None:
         self.nodes[name].tell(kind, *about)

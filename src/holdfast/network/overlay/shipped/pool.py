@@ -70,22 +70,18 @@ class WorkerPool:
         queue = self._queues.get(work.worker)
         if queue is None:
             if len(self._queues) >= self._bounds.workers:
-                self._later(
-                    WorkerResult(work.agent, fault=f"{self._bounds.workers} workers run here already")
-                )
+                self._later(work.agent, f"{self._bounds.workers} workers run here already")
                 return
             queue = self._queues[work.worker] = asyncio.Queue(self._bounds.waiting)
             self._tasks[work.worker] = asyncio.create_task(self._run(work.worker, work.code, queue))
         try:
             queue.put_nowait(work)
         except asyncio.QueueFull:
-            self._later(
-                WorkerResult(work.agent, fault=f"it cannot keep up: {self._bounds.waiting} calls wait")
-            )
+            self._later(work.agent, f"it cannot keep up: {self._bounds.waiting} calls wait")
 
-    def _later(self, worked: WorkerResult) -> None:
-        """Deliver a result after the machine has finished its current input."""
-        asyncio.get_running_loop().call_soon(self._tell, worked)
+    def _later(self, agent: str, fault: str) -> None:
+        """Deliver a fault after the machine has finished its current input."""
+        asyncio.get_running_loop().call_soon(self._tell, WorkerResult(agent, fault=fault))
 
     def _end(self, worker: str) -> None:
         if self._queues.pop(worker, None) is not None:

@@ -27,8 +27,7 @@ def sign_digest(digest: str, file: Path) -> str:
 
 def make_verifier(files: Iterable[Path]) -> Callable[[str, str], bool]:
     """Return a function that checks whether one of the given public keys has signed a digest."""
-    keys = [_public(file) for file in files]
-    by_name = {key.public_bytes_raw().hex(): key for key in keys}
+    by_name = {key.public_bytes_raw().hex(): key for key in map(_public, files)}
 
     def is_signed(digest: str, signed: str) -> bool:
         name, _, signature = signed.partition(" ")

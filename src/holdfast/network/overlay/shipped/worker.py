@@ -50,14 +50,11 @@ class Program:
             self._states[agent] = self._module.call("start", *arguments)
             return []
         answer = self._module.call(function, self._states[agent], *arguments)
-        if (
-            not isinstance(answer, list | tuple)
-            or len(answer) != 2
-            or not isinstance(answer[1], list | tuple)
-        ):
-            raise TypeError(f"{function} returns no (state, wants)")
-        self._states[agent], wants = answer
-        return list(wants)
+        match answer:
+            case [state, [*wants]]:
+                self._states[agent] = state
+                return wants
+        raise TypeError(f"{function} returns no (state, wants)")
 
 
 def limit(memory: int) -> None:
@@ -96,12 +93,12 @@ def main() -> None:
         allow(seconds)
         try:
             request = json.loads(line)
+            wants: list[Any] = []
             if program is None:
                 program = Program(request["code"])
-                answer: dict[str, Any] = {"wants": []}
             else:
-                answer = {"wants": program.call(request["agent"], request["call"], request["arguments"])}
-            answer_line = json.dumps(answer)
+                wants = program.call(request["agent"], request["call"], request["arguments"])
+            answer_line = json.dumps({"wants": wants})
         except BaseException as error:
             answer_line = json.dumps({"fault": reason(error)})
         say(writes, answer_line)

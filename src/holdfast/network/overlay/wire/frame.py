@@ -6,7 +6,9 @@ is a length (four bytes, big-endian) followed by that many bytes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any, Literal
 
 from .fault import ConnectionRefused, WireFault
 
@@ -66,6 +68,40 @@ class Frames:
 def too_large(length: int, most: int) -> str:
     """Return the error message for a message that is too long."""
     return f"a message of {length:,} bytes; at most {most:,} are taken here (--max-frame)"
+
+
+Language = Literal["msgpack", "xml"]
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec(ABC):
+    """Encodes and decodes the messages of one connection; there is a subclass for each language."""
+
+    language: Language
+
+    def __init__(self, max_frame: int) -> None:
+        self._most = max_frame
+
+    @abstractmethod
+    def opening(self) -> bytes:
+        """Return the bytes at the start of a connection."""
+
+    @abstractmethod
+    def receive(self, piece: bytes | memoryview) -> Iterator[Any]:
+        """Yield the controls and messages that a piece of the stream completes."""
+
+    @abstractmethod
+    def encode(self, message: Any) -> bytes:
+        """Return a control or a message as bytes; raise a fault if it is longer than the peer accepts."""
+
+    def require(self, data: Buffer) -> None:
+        """Raise a fault if encoded bytes are longer than the peer accepts."""
+        if len(data) > self._most:
+            raise WireFault(too_large(len(data), self._most))
+
+    def limit(self, most: int) -> None:
+        """Set the longest message that the peer accepts."""
+        self._most = min(self._most, most)
 
 
 def _require_preamble(start: bytes) -> None:

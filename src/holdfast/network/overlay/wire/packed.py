@@ -6,7 +6,7 @@ The first byte of a frame distinguishes controls from messages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from ....errors import HoldfastError
 from ...protocols.cbps.message import CbpsMessage
 from .control import Control, Controls
 from .fault import WireFault
-from .frame import HEADER, PREAMBLE, Frames, too_large
+from .frame import HEADER, PREAMBLE, Buffer, Codec, Frames
 
 CONTROL, MESSAGE = 0, 1
 
@@ -23,14 +23,14 @@ _control = msgspec.msgpack.Decoder(Controls)
 _message = msgspec.msgpack.Decoder(CbpsMessage)
 
 
-class PackedCodec:
+class PackedCodec(Codec):
     """The codec of one connection."""
 
-    language: Literal["msgpack"] = "msgpack"
+    language = "msgpack"
 
     def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
         self._frames = Frames(max_frame)
-        self._most = max_frame
 
     def opening(self) -> bytes:
         return PREAMBLE
@@ -47,12 +47,8 @@ class PackedCodec:
         frame[:HEADER] = (len(frame) - HEADER).to_bytes(HEADER)
         return bytes(frame)
 
-    def require(self, data: bytes | bytearray) -> None:
-        if (length := len(data) - HEADER) > self._most:
-            raise WireFault(too_large(length, self._most))
-
-    def limit(self, most: int) -> None:
-        self._most = min(self._most, most)
+    def require(self, data: Buffer) -> None:
+        super().require(memoryview(data)[HEADER:])
 
 
 def unpack(frame: bytes) -> Any:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from .aloha import Aloha, AlohaStation
 from .csma import Csma, CsmaStation
 from .dcf import DcfStation, RtsCts
 from .lpl import LowPowerListening, LplStation
-from .station import Station, StationOwner
+from .station import Station
 from .tdma import Tdma, TdmaStation
 
+if TYPE_CHECKING:
+    from ..node import Node
+
 Mac = Aloha | Csma | RtsCts | LowPowerListening | Tdma
+
+_STATIONS: dict[type, Callable[[Node, Any], Station]] = {
+    Aloha: AlohaStation,
+    Csma: CsmaStation,
+    RtsCts: DcfStation,
+    LowPowerListening: LplStation,
+    Tdma: TdmaStation,
+}
 
 __all__ = ["Aloha", "Csma", "LowPowerListening", "Mac", "RtsCts", "Station", "Tdma", "station"]
 
 
-def station(mac: Mac, node: StationOwner) -> Station:
+def station(mac: Mac, node: Node) -> Station:
     """The station of a node for the given MAC."""
-    match mac:
-        case Aloha():
-            return AlohaStation(node, mac)
-        case Csma():
-            return CsmaStation(node, mac)
-        case RtsCts():
-            return DcfStation(node, mac)
-        case LowPowerListening():
-            return LplStation(node, mac)
-        case Tdma():
-            return TdmaStation(node, mac)
+    return _STATIONS[type(mac)](node, mac)

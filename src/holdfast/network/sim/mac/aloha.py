@@ -5,9 +5,12 @@ throughput.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from .station import Station, StationOwner, at_least
+from .station import Station, at_least
+
+if TYPE_CHECKING:
+    from ..node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Aloha:
 class AlohaStation(Station):
     """A station that transmits without waiting."""
 
-    def __init__(self, node: StationOwner, mac: Aloha) -> None:
+    def __init__(self, node: Node, mac: Aloha) -> None:
         super().__init__(node, queue=mac.queue, acknowledged=False)
 
     def _contend(self) -> None:

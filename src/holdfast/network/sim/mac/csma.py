@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ....errors import UsageError
 from ....model.instant import Duration
 from ..energy import LISTEN
 from ..frame import CHANNEL_BUSY
-from .station import Station, StationOwner, at_least
+from .station import Station, at_least
+
+if TYPE_CHECKING:
+    from ..node import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +35,8 @@ class Csma:
     def __post_init__(self) -> None:
         at_least(self, backoffs=0, retries=0, queue=1)
         if not 0 <= self.min_exponent <= self.max_exponent <= 20:
-            raise UsageError(
-                f"Csma: exponents from {self.min_exponent} to {self.max_exponent}; 0 <= min <= max <= 20"
-            )
+            exponents = f"from {self.min_exponent} to {self.max_exponent}"
+            raise UsageError(f"Csma: exponents {exponents}; 0 <= min <= max <= 20")
         if self.congestion is not None and not 0 <= self.congestion[0] <= self.congestion[1]:
             raise UsageError(f"Csma: congestion is {self.congestion} µs; 0 <= shortest <= longest")
 
@@ -42,7 +44,7 @@ class Csma:
 class CsmaStation(Station):
     """A station that backs off at random, senses the channel, and transmits if it is clear."""
 
-    def __init__(self, node: StationOwner, mac: Csma) -> None:
+    def __init__(self, node: Node, mac: Csma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries, acknowledged=mac.acknowledged)
         self.spacing = 2 * self.unit  # macMinLIFSPeriod
         self._mac = mac

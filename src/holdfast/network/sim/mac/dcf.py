@@ -8,13 +8,16 @@ is SIFS and two slots.  A station that receives an RTS or CTS for others stays s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ....errors import UsageError
 from ....model.instant import Duration, Instant
 from ..energy import LISTEN
 from ..frame import BROADCAST, CTS, NO_ACK, RTS, Frame, LinkPacket
-from .station import ACK_BYTES, DATA_OVERHEAD, Station, StationOwner, at_least
+from .station import ACK_BYTES, DATA_OVERHEAD, Station, at_least
+
+if TYPE_CHECKING:
+    from ..node import Node
 
 RTS_BYTES, CTS_BYTES = 13, 11
 """Sizes as 802.15.4 would encode these frames: control, sequence, PAN, addresses, duration, checksum."""
@@ -45,7 +48,7 @@ class RtsCts:
 class DcfStation(Station):
     """A station that counts down random slots and reserves the channel before it sends data."""
 
-    def __init__(self, node: StationOwner, mac: RtsCts) -> None:
+    def __init__(self, node: Node, mac: RtsCts) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.long_retries)
         self._mac = mac
         self._short = 0
@@ -92,9 +95,8 @@ class DcfStation(Station):
         if packet.destination == BROADCAST or packet.size < self._mac.threshold:
             self._transmit()
             return
-        reserve = 3 * self.spec.turnaround + sum(
-            map(self.spec.airtime, (CTS_BYTES, packet.size + DATA_OVERHEAD, ACK_BYTES))
-        )
+        sizes = CTS_BYTES, packet.size + DATA_OVERHEAD, ACK_BYTES
+        reserve = 3 * self.spec.turnaround + sum(map(self.spec.airtime, sizes))
         self._radiate(self._control(RTS, packet.destination, RTS_BYTES, packet.cause, reserve))
 
     def on_transmitted(self, frame: Frame) -> None:

@@ -8,14 +8,17 @@ acknowledged, or a broadcast for the whole interval (BoX-MAC-2, ContikiMAC).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ....errors import UsageError
 from ....model.instant import MILLISECOND, Duration, Instant
 from ..clock import Clock, Entry
 from ..energy import LISTEN, SLEEP
 from ..frame import BROADCAST, CHANNEL_BUSY, Frame, LinkPacket, Outcome
-from .station import Station, StationOwner, at_least
+from .station import Station, at_least
+
+if TYPE_CHECKING:
+    from ..node import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class LowPowerListening:
 class LplStation(Station):
     """A station that sleeps between checks and sends bursts that last until its neighbour wakes."""
 
-    def __init__(self, node: StationOwner, mac: LowPowerListening) -> None:
+    def __init__(self, node: Node, mac: LowPowerListening) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries)
         gap = self.patience + self.spec.turnaround + self.spec.sensing
         self.check = mac.check or (gap if mac.wake == "strobes" else 2 * self.spec.sensing)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ....errors import UsageError
 from ....model.instant import Duration, Instant
-from ..clock import Clock, Entry, LocalClock
-from ..energy import NodeEnergy
+from ..clock import Clock, Entry
 from ..frame import (
     ACK,
     ACKNOWLEDGED,
@@ -27,10 +25,9 @@ from ..frame import (
     NodeId,
     Outcome,
 )
-from ..platforms import ProcessingTimes
 
 if TYPE_CHECKING:
-    from ..transceiver import Transceiver
+    from ..node import Node
 
 DATA_OVERHEAD = 11
 """802.15.4 with short addresses: control, sequence, PAN, destination, source, checksum."""
@@ -74,21 +71,6 @@ class PacketLedgers:
         return self.broadcast if packet.destination == BROADCAST else self.unicast
 
 
-class StationOwner(Protocol):
-    """The members of a node that a station uses."""
-
-    id: NodeId
-    boots: int
-    clock: Clock
-    local: LocalClock
-    random: Random
-    radio: Transceiver
-    energy: NodeEnergy
-    work: ProcessingTimes
-    delays: bool
-    ledgers: PacketLedgers
-
-
 class Station:
     """A node's access to its neighbours: the link that routing protocols use.
 
@@ -98,9 +80,7 @@ class Station:
     spacing: Duration = 0
     """The pause after a packet, before the next, in µs."""
 
-    def __init__(
-        self, node: StationOwner, *, queue: int, retries: int = 0, acknowledged: bool = True
-    ) -> None:
+    def __init__(self, node: Node, *, queue: int, retries: int = 0, acknowledged: bool = True) -> None:
         self.node = node
         self._id = node.id
         self.clock = node.clock
@@ -117,7 +97,7 @@ class Station:
         """The latest sequence number received from each neighbour."""
         self._timer: Entry | None = None
         self._idle = True
-        self._on_data: FrameHandler = _ignore
+        self._on_data: FrameHandler = lambda _: None
         self._on_overheard: FrameHandler | None = None
         self._up = True
         self._free: Instant = 0
@@ -233,9 +213,8 @@ class Station:
 
     def _frame(self, packet: LinkPacket) -> Frame:
         size = packet.size + DATA_OVERHEAD
-        return Frame(
-            DATA, self.node.id, packet.destination, packet.sequence, packet.size, size, packet.cause, packet
-        )
+        about = packet.destination, packet.sequence, packet.size, size, packet.cause
+        return Frame(DATA, self.node.id, *about, packet)
 
     def _radiate(self, frame: Frame) -> None:
         self._on_air = frame
@@ -329,7 +308,3 @@ class Station:
         now = self.clock.now
         self._free = (now if now > self._free else self._free) + length
         self.clock.at(self._free, action, argument)
-
-
-def _ignore(frame: Frame) -> None:
-    """Discard a frame while no handler is installed."""

@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ....errors import UsageError
 from ....model.instant import Duration, Instant
 from ..clock import Clock, Entry
 from ..energy import LISTEN
 from ..frame import NodeId
-from .station import ACK_BYTES, Station, StationOwner, at_least
+from .station import ACK_BYTES, Station, at_least
+
+if TYPE_CHECKING:
+    from ..node import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +48,11 @@ class Tdma:
 class TdmaStation(Station):
     """A station that sends in its own slot and may sleep in slots in which no neighbour sends."""
 
-    def __init__(self, node: StationOwner, mac: Tdma) -> None:
+    def __init__(self, node: Node, mac: Tdma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries)
         assert mac.slots is not None
-        needed = (
-            2 * self.spec.turnaround
-            + self.spec.airtime(self.spec.longest)
-            + self.spec.airtime(ACK_BYTES)
-            + 2 * mac.guard
-        )
+        exchange = self.spec.airtime(self.spec.longest) + self.spec.airtime(ACK_BYTES)
+        needed = exchange + 2 * self.spec.turnaround + 2 * mac.guard
         self._mac = mac
         self._slot = mac.slot if mac.slot is not None else needed
         if self._slot < needed:

@@ -100,6 +100,7 @@ class Discard(msgspec.Struct, frozen=True):
 
 
 Effect = Transmit | SetTimer | CancelTimer | Deliver | Relay | Discard
+Effects = list[Effect]
 
 NO_ROUTE, HOP_LIMIT, NO_ROOM, TAKEN = "no route", "hop limit", "no room", "taken by a peek"
 """Causes of a drop, in addition to those of the link."""
@@ -147,3 +148,10 @@ def refuses_points(destination: Destination) -> str | None:
     """Why a protocol without positions cannot route to this destination; None if it can."""
     there = {tuple: "a point", Rectangle: "a rectangle"}.get(type(destination))
     return None if there is None else f"only geographic routing leads to {there}"
+
+
+def on_arrival(datagram: Datagram, node: NodeId, limit: int) -> Effect:
+    """What a node does with a datagram that it receives: deliver it, or relay it if hops are left."""
+    if datagram.destination == node:
+        return Deliver(datagram)
+    return Relay(datagram) if datagram.hops < limit else Discard(datagram, HOP_LIMIT)

@@ -15,7 +15,7 @@ from .datagram import (
     Datagram,
     Destination,
     Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
     RecentKeys,
@@ -55,7 +55,7 @@ class Flooding:
     def refuses(self, destination: Destination) -> str | None:
         return refuses_points(destination)
 
-    def handle(self, state: FloodingState, event: Input) -> tuple[FloodingState, list[Effect]]:
+    def handle(self, state: FloodingState, event: Input) -> tuple[FloodingState, Effects]:
         match event:
             case FrameReceived():
                 if event.ours and state.seen.add(event.what.key):
@@ -73,14 +73,11 @@ class Flooding:
                 state.random = Random(seed)
         return state, []
 
-    def _on_new(self, node: NodeId, datagram: Datagram) -> list[Effect]:
-        if datagram.destination == node:
+    def _on_new(self, node: NodeId, datagram: Datagram) -> Effects:
+        if datagram.destination in (node, NEIGHBOURS):
             return [Deliver(datagram)]
-        if datagram.destination == NEIGHBOURS:
-            return [Deliver(datagram)]
-        effects: list[Effect] = [Deliver(datagram)] if datagram.destination == BROADCAST else []
-        onward = Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)
-        return [*effects, onward]
+        effects: Effects = [Deliver(datagram)] if datagram.destination == BROADCAST else []
+        return [*effects, Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)]
 
 
 FLOODING = Flooding()

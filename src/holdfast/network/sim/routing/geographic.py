@@ -27,7 +27,7 @@ from .datagram import (
     Datagram,
     Destination,
     Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
     RecentKeys,
@@ -137,7 +137,7 @@ class Geographic:
     def refuses(self, _destination: Destination) -> str | None:
         return None
 
-    def handle(self, state: GeographicState, event: Input) -> tuple[GeographicState, list[Effect]]:
+    def handle(self, state: GeographicState, event: Input) -> tuple[GeographicState, Effects]:
         match event:
             case Started(now, seed):
                 state.random = Random(seed)
@@ -150,9 +150,8 @@ class Geographic:
             case FrameReceived(now, sender, PositionBeacon(number, report)):
                 return state, self._on_hello(state, now, sender, number, report)
             case FrameReceived(now, sender, Datagram() as datagram, True):
-                return state, self._on_datagram(
-                    state, sender, self._restore_trust(state, now, sender, datagram.after_hop())
-                )
+                trusted = self._restore_trust(state, now, sender, datagram.after_hop())
+                return state, self._on_datagram(state, sender, trusted)
             case Asked(now, datagram):
                 return state, self._forward(state, now, datagram)
             case TransmissionDone(now, token, outcome):
@@ -165,7 +164,7 @@ class Geographic:
 
     def _on_hello(
         self, state: GeographicState, now: Instant, sender: NodeId, number: int, report: Report
-    ) -> list[Effect]:
+    ) -> Effects:
         """Note a beacon; answer a new neighbour soon, and trust a neighbour that receives our frames
         again.
         """
@@ -187,7 +186,7 @@ class Geographic:
             return datagram
         return replace(datagram, route=Course())
 
-    def _on_datagram(self, state: GeographicState, sender: NodeId, datagram: Datagram) -> list[Effect]:
+    def _on_datagram(self, state: GeographicState, sender: NodeId, datagram: Datagram) -> Effects:
         if isinstance(datagram.route, SpreadCourse):
             return self._on_spread_datagram(state, sender, datagram, datagram.route.repeated)
         if not state.visits.add((datagram.key, datagram.hops)):
@@ -201,7 +200,7 @@ class Geographic:
 
     def _on_spread_datagram(
         self, state: GeographicState, sender: NodeId, datagram: Datagram, repeated: bool
-    ) -> list[Effect]:
+    ) -> Effects:
         area = _area(datagram)
         if is_inside(area, self.places[sender]):
             state.spread.add((datagram.key, sender))
@@ -219,7 +218,7 @@ class Geographic:
             if neighbour.both_ways >= self.least and state.distrusted.get(node, now) <= now
         }
 
-    def _forward(self, state: GeographicState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _forward(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
         if isinstance(datagram.destination, Rectangle):
             return self._forward_in_area(state, now, datagram)
         if isinstance(datagram.destination, int) and state.distrusted.get(datagram.destination, now) > now:
@@ -234,7 +233,7 @@ class Geographic:
             return [Discard(datagram, NO_ROUTE)]
         return [self._send_to(state, datagram, next_hop[0], Course(next_hop[1]))]
 
-    def _forward_in_area(self, state: GeographicState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _forward_in_area(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
         """Send towards the rectangle; inside it to all neighbours, and around it over each planar link
         once.
         """
@@ -251,7 +250,7 @@ class Geographic:
             if (next_hop := towards(known, target, course.walk, came_from)) is not None:
                 return [self._send_to(state, datagram, next_hop[0], Course(next_hop[1]))]
             seen = beside(here, target)
-        effects: list[Effect] = []
+        effects: Effects = []
         if inside and state.spread.add((datagram.key, state.node)):
             repeat = self._send_to(state, datagram, BROADCAST, SpreadCourse(state.node, True))
             remind = f"{repeat.token} again"
@@ -266,14 +265,12 @@ class Geographic:
                 effects.append(self._send_to(state, datagram, to, SpreadCourse(state.node, False)))
         return effects if effects or inside else [Discard(datagram, NO_ROUTE)]
 
-    def _resend_to_silent(self, state: GeographicState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _resend_to_silent(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
         """Send a datagram once more, individually, to neighbours in the rectangle that did not repeat it:
         broadcasts are not acknowledged.
         """
-        area, near = (
-            _area(datagram),
-            {node: self.places[node] for node in self._usable_neighbours(state, now)},
-        )
+        area = _area(datagram)
+        near = {node: self.places[node] for node in self._usable_neighbours(state, now)}
         return [
             self._send_to(state, datagram, node, SpreadCourse(state.node, False))
             for node, place in gabriel(self.places[state.node], near).items()
@@ -292,7 +289,7 @@ class Geographic:
         state.sent[token] = UnconfirmedDatagram(datagram, transmission)
         return transmission
 
-    def _on_outcome(self, state: GeographicState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+    def _on_outcome(self, state: GeographicState, now: Instant, token: str, outcome: Outcome) -> Effects:
         sent = state.sent.pop(token)
         if outcome in (ACKNOWLEDGED, AIRED):
             return []

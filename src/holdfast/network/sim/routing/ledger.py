@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
@@ -15,22 +15,14 @@ from ..frame import BROADCAST, NEIGHBOURS, NODE_DOWN, NOT_RECEIVED, NodeId
 from .datagram import Datagram, Destination, Key
 from .spreading import is_inside
 
+if TYPE_CHECKING:
+    from .router import Router
+
 DELIVERED, IN_FLIGHT = "delivered", "in flight"
 NOT_REACHED = "not reached"
 """The flood of a message ended without this node."""
 UNACCOUNTED = "unaccounted"
 """No cause was recorded; this must not happen."""
-
-
-class Holder(Protocol):
-    """An object that may hold datagrams: the router of a node."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs; if not, the datagrams it holds are lost."""
-
-    def held(self) -> Iterable[Datagram]:
-        """The datagrams that it has not sent on yet."""
 
 
 class FirstArrival(msgspec.Struct, frozen=True):
@@ -64,30 +56,24 @@ class MessageLedger:
 
     def __init__(self, places: Sequence[Point]) -> None:
         self._places = places
-        self._holders: dict[NodeId, Holder] = {}
+        self._holders: dict[NodeId, Router] = {}
         self.entries: dict[Key, MessageRecord] = {}
 
-    def join(self, node: NodeId, holder: Holder) -> None:
+    def join(self, node: NodeId, holder: Router) -> None:
         """Register the router of a node; the datagrams of its predecessor, if any, are lost."""
         if (before := self._holders.get(node)) is not None:
             self._lose(before)
         self._holders[node] = holder
 
-    def _lose(self, holder: Holder) -> None:
+    def _lose(self, holder: Router) -> None:
         for datagram in holder.held():
             self.end(datagram, NODE_DOWN)
 
     def send(self, datagram: Datagram, now: Instant) -> None:
         """Record a message that its origin sends."""
-        self.entries[datagram.key] = MessageRecord(
-            datagram.origin,
-            datagram.destination,
-            datagram.type,
-            datagram.cause,
-            datagram.size,
-            now,
-            self._count_recipients(datagram.destination),
-        )
+        about = datagram.origin, datagram.destination, datagram.type, datagram.cause, datagram.size
+        recipients = self._count_recipients(datagram.destination)
+        self.entries[datagram.key] = MessageRecord(*about, now, recipients)
 
     def _count_recipients(self, destination: Destination) -> int:
         """The number of nodes a message is addressed to; for a rectangle all nodes in it, the origin

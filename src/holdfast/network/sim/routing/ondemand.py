@@ -15,24 +15,23 @@ import msgspec
 from msgspec.structs import replace
 
 from ....model.instant import MILLISECOND, SECOND, Duration, Instant
-from ....model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
+from ....model.protocol import Asked, CancelTimer, Fired, SetTimer, Started
 from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NO_ACK, NodeId, Outcome
 from .datagram import (
     ADDRESS,
     HEADER,
-    HOP_LIMIT,
     NO_ROOM,
     NO_ROUTE,
     Datagram,
     Destination,
     Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
     RecentKeys,
-    Relay,
     TransmissionDone,
     Transmit,
+    on_arrival,
     refuses_points,
 )
 
@@ -152,10 +151,10 @@ class OnDemand:
     def refuses(self, destination: Destination) -> str | None:
         return refuses_points(destination)
 
-    def handle(self, state: OnDemandState, event: Input) -> tuple[OnDemandState, list[Effect]]:
+    def handle(self, state: OnDemandState, event: Input) -> tuple[OnDemandState, Effects]:
         return state, self._react(state, event)
 
-    def _react(self, state: OnDemandState, event: Input) -> list[Effect]:
+    def _react(self, state: OnDemandState, event: Input) -> Effects:
         match event:
             case Started(now, seed):
                 state.random, state.number = Random(seed), now // MILLISECOND
@@ -175,7 +174,7 @@ class OnDemand:
                 return self._on_timer(state, now, timer)
         return []
 
-    def _on_timer(self, state: OnDemandState, now: Instant, timer: str) -> list[Effect]:
+    def _on_timer(self, state: OnDemandState, now: Instant, timer: str) -> Effects:
         if timer in state.repeats:
             return [Transmit(BROADCAST, state.repeats.pop(timer), ROUTE_BYTES)]
         if timer in state.answers:
@@ -189,18 +188,14 @@ class OnDemand:
 
     # Datagrams.
 
-    def _on_datagram(
-        self, state: OnDemandState, now: Instant, sender: NodeId, datagram: Datagram
-    ) -> list[Effect]:
+    def _on_datagram(self, state: OnDemandState, now: Instant, sender: NodeId, datagram: Datagram) -> Effects:
         if not state.visits.add((datagram.key, datagram.hops)):
             return []
         for node in (datagram.origin, sender):
             self._refresh(state, now, node)
-        if datagram.destination == state.node:
-            return [Deliver(datagram)]
-        return [Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)]
+        return [on_arrival(datagram, state.node, self.limit)]
 
-    def _forward(self, state: OnDemandState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _forward(self, state: OnDemandState, now: Instant, datagram: Datagram) -> Effects:
         target = datagram.destination
         assert isinstance(target, int)
         route = self._usable(state, now, target)
@@ -237,7 +232,7 @@ class OnDemand:
         state.sent[token] = UnconfirmedMessage(what, to, size)
         return Transmit(to, what, size, token)
 
-    def _on_outcome(self, state: OnDemandState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+    def _on_outcome(self, state: OnDemandState, now: Instant, token: str, outcome: Outcome) -> Effects:
         sent = state.sent[token]
         if outcome in (ACKNOWLEDGED, AIRED):
             del state.sent[token]
@@ -253,7 +248,7 @@ class OnDemand:
             return effects + self._forward(state, now, sent.what)
         return [*effects, Discard(sent.what, outcome)]
 
-    def _on_broken_link(self, state: OnDemandState, now: Instant, by: NodeId) -> list[Effect]:
+    def _on_broken_link(self, state: OnDemandState, now: Instant, by: NodeId) -> Effects:
         """Break all routes through a neighbour that does not acknowledge, and distrust it for a while."""
         state.distrusted[by] = now + self.distrust
         lost_routes = [(node, route.number) for node, route in state.routes.items() if route.by == by]
@@ -286,9 +281,7 @@ class OnDemand:
         state.routes[target] = RouteEntry(by, number, hops, now + self.keep)
         return True
 
-    def _drop_routes(
-        self, state: OnDemandState, lost: Iterable[tuple[NodeId, int]], by: NodeId
-    ) -> list[Effect]:
+    def _drop_routes(self, state: OnDemandState, lost: Iterable[tuple[NodeId, int]], by: NodeId) -> Effects:
         """Mark routes through a neighbour to these nodes as broken, and report them if there were any."""
         lost_routes = []
         for node, number in lost:
@@ -302,14 +295,12 @@ class OnDemand:
 
     # Requests and replies.
 
-    def _send_request(
-        self, state: OnDemandState, now: Instant, target: NodeId, wait: Duration
-    ) -> list[Effect]:
+    def _send_request(self, state: OnDemandState, now: Instant, target: NodeId, wait: Duration) -> Effects:
         state.number += 1
         request = RouteRequest(state.node, state.number, target)
         return [Transmit(BROADCAST, request, ROUTE_BYTES), SetTimer(f"{_SEARCH}{target}", now + wait)]
 
-    def _search_again(self, state: OnDemandState, now: Instant, target: NodeId) -> list[Effect]:
+    def _search_again(self, state: OnDemandState, now: Instant, target: NodeId) -> Effects:
         search = state.searches[target]
         if search.tries >= self.tries:
             del state.searches[target]
@@ -319,7 +310,7 @@ class OnDemand:
 
     def _on_request(
         self, state: OnDemandState, now: Instant, sender: NodeId, request: RouteRequest
-    ) -> list[Effect]:
+    ) -> Effects:
         if request.origin == state.node or state.distrusted.get(sender, now) > now:
             return []
         if not self._learn(state, now, sender, request):
@@ -336,7 +327,7 @@ class OnDemand:
         state.repeats[timer] = request
         return [SetTimer(timer, now + state.random.randint(0, self.jitter))]
 
-    def _send_reply(self, state: OnDemandState, now: Instant, asker: NodeId) -> list[Effect]:
+    def _send_reply(self, state: OnDemandState, now: Instant, asker: NodeId) -> Effects:
         route = self._usable(state, now, asker)
         if route is None:
             return []
@@ -344,12 +335,10 @@ class OnDemand:
         reply = RouteReply(state.node, state.number, asker)
         return [self._transmission(state, route.by, reply, ROUTE_BYTES)]
 
-    def _on_reply(
-        self, state: OnDemandState, now: Instant, sender: NodeId, reply: RouteReply
-    ) -> list[Effect]:
+    def _on_reply(self, state: OnDemandState, now: Instant, sender: NodeId, reply: RouteReply) -> Effects:
         if reply.origin == state.node or not self._learn(state, now, sender, reply):
             return []
-        effects: list[Effect] = []
+        effects: Effects = []
         if (search := state.searches.pop(reply.origin, None)) is not None:
             effects.append(CancelTimer(f"{_SEARCH}{reply.origin}"))
             for datagram in search.waiting:

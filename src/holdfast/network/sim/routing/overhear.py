@@ -30,7 +30,7 @@ from .datagram import (
     Datagram,
     Destination,
     Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
     Key,
@@ -122,7 +122,7 @@ class IdGrid:
             return f"the grid has {self.rows} × {self.columns} nodes, from 0"
         return refuses_points(destination)
 
-    def handle(self, state: OverhearState, event: Input) -> tuple[OverhearState, list[Effect]]:
+    def handle(self, state: OverhearState, event: Input) -> tuple[OverhearState, Effects]:
         match event:
             case Asked(now, datagram):
                 return state, self._forward(state, now, datagram)
@@ -139,7 +139,7 @@ class IdGrid:
                 return state, self._retry(state, now, timer)
         return state, []
 
-    def _forward(self, state: OverhearState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _forward(self, state: OverhearState, now: Instant, datagram: Datagram) -> Effects:
         """Send a datagram to the best neighbour that has not been tried with it."""
         assert isinstance(datagram.destination, int)
         if state.failing.get(datagram.destination, _NEVER)[0] > now:
@@ -158,7 +158,7 @@ class IdGrid:
         state.handovers[token] = UnconfirmedHandover(datagram, to)
         return [_transmission(datagram, to, token)]
 
-    def _on_frame(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> list[Effect]:
+    def _on_frame(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> Effects:
         if isinstance(payload, Notice):
             return []
         datagram = payload.after_hop()
@@ -174,7 +174,7 @@ class IdGrid:
         _remember(state.previous_hops, datagram.key, sender)
         return [Relay(datagram)]
 
-    def _give_up(self, state: OverhearState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _give_up(self, state: OverhearState, now: Instant, datagram: Datagram) -> Effects:
         """Drop a datagram for which no neighbour is left, and inform the previous hop."""
         assert isinstance(datagram.destination, int)
         self._pause(state, now, datagram.destination)
@@ -187,19 +187,19 @@ class IdGrid:
             pause = min(2 * last if again and last else FIRST_PAUSE, LONGEST_PAUSE)
             state.failing[destination] = now + pause, pause
 
-    def _failure_notice(self, state: OverhearState, datagram: Datagram) -> list[Effect]:
+    def _failure_notice(self, state: OverhearState, datagram: Datagram) -> Effects:
         assert isinstance(datagram.destination, int)
         previous_hop = state.previous_hops.get(datagram.key)
         failure = Failure(datagram.key, datagram.destination)
         return [] if previous_hop is None else [Transmit(previous_hop, failure, FAILURE_BYTES)]
 
-    def _on_failure(self, state: OverhearState, now: Instant, failure: Failure) -> list[Effect]:
+    def _on_failure(self, state: OverhearState, now: Instant, failure: Failure) -> Effects:
         """Pass a failure notice on to the previous hop of the datagram."""
         self._pause(state, now, failure.destination)
         previous_hop = state.previous_hops.pop(failure.key, None)
         return [] if previous_hop is None else [Transmit(previous_hop, failure, FAILURE_BYTES)]
 
-    def _on_overheard(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> list[Effect]:
+    def _on_overheard(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> Effects:
         """If this frame shows that the next node forwarded our datagram, finish its handover."""
         token = _token(payload.key, sender)
         handover = state.handovers.get(token)
@@ -210,7 +210,7 @@ class IdGrid:
         del state.handovers[token]
         return [CancelTimer(token)]
 
-    def _on_outcome(self, state: OverhearState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+    def _on_outcome(self, state: OverhearState, now: Instant, token: str, outcome: Outcome) -> Effects:
         handover = state.handovers[token]
         if outcome == NO_ACK:
             return self._retry(state, now, token)
@@ -219,7 +219,7 @@ class IdGrid:
             return []
         return [SetTimer(token, now + self.patience)]
 
-    def _retry(self, state: OverhearState, now: Instant, token: str) -> list[Effect]:
+    def _retry(self, state: OverhearState, now: Instant, token: str) -> Effects:
         handover = state.handovers[token]
         if handover.resends < self.resends:
             handover.resends += 1

@@ -147,10 +147,8 @@ def beside(start: Point, target: Point) -> Point:
 
     In a grid a line between two nodes runs through others, and its face would be undefined.
     """
-    return (
-        target[0] - ASIDE * (target[1] - start[1]),
-        target[1] + ASIDE * (target[0] - start[0]),
-    )
+    (x, y), (from_x, from_y) = target[:2], start[:2]
+    return (x - ASIDE * (y - from_y), y + ASIDE * (x - from_x))
 
 
 def _leaves(start: Point, aim: Point, a: Point, b: Point) -> float:

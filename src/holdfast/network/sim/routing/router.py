@@ -70,8 +70,7 @@ class Router:
             Relay: lambda effect: self._relay(effect.datagram),
             Discard: lambda effect: self._ledger.end(effect.datagram, effect.why),
         }
-        host = Host(machine, machine.initial(self.node.id), self.node, actions, punctual=True)
-        return host
+        return (host := Host(machine, machine.initial(self.node.id), self.node, actions, punctual=True))
 
     # Interface for the layers above.
 

@@ -75,11 +75,8 @@ def _is_covered(known: Surroundings[Node], area: Rectangle) -> bool:
     if rest <= 0:
         return False
     senders = [known.here, *(place for place in known.near.values() if is_inside(area, place))]
-    centres = (
-        (left + (column + 0.5) * width, low + (row + 0.5) * height)
-        for column in range(CELLS)
-        for row in range(CELLS)
-    )
+    middles = [i + 0.5 for i in range(CELLS)]
+    centres = ((left + x * width, low + y * height) for x in middles for y in middles)
     return all(any(math.dist(centre, place[:2]) <= rest for place in senders) for centre in centres)
 
 
@@ -120,9 +117,8 @@ def spread(start: Node, area: Rectangle, known: Callable[[Node], Surroundings[No
                 continue
             result.hops[node] = hops
             result.senders.append(node)
-            waiting += [
-                (other, view.here, hops + 1) for other, place in view.near.items() if is_inside(area, place)
-            ]
+            inside = [other for other, place in view.near.items() if is_inside(area, place)]
+            waiting += [(other, view.here, hops + 1) for other in inside]
         for other in next_walks(view, area, seen or beside(view.here, _target(start, area, known))):
             if (node, other) not in used:
                 used.add((node, other))

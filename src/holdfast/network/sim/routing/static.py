@@ -10,19 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....model.protocol import Asked, Deliver
+from ....model.protocol import Asked
 from ..frame import NodeId
 from .datagram import (
     HEADER,
-    HOP_LIMIT,
     Datagram,
     Destination,
-    Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
-    Relay,
     Transmit,
+    on_arrival,
     refuses_points,
 )
 from .grid import next_hop
@@ -50,16 +48,11 @@ class Static:
             return f"the grid has {self.rows} × {self.columns} nodes, from 0"
         return refuses_points(destination)
 
-    def handle(self, state: NodeId, event: Input) -> tuple[NodeId, list[Effect]]:
+    def handle(self, state: NodeId, event: Input) -> tuple[NodeId, Effects]:
         match event:
             case Asked(_, datagram):
                 to = next_hop(state, datagram.destination, self.columns)
                 return state, [Transmit(to, datagram, HEADER + datagram.size)]
             case FrameReceived(_, _, Datagram() as what, True):
-                return state, [self._arrival(state, what.after_hop())]
+                return state, [on_arrival(what.after_hop(), state, self.limit)]
         return state, []
-
-    def _arrival(self, node: NodeId, datagram: Datagram) -> Effect:
-        if datagram.destination == node:
-            return Deliver(datagram)
-        return Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)

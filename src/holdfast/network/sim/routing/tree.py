@@ -17,23 +17,22 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ....model.instant import MILLISECOND, Duration, Instant
-from ....model.protocol import Asked, Deliver, Fired, SetTimer, Started
+from ....model.protocol import Asked, Fired, SetTimer, Started
 from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NO_ACK, NodeId, Outcome
 from .datagram import (
     ADDRESS,
     HEADER,
-    HOP_LIMIT,
     NO_ROOM,
     Datagram,
     Destination,
     Discard,
-    Effect,
+    Effects,
     FrameReceived,
     Input,
     RecentKeys,
-    Relay,
     TransmissionDone,
     Transmit,
+    on_arrival,
 )
 from .neighbours import BEACON, BEACONS, Beacons, NeighbourTable, Pace, Report, report_bytes
 
@@ -120,10 +119,10 @@ class Tree:
             return None
         return f"a tree leads to its sinks only: {', '.join(map(str, self.sinks))}"
 
-    def handle(self, state: TreeState, event: Input) -> tuple[TreeState, list[Effect]]:
+    def handle(self, state: TreeState, event: Input) -> tuple[TreeState, Effects]:
         return state, self._react(state, event)
 
-    def _react(self, state: TreeState, event: Input) -> list[Effect]:
+    def _react(self, state: TreeState, event: Input) -> Effects:
         match event:
             case Started(now, seed):
                 state.random = Random(seed)
@@ -186,20 +185,19 @@ class Tree:
 
     def _beacon(self, state: TreeState) -> Transmit:
         state.announced = {sink: self.cost(state, sink) for sink in self.sinks}
-        offers = tuple(
-            (sink, RouteOffer(cost, state.parents.get(sink))) for sink, cost in state.announced.items()
-        )
+        costs, parents = state.announced.items(), state.parents
+        offers = tuple((sink, RouteOffer(cost, parents.get(sink))) for sink, cost in costs)
         beacon = Beacon(state.pace.number, state.neighbours.report(), offers)
         size = ADDRESS + 2 + report_bytes(beacon.report) + len(offers) * (2 * ADDRESS + 2)
         return Transmit(BROADCAST, beacon, size)
 
-    def _learn(self, state: TreeState, now: Instant, sender: NodeId, beacon: Beacon) -> list[Effect]:
+    def _learn(self, state: TreeState, now: Instant, sender: NodeId, beacon: Beacon) -> Effects:
         state.neighbours.on_beacon(sender, beacon.number, beacon.report, now)
         self._update_link(state, sender, 1.0)
         state.offers[sender] = dict(beacon.offers)
         news = self._choose(state, now)
         lost = any(math.isinf(offer.cost) and sink in state.parents for sink, offer in beacon.offers)
-        effects: list[Effect] = [state.pace.first(self.beacons, now, state.random)] if news or lost else []
+        effects: Effects = [state.pace.first(self.beacons, now, state.random)] if news or lost else []
         if state.parents:
             waiting, state.waiting = state.waiting, []
             for datagram in waiting:
@@ -211,28 +209,23 @@ class Tree:
 
     # Datagrams.
 
-    def _on_datagram(self, state: TreeState, datagram: Datagram) -> list[Effect]:
-        if not state.visits.add((datagram.key, datagram.hops)):
-            return []
-        if datagram.destination == state.node:
-            return [Deliver(datagram)]
-        if datagram.hops >= self.limit:
-            return [Discard(datagram, HOP_LIMIT)]
-        return [Relay(datagram)]
+    def _on_datagram(self, state: TreeState, datagram: Datagram) -> Effects:
+        is_new = state.visits.add((datagram.key, datagram.hops))
+        return [on_arrival(datagram, state.node, self.limit)] if is_new else []
 
-    def _on_request(self, state: TreeState, now: Instant, datagram: Datagram) -> list[Effect]:
+    def _on_request(self, state: TreeState, now: Instant, datagram: Datagram) -> Effects:
         """Forward a datagram; one from a node that should be nearer to the sink waits for the next beacon."""
         if datagram.route is None or datagram.route > self.cost(state, _sink(datagram)):
             return self._forward(state, datagram)
         return [state.pace.first(self.beacons, now, state.random), *self._wait(state, datagram)]
 
-    def _wait(self, state: TreeState, datagram: Datagram) -> list[Effect]:
+    def _wait(self, state: TreeState, datagram: Datagram) -> Effects:
         if len(state.waiting) >= self.room:
             return [Discard(datagram, NO_ROOM)]
         state.waiting.append(datagram)
         return []
 
-    def _forward(self, state: TreeState, datagram: Datagram, resends: int = 0) -> list[Effect]:
+    def _forward(self, state: TreeState, datagram: Datagram, resends: int = 0) -> Effects:
         sink = _sink(datagram)
         parent = state.parents.get(sink)
         if parent is None:
@@ -242,14 +235,14 @@ class Tree:
         signed = replace(datagram, route=self.cost(state, sink))
         return [Transmit(parent, signed, HEADER + 2 + datagram.size, token)]
 
-    def _on_outcome(self, state: TreeState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+    def _on_outcome(self, state: TreeState, now: Instant, token: str, outcome: Outcome) -> Effects:
         datagram, parent, resends = state.sent.pop(token)
         arrived = outcome in (ACKNOWLEDGED, AIRED)
         if outcome in (ACKNOWLEDGED, NO_ACK):
             state.failures[parent] = 0 if arrived else state.failures.get(parent, 0) + 1
             self._update_link(state, parent, max(1.0, self.failure * min(state.failures[parent], self.row)))
         news = self._choose(state, now)
-        effects: list[Effect] = [state.pace.first(self.beacons, now, state.random)] if news else []
+        effects: Effects = [state.pace.first(self.beacons, now, state.random)] if news else []
         if arrived:
             return effects
         if resends >= self.resends:

@@ -193,7 +193,7 @@ def test_an_event_waits_for_its_partner_and_is_forgotten_in_the_end():
     measure(network, ("a", 20, 3.0), ("b", 17, 4.0))  # b is late by three, and 20 - 17 < 5
     assert values(network, "q") == [1.0, 2.0, 3.0, 4.0]
     measure(network, ("a", 40, 5.0), ("a", 50, 6.0))
-    assert network.stored_events["n1"] == 1
+    assert len(network.nodes["n1"].state.events) == 1
 
 
 def test_an_event_without_a_place_is_near_to_nothing():

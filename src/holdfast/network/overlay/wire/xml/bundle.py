@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast, get_args
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ....protocols.cbps.content import Constraint, Filter
@@ -176,12 +176,8 @@ def _slip(element: Element) -> RoutingSlip | None:
 
 
 def _slip_type(element: Element) -> SlipType | None:
-    match element.get("type"):
-        case "subscription":
-            return "subscription"
-        case "notification":
-            return "notification"
-    return None
+    kind = element.get("type")
+    return cast(SlipType, kind) if kind in get_args(SlipType) else None
 
 
 def _add_address(element: Element, kind: SlipType, address: Filter) -> None:
@@ -225,10 +221,6 @@ def _context(element: Element) -> BundleContext:
         if not isinstance(value, str if name in ("origin", "sender") else int):
             raise WireFault(f"<{element.tag}>: {value!r} cannot be the {name}")
     return BundleContext(**known)  # type: ignore[arg-type]
-
-
-def _context_filter(element: Element) -> Filter:
-    return constraints_in(element)
 
 
 def _add_active(root: Element, it: ActiveSubscription) -> None:
@@ -324,7 +316,7 @@ def _payload(element: Element) -> str:
 _READERS: Mapping[str, tuple[str, Callable[[Element], Any]]] = {
     "ExpressForwardingSlip": ("express", _express),
     "MessageContext": ("context", _context),
-    "MessageContextFilter": ("", _context_filter),
+    "MessageContextFilter": ("", constraints_in),
     "RoutingSlip": ("slips", _slip),
     "Advertisement": ("advertisements", _advertisement),
     "Subscription": ("subscriptions", _subscription),

@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import msgspec
@@ -16,7 +16,7 @@ from ....protocols.cbps.message import Bundle, BundleKey, CbpsMessage, Kind, Reg
 from ....protocols.wire_name import wire_name
 from ..control import Control, Controls
 from ..fault import WireFault
-from ..frame import too_large
+from ..frame import Codec
 from .bundle import BUNDLES, bundle_element, read_bundle
 from .content import add_value, attribute, put, require_attribute, values_in
 from .markup import Elements
@@ -32,19 +32,18 @@ KINDS: Mapping[str, Kind] = {
 }
 _TAGS = {kind: tag for tag, kind in KINDS.items()}
 _CONTROLS: Mapping[str, type[Control]] = {wire_name(kind): kind for kind in get_args(Controls)}
-_OTHERS: Mapping[str, type[Any]] = {
-    wire_name(kind): kind for kind in get_args(CbpsMessage) if kind not in (Bundle, Registration)
-}
+_MESSAGES = [kind for kind in get_args(CbpsMessage) if kind not in (Bundle, Registration)]
+_OTHERS: Mapping[str, type[Any]] = {wire_name(kind): kind for kind in _MESSAGES}
 
 
-class XmlCodec:
+class XmlCodec(Codec):
     """The codec of one connection. A bundle without a key, as in the thesis, gets a new one."""
 
-    language: Literal["xml"] = "xml"
+    language = "xml"
 
     def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
         self._elements = Elements(max_frame)
-        self._most = max_frame
         self._origin, self._numbers = f"xml-{secrets.token_hex(8)}", count(1)
 
     def opening(self) -> bytes:
@@ -53,7 +52,7 @@ class XmlCodec:
     def receive(self, piece: bytes | memoryview) -> Iterator[Any]:
         for element in self._elements.receive(piece):
             try:
-                message = read(element, self._key)
+                message = read(element, lambda: BundleKey(self._origin, next(self._numbers)))
             except WireFault:
                 raise
             except (HoldfastError, msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -65,16 +64,6 @@ class XmlCodec:
         data = tostring(to_element(message))
         self.require(data)
         return data
-
-    def require(self, data: bytes) -> None:
-        if len(data) > self._most:
-            raise WireFault(too_large(len(data), self._most))
-
-    def limit(self, most: int) -> None:
-        self._most = min(self._most, most)
-
-    def _key(self) -> BundleKey:
-        return BundleKey(self._origin, next(self._numbers))
 
 
 def to_element(message: Any) -> Element:

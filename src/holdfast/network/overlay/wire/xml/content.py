@@ -15,15 +15,8 @@ T = TypeVar("T")
 
 TYPES: Mapping[str, Type] = {"long": "long", "double": "double", "string": "text", "boolean": "bool"}
 OPS: Mapping[str, Op] = {
-    "LT": "<",
-    "LE": "<=",
-    "EQ": "=",
-    "GE": ">=",
-    "GT": ">",
-    "NE": "!=",
-    "ANY": "any",
-    "PREFIX": "prefix",
-}
+    "LT": "<", "LE": "<=", "EQ": "=", "GE": ">=", "GT": ">", "NE": "!=", "ANY": "any", "PREFIX": "prefix",
+}  # fmt: skip
 _TYPE_NAMES = {ours: theirs for theirs, ours in TYPES.items()}
 _OP_NAMES = {ours: theirs for theirs, ours in OPS.items()}
 _TRUTHS = {"true": True, "false": False}
@@ -98,9 +91,8 @@ def constraints_in(parent: Element, tags: Iterable[str] = ("ac", "av")) -> Filte
 def _constraint(element: Element) -> Constraint:
     kind = _type(element)
     op: Op = "=" if element.tag == "av" else _lookup(element, "op", OPS)
-    return Constraint(
-        require_attribute(element, "name"), kind, op, None if op == "any" else _value(element, kind)
-    )
+    value = None if op == "any" else _value(element, kind)
+    return Constraint(require_attribute(element, "name"), kind, op, value)
 
 
 def _type(element: Element) -> Type:

@@ -71,7 +71,7 @@ def seen(notifications):
     ]
 
 
-def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
+def test_overlay_subscribers_receive_the_location_that_a_state_sets():
     text, told = TEXT.format(where="(9, 9)").partition("state There")[0], []
     net = Overlay()
     net.broker("hub")
@@ -92,7 +92,7 @@ def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
 
 @pytest.mark.parametrize("where", LOCATIONS)
 @pytest.mark.parametrize("runtime", [*RUNTIMES, "shards", "live"])
-def test_every_runtime_tells_the_location_that_is_set(runtime, where):
+def test_every_runtime_emits_the_location_that_a_state_sets(runtime, where):
     app = parse(TEXT.format(where=where))
     expected = seen(engine(app, EVENTS))
     warm = [row for row in expected if row[0] == "Warm"]
@@ -104,13 +104,13 @@ def test_every_runtime_tells_the_location_that_is_set(runtime, where):
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
-def test_it_is_printed_as_it_is_read(where):
+def test_a_state_that_sets_a_location_is_printed_as_it_is_parsed(where):
     app = parse(TEXT.format(where=where))
     assert parse(show(app)) == app
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
-def test_as_the_thesis_writes_it_too(where):
+def test_a_state_that_sets_a_location_survives_the_tables_of_the_thesis(where):
     app = parse(
         "topic T (value float)\nstate Warm A = T each location "
         f"enter A.value > 1 set location = {where} exit A.value < 0 set location = {where}"
@@ -120,7 +120,7 @@ def test_as_the_thesis_writes_it_too(where):
 
 @pytest.mark.parametrize("where", LOCATIONS)
 @pytest.mark.parametrize("protocol", ["direct", "cbps", "qps"])
-def test_a_subscriber_in_a_simulated_network_receives_the_location_that_is_set(protocol, where):
+def test_subscribers_in_a_simulated_network_receive_the_location_that_a_state_sets(protocol, where):
     text = TEXT.format(where=where)
     network = NETWORK.format(protocol=protocol, text=text.replace("\n", "\n  "))
     run = SimulationRun(read_text(network).points[0].case, 1)

@@ -121,7 +121,7 @@ def storm(world, rounds, *, trouble):
 
 
 @pytest.mark.parametrize("seed", [*range(3), *SOAK])
-def test_what_was_told_less_what_was_taken_back_is_a_replay_in_order(seed):
+def test_notifications_minus_retractions_equal_a_replay_in_order(seed):
     """Of every subscription, up to its release."""
     world = Corrected(seed)
     storm(world, 60, trouble=False)
@@ -136,7 +136,7 @@ def test_what_was_told_less_what_was_taken_back_is_a_replay_in_order(seed):
 
 
 @pytest.mark.parametrize("seed", [*range(3), *SOAK])
-def test_where_brokers_are_lost_no_start_is_left_alone(seed):
+def test_every_start_has_its_end_after_brokers_are_lost(seed):
     world = Corrected(seed)
     storm(world, 60, trouble=True)
     world.heal()
@@ -148,7 +148,7 @@ def test_where_brokers_are_lost_no_start_is_left_alone(seed):
     assert all(not world.net.nodes[who].state.bundles for who in ("s0", "s1"))
 
 
-def test_who_was_released_hears_the_correction_of_an_end():
+def test_a_released_subscriber_receives_the_correction_of_an_end():
     """The start comes earlier, and the end too."""
     world = Corrected(1)
     world.say("p0", 35.0)
@@ -167,7 +167,7 @@ def test_who_was_released_hears_the_correction_of_an_end():
     assert log[-1] == "closed", "by the clock alone"
 
 
-def test_a_late_reading_does_not_make_the_others_slow():
+def test_a_late_reading_does_not_increase_the_lag_of_the_others():
     running = ConditionRunner.start(compile_condition(FORM.format(25, 20)))
     for second in range(20):
         running.process(Event("T", second * SECOND, "p", {"value": 0.0}, second), (second + 1) * SECOND)
@@ -175,7 +175,7 @@ def test_a_late_reading_does_not_make_the_others_slow():
     assert running.lag == SECOND
 
 
-def test_what_is_over_is_not_said_to_be_known():
+def test_an_ended_scope_is_not_reported_as_known():
     watched = compile_condition(FORM.format(25, 22))
     running, told = ConditionRunner.start(watched), []
 
@@ -193,6 +193,6 @@ def test_what_is_over_is_not_said_to_be_known():
     assert told == [("ingress", 50), ("egress", 70)]
 
 
-def test_guards_that_correct_are_not_for_brokers():
+def test_corrected_states_with_minimum_durations_are_refused_on_brokers():
     with pytest.raises(Unsupported, match="has minimum durations and corrects earlier notifications"):
         compile_condition(FORM.format("25 for 2 s", "20"))

@@ -27,7 +27,7 @@ few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10
 @given(
     definitions(deliveries=("ordered 9 s",)), histories, st.lists(st.sampled_from(lives.CRASHES), max_size=4)
 )
-def test_a_query_that_dies_and_starts_again_loses_nothing_and_repeats_nothing(text, events, crashes):
+def test_a_live_query_that_dies_and_restarts_neither_loses_nor_repeats_correlations(text, events, crashes):
     told = {}
     with lives.site() as here:
         live = here.live(

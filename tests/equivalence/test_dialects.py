@@ -46,7 +46,7 @@ def said(text, rows):
 
 
 @given(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), st.sampled_from(KEYS), readings)
-def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, keys, rows):
+def test_brackets_and_enter_statements_start_and_end_at_the_same_readings(enter, leave, keys, rows):
     each, per = (f"{word} {keys}" if keys else "" for word in ("each", "per"))
     component = f"{TOPIC}state S on T {each} enter {enter} exit {leave}"
     brackets = to_brackets(check(parse(component)).of(ComponentCondition)[0])
@@ -75,6 +75,6 @@ def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, key
         "A = T any location each source enter A.value > 1 exit A.value < 1",
     ],
 )
-def test_what_brackets_cannot_say_is_not_said_to_be_the_same(component):
+def test_components_that_brackets_cannot_express_have_no_bracket_form(component):
     other = "topic U (value float, n int, road text)\n"
     assert to_brackets(check(parse(f"{TOPIC}{other}state S {component}")).of(ComponentCondition)[0]) is None

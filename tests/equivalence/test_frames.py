@@ -133,7 +133,9 @@ def logged():
     how=st.sampled_from(["rows", "cached", "ranges", "files"]),
     seed=st.integers(0, 9),
 )
-def test_random_definitions_over_random_frames(subs, more, events, how, seed):
+def test_random_definitions_over_random_frames_give_the_notifications_of_the_engine(
+    subs, more, events, how, seed
+):
     others = [DefineState(f"d{i}", *_rest(sub)) for i, sub in enumerate(more or [])]
     app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs, *others))
     wanted = visible(engine(app, events))
@@ -156,7 +158,7 @@ filter Big   on Reading where n > 2
 
 @settings(max_examples=max(1, EXAMPLES // 3))
 @given(events=histories(most=60, latest=3), seed=st.integers(0, 9))
-def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
+def test_rows_without_a_sequence_are_numbered_by_their_values(events, seed):
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))
     found = visible(notified(app, first))
@@ -182,7 +184,7 @@ filter Peak   on Reading where b > 2
         ("files", "", {"files", "packed"}),
     ],
 )
-def test_stretches_of_every_kind_by_every_plan(how, scope, fitting):
+def test_every_plan_gives_the_same_intervals_for_states_of_every_kind(how, scope, fitting):
     app = parse(STICKY.format(scope=scope))
     events = sticky(7, ["x", "y", None])
     with laid(events, how, seed=4) as frame:
@@ -194,7 +196,7 @@ def test_stretches_of_every_kind_by_every_plan(how, scope, fitting):
         assert said == wanted, plan
 
 
-def test_scopes_of_several_keys_are_shown_apart_by_every_plan():
+def test_every_plan_distinguishes_scopes_of_several_keys():
     app = parse(STICKY.format(scope="per k, source"))
     events = sticky(7, ["x", "x,s1", 'x"', "\\,", None])
     with laid(events, "rows", seed=4) as frame:
@@ -237,7 +239,7 @@ state  Whole on Reading [n > 1; n < 1]
         pytest.param("ranges", True, marks=pytest.mark.soak),
     ],
 )
-def test_states_whose_predicates_exclude_one_another_by_every_plan(how, numbered):
+def test_every_plan_handles_states_whose_predicates_exclude_one_another(how, numbered):
     app, events = parse(APART), sticky(11, ["x", "y\x1f", "z, é", None])
     events += events[::7]  # rows that are alike in everything
     with laid(events, how, 5, numbered=numbered) as frame:
@@ -257,7 +259,7 @@ state Up on Reading [a >= 1; a <= 0] per {scope}
 
 
 @pytest.mark.parametrize(("key", "scope"), [("", "source"), (", k text", "k"), (", k text, n int", "k")])
-def test_rows_of_one_instant_in_any_partition_are_ordered_by_what_they_say(key, scope):
+def test_rows_of_one_instant_are_ordered_by_their_values_in_any_partition(key, scope):
     app, chance = parse(LIGHT.format(key=key, scope=scope)), Random(3)
     names = [one.name for one in check(app).topics[0].attributes]
     values = {"a": [0.0, 0.5, 1.0, 2.0, -0.0, math.nan, None], "k": ["x", "y", None], "n": [1, 2, None]}
@@ -301,7 +303,7 @@ def _laid(app: App):
 
 @settings(max_examples=EXAMPLES)
 @given(text=correlated.definitions(), events=correlated.histories, seed=st.integers(0, 9))
-def test_correlations_of_rows_of_which_spark_keeps_those_in_a_range(text, events, seed):
+def test_correlations_are_equal_after_spark_filters_rows_by_range(text, events, seed):
     rows = [
         (e.topic, EPOCH + timedelta(microseconds=e.time), e.source, e.sequence,
          *[*(e.location or ()), None, None][:2],

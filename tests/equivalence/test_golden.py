@@ -23,11 +23,11 @@ def differing(name, cases):
 @pytest.mark.parametrize(
     ("name", "step"), [("engine", 2), ("engine in batches", 3), ("replay", FEW), ("shards", FEW)]
 )
-def test_notifications_are_those_that_were_recorded(name, step):
+def test_a_sample_of_notifications_equals_the_recorded_ones(name, step):
     assert differing(name, CASES[::step]) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["engine", "engine in batches", "replay", "shards"])
-def test_all_notifications_are_those_that_were_recorded(name):
+def test_all_notifications_equal_the_recorded_ones(name):
     assert differing(name, CASES) == []

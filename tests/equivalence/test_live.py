@@ -169,7 +169,7 @@ def told(query: Query, name: str = "late.jsonl") -> list[dict]:
 
 @few
 @given(subs=timely, groups=histories(most=16).flatmap(cut), way=ways)
-def test_timely_the_order_of_arrival_is_the_order_of_processing(subs, groups, way):
+def test_timely_conditions_process_events_in_order_of_arrival(subs, groups, way):
     twin = Engine(app_of(subs))
     expected = [n for event in history(groups) for n in twin.push(event)]
     with site() as here:
@@ -219,7 +219,7 @@ correlate Both = A, B overlapping per room
 
 @few
 @given(events=moments(), care=st.sampled_from(("", "unknown after 1 h")), data=st.data())
-def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
+def test_timely_downstream_conditions_are_active_while_their_upstream_is(events, care, data):
     app, twin = parse(HEARING.format(care=care)), Engine(HEARING.format(care=care))
     expected = [n for event in events for n in twin.push(event)] + twin.finish()
     size = data.draw(st.integers(1, len(events)))
@@ -233,7 +233,7 @@ def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
 
 @few
 @given(subs=late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_ordered_disorder_within_the_wait_is_replay_in_order(subs, groups, way):
+def test_ordered_disorder_within_the_wait_equals_replay_in_order(subs, groups, way):
     groups = within(groups, subs[0].delivery.wait)
     with site() as here:
         query = Query(here, way, app_of(subs))
@@ -264,7 +264,7 @@ def within(groups: Arrivals, wait: int) -> Arrivals:
 
 @few
 @given(subs=late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_ordered_what_is_late_is_what_the_engine_calls_late(subs, groups, way):
+def test_ordered_events_are_late_in_spark_where_they_are_late_in_the_engine(subs, groups, way):
     events = {file.name: file.events for file in arrived(groups)}
     with site() as here:
         query = Query(here, way, app_of(subs))
@@ -284,7 +284,7 @@ def test_ordered_what_is_late_is_what_the_engine_calls_late(subs, groups, way):
             same(query.heard, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
 
 
-def test_each_topic_has_a_time_of_its_own():
+def test_each_topic_has_its_own_watermark():
     app = parse("""
         topic Door (open bool)
         topic Lamp (lit bool)
@@ -316,7 +316,7 @@ deaths = st.lists(st.sampled_from([None, *CRASHES]), min_size=6, max_size=6)
     deaths=deaths,
     sink=st.sampled_from(["jsonl", "parquet"]),
 )
-def test_a_query_that_dies_goes_on_as_if_nothing_had_happened(subs, groups, way, deaths, sink):
+def test_a_query_that_dies_continues_without_any_difference(subs, groups, way, deaths, sink):
     app = app_of(subs)
     with site() as here, site() as there:
         calm = Query(there, way, app, sink=f"{sink}:{there.folder / 'out'}")
@@ -367,7 +367,7 @@ def sums(query: Query) -> dict:
 @pytest.mark.parametrize("sink", ["jsonl", "parquet"])
 @fewer
 @given(subs=timely | late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_a_batch_that_is_done_again_leaves_what_it_left(sink, subs, groups, way):
+def test_a_repeated_batch_leaves_the_same_output(sink, subs, groups, way):
     app = app_of(subs)
     with site() as here:
         query = Query(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
@@ -410,7 +410,7 @@ def stages(draw) -> list[list[DefineState]]:
 
 @few
 @given(stages=stages(), groups=histories(most=20).flatmap(cut), way=ways)
-def test_subscriptions_come_and_go_and_the_others_go_on(stages, groups, way):
+def test_other_subscriptions_continue_when_some_are_added_and_removed(stages, groups, way):
     events = {file.name: file.events for file in arrived(groups)}
     with site() as here:
         query = Query(here, way, app_of(stages[0]))
@@ -430,7 +430,7 @@ def test_subscriptions_come_and_go_and_the_others_go_on(stages, groups, way):
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
 
 
-def test_an_ordered_condition_that_comes_later_starts_where_time_is():
+def test_an_ordered_condition_that_is_added_later_starts_at_the_current_watermark():
     """What is too late for all is late for it, though nobody waited when time passed that event."""
     before = parse("topic Door (open bool)\nstate Open on Door [open; !open] per source")
     after = parse("topic Door (open bool)\nstate Ajar on Door [open; !open] per source ordered 5 us")
@@ -472,7 +472,7 @@ state Shut on Reading [other > 25; other < 22] scope hall
         ("hall = rectangle (0, 0) (5, 5)", "hall = rectangle (0, 0) (5, 4)", "Shut", "scope"),
     ],
 )
-def test_another_meaning_under_the_old_name_is_refused_and_named(old, new, name, what):
+def test_a_changed_condition_under_its_old_name_is_refused_by_name(old, new, name, what):
     with site() as here:
         Stream(here.live(parse(WARM), sink=print))
         kept = (here.checkpoint / "query.json").read_bytes()
@@ -495,7 +495,7 @@ def test_another_meaning_under_the_old_name_is_refused_and_named(old, new, name,
         ("topic Other", "topic Another"),
     ],
 )
-def test_a_change_that_leaves_the_meaning_goes_on(old, new):
+def test_a_revision_that_keeps_the_meaning_continues_the_state(old, new):
     before, after = parse(WARM), parse(WARM.replace(old, new))
     heard: list[Notification] = []
     with site() as here:

@@ -172,7 +172,7 @@ state Doubled
 
 @pytest.mark.parametrize("to", [("Doubled",), ("Alarm", "Stuffy"), ()])
 @pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps(), Qps(levels=2)])
-def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protocol, to):
+def test_conditions_on_conditions_receive_the_readings_that_their_upstreams_need(protocol, to):
     """A subscription to the upper one alone got nothing once: its only topic was that of the lower one."""
     given_ = scenario(STACKED, protocol)
     also = Publisher(
@@ -213,7 +213,7 @@ filter Above on T where value > Limits.high + 1
 
 
 @pytest.mark.parametrize("protocol", [Dds(mode="DefTDDS"), Dds(mode="HyTDDS"), Cbps(), Direct()])
-def test_motes_have_one_band_for_all_rows_of_a_table_and_the_subscriber_has_the_rows(protocol, tmp_path):
+def test_motes_use_one_band_for_all_rows_of_a_table_and_the_subscriber_uses_the_rows(protocol, tmp_path):
     (tmp_path / "limits.csv").write_text("source,high,low\n0,22,20\n3,23.5,22\n7,24,19\n*,24.5,23\n")
     given_ = scenario(TABLED, protocol)
     run = compare(given_, 1, not isinstance(protocol, Dds), tmp_path)
@@ -240,7 +240,7 @@ PROTOCOLS = [Direct(), Dds(mode="HyTDDS"), *BROKERS.values()]
     st.floats(18, 24),
     st.integers(0, 1000),
 )
-def test_any_band_on_any_nodes(protocol, nodes, enter, leave, seed):
+def test_random_bands_on_random_nodes_equal_the_engine(protocol, nodes, enter, leave, seed):
     text = f"state S on T [value > {enter:.1f}; value < {leave:.1f}] per source\n"
     given_ = scenario(text, protocol, tuple(sorted(nodes)))
     compare(given_, seed, numbered=not isinstance(protocol, Dds))

@@ -321,7 +321,7 @@ def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script
 
 @often
 @given(world=worlds(ROOMS, tabled_apps(), promises), script=scripts(readings()))
-def test_also_with_tables_that_only_the_subscriber_has(world, script):
+def test_a_condition_with_tables_of_the_subscriber_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -336,13 +336,13 @@ def apps(delivery):
 
 @often
 @given(world=worlds(TOPIC, apps(st.just(TIMELY)), st.sampled_from(PINS)), script=scripts(histories(most=14)))
-def test_also_with_awkward_definitions_and_values(world, script):
+def test_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
 @often
 @given(world=worlds(TOPIC, apps(ordered), st.sampled_from(PINS)), script=scripts(histories(most=14)))
-def test_also_if_it_waits_for_the_order_of_event_time(world, script):
+def test_a_condition_that_waits_for_event_time_order_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -351,9 +351,7 @@ def test_also_if_it_waits_for_the_order_of_event_time(world, script):
 
 @often
 @given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
-def test_whatever_was_under_way_in_whatever_order_brokers_end_up_with_the_bits_of_the_subscriber(
-    world, script
-):
+def test_brokers_end_up_with_the_bits_of_the_subscriber_after_any_interleaving(world, script):
     for deed, arguments in script:
         if deed == "publish":
             world.say(*arguments)
@@ -388,7 +386,7 @@ faults = st.lists(st.tuples(st.sampled_from(["cut_and_join", "give_up", "step"])
 
 @often
 @given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()), faults=faults)
-def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_the_bits_agree_again(world, script, faults):
+def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_replicas_agree_again(world, script, faults):
     for i, (deed, arguments) in enumerate(script):
         getattr(world, "say" if deed == "publish" else deed)(*arguments)
         if faults and i % 3 == 1:

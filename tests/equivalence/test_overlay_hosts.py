@@ -252,13 +252,13 @@ correlations = worlds(correlated.definitions(deliveries=DELIVERIES), ("T", "U", 
 
 @often
 @given(world=components, script=scripts(fused.histories))
-def test_also_components_with_awkward_definitions_and_values(world, script):
+def test_components_with_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
 @often
 @given(world=correlations, script=scripts(correlated.histories))
-def test_also_correlations_with_awkward_definitions_and_values(world, script):
+def test_correlations_with_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -310,7 +310,7 @@ def talk(world, script, rows, *, all_of_them):
 
 @often
 @given(talks(LIVELY))
-def test_a_state_that_moves_while_the_speaker_talks_loses_nothing_and_takes_nothing_twice(given):
+def test_a_state_that_moves_while_one_publisher_sends_loses_and_repeats_nothing(given):
     world, script, rows = given
     said = [one for row in talk(world, script, rows, all_of_them=False) for one in world.said(row)]
     assert sorted(world.told(), key=repr) == sorted(said, key=repr)
@@ -319,7 +319,7 @@ def test_a_state_that_moves_while_the_speaker_talks_loses_nothing_and_takes_noth
 
 @often
 @given(talks(WHATEVER_THE_ORDER))
-def test_also_if_all_of_them_talk(given):
+def test_a_state_that_moves_while_all_publishers_send_loses_and_repeats_nothing(given):
     world, script, rows = given
     said = [one for row in talk(world, script, rows, all_of_them=True) for one in world.said(row)]
     assert sorted(world.told(), key=repr) == sorted(said, key=repr)

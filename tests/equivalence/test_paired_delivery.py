@@ -33,7 +33,7 @@ def orphans(log):
 
 @pytest.mark.parametrize("seed", [*range(4), *SOAK])
 @pytest.mark.parametrize("form", FORMS)
-def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form, seed):
+def test_every_start_has_its_end_after_storms_of_edits_losses_and_late_readings(form, seed):
     world = World(form, seed)
     chance = world.chance
     for _ in range(LONG.get(form, 60)):

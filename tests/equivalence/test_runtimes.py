@@ -23,7 +23,7 @@ filter Hot  on Temperature where value > 40
 """
 
 
-def test_several_topics_come_out_in_one_order(runtime):
+def test_notifications_of_several_topics_come_out_in_one_order(runtime):
     events = [
         Event("Temperature", 1, "t1", {"value": 26.0}, 1),
         Event("Door", 1, "d1", {"open": True}, 2),
@@ -55,15 +55,15 @@ ROOMS = (("a,b", "c"), ("a", "b,c"), ('"a', "\\"), ("a", "b"))
 SHOWN = ('"a,b",c', 'a,"b,c"', '"\\"a",\\', "a,b")
 
 
-def test_scopes_of_several_keys_are_shown_apart_and_counted_so(runtime):
+def test_scopes_of_several_keys_are_distinguished_and_counted_apart(runtime):
     stay_apart(runtime)
 
 
-def test_scopes_of_several_keys_are_shown_apart_live():
+def test_scopes_of_several_keys_are_distinguished_by_live_queries():
     stay_apart(pytest.importorskip("support.live").live)
 
 
-def test_scopes_of_several_keys_are_shown_apart_on_an_overlay():
+def test_scopes_of_several_keys_are_distinguished_on_an_overlay():
     stay_apart(told)
 
 

@@ -32,7 +32,7 @@ ONCE_LOST = [
 
 
 @pytest.mark.parametrize(("text", "readings"), ONCE_LOST)
-def test_what_may_hold_unsaid_is_followed_on_an_overlay(text, readings):
+def test_scopes_that_are_active_without_a_notification_are_followed_on_an_overlay(text, readings):
     app = parse(text)
     events = [
         Event("T", round(at * SECOND), "s", {"value": float(value)}, i)

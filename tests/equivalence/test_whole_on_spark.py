@@ -27,14 +27,14 @@ many = definitions(least=8, most=12, kinds=WITH_TABLES)
 
 @a_few_large
 @given(text=many, events=long)
-def test_history_on_spark(text, events):
+def test_definitions_of_all_kinds_replay_on_spark_as_in_the_engine(text, events):
     app = parse(text)
     assert visible(RUNTIMES["spark"](app, events)) == visible(engine(app, events))
 
 
 @a_few_large
 @given(text=many, events=long, data=st.data())
-def test_live_on_spark(text, events, data):
+def test_definitions_of_all_kinds_run_live_on_spark_as_in_the_engine(text, events, data):
     lives, spark = pytest.importorskip("support.live"), session()
 
     def run(here, app, **how):
@@ -54,7 +54,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @a_few_large
 @given(text=many, events=long, data=st.data())
-def test_a_frame_of_rows_in_any_order_and_partitions(text, events, data):
+def test_definitions_of_all_kinds_run_on_frames_in_any_order_and_partitions(text, events, data):
     chance = Random(data.draw(st.integers(0, 99)))
     rows = [
         (e.topic, moment(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())

@@ -229,7 +229,7 @@ costs = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=12)
 
 
 @given(costs)
-def test_the_front_is_what_nothing_is_better_than(some):
+def test_the_front_contains_exactly_the_variants_that_no_other_dominates(some):
     found = with_front([Variant(0, 0, 0, 0, 0, 0, a, b, c, None, None) for a, b, c in some])
 
     def better(a, b):

@@ -60,7 +60,9 @@ _WINDOWS = {"T": 0, "avg T over 2 min": 2, "max T over 3 min": 3, "min T over 1 
     second=_readings,
     cut=st.integers(0, 14),
 )
-def test_a_component_is_one_that_begins_and_what_held_until_it_decides(old, new, first, second, cut):
+def test_a_revised_component_equals_a_new_one_with_unknown_scopes_until_it_decides(
+    old, new, first, second, cut
+):
     (view, (high, low)), (_, (was_high, was_low)) = new, old
     before = _TOPIC + _component("Hot", old[0], was_high, f"A.v < {was_low}")
     after = _TOPIC + _component("Hot", view, high, f"A.v < {low}")
@@ -177,7 +179,9 @@ def _steps(rows, start=TODAY):
     second=_walks,
     cut=st.integers(0, 16),
 )
-def test_a_relationship_is_decided_when_all_its_members_have_spoken_again(old, new, whom, first, second, cut):
+def test_a_revised_relationship_is_decided_when_all_members_have_reported_again(
+    old, new, whom, first, second, cut
+):
     before, after = _meet(whom[0], *old), _meet(whom[1], *new)
     engine = Engine(before)
     past = _steps(first)
@@ -322,7 +326,7 @@ def _now(engine):
     cuts=st.lists(st.integers(0, 16), max_size=2),
     batch=st.integers(1, 6),
 )
-def test_no_start_is_left_without_its_end_by_whatever_edits(kind, sizes, parts, cuts, batch):
+def test_every_start_has_its_end_after_any_revisions(kind, sizes, parts, cuts, batch):
     texts = [_made(kind, size) for size in sizes]
     engines = [Engine(texts[0]) for _ in range(3)]  # one by one, restored on the way, in batches
     held, at = {}, TODAY

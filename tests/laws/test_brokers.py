@@ -29,13 +29,15 @@ def test_every_subscriber_receives_exactly_the_matching_events_once(world, scrip
 
 @often
 @given(world=worlds(), script=deeds(*QUIET, "cut", "join", "join"))
-def test_also_while_links_are_cut_and_networks_joined(world, script):
+def test_subscribers_receive_matching_events_once_while_links_are_cut_and_networks_joined(world, script):
     play(world, script)
 
 
 @often
 @given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
-def test_also_at_brokers_with_so_many_connections_that_they_search_all_at_once(world, script):
+def test_subscribers_receive_matching_events_once_at_brokers_that_search_all_connections_at_once(
+    world, script
+):
     with patch.object(routing, "MANY", 1):
         play(world, script)
         world.withdraw_everything()
@@ -44,7 +46,7 @@ def test_also_at_brokers_with_so_many_connections_that_they_search_all_at_once(w
 
 @often
 @given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
-def test_when_everything_is_withdrawn_brokers_hold_nothing(world, script):
+def test_brokers_store_nothing_after_everything_is_withdrawn(world, script):
     play(world, script)
     world.withdraw_everything()
     assert world.left_over() == {}

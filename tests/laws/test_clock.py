@@ -216,7 +216,7 @@ KEYS = ("time", "subscription", "scope", "status", "since")
 
 @settings(deadline=None)
 @given(stories("kill", "disconnect", "connect"), st.tuples(devices("a", True), devices("b", True)))
-def test_ordered_states_say_live_what_a_replay_of_the_readings_says(story, some):
+def test_ordered_states_emit_live_what_a_replay_of_the_readings_emits(story, some):
     world = live(story, [list(some), []], f"ordered {WAIT // SECOND} s")
     events = sorted((event for _, event in world.published), key=lambda event: event.order)
     cut = show_instant(events[-1].time - 2 * WAIT)
@@ -239,7 +239,7 @@ def before(cut, rows):
     st.tuples(devices("a", False), devices("b", False)),
     st.tuples(devices("c", False), devices("d", False)),
 )
-def test_timely_states_count_nothing_over_readings_that_are_not_yet_read(story, some, others):
+def test_timely_states_do_not_end_durations_over_readings_that_are_not_yet_read(story, some, others):
     world = live(story, [list(some), list(others)], "")
     for known, one in world.told.values():
         at, since = instant(one["time"]), one["since"] and instant(one["since"])

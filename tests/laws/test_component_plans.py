@@ -113,7 +113,7 @@ def test_omitted_ticks_would_not_have_emitted_anything(text, events):
 
 @FEW
 @given(TICKING, histories, st.integers(0, 9))
-def test_ticks_end_at_the_same_time_both_ways(text, events, at):
+def test_ticks_end_at_the_same_time_in_columns_and_in_the_reference_machine(text, events, at):
     it, reference = both(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(smc, "MOST_TICKS", 3)
@@ -134,7 +134,7 @@ HOST = "topic T (value float, road text)\ntopic V ()\nstate F\n  A = T {query}\n
 
 
 @pytest.mark.parametrize("held", ["(A.value > 0) for 1 s", '(A.value > 0 && A.source != "q")'])
-def test_the_closest_is_that_of_each_key(held):
+def test_the_closest_reading_is_selected_for_each_key(held):
     """Another road's sensor is nearer; this road's is the closest of its own."""
     text = HOST.format(query="closest to here each road", rules=f"enter {held}\n  exit false")
     near = {"value": 1.0, "road": "r1"}
@@ -201,7 +201,7 @@ def test_keys_with_a_shared_window_emit_its_value_at_their_instant(function):
 @pytest.mark.parametrize("enter", ["A.value > 2", "A.count > 1", "(A.value > 2) for 1 s"])
 @pytest.mark.parametrize("query", ["sum of (T, U)", "avg sum of (T, U) over 2 s"])
 @pytest.mark.parametrize("topics", ["TUTU", "TTUT"])
-def test_topics_are_one_at_a_place_and_at_a_point_that_is_written_as_it_by_themselves(query, enter, topics):
+def test_topics_at_a_place_and_at_a_point_with_the_same_text_are_kept_apart(query, enter, topics):
     text = "topic T (value float)\ntopic U (value float)\n"
     text += f"state F\n  A = {query} each location\n  enter {enter}\n  exit true\n"
     spots = [{"location": (0.0,)}, {"place": "0.0"}] * 2

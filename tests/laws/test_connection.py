@@ -92,7 +92,7 @@ def test_messages_arrive_in_order_and_once_in_both_directions(wire, there, back)
 
 
 @given(WIRES, MESSAGES, st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 4000)), max_size=4))
-def test_after_restarts_it_stands_again_and_skipped_and_repeated_nothing(wire, some, restarts):
+def test_a_connection_is_restored_after_restarts_and_skips_and_repeats_nothing(wire, some, restarts):
     found = Wire(*wire, tries=4)
     sent = []
     found.run(2_000)

@@ -50,7 +50,7 @@ correlates = st.builds(
 
 @few
 @given(st.lists(correlates, min_size=1, max_size=3))
-def test_correlations_that_are_shown_parse_to_themselves(statements):
+def test_printed_correlations_parse_to_themselves(statements):
     app = App(statements)
     assert parse(show(app)) == app
     matches_of = [repr(statement.matches) for statement in parse(show(app)).statements]
@@ -82,7 +82,7 @@ def rows(notifications):
 
 
 @given(definitions(), histories)
-def test_what_is_told_is_what_trying_every_combination_finds(text, events):
+def test_correlations_equal_a_search_over_every_combination(text, events):
     told = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
     assert heard(text, events, told) == expected(text, events)
     assert {(n.status, n.scope, n.since) for n in told} <= {("atomic", None, None)}
@@ -90,7 +90,7 @@ def test_what_is_told_is_what_trying_every_combination_finds(text, events):
 
 @few
 @given(definitions(tells=("events", "all")), histories, st.data())
-def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
+def test_disorder_shorter_than_a_window_changes_no_correlation(text, events, data):
     """Live and timely: what comes late still finds its partners."""
     jitter = [data.draw(st.integers(0, 3)) * SECOND // 2 for _ in events]
     arrival = [
@@ -103,7 +103,7 @@ def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
 
 @few
 @given(definitions(), histories)
-def test_of_a_batch_that_matters_which_alone_would_match(text, events):
+def test_rows_of_a_batch_are_relevant_exactly_if_they_match_alone(text, events):
     for operator in running(text):
         it = operator.machine
         for topic, batch in batches(it.topics, events).items():
@@ -116,7 +116,7 @@ def test_of_a_batch_that_matters_which_alone_would_match(text, events):
 
 @few
 @given(definitions(deliveries=ORDERED), histories, histories, st.integers(3, 11))
-def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(text, events, more, at):
+def test_events_later_than_the_wait_are_reported_late_or_applied(text, events, more, at):
     for operator in running(text):
         it = operator.machine
         state, _ = stepped(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
@@ -129,7 +129,7 @@ def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(tex
 
 @few
 @given(definitions(), histories)
-def test_memory_is_bounded_by_the_window(text, events):
+def test_the_state_of_a_correlation_is_bounded_by_its_window(text, events):
     for operator in running(text):
         it = operator.machine
         state, _ = stepped(operator, events, 10 * SECOND)

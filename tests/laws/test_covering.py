@@ -102,7 +102,7 @@ def test_warm_covers_hot():
     assert not states.covers_state(HOT, WARM)
 
 
-def test_the_first_two_clauses_alone_are_wrong():
+def test_the_first_two_clauses_of_covering_alone_are_wrong():
     """eB ⇒ eA and xA ⇒ xB, but B can start with the event that ends A: then B holds and A does not."""
     a = EnterLeave((*when(">", 25), *when("<", 10)), when("<", 15))
     b = EnterLeave(when("<", 10), when("<", 18))
@@ -116,7 +116,7 @@ def test_the_first_two_clauses_alone_are_wrong():
     assert not states.covers_state(a, b)
 
 
-def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
+def test_covering_does_not_allow_computing_one_output_from_the_other():
     """Warm drops what comes while it is warm, and so the event that starts hot."""
     sequence = [{"v": v} for v in (26.0, 31.0, 21.0, 19.0)]
     assert output(HOT, sequence) == [{"v": 31.0}, {"v": 21.0}]
@@ -129,13 +129,13 @@ def test_a_toggle_covers_itself_though_its_start_can_be_its_end():
     assert states.covers_state(same, same)
 
 
-def test_too_much_work_is_answered_with_no(monkeypatch):
+def test_covering_is_denied_when_deciding_it_takes_too_many_pieces(monkeypatch):
     assert states.covers_state(WARM, HOT)
     monkeypatch.setattr(states, "MOST_PIECES", 2)
     assert not states.covers_state(WARM, HOT)
 
 
-def test_too_many_boxes_are_refused_and_not_computed():
+def test_covering_with_too_many_boxes_is_denied_without_computing_them():
     """The complement of these two hundred boxes is a number of boxes with forty digits."""
     enter = tuple(
         Filter((Constraint(f"a{i}", "long", "!=", j), Constraint(f"b{j}", "long", "!=", i)))
@@ -157,7 +157,7 @@ def test_a_covered_state_is_active_only_while_the_coverer_is(a, b, sequence):
 
 
 @given(definitions(), definitions())
-def test_the_answer_is_exact(a, b):
+def test_covering_of_two_states_is_decided_exactly(a, b):
     """What is said to be covered is; what is not, some events show it."""
     found = list(every_step((a, b), events_for(a, b)))
     assert states.covers_state(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
@@ -169,7 +169,7 @@ def test_the_answer_is_exact(a, b):
     EnterLeave(when("<", 20, "x"), when(">", 25, "x")),
     EnterLeave(when(">", -1, "x"), when("<", -5, "x")),
 )
-def test_the_answer_is_exact_of_several_together(a, b, c):
+def test_covering_by_several_states_is_decided_exactly(a, b, c):
     found = list(every_step((a, b, c), events_for(a, b, c)))
     assert states.covers_state((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
     if states.covers_state(a, c):
@@ -209,7 +209,7 @@ def some_of_each(name, *these):
 
 
 @given(definitions(), definitions())
-def test_the_three_clauses_suffice(a, b):
+def test_the_three_clauses_suffice_for_covering(a, b):
     assume(not momentary(a))
     together = truth_classes((a.enter, a.leave, b.enter, b.leave))
     if (

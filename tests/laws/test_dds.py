@@ -156,7 +156,7 @@ def test_best_effort_sends_once_and_acknowledges_nothing(air, readings, mode):
 
 @EXAMPLES
 @given(AIRS, st.lists(st.integers(1, 100), min_size=1, max_size=8), st.sampled_from(MODES))
-def test_the_ends_of_partial_reliability_are_the_other_two_levels(air, readings, mode):
+def test_partial_reliability_at_its_limits_equals_full_and_best_effort(air, readings, mode):
     """[D30] With a threshold below, or above, every reading the very same messages are sent."""
 
     def said(level: float) -> list:
@@ -229,7 +229,7 @@ def test_samples_arrive_again_after_any_node_restarts(outages, seed, loss):
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.2]),
 )
-def test_with_leases_every_loss_is_reported_whichever_node_restarts(mode, outages, seed, loss):
+def test_every_loss_is_reported_with_leases_whichever_node_restarts(mode, outages, seed, loss):
     """Two readers that live; rendezvous nodes and publishers that die and come back with empty tables."""
     require_that_losses_are_told(mode, outages, seed, loss, spread=0)
 
@@ -274,7 +274,7 @@ def require_that_losses_are_told(mode, outages, seed, loss, spread):
 
 @EXAMPLES
 @given(AIRS, st.lists(st.integers(0, 100), min_size=1, max_size=30), st.sampled_from(MODES))
-def test_at_a_hundred_percent_missing_samples_are_asked_for_until_they_are_there(air, readings, mode):
+def test_missing_samples_are_requested_until_they_arrive_at_a_hundred_percent(air, readings, mode):
     """[D60] NACK: what is accepted after the request arrives once and in order; others get best effort."""
     found = motes(air, BEST_EFFORT, mode=mode)
     publishing(found, readings, every=300 * MILLISECOND)
@@ -300,7 +300,7 @@ WISHES = st.lists(
 
 @EXAMPLES
 @given(WISHES, st.data())
-def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes, data):
+def test_a_subscriber_table_is_independent_of_the_order_of_subscriptions(wishes, data):
     """Repetitions and late ones change nothing: of each reader the newest version counts."""
     said = [
         message.DdsSubscribe(0, who, reader, version, FULL)

@@ -89,7 +89,7 @@ def _standing(engine):
 
 
 @given(old=_texts, new=_texts, first=_rows, second=_rows, late=st.integers(0, 9))
-def test_an_edit_with_the_whole_history_is_a_run_of_the_new_definition(old, new, first, second, late):
+def test_a_revision_with_the_whole_history_equals_a_run_of_the_new_definition(old, new, first, second, late):
     engine, ideal = Engine(old), Engine(new)
     before = _events(first)
     end = before[-1].time + late * MINUTE
@@ -125,7 +125,7 @@ _plain = st.builds(
 
 
 @given(old=_plain, new=_plain, first=_rows, cut=st.integers(0, 14))
-def test_a_part_of_the_history_settles_what_it_can_and_claims_no_more(old, new, first, cut):
+def test_a_revision_with_part_of_the_history_decides_only_what_follows_from_it(old, new, first, cut):
     before = _events(first)
     engine, without, ideal = Engine(old), Engine(old), Engine(new)
     for one in (engine, without, ideal):
@@ -174,7 +174,7 @@ def _levels_of(engine):
     remember=st.booleans(),
     cut=st.none() | st.integers(0, 14),
 )
-def test_levels_claim_no_more_than_follows_and_are_right_once_readings_decide(
+def test_revised_levels_are_unknown_where_undecided_and_right_once_readings_decide(
     old, new, first, second, remember, cut
 ):
     before = [event for event in _events(first) if event.topic == "T"]
@@ -230,7 +230,7 @@ def _many(engine):
 
 
 @given(old=_quotas, new=_quotas, first=_rows, second=_rows)
-def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(old, new, first, second):
+def test_a_revised_count_is_unknown_where_undecided_and_right_once_members_decide(old, new, first, second):
     before = [replace(event, attributes=event.attributes | {"room": "r"}) for event in _events(first)]
     before = [event for event in before if event.topic == "T"]
     engine, ideal = Engine(old), Engine(new)
@@ -296,7 +296,7 @@ _turns = st.lists(
     second=_turns,
     late=st.integers(0, 1),
 )
-def test_a_correlation_of_states_goes_on_as_if_it_had_always_been_no_wider(
+def test_a_narrowed_correlation_of_states_continues_as_if_it_had_always_been_narrow(
     relation, within, guard, first, second, late
 ):
     old, new = (_aligned(relation, size, guard) for size in (max(within), min(within)))
@@ -316,7 +316,7 @@ def test_a_correlation_of_states_goes_on_as_if_it_had_always_been_no_wider(
 
 @settings(max_examples=20)
 @given(old=_texts, new=_texts, first=_rows, size=st.integers(1, 5))
-def test_batches_and_events_are_the_same_history(old, new, first, size):
+def test_a_history_in_batches_equals_the_same_history_in_events(old, new, first, size):
     before = [event for event in _events(first) if event.topic == "T"]
     if not before:
         return
@@ -374,7 +374,7 @@ def test_a_changed_table_with_the_whole_history_is_a_run_with_it(text, old, new,
 
 
 @given(text=_tabled, old=_limits(), new=_limits(), first=_rows, remember=st.booleans())
-def test_a_changed_table_alone_claims_no_more_than_follows_and_keeps_who_has_the_same_row(
+def test_scopes_with_an_unchanged_table_row_keep_their_state_and_others_become_unknown(
     text, old, new, first, remember
 ):
     before = [event for event in _events(first) if event.topic == "T"]
@@ -390,7 +390,7 @@ def test_a_changed_table_alone_claims_no_more_than_follows_and_keeps_who_has_the
 
 
 @given(text=_tabled, limits=_limits(), first=_rows, second=_rows)
-def test_a_table_that_has_not_changed_changes_nothing(text, limits, first, second):
+def test_an_equal_table_changes_nothing(text, limits, first, second):
     engine, other = (Engine(text, tables={"L": limits}, remember=True) for _ in range(2))
     before = [event for event in _events(first) if event.topic == "T"]
     for one in (engine, other):
@@ -401,7 +401,7 @@ def test_a_table_that_has_not_changed_changes_nothing(text, limits, first, secon
 
 
 @given(text=_tabled.filter(lambda text: "per source" in text), limits=_limits(), first=_rows, second=_rows)
-def test_who_has_the_same_row_goes_on_as_it_was_guards_that_wait_included(text, limits, first, second):
+def test_scopes_with_an_unchanged_table_row_continue_their_minimum_durations(text, limits, first, second):
     """A row for somebody who never speaks is all that is new."""
     row = pa.table({"source": ["z"], "high": [1.0], "low": [0.0], "wait": ["1 min"]}, schema=limits.schema)
     engine, other = (Engine(text, tables={"L": limits}) for _ in range(2))

@@ -22,7 +22,7 @@ def machine(statements):
 
 
 @given(subscriptions(), histories())
-def test_one_event_at_a_time_is_what_the_papers_say(subs, events):
+def test_single_events_give_the_output_of_the_papers_filter(subs, events):
     it = machine(subs)
     _, out = folded(it, events)
     expected = []
@@ -33,7 +33,7 @@ def test_one_event_at_a_time_is_what_the_papers_say(subs, events):
 
 
 @given(subscriptions(most=10), histories())
-def test_law_0_a_step_is_a_fold(subs, events):
+def test_law_0_a_step_is_a_fold_of_reactions(subs, events):
     it = machine(subs)
     one, out = folded(it, events)
     other, out_of_batch = stepped(it, from_events(TOPIC, events))
@@ -63,7 +63,7 @@ def through_one(it, events):
 
 
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d, most=1)), histories(), histories())
-def test_nothing_is_dropped_silently(subs, first, second):
+def test_every_dropped_event_is_reported_as_late(subs, first, second):
     """Every event is processed or late: late ones are those older than an earlier until."""
     subs = [replace(sub, delivery=replace(sub.delivery, late="drop")) for sub in subs]
     it = replace(machine(subs), wait=0)  # so that until is up to when events are processed

@@ -65,7 +65,7 @@ def test_the_traffic_of_each_link_follows_the_approach(world, approach, at_once)
 
 @few
 @given(naive.worlds())
-def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_and_no_others(world):
+def test_a_lone_subscription_gets_exactly_the_false_positives_of_its_binary_joins(world):
     for name, (node, wanted) in world.subscriptions.items():
         joined = naive.sanctioned if len(wanted.filters) > 1 else naive.matching
         for approach in ("multi-join", "multi-join-named"):
@@ -77,7 +77,7 @@ def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_
 
 @few
 @given(naive.worlds(), st.integers(0, 99), st.sampled_from(sorted(POLICIES)), st.booleans())
-def test_the_order_in_which_events_and_messages_come_does_not_matter(world, seed, approach, at_once):
+def test_the_order_of_events_and_messages_does_not_change_results(world, seed, approach, at_once):
     calm = network(world, approach, validity=100)
     wild = network(world, approach, validity=100, overtaking=True)
     publish(calm, world, world.events, at_once=False)

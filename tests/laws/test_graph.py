@@ -91,7 +91,7 @@ def test_the_watermark_of_an_operator_never_passes_what_an_upstream_may_still_em
 
 
 @given(text=definitions(), events=histories(least=1), data=st.data())
-def test_states_that_were_stored_and_loaded_between_chunks_go_on(text, events, data):
+def test_stored_and_loaded_states_continue_between_chunks(text, events, data):
     graph, topics = graph_of(text)
     parts = data.draw(cut(in_order(events)))
     states, watermarks, steps = LocalStates(graph), Watermarks(), []

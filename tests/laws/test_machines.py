@@ -247,7 +247,7 @@ def law(test: Callable[[Trial], None]) -> Any:
 
 
 @over([kind for kind in MACHINES if kind.twin is not None])
-def test_it_says_what_its_slow_twin_says(trials):
+def test_machines_equal_their_naive_twins(trials):
     told: list[Notification] = []
     for trial in trials:
         _, said = trial.run([*trial.cut(trial.arriving()), ([], NEVER)])
@@ -260,7 +260,7 @@ def test_it_says_what_its_slow_twin_says(trials):
 
 
 @law
-def test_law_0_a_step_is_a_fold_and_then_time(trial):
+def test_law_0_a_step_folds_reactions_and_then_advances_time(trial):
     """Also for what comes late, and when single events and batches take turns."""
     state, other = trial.it.initial(), trial.it.initial()
     for part, until in [*trial.at_odds(), ([], NEVER)]:
@@ -274,7 +274,7 @@ def test_law_0_a_step_is_a_fold_and_then_time(trial):
 
 
 @law
-def test_law_1_a_history_can_be_cut_anywhere(trial):
+def test_law_1_a_history_can_be_cut_into_steps_anywhere(trial):
     """And may arrive in any order where the machine waits for it."""
     arriving = trial.arriving()
     script = trial.cut(arriving)
@@ -290,7 +290,7 @@ def test_law_1_a_history_can_be_cut_anywhere(trial):
 
 
 @law
-def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(trial):
+def test_law_1_arrivals_between_two_watermarks_can_be_cut_anywhere(trial):
     """Late ones too, where they are not taken as they come: a guard hears one that is applied before what
     time has done since, so between two of them it matters whether time was looked at."""
     guards = any(isinstance(one, DurationCondition) for one in trial.conditions)
@@ -322,7 +322,7 @@ WAYS: dict[str, Callable[[Machine, Any, Instant], dict[str, pa.RecordBatch]]] = 
 
 
 @law
-def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
+def test_law_2_irrelevant_events_can_be_dropped_anywhere(trial):
     it, latest = trial.it, BEGINNING
     plain, thin = it.initial(), {way: it.initial() for way in WAYS}
     for part, until in [*trial.cut(trial.events), ([], NEVER)]:
@@ -338,7 +338,7 @@ def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
 
 
 @law
-def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
+def test_law_2_compaction_is_idempotent(trial):
     """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
     it, whole = trial.it, trial.batches(trial.events)
     closed, loose = compact_part(it, whole), compact_part(it, whole, closed=False)
@@ -348,7 +348,7 @@ def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
 
 
 @law
-def test_law_2_of_a_part_that_is_not_closed_what_matters_stays(trial):
+def test_law_2_compaction_of_an_open_part_keeps_all_relevant_events(trial):
     """Some of the events are read by somebody who knows nothing of the others."""
     mine = [i for i in range(len(trial.events)) if trial.draw(st.booleans())]
     less = compact_part(trial.it, trial.batches([trial.events[i] for i in mine]), closed=False)
@@ -364,7 +364,7 @@ def test_law_2_of_a_part_that_is_not_closed_what_matters_stays(trial):
 
 
 @over(MACHINES)
-def test_law_3_what_does_not_meet_can_be_taken_apart(trials):
+def test_law_3_shards_without_common_keys_can_run_separately(trials):
     """By what operators that run in shards say of where events meet."""
     for operator in planning.operators(trials[0].checked, sharded=True):
         history = {event.topic for event in trials[0].history}
@@ -394,7 +394,7 @@ def keyed(trial: Trial) -> Iterator[tuple[Event, str | None]]:
 
 
 @law
-def test_law_3_conditions_do_not_mind_who_shares_their_machine(trial):
+def test_law_3_conditions_are_independent_of_others_in_the_same_machine(trial):
     some = chosen(trial)
     script = [*trial.cut(trial.arriving()), ([], AFTER)]
     told = [
@@ -426,7 +426,7 @@ def names_of(conditions: Sequence[Any]) -> set[str]:
 
 
 @law
-def test_a_kept_state_goes_on_as_if_nothing_had_happened(trial):
+def test_a_stored_state_continues_without_any_difference(trial):
     it, script = trial.it, trial.at_odds()
     at = trial.draw(st.integers(0, len(script)))
     state, _ = trial.run(script[:at])
@@ -443,7 +443,7 @@ def test_a_kept_state_goes_on_as_if_nothing_had_happened(trial):
 
 
 @law
-def test_a_kept_state_goes_on_for_conditions_that_stay_and_new_ones_begin(trial):
+def test_a_stored_state_continues_for_unchanged_conditions_and_new_ones_start(trial):
     before, after = chosen(trial), chosen(trial)
     old, new = trial.compiled(before), trial.compiled(after)
     numbers = {meaning: i for i, meaning in enumerate(old.operator.meanings)}
@@ -477,7 +477,7 @@ def hears_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[s
 
 
 @law
-def test_what_has_changed_since_a_state_was_kept_brings_it_up_to_date(trial):
+def test_a_delta_brings_a_stored_state_up_to_date(trial):
     """However often that is asked for, and whoever takes it goes on as if it had been there."""
     it = trial.it
     if not it.has_deltas:
@@ -504,7 +504,7 @@ def up_to_date(it: Any, other: Any, state: Any) -> Any:
 
 
 @law
-def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
+def test_a_condition_in_its_initial_state_equals_a_new_one(trial):
     it, script = trial.it, trial.cut(trial.arriving())
     at = trial.draw(st.integers(0, len(script)))
     state, _ = trial.run(script[:at])
@@ -525,7 +525,7 @@ def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
 
 
 @law
-def test_nothing_is_said_by_time_alone_until_it_is_due(trial):
+def test_advancing_to_the_due_time_emits_nothing(trial):
     state, _ = trial.run(trial.at_odds())
     due = trial.it.due(state)
     state, said = trial.it.advance(state, AFTER if due is None else due)
@@ -534,7 +534,7 @@ def test_nothing_is_said_by_time_alone_until_it_is_due(trial):
 
 
 @law
-def test_whoever_wakes_it_when_it_is_due_hears_all(trial):
+def test_advancing_past_each_due_time_emits_everything_that_waits(trial):
     it, until = trial.it, trial.last + AFTER // 4
     come = trial.draw(st.sampled_from((trial.fold, trial.step)))
     woken, out = come(it.initial(), trial.events, BEGINNING)
@@ -552,7 +552,7 @@ def test_whoever_wakes_it_when_it_is_due_hears_all(trial):
 
 
 @law
-def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
+def test_slices_with_a_margin_emit_what_the_whole_history_emits(trial):
     it = trial.it
     if it.traits.lookaround is None:
         pytest.skip("everything before an event may matter")
@@ -573,7 +573,7 @@ def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
 
 
 @law
-def test_relevance_of_a_batch_is_that_of_its_events_and_counts_what_lies_in_no_scope(trial):
+def test_relevance_of_a_batch_is_that_of_its_events_and_counts_events_outside_scopes(trial):
     """Of a closed part it says what is left of it; a condition does without what lies in no scope of it."""
     beyond: dict[int, Any] = {}
     for topic, batch in trial.batches(trial.events).items():
@@ -599,7 +599,7 @@ def test_relevance_of_a_batch_is_that_of_its_events_and_counts_what_lies_in_no_s
 # --- the table -----------------------------------------------------------------------------------------
 
 
-def test_every_family_and_every_machine_is_in_the_table():
+def test_every_kind_and_every_machine_is_in_the_table():
     assert {kind.family for kind in MACHINES} == KINDS.keys()
     assert {kind.family for kind in MACHINES if kind.twin} == KINDS.keys()
     made = [one.machine for kind in MACHINES for one in planning.operators(example(kind))]
@@ -623,7 +623,7 @@ def defined() -> Iterator[type]:
 
 
 @pytest.mark.parametrize("kind", MACHINES, ids=repr)
-def test_a_machine_has_all_that_the_protocol_asks_for(kind):
+def test_every_machine_implements_the_whole_protocol(kind):
     asked = {name: asked for name, asked in vars(Machine).items() if not name.startswith("_")}
     assert {"react", "learn_latest"} < asked.keys()
     for operator in planning.operators(example(kind)):

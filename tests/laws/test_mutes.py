@@ -86,7 +86,7 @@ class World:
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 @given(story=st.lists(STEPS, max_size=80))
-def test_after_all_mutes_alertmanager_has_what_is_active(name, story):
+def test_alertmanager_has_the_active_conditions_after_all_mutes(name, story):
     with TemporaryDirectory() as folder:
         world = World(folder, DEFINITIONS[name])
         for step in [*story, ("mute", ())]:

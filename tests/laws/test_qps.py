@@ -53,7 +53,7 @@ def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, c
 
 @fewer
 @given(st.integers(0, 2**32))
-def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twice(seed):
+def test_brokers_hand_over_while_events_pass_without_loss_or_duplicates(seed):
     world = World(seed, options={"mapping": TIRING})
     for _ in range(2):
         for _ in range(world.chance.randint(3, 8)):
@@ -95,7 +95,7 @@ def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, 
 
 @fewer
 @given(st.integers(0, 2**32), st.booleans())
-def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
+def test_every_event_arrives_after_failures_and_none_arrives_twice(seed, tiring):
     mapping = TIRING if tiring else RoleMapping(check=8 * SECOND)
     world = World(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
     for _ in range(8):
@@ -117,7 +117,7 @@ def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
 
 @fewer
 @given(st.integers(0, 2**32), st.booleans())
-def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(seed, tiring):
+def test_subscribers_that_move_while_events_pass_receive_each_event_once(seed, tiring):
     world = Roaming(seed, options={"mapping": TIRING} if tiring else {})
     for _ in range(2):
         for _ in range(world.chance.randint(4, 10)):
@@ -139,7 +139,7 @@ def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(se
 
 @fewer
 @given(st.integers(0, 2**32))
-def test_after_proxies_have_failed_all_come_again_and_meanwhile_none_twice(seed):
+def test_every_event_arrives_after_proxies_failed_and_none_arrives_twice(seed):
     world = Watchful(seed, options={"mapping": RoleMapping(check=8 * SECOND), "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
@@ -179,7 +179,7 @@ duration: 240 s
 
 @settings(max_examples=max(4, EXAMPLES // 4), deadline=None)
 @given(st.integers(1, 2**32), st.integers(2, 3))
-def test_by_radio_every_publisher_of_a_random_layout_is_received_by_roles_at_the_nearest_nodes(seed, levels):
+def test_events_by_radio_are_received_from_every_publisher_of_a_random_layout(seed, levels):
     """Thirty nodes anywhere, whose leaves are often connected only outside of themselves."""
     case = read_text(ANYWHERE.replace("LEVELS", str(levels))).points[0].case
     run = SimulationRun(case, seed)

@@ -88,7 +88,7 @@ class Hosted:
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 1_500), *SOAK])
 @pytest.mark.parametrize("kind", MACHINES)
-def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
+def test_machines_survive_random_frames_from_the_wire(kind, seed, count):
     random = Random(seed)
     it, taken = Hosted(MACHINES[kind]), 0
     for _ in range(count):
@@ -102,7 +102,7 @@ def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 500), *SOAK])
-def test_marked_up_text_is_read_or_refused(seed, count):
+def test_random_xml_is_read_or_refused(seed, count):
     random = Random(seed)
     for _ in range(count):
         it = codec("xml", 1 << 18)

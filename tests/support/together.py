@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
+_PAGE = re.compile(r"test_a_page_shows_the_real_output_of_its_commands\[(.+)\]")
 _NEEDS_SPARK = re.compile(r"on[-_]spark|\[spark\]")
 _TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
 _FIRST = re.compile(r"tests/system/test_(live\w*|kills|flow|real_data)\.py|lab/.*")

@@ -642,7 +642,9 @@ def placed(rows: Sequence[Row], gazetteer: Gazetteer | None, seed: int = 5) -> l
 
 @pytest.mark.parametrize("format", WRITERS)
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_a_replay_prints_what_the_judge_says(name: str, format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_a_replay_prints_what_the_judge_expects(
+    name: str, format: str, tmp_path: Path, holdfast: Any
+) -> None:
     definition = DEFINITIONS[name]
     rows = placed(readings(seed=len(name)), definition.gazetteer)
     path = tmp_path / f"data.{format}"
@@ -656,7 +658,7 @@ def test_a_replay_prints_what_the_judge_says(name: str, format: str, tmp_path: P
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_tables_say_the_same_as_lines(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_tables_contain_the_same_notifications_as_lines(format: str, tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=3)
     write_csv(tmp_path / "data.csv", rows)
@@ -727,7 +729,7 @@ def two_topics() -> tuple[list[Row], list[Subscription]]:
 
 
 @pytest.mark.parametrize("format", WRITERS)
-def test_a_topic_column_says_which_topic_a_row_has(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_a_topic_column_selects_the_topic_of_a_row(format: str, tmp_path: Path, holdfast: Any) -> None:
     rows, subscriptions = two_topics()
     app, path = tmp_path / "app.hf", tmp_path / f"data.{format}"
     app.write_text(TOPICS)
@@ -763,7 +765,7 @@ def test_map_renames_columns(format: str, tmp_path: Path, holdfast: Any) -> None
 
 @pytest.mark.parametrize("zone", ["Europe/London", "America/St_Johns", "UTC"])
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
-def test_times_without_a_zone_are_on_the_clock_of_the_given_one(
+def test_times_without_a_zone_are_interpreted_in_the_given_zone(
     zone: str, format: str, tmp_path: Path, holdfast: Any
 ) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
@@ -808,7 +810,7 @@ def test_times_may_be_numbers_since_1970(unit: str, factor: float, tmp_path: Pat
     assert ran.lines == judge(numbered(rows), definition.subscriptions)
 
 
-def test_a_time_format_says_how_times_are_written(tmp_path: Path, holdfast: Any) -> None:
+def test_a_time_format_option_parses_times(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=25)
 
@@ -870,7 +872,7 @@ def test_an_explicit_sequence_decides_ties(tmp_path: Path, holdfast: Any) -> Non
 # --- several files --------------------------------------------------------------------------------
 
 
-def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any) -> None:
+def test_several_overlapping_files_of_several_formats_replay_in_order(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["keys within keys"]
     rows = readings(seed=31, count=600)
     folder = tmp_path / "data"
@@ -888,7 +890,7 @@ def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any)
     assert holdfast("replay", app, "-i", folder, "--as", "intervals").lines == intervals(expected)
 
 
-def test_files_that_follow_one_another_touch_at_one_moment(tmp_path: Path, holdfast: Any) -> None:
+def test_consecutive_files_that_share_a_timestamp_replay_in_order(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = sorted(readings(seed=32, span=30), key=lambda row: row["time"])
     folder = tmp_path / "data"
@@ -992,7 +994,7 @@ CHOSEN = [
 @given(
     rows=ROWS, name=st.sampled_from(CHOSEN), format=st.sampled_from(list(WRITERS)), files=st.integers(1, 3)
 )
-def test_whatever_the_rows_are_the_judge_agrees(
+def test_the_judge_agrees_for_random_rows(
     rows: list[Row], name: str, format: str, files: int, holdfast: Any
 ) -> None:
     definition = DEFINITIONS[name]
@@ -1145,7 +1147,7 @@ SMALL_ROWS = st.lists(
 
 @settings(max_examples=40)
 @given(data=st.data(), rows=SMALL_ROWS, format=st.sampled_from(list(WRITERS)))
-def test_whatever_the_definitions_are_the_judge_agrees(
+def test_the_judge_agrees_for_random_definitions(
     data: st.DataObject, rows: list[Row], format: str, holdfast: Any
 ) -> None:
     drawn = [data.draw(subscriptions(f"S{i}"), label=f"S{i}") for i in range(3)]
@@ -1168,7 +1170,7 @@ def as_lines(notes: Sequence[Notification]) -> list[dict[str, Any]]:
 
 @settings(max_examples=40)
 @given(data=st.data(), rows=SMALL_ROWS)
-def test_the_engine_says_the_same_event_by_event_and_batch_by_batch(
+def test_the_engine_emits_the_same_event_by_event_and_batch_by_batch(
     data: st.DataObject, rows: list[Row]
 ) -> None:
     drawn = [data.draw(subscriptions(f"S{i}"), label=f"S{i}") for i in range(3)]

@@ -61,7 +61,7 @@ class Alarms(Served):
         return answer
 
 
-def test_bits_outlive_kills_and_edits_and_an_uplink_that_is_lost(tmp_path):
+def test_active_conditions_survive_kills_edits_and_a_lost_uplink(tmp_path):
     definition, config = tmp_path / "app.hf", tmp_path / "serve.toml"
     definition.write_text(APP)
     config.write_text('[keep]\nidle = "0.5 s"\n')
@@ -111,7 +111,7 @@ def uplink_lost(service):
     until(lambda: service.statuses("Full")[2:] in (["known", "egress"], ["egress"]), "its end")
 
 
-def test_a_table_that_is_changed_while_the_service_runs_is_taken_over_row_by_row(tmp_path):
+def test_a_table_changed_while_the_service_runs_is_carried_over_row_by_row(tmp_path):
     """Bits are kept; who has another row is revised, on a SIGHUP or when it is started again.  [C9, C20]"""
     definition, limits = tmp_path / "app.hf", tmp_path / "limits.csv"
     definition.write_text(BY_ROW)

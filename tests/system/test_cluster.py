@@ -42,7 +42,7 @@ def executors(live: LiveProcess) -> list[psutil.Process]:
 
 
 @pytest.mark.soak
-def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
+def test_a_replay_survives_the_loss_of_an_executor(site, holdfast):
     generate(site / "inbox", files=3, rows=5_000)
     arguments = [
         str(site / "warm.hf"),
@@ -130,7 +130,7 @@ def standalone(tmp_path):
 
 
 @pytest.mark.soak
-def test_the_same_commands_on_a_standalone_cluster_and_through_spark_submit(site, standalone, holdfast):
+def test_the_same_commands_run_on_a_standalone_cluster_and_through_spark_submit(site, standalone, holdfast):
     entry = find_spec("holdfast.__main__").origin
     url, submit, environment = standalone
     generate(site / "inbox", files=4, rows=50_000)

@@ -67,7 +67,7 @@ def test_two_of_four_roads_are_congested_and_one_recovers_beyond_the_dead_band()
         ("any", (7, 9), [(None, "ingress", 2)]),
     ],
 )
-def test_exactly_one_road_all_roads_or_any(how, congested, found):
+def test_quantifiers_count_exactly_one_road_all_roads_or_any(how, congested, found):
     table = thesis.TABLE_5_4.replace("multiple: separate", f"multiple: {how}")
     events = [
         event
@@ -106,7 +106,7 @@ def test_the_literal_table_5_10_flaps():
 
 
 @pytest.mark.parametrize("tick", ["", "tick 1 s"])
-def test_tests_of_the_status_give_the_intended_transitions(tick):
+def test_status_comparisons_give_the_intended_transitions(tick):
     definition = WATCHERS + STATUS_TESTS + tick
     assert short(told(definition, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg12"
 
@@ -121,7 +121,7 @@ def fires(values: dict[float, list[float]]) -> list[Event]:
 
 
 @pytest.mark.parametrize("table", [thesis.TABLE_5_11_A, thesis.TABLE_5_11], ids=["singular", "decomposed"])
-def test_fire_needs_every_sensor(table):
+def test_a_fire_starts_when_every_sensor_is_hot(table):
     both = fires({-5: [20, 60, 60, 25], 5: [20, 40, 60, 25]})
     assert told(table, both, "Fire") == [(None, "ingress", 2), (None, "egress", 3)]
     one_is_not_hot = fires({-5: [20, 60, 60, 25], 5: [20, 50, 50, 25]})
@@ -131,7 +131,7 @@ def test_fire_needs_every_sensor(table):
 # --- 3.7 reliable detection and rate control ---------------------------------------------------
 
 
-def test_a_heart_beats_at_0_11_22_and_33_seconds():
+def test_a_heartbeat_component_emits_at_0_11_22_and_33_seconds():
     table = "topic CarSpeed_Slow (value float)" + thesis.TABLE_5_14_A + "here (7) tick 1 s"
     events = [at(0, "CarSpeed_Slow", 7, 5), at(35, "CarSpeed_Slow", 7, 5)]
     assert short(told(table, events)) == "at0 at11 at22 at33"
@@ -144,7 +144,7 @@ RELIABLE = (
 )  # fmt: skip
 
 
-def test_when_heartbeats_stop_a_detection_is_revoked_and_none_is_made():
+def test_a_detection_is_revoked_when_heartbeats_stop_and_none_starts_without_them():
     beats = [at(t, "CarSpeed_Slow_HB", 7) for t in range(0, 21, 5)]
     later = [at(t, "CarSpeed", 7, 5) for t in range(10, 60, 10)]
     found = told(RELIABLE, TRACE[:2] + beats + later, "TrafficCongestion_Reliable")
@@ -152,7 +152,7 @@ def test_when_heartbeats_stop_a_detection_is_revoked_and_none_is_made():
     assert told(RELIABLE, TRACE[:2] + later, "TrafficCongestion_Reliable") == []
 
 
-def test_others_go_on_while_one_is_cut_off():
+def test_connected_roads_continue_while_one_road_is_cut_off():
     """Disconnected operation: InfoS time does not stop for those that have their data."""
     beats = [at(t, "CarSpeed_Slow_HB", 7) for t in range(0, 6, 5)]
     other = [at(t, topic, 9, v) for t in (30,) for topic, v in (("InductiveLoop", 3), ("CarSpeed", 5))]
@@ -160,7 +160,7 @@ def test_others_go_on_while_one_is_cut_off():
     assert found == [("7.0", "ingress", 1), ("9.0", "ingress", 30)]
 
 
-def test_half_a_hertz_and_changes_of_ten_per_cent():
+def test_a_component_samples_at_half_a_hertz_and_reports_changes_of_ten_per_cent():
     hertz = [at(t, "Temperature", 0, 20) for t in range(1, 10)]
     assert short(told(thesis.TABLE_5_15, hertz, "Temperature_0.5Hz")) == "at1 at3 at5 at7 at9"
     values = [20, 21, 22, 23, 24, 24.3, 21]

@@ -154,7 +154,7 @@ def test_executors_and_frames_give_the_same_notifications(folder, monkeypatch):
 
 
 @pytest.mark.soak
-def test_a_stream_of_yours_and_the_source_by_name_know_components(folder, traffic, tmp_path):
+def test_a_stream_of_the_user_and_the_data_source_run_components(folder, traffic, tmp_path):
     spark = session()
     frame = spark.read.parquet(str(folder))
     said = hf.spark.stream(DISTRICTS, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
@@ -178,7 +178,7 @@ def test_a_stream_of_yours_and_the_source_by_name_know_components(folder, traffi
 
 
 @pytest.mark.soak
-def test_on_a_cluster_the_answer_is_the_same(folder, tmp_path):
+def test_components_on_a_cluster_give_the_local_notifications(folder, tmp_path):
     (tmp_path / "districts.hf").write_text(DISTRICTS)
     out = tmp_path / "out.jsonl"
     command = ["replay", tmp_path / "districts.hf", "-i", folder, "-o", out, "--engine", "spark"]

@@ -72,7 +72,7 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
 
-def test_history_and_frames_tell_what_this_process_tells(folder):
+def test_history_and_frames_on_spark_give_the_correlations_of_this_process(folder):
     spark = session()
     in_process = list(hf.replay(STORM, folder))
     told = Counter(n.subscription for n in in_process)
@@ -88,7 +88,7 @@ def test_history_and_frames_tell_what_this_process_tells(folder):
 
 
 @pytest.mark.soak
-def test_live_tells_what_this_process_tells(folder, tmp_path):
+def test_live_queries_give_the_correlations_of_this_process(folder, tmp_path):
     """In short, with conditions of all kinds: ``equivalence/test_whole_on_spark.py``."""
     in_process, spark = list(hf.replay(STORM, folder)), session()
     half = sum(file.stat().st_size for file in folder.iterdir()) // 2
@@ -104,7 +104,7 @@ def test_live_tells_what_this_process_tells(folder, tmp_path):
 
 
 @pytest.mark.soak
-def test_a_stream_of_yours_tells_it_too(folder, tmp_path):
+def test_a_stream_of_the_user_gives_the_correlations_of_this_process(folder, tmp_path):
     spark = session()
     text = STORM[: STORM.index("state Mild")]  # the last moment is not over for components
     frame = spark.read.parquet(str(folder))
@@ -125,12 +125,12 @@ def test_a_stream_of_yours_tells_it_too(folder, tmp_path):
 @pytest.mark.soak
 @settings(max_examples=5)
 @given(text=definitions(), events=histories)
-def test_random_correlations_over_random_histories_on_spark(text, events):
+def test_random_correlations_over_random_histories_on_spark_equal_the_naive_ones(text, events):
     assert heard(text, events, RUNTIMES["spark"](parse(text), events)) == expected(text, events)
 
 
 @pytest.mark.soak
-def test_a_live_query_goes_on_and_correlations_come_and_go(folder, tmp_path):
+def test_a_live_query_continues_while_correlations_are_added_and_removed(folder, tmp_path):
     spark = session()
     files = sorted(folder.iterdir())
     later = tmp_path / "later"

@@ -36,7 +36,7 @@ def replayed(folder: Path, path: Path) -> list[tuple]:
     return noted(to_table(hf.parse(TIMELY).check().topics, notifications).to_pylist())
 
 
-def test_history_is_reduced_where_it_is_read(readings: Path) -> None:
+def test_history_is_compacted_where_it_is_read(readings: Path) -> None:
     source = session().read.format("holdfast").option("definition", TIMELY)
     frame = source.load(str(readings))
     whole = sum(pq.read_metadata(path).num_rows for path in readings.iterdir())
@@ -45,7 +45,9 @@ def test_history_is_reduced_where_it_is_read(readings: Path) -> None:
     assert noted(said) == replayed(readings, readings.parent)
 
 
-def test_a_stream_of_arrivals(readings: Path, tmp_path: Path) -> None:
+def test_a_stream_of_arriving_files_gives_the_notifications_of_a_replay(
+    readings: Path, tmp_path: Path
+) -> None:
     source = session().readStream.format("holdfast").option("definition", TIMELY).option("settle", "0")
     frame = source.option("log", str(tmp_path / "log")).load(str(readings))
     said: list[dict] = []
@@ -69,6 +71,8 @@ def test_a_stream_of_arrivals(readings: Path, tmp_path: Path) -> None:
         ({"definition": TIMELY, "bad": "maybe"}, "'fail', or one can 'drop'"),
     ],
 )
-def test_wrong_options_are_named(readings: Path, options: dict[str, str], message: str) -> None:
+def test_an_error_names_the_wrong_option_of_the_data_source(
+    readings: Path, options: dict[str, str], message: str
+) -> None:
     with pytest.raises(Exception, match=message):
         session().read.format("holdfast").options(**options).load(str(readings)).count()

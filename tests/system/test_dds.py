@@ -43,7 +43,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
 
 
 @pytest.mark.parametrize("via", [False, True], ids=["to the reader", "by way of a rendezvous node"])
-def test_a_writer_ends_when_its_only_reader_has_left_without_a_word(via):
+def test_a_writer_ends_when_its_only_reader_left_silently(via):
     """It repeated what the reader had not acknowledged for ever."""
     port, middle = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
     writer_at, middle_at = f"writer=127.0.0.1:{port}", f"rendezvous=127.0.0.1:{middle}"
@@ -65,7 +65,7 @@ def test_a_writer_ends_when_its_only_reader_has_left_without_a_word(via):
     assert "300 published" in said
 
 
-def test_processes_exchange_samples_through_a_loss_of_30_percent():
+def test_processes_exchange_samples_despite_a_loss_of_30_percent():
     """One reader wants everything; the other, above 20, everything, and of the rest what happens to come."""
     port = free_port(socket.SOCK_DGRAM)
     values = [n if n % 4 else n + 20 for n in range(16)]
@@ -143,7 +143,7 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
     assert came == list(range(15))
 
 
-def test_a_datagram_of_nobody_we_understand_is_counted_and_ignored():
+def test_a_datagram_of_an_unknown_sender_is_counted_and_ignored():
     async def work() -> Counter[str]:
         deployment = DdsDeployment(topics=TopicSet((DdsTopic(0, "heat"),)), table=("7",), publishers={})
         host = UdpHost("7", DdsParticipant(deployment, "7"), DdsMessage, {}, lambda what: None)
@@ -188,12 +188,12 @@ def test_three_processes_meet_at_a_rendezvous_node():
         (["write", "1", "--name", "x", "--writer", "y"], "no publisher of 'Reading'"),
     ],
 )
-def test_wrong_use_is_told(holdfast, words, says):
+def test_wrong_options_of_dds_are_usage_errors(holdfast, words, says):
     ran = holdfast("dds", *words)
     assert ran.status == 2
     assert says in ran.err
 
 
-def test_a_weather_that_cannot_be_says_why():
+def test_an_impossible_loss_share_is_refused_with_a_reason():
     with pytest.raises(UsageError, match="below 1"):
         DatagramFaults(loss=1.0)

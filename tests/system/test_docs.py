@@ -271,7 +271,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_page_shows_what_happens(path, folder):
+def test_a_page_shows_the_real_output_of_its_commands(path, folder):
     if is_on_spark(path.read_text("utf-8")):
         session()  # skips the page where there is no Java
     page = read_aloud(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), folder)
@@ -315,7 +315,7 @@ def broken(path: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(path):
+def test_every_link_has_a_target(path):
     assert broken(path, path.read_text(encoding="utf-8")) == []
 
 
@@ -376,7 +376,7 @@ READ = "```csv title=r.csv\ntime,source,value\n2026-01-01T00:00:00Z,a,26\n```\n"
 CHECKED = "topic T (value float)\nstate Warm on T\nwarm.hf: 1 topic, 1 subscription\n"
 
 
-def test_a_true_page_passes(folder):
+def test_a_page_with_true_output_passes_the_check(folder):
     read_aloud(
         "page",
         f"{WARM}{READ}```console\n$ holdfast check warm.hf\n{CHECKED}"
@@ -413,13 +413,13 @@ def test_a_true_page_passes(folder):
         ("```python\nprint(2)\n", "does not end"),
     ],
 )
-def test_a_page_that_is_not_true_fails(page, said, folder):
+def test_a_page_with_false_output_fails_the_check(page, said, folder):
     with pytest.raises(PageError) as caught:
         read_aloud("page", page, folder)
     assert said in str(caught.value)
 
 
-def test_without_the_data_what_needs_it_is_skipped(folder, monkeypatch):
+def test_blocks_without_their_data_are_skipped(folder, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "SHARED", folder / "nowhere")
     page = read_aloud(
         "page",
@@ -435,7 +435,7 @@ def test_a_python_block_that_fails_is_a_failure(folder):
         read_aloud("page", "```python\n1 / 0\n```\n", folder)
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path):
+def test_a_link_without_a_target_is_found(tmp_path):
     (tmp_path / "there.md").write_text("# A `heading`: here\n", encoding="utf-8")
     page = tmp_path / "page.md"
     good = "# Own\n[a](there.md) [b](there.md#a-heading-here) [c](https://a.org/x) [d](#own) `[e](no.md)`"

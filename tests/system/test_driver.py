@@ -62,9 +62,7 @@ def collected() -> Collected:
     return lambda: [(one.numTasks(), one.resultSize()) for one in stages() if one.stageId() > latest]
 
 
-def test_notifications_reach_the_driver_some_at_a_time(
-    tmp_path: Path, replay: Any, collected: Collected
-) -> None:
+def test_notifications_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, collected: Collected) -> None:
     rows = np.arange(30_000)
     columns = {
         "time": pa.array(1_700_000_000 + rows // 20).cast(pa.timestamp("s", "UTC")),
@@ -83,9 +81,7 @@ def test_notifications_reach_the_driver_some_at_a_time(
     assert max(size for _, size in found) <= max(FEW, LARGER * FEW, SAMPLED * parts) + ANYHOW
 
 
-def test_rows_that_cannot_be_used_reach_the_driver_some_at_a_time(
-    tmp_path: Path, replay: Any, collected: Collected
-) -> None:
+def test_rejected_rows_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, collected: Collected) -> None:
     lines = ["time,source,value"]
     for i in range(6_000):
         lines.append(f"{'yesterday' if i % 10 else '2026-01-01T00:00:00Z'},s{i % 7},{i}")
@@ -110,7 +106,7 @@ def read(path: Path) -> list[tuple[str, int, str, Any]]:
     return [(Path(row["file"]).name, row["row"], row["reason"], row["data"]) for row in rows]
 
 
-def test_rows_that_nobody_wants_to_see_are_only_counted(
+def test_rejected_rows_without_a_rejects_file_are_only_counted(
     tmp_path: Path, replay: Any, collected: Collected
 ) -> None:
     rows = (f"{'yesterday' if i % 10 else '2026-01-01T00:00:00Z'},s,{i}" for i in range(6_000))

@@ -59,7 +59,7 @@ def badly_ended(folder: Path, times: int, burners: int) -> int:
 
 
 @pytest.mark.parametrize("taken", ["all", "some"])
-def test_nobody_holds_a_file_that_has_been_read(
+def test_files_are_released_after_they_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
     """Arrow's thread needs Python to let go of it, and Python may have begun to end by then."""

@@ -56,7 +56,7 @@ def plain(rows: list[tuple]) -> list[tuple]:
 
 
 @pytest.mark.soak
-def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
+def test_a_stream_emits_what_a_replay_emits(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=2, rows=3_000, sensors=30)
     timely = WARM.replace(" ordered 1 s", "")
@@ -66,7 +66,7 @@ def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
     assert plain(said) == expected
 
 
-def test_it_goes_on_where_it_was_and_orders_what_is_out_of_order(tmp_path: Path) -> None:
+def test_a_stream_continues_from_its_checkpoint_and_orders_disordered_input(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=4, rows=3_000, sensors=30)
     names = sorted(path.name for path in (tmp_path / "in").iterdir())
@@ -86,7 +86,7 @@ def test_it_goes_on_where_it_was_and_orders_what_is_out_of_order(tmp_path: Path)
     assert plain(first + more) == [row for row in expected if row[3] < end - 6_000_000]
 
 
-def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
+def test_a_batch_frame_is_refused_where_a_stream_is_required(tmp_path: Path) -> None:
     frame = session().createDataFrame([], "time timestamp, source string, value double")
     with pytest.raises(hf.UsageError, match="for one that ends there is replay"):
         hf.spark.stream(WARM, frame)

@@ -187,7 +187,7 @@ DELIVERIES = TOPIC + "".join(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_events_one_by_one_equal_batches_of_one_also_in_what_is_late(seed: int) -> None:
+def test_single_events_equal_batches_of_one_event_including_late_counts(seed: int) -> None:
     events, single, batched = histories(seed), Engine(parse(DELIVERIES)), Engine(parse(DELIVERIES))
     for event in events:
         assert told(single.push(event)) == told(batched.push_batch("T", as_batch([event])))
@@ -195,7 +195,7 @@ def test_events_one_by_one_equal_batches_of_one_also_in_what_is_late(seed: int) 
     assert told(single.finish()) == told(batched.finish())
 
 
-def test_an_event_older_than_the_time_reached_is_late_though_nothing_was_held_back() -> None:
+def test_an_event_older_than_the_watermark_is_late_although_nothing_was_held_back() -> None:
     engine = Engine(parse(TOPIC + "state Warm on T [value > 25; value < 22] ordered 2 s\n"))
     engine.push(Event("T", 100 * SECOND, "a", {"value": 20}))
     engine.advance(200 * SECOND)
@@ -213,7 +213,7 @@ def test_disorder_within_the_wait_makes_no_difference(seed: int) -> None:
     assert told(found) == told(expected)
 
 
-def test_many_keys_of_many_values_do_not_run_into_one_another() -> None:
+def test_many_keys_with_many_values_are_kept_apart() -> None:
     keys = [f"k{i}" for i in range(6)]
     definition = f"topic T (value float, {', '.join(f'{key} int' for key in keys)})\n"
     definition += f"state S on T [value > 1; value < 1] per {', '.join(keys)}\n"
@@ -232,7 +232,7 @@ def test_many_keys_of_many_values_do_not_run_into_one_another() -> None:
     assert [note.scope for note in sorted(notes, key=lambda note: note.event.time)] == scopes
 
 
-def test_two_hundred_subscriptions_in_one_machine_or_more() -> None:
+def test_two_hundred_subscriptions_run_in_several_machines() -> None:
     definition = TOPIC + "".join(
         f"state S{i:03} on T [value > {i}; value < {i} - 0.5] per source\n" for i in range(200)
     )
@@ -254,7 +254,7 @@ def test_two_hundred_subscriptions_in_one_machine_or_more() -> None:
 # --- restarts ---------------------------------------------------------------------------------------
 
 
-def test_a_restart_anywhere_says_nothing_twice_and_loses_nothing() -> None:
+def test_a_restart_anywhere_neither_repeats_nor_loses_notifications() -> None:
     straight, stopped = Engine(parse(DELIVERIES)), Engine(parse(DELIVERIES))
     for i, event in enumerate(histories(7)):
         assert told(straight.push(event)) == told(stopped.push(event))
@@ -264,7 +264,7 @@ def test_a_restart_anywhere_says_nothing_twice_and_loses_nothing() -> None:
     assert told(straight.finish()) == told(stopped.finish())
 
 
-def test_late_events_stay_readable_over_a_restart() -> None:
+def test_late_events_remain_readable_after_a_restart() -> None:
     definition = TOPIC + "state Warm on T [value > 25; value < 22] ordered 1 s\n"
     engine = Engine(parse(definition))
     for time in (0, 100, 200, 50):
@@ -320,7 +320,7 @@ def test_a_callback_may_subscribe_and_push() -> None:
     assert heard == ["ingress", "egress"]
 
 
-def test_a_callback_that_fails_is_not_anothers_fault() -> None:
+def test_a_failing_callback_does_not_affect_other_subscribers() -> None:
     engine, heard = Engine(parse(WARM + "filter All on T where value > 0\n")), []
     engine.subscribe("Warm", lambda note: 1 / 0)
     engine.subscribe("All", lambda note: heard.append(note.status))
@@ -330,7 +330,7 @@ def test_a_callback_that_fails_is_not_anothers_fault() -> None:
     assert [held.subscription for held in engine.holding()] == ["Warm"]
 
 
-def test_nameless_conditions_may_be_subscribed_to_one_after_the_other() -> None:
+def test_unnamed_conditions_can_be_subscribed_to_one_after_the_other() -> None:
     engine = Engine(parse(TOPIC))
     first, second = engine.subscribe("[value > 1; value < 1]"), engine.subscribe("[value > 2; value < 2]")
     assert first.name != second.name
@@ -338,7 +338,7 @@ def test_nameless_conditions_may_be_subscribed_to_one_after_the_other() -> None:
     assert (len(list(first)), len(list(second))) == (1, 0)
 
 
-def test_a_condition_that_joins_an_equal_one_starts_afresh() -> None:
+def test_a_condition_that_joins_an_equal_one_starts_without_state() -> None:
     engine = Engine(parse(WARM))
     engine.push(Event("T", 0, "a", {"value": 30}))
     later = engine.subscribe("state Later on T [value > 25; value < 22] per source")
@@ -354,7 +354,7 @@ NAMES = TOPIC + 'filter Empty on T where name == ""\nstate Named on T [name != "
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_an_empty_text_is_a_text_as_it_is_for_the_engine(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_an_empty_text_is_a_value_in_files_as_in_events(format: str, tmp_path: Path, holdfast: Any) -> None:
     events = [Event("T", i * SECOND, "a", {"name": name}, i + 1) for i, name in enumerate(["", None, "y"])]
     expected = sorted(told(list(Engine(parse(NAMES)).run(events))), key=lambda line: (line[4], line[0]))
     assert [line[0] for line in expected] == ["Empty", "Named", "Named"]
@@ -373,7 +373,7 @@ def test_an_empty_text_is_a_text_as_it_is_for_the_engine(format: str, tmp_path: 
     assert [line["subscription"] for line in found] == [line[0] for line in expected]
 
 
-def test_a_coordinate_without_the_one_before_it_means_the_same_in_a_file_and_in_an_event(
+def test_a_coordinate_without_the_previous_one_is_treated_alike_in_files_and_events(
     tmp_path: Path, holdfast: Any
 ) -> None:
     definition = TOPIC + "filter Y on T where y > 3\nfilter X on T where x > 0\n"
@@ -415,7 +415,9 @@ def test_attributes_may_be_named_like_the_columns_of_the_output(
     assert dict(zip(header, row, strict=True))["subscription"] == "Warm"
 
 
-def test_marks_carriage_returns_and_quoted_lines_are_read(tmp_path: Path, holdfast: Any) -> None:
+def test_byte_order_marks_carriage_returns_and_quoted_line_breaks_are_read(
+    tmp_path: Path, holdfast: Any
+) -> None:
     (tmp_path / "app.hf").write_bytes(b"\xef\xbb\xbf" + NAMES.replace("\n", "\r\n").encode())
     (tmp_path / "data.csv").write_bytes(
         b"\xef\xbb\xbf"

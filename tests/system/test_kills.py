@@ -44,12 +44,12 @@ def survives(folder: Path, files: int, rows: int, kills: list[str], seed: int, h
         assert marks == ["ingress", "egress"] * (len(marks) // 2) + ["ingress"] * (len(marks) % 2)
 
 
-def test_killed_it_loses_nothing_and_repeats_nothing(tmp_path, holdfast):
+def test_a_killed_live_query_loses_and_repeats_nothing(tmp_path, holdfast):
     survives(tmp_path, files=4, rows=10_000, kills=["group"], seed=1, holdfast=holdfast)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_twelve_times_over_millions_of_events(tmp_path, holdfast, seed):
+def test_a_live_query_killed_twelve_times_over_millions_of_events_loses_nothing(tmp_path, holdfast, seed):
     kills = ["group", "python", "java"] * 4
     survives(tmp_path, files=60, rows=40_000, kills=kills, seed=seed, holdfast=holdfast)

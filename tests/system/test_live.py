@@ -80,7 +80,9 @@ def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, hold
     assert sorted(by_duckdb) == sorted(duckdb.sql("select * from 'replay.parquet'").fetchall())
 
 
-def test_the_logs_of_two_services_give_the_ids_that_they_told(site: Path, holdfast: Any) -> None:
+def test_spark_reads_the_logs_of_two_services_and_gives_their_notification_ids(
+    site: Path, holdfast: Any
+) -> None:
     """Two services, one Spark job: it reads what is sealed, then what came later, and tells it once."""
     Path("kept.hf").write_text(KEPT)
     north, south = site / "north", site / "south"
@@ -98,7 +100,7 @@ def test_the_logs_of_two_services_give_the_ids_that_they_told(site: Path, holdfa
     assert set(told) == expected
 
 
-def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
+def test_a_live_query_continues_after_a_stop(site: Path, run: Any, holdfast: Any) -> None:
     write("b.csv", ("12:00", "attic", 26), ("12:01", "lab", 27))
     run()
     write("a.csv", ("12:05", "attic", 21))  # an earlier name, and later
@@ -126,7 +128,7 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
     assert "Warm attic since 2026-07-01T12:07" in holdfast("status", "--checkpoint", "checkpoint").out
 
 
-def test_ordered_conditions_wait_and_tell_what_is_late(site: Path, run: Any, holdfast: Any) -> None:
+def test_ordered_conditions_wait_and_report_late_events(site: Path, run: Any, holdfast: Any) -> None:
     Path("warm.hf").write_text(WARM.replace("per source", "per source ordered 5 min"))
     write("1.csv", ("12:02", "attic", 26), ("12:00", "attic", 24))
     write("2.csv", ("12:04", "lab", 21))
@@ -143,7 +145,7 @@ def test_ordered_conditions_wait_and_tell_what_is_late(site: Path, run: Any, hol
     assert "Warm" in done.err
 
 
-def test_a_subscription_comes_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
+def test_other_subscriptions_keep_their_state_when_one_is_added(site: Path, run: Any) -> None:
     """In short; random ones come and go in ``equivalence/test_live.py``."""
     write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 40))
     run()
@@ -154,8 +156,8 @@ def test_a_subscription_comes_and_the_others_keep_their_bits(site: Path, run: An
 
 
 @pytest.mark.soak
-def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
-    test_a_subscription_comes_and_the_others_keep_their_bits(site, run)
+def test_other_subscriptions_keep_their_state_when_some_are_added_and_removed(site: Path, run: Any) -> None:
+    test_other_subscriptions_keep_their_state_when_one_is_added(site, run)
     Path("warm.hf").write_text(
         "topic Temperature (value float)\nstate Hot on Temperature [value > 35; value < 30] per source\n"
     )
@@ -171,7 +173,7 @@ def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, ru
     ]
 
 
-def test_an_edit_is_settled_by_the_files_that_were_read(site: Path, run: Any) -> None:
+def test_a_revision_is_decided_by_the_files_that_were_read(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 30))
     run()
     Path("warm.hf").write_text(WARM.replace("> 25", "> 28"))
@@ -185,7 +187,7 @@ def test_an_edit_is_settled_by_the_files_that_were_read(site: Path, run: Any) ->
     ]
 
 
-def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any) -> None:
+def test_a_revision_that_cannot_continue_is_refused_with_the_change(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26))
     run()
     Path("warm.hf").write_text(WARM.replace("per source", "per source ordered 1 s"))
@@ -202,7 +204,7 @@ def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any
     assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
 
 
-def test_a_damaged_file_stops_the_query_or_is_put_in_quarantine(site: Path, run: Any) -> None:
+def test_a_damaged_file_stops_the_query_or_is_quarantined(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26))
     Path("inbox/2.parquet").write_bytes(b"PAR1 this is no footer PAR1")
     write("3.csv", ("12:02", "attic", 20))
@@ -218,7 +220,7 @@ def test_a_damaged_file_stops_the_query_or_is_put_in_quarantine(site: Path, run:
     assert "1 file quarantined" in done.err
 
 
-def test_rows_that_cannot_be_used_are_kept_with_the_reason(site: Path, run: Any) -> None:
+def test_rejected_rows_are_stored_with_their_reason(site: Path, run: Any) -> None:
     Path("inbox/1.csv").write_text("time,source,value\nyesterday,attic,26\n2026-07-01T12:00Z,attic,26\n")
     done = run()
     assert "1 row rejected: unreadable time" in done.err
@@ -230,7 +232,7 @@ def test_rows_that_cannot_be_used_are_kept_with_the_reason(site: Path, run: Any)
     assert len(said()) == 1
 
 
-def test_a_function_of_yours_hears_every_notification(site: Path) -> None:
+def test_a_callback_receives_every_notification_of_a_live_query(site: Path) -> None:
     write("1.csv", ("12:00", "attic", 26), ("12:01", "attic", 20))
     heard: list[hf.Notification] = []
     live = hf.spark.live(
@@ -241,7 +243,7 @@ def test_a_function_of_yours_hears_every_notification(site: Path) -> None:
     assert record.subscriptions["Warm"].transitions == 2
 
 
-def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
+def test_a_running_query_can_be_inspected_and_stopped(site: Path) -> None:
     write("1.csv", ("12:00", "attic", 26))
     live = hf.spark.live(
         hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink="jsonl:out.jsonl", every=0.1, settle=0
@@ -261,7 +263,7 @@ def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
     assert not hf.spark.status(Path("checkpoint"))["running"]
 
 
-def test_a_sink_that_is_somebody_elses_is_refused(site: Path, run: Any, holdfast: Any) -> None:
+def test_a_sink_of_another_program_is_refused(site: Path, run: Any, holdfast: Any) -> None:
     Path("out.jsonl").write_text("mine\n")
     assert "not a file of this query" in run(status=2).err
     Path("out").mkdir()

@@ -36,7 +36,7 @@ def arguments(sink: str, batch: str = "1") -> list[str]:
 
 
 @pytest.mark.parametrize("sink", ["parquet:out", pytest.param("jsonl:out.jsonl", marks=pytest.mark.soak)])
-def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
+def test_a_full_disk_ends_the_query_and_no_notification_is_missing_afterwards(
     site: Path, holdfast: Any, sink: str
 ) -> None:
     generate(site / "inbox", files=2, rows=40_000)
@@ -64,7 +64,7 @@ def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
         assert ds.dataset("out").count_rows() == len(wanted)
 
 
-def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_left_as_it_is(site: Path, holdfast: Any) -> None:
+def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_not_changed(site: Path, holdfast: Any) -> None:
     generate(site / "inbox", files=2, rows=1_000)
     command = ["run", *arguments("jsonl:out.jsonl"), "--available-now"]
     assert holdfast(*command).status == 0
@@ -99,7 +99,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_spark_s_time_outs_do_not_end_a_query(
+def test_time_outs_of_spark_do_not_end_a_query(
     site: Path, holdfast: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generate(site / "inbox", files=1, rows=1_000)
@@ -122,7 +122,7 @@ def test_spark_s_time_outs_do_not_end_a_query(
     )
 
 
-def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:
+def test_a_file_removed_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:
     generate(site / "inbox", files=3, rows=1_000)
     damaged = Path("inbox/0001.parquet").read_bytes()
     Path("inbox/0001.parquet").write_bytes(damaged[:50] + bytes(len(damaged) - 100) + damaged[-50:])
@@ -144,7 +144,7 @@ def six_batches(site: Path) -> list[str]:
     return [*arguments("parquet:out"), "--every", "0"]
 
 
-def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
+def test_a_live_query_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
     """In this process, whose Spark runs already; as a process of its own in ``script/soak``."""
     command, over, seen = six_batches(site), threading.Event(), []
 
@@ -168,7 +168,7 @@ def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
 
 
 @pytest.mark.soak
-def test_a_process_that_is_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
+def test_a_live_process_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
     command, log = six_batches(site), site / "log"
     with LiveProcess(command, log) as live:
         assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), log.read_text()

@@ -59,7 +59,7 @@ class Story:
         return status["batch"], status["files"]["read"], status["holding"]
 
 
-def test_a_stage_more_is_taken_over_though_nothing_is_to_be_read(tmp_path):
+def test_an_additional_stage_takes_over_although_no_input_is_left(tmp_path):
     """In short; whatever dies on the way, below and in ``unit/runtimes/spark/live/test_generation.py``."""
     story = Story(tmp_path, STAGES[1])
     story.arrives(0)
@@ -76,7 +76,7 @@ def test_a_stage_more_is_taken_over_though_nothing_is_to_be_read(tmp_path):
 
 
 @pytest.mark.soak
-def test_a_stage_more_is_taken_from_the_next_batch_on_whatever_dies_on_the_way(tmp_path, monkeypatch):
+def test_an_additional_stage_takes_over_with_the_next_batch_despite_crashes(tmp_path, monkeypatch):
     story = Story(tmp_path, STAGES[0])
 
     def dies(text: str, at: Any, name: str, fault: Exception, *, after: bool) -> None:

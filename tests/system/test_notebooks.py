@@ -22,7 +22,7 @@ def shown(code: str, names: dict) -> object:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_it_is_printed_with(path, tmp_path, monkeypatch):
+def test_notebook_outputs_match_the_committed_ones(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     pictures = 0
@@ -41,5 +41,5 @@ def test_a_notebook_shows_what_it_is_printed_with(path, tmp_path, monkeypatch):
     assert pictures
 
 
-def test_there_are_three():
+def test_there_are_three_notebooks():
     assert len(NOTEBOOKS) == 3

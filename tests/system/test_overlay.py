@@ -136,7 +136,7 @@ def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition
     assert lines[2]["since"] == lines[0]["time"]
 
 
-def test_the_page_about_overlays_tells_the_truth(broker, tmp_path):
+def test_the_overlay_page_shows_the_real_output(broker, tmp_path):
     """What docs/howto/overlay.md shows in three terminals, which its own test cannot open."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "overlay.md").read_text()
     for name in ("warm.hf", "readings.jsonl"):
@@ -151,7 +151,7 @@ def test_the_page_about_overlays_tells_the_truth(broker, tmp_path):
     assert subscriber.rest()[1] == shown
 
 
-def test_a_broker_has_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
+def test_a_broker_provides_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
     """Who says nothing but ``scope regions`` hears of each region of the network once.  [S6]"""
     (tmp_path / "house.toml").write_text("[rooms]\nnorth = { rectangle = [0, 5, 9, 9] }\nsouth = {}\n")
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
@@ -174,14 +174,14 @@ def test_a_broker_has_the_regions_in_which_sensors_are_redundant(tmp_path, holdf
 REDUNDANT = "\nstate Warm on Temperature [value > 25; value < 22] scope regions\n"
 
 
-def test_a_broker_without_regions_has_none_to_give(broker, tmp_path, holdfast):
+def test_subscribing_to_regions_of_a_broker_without_regions_is_refused(broker, tmp_path, holdfast):
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
     ran = holdfast("subscribe", tmp_path / "app.hf", "--connect", broker)
     assert ran.status == 2
     assert "broker 'hub' has none: declare some, or start the broker with --regions" in ran.err
 
 
-def test_a_content_filter_needs_no_definition_and_xml_is_as_good(broker, holdfast):
+def test_a_content_filter_needs_no_definition_and_works_over_xml(broker, holdfast):
     where = 'topic == "Room" && temp >= 20 && name != "Ann"'
     subscriber = subscribed(broker, "--where", where, "--count", "1", "--wire", "xml")
     room = {"topic": "Room", "source": "s", "time": "2007-09-13T13:35:00Z"}
@@ -193,7 +193,7 @@ def test_a_content_filter_needs_no_definition_and_xml_is_as_good(broker, holdfas
     assert json.loads(line)["time"] == "2007-09-13T13:35:00.000000Z"
 
 
-def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(broker, definition):
+def test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named(broker, definition):
     subscriber = subscribed(broker, definition, "--only", "Hot")
     publisher = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
     publisher.say('{"source": "s1", "value": 50}')
@@ -221,7 +221,7 @@ SETTLES = (0.5, 2, 8, 32, 128)
 """Seconds for a subscription to come, which nobody sees: a slow machine needs the longer ones."""
 
 
-def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, definition, holdfast):
+def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definition, holdfast):
     """Each says one thing and ends in order: what it said stays, and nothing is lost."""
     attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
     address = attic.line().split()[-1]
@@ -250,7 +250,7 @@ def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, de
     attic.end()
 
 
-def test_a_publisher_that_filters_sends_what_starts_or_ends_something(definition, holdfast):
+def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
     """Of twenty readings two come to the broker, and what is said once about the filter."""
     hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = hub.line().split()[-1]
@@ -298,7 +298,7 @@ def test_with_strict_the_first_bad_line_ends_the_run(broker, holdfast):
     assert "line 2: not a JSON object" in ran.err
 
 
-def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
+def test_a_publisher_can_wait_for_a_broker_that_starts_later(holdfast):
     address = f"127.0.0.1:{free_port()}"
     early = Running("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
     late = Running("broker", "--name", "late", "--listen", address)
@@ -308,7 +308,7 @@ def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
     late.end()
 
 
-def test_a_subscriber_outlives_its_broker(definition, holdfast):
+def test_a_subscriber_survives_the_end_of_its_broker(definition, holdfast):
     first = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = first.line().split()[-1]
     subscriber = subscribed(address, definition, "--only", "Warm")
@@ -385,7 +385,7 @@ class House:
         self.known.add(topic)
 
 
-def test_conditions_over_publishers_at_two_brokers_say_what_a_replay_says(tmp_path, holdfast):
+def test_conditions_over_publishers_at_two_brokers_emit_what_a_replay_emits(tmp_path, holdfast):
     """The story is told until its end has come through; then everybody knows of everybody, and the next
     time it must be told exactly."""
     definition = tmp_path / "muggy.hf"
@@ -411,7 +411,7 @@ def test_conditions_over_publishers_at_two_brokers_say_what_a_replay_says(tmp_pa
     assert json.loads(holdfast("broker", "--ask", house.at["hub"]).out)["routing: conditions run here"] == 2
 
 
-def test_when_the_broker_dies_that_runs_a_condition_it_begins_anew(tmp_path, holdfast):
+def test_a_condition_restarts_when_the_broker_that_runs_it_dies(tmp_path, holdfast):
     definition = tmp_path / "high.hf"
     definition.write_text(
         "topic Temperature (value float)\n"
@@ -440,7 +440,7 @@ def test_when_the_broker_dies_that_runs_a_condition_it_begins_anew(tmp_path, hol
     assert until_told() == ("ingress", "s1")
 
 
-def test_a_program_that_knows_only_xml_and_sockets_can_take_part(broker, definition):
+def test_a_program_that_uses_only_xml_and_sockets_can_take_part(broker, definition):
     """As the thesis' clients do: open a socket, write elements, read elements."""
     host, port = broker.rsplit(":", 1)
     with socket.create_connection((host, int(port)), PATIENCE) as listener:
@@ -458,7 +458,7 @@ def test_a_program_that_knows_only_xml_and_sockets_can_take_part(broker, definit
     assert b'<av name="speed" type="long" value="62" />' in heard
 
 
-def test_a_broker_says_what_it_has_done(broker, holdfast):
+def test_a_broker_reports_its_statistics(broker, holdfast):
     ran = holdfast("broker", "--ask", broker)
     assert ran.status == 0
     assert json.loads(ran.out)["name"] == "hub"
@@ -480,7 +480,7 @@ def test_a_broker_says_what_it_has_done(broker, holdfast):
         (["publish", "{}", "--wire", "soap"], "--wire soap: there is no such choice here"),
     ],
 )
-def test_wrong_use_is_explained(arguments, message, holdfast):
+def test_wrong_use_of_the_overlay_commands_is_explained(arguments, message, holdfast):
     ran = holdfast(*arguments)
     assert ran.status == 2
     assert message in ran.err
@@ -491,7 +491,7 @@ def test_an_unknown_subscription_of_a_definition_is_named(definition, holdfast):
     assert (ran.status, "Did you mean 'Warm'?" in ran.err) == (2, True)
 
 
-def test_a_broker_that_is_not_there_is_named_with_its_address(holdfast):
+def test_an_unreachable_broker_is_named_with_its_address(holdfast):
     address = f"127.0.0.1:{free_port()}"
     ran = holdfast("publish", *events(1), "--connect", address)
     assert ran.status == 1
@@ -499,7 +499,7 @@ def test_a_broker_that_is_not_there_is_named_with_its_address(holdfast):
     assert "holdfast broker" in ran.err
 
 
-def test_a_port_that_is_taken_is_named(broker, holdfast):
+def test_an_occupied_port_is_named(broker, holdfast):
     ran = holdfast("broker", "--name", "second", "--listen", broker)
     assert ran.status == 2
     assert f"--listen {broker}: " in ran.err
@@ -537,7 +537,7 @@ async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> d
     ],
     ids=["four brokers", "eight brokers"],
 )
-def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path, plan, rounds):
+def test_only_messages_that_cross_a_failure_are_lost_and_none_is_repeated(tmp_path, plan, rounds):
     account = asyncio.run(ordeal(tmp_path, rounds, plan))
     assert account["lost"] > 0  # how much depends on how long a failure lasts
     assert account["heard"] >= account["wanted in good times"] > 0
@@ -545,7 +545,7 @@ def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_pa
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_long_chaos(tmp_path, seed):
+def test_a_long_random_series_of_failures_loses_only_messages_that_cross_them(tmp_path, seed):
     rng = random.Random(seed)
     rounds = [rng.sample(EIGHT.breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
     account = asyncio.run(ordeal(tmp_path, rounds))
@@ -555,7 +555,7 @@ def test_long_chaos(tmp_path, seed):
 
 
 @pytest.mark.soak
-def test_fifty_clients_at_a_line_of_three_brokers_stay_exact_though_the_middle_one_is_killed(tmp_path):
+def test_fifty_clients_at_three_brokers_stay_exact_while_the_middle_one_is_killed(tmp_path):
     rng = random.Random(21)
     rounds = [["middle"] if n % 2 else rng.sample(LINE.breakable, 1) for n in range(40)]
     account = asyncio.run(ordeal(tmp_path, rounds, LINE))
@@ -642,7 +642,7 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
 
 
 @pytest.mark.soak
-def test_a_broker_with_agents_is_killed_and_what_holds_is_unknown_until_it_is_certain_again(tmp_path):
+def test_active_relationships_are_unknown_after_a_kill_of_their_broker_until_they_are_certain(tmp_path):
     """``kill -9`` of the broker beside one of two publishers, and another in its place."""
     friends = tmp_path / "friends.hf"
     friends.write_text(

@@ -188,7 +188,7 @@ def test_office_regulation_starts_and_stops_cooling(holdfast: Any, tmp_path: Pat
     assert [DAY[i] for i in content] == [27, 28, 23, 22, 27]
 
 
-def test_office_regulation_holds_at_its_end_and_says_its_region(holdfast: Any, tmp_path: Path) -> None:
+def test_office_regulation_is_active_at_its_end_and_reports_its_region(holdfast: Any, tmp_path: Path) -> None:
     (tmp_path / "app.hf").write_text(OFFICE, encoding="utf-8")
     (tmp_path / "data.jsonl").write_text(
         "".join(
@@ -300,7 +300,7 @@ def chain(engines: Sequence[Engine], event: Event) -> list[Any]:
     return notes
 
 
-def test_a_state_filter_says_6_and_75_where_a_validity_filter_repeats_itself(
+def test_a_state_filter_sends_at_6_and_75_where_a_validity_filter_repeats_itself(
     holdfast: Any, tmp_path: Path
 ) -> None:
     definition = "topic T (temp float)\nstate Above on T [temp > 10; !(temp > 10)] per source\n"

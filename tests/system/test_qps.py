@@ -141,7 +141,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
 
 
 @pytest.mark.soak
-def test_nine_processes_relay_and_go_round_one_that_is_killed():
+def test_nine_processes_relay_events_around_a_killed_process():
     places = {name: at for name, at in GRID.items() if name[1] != "3"}
     ports = {name: free_port(socket.SOCK_DGRAM) for name in places}
 
@@ -176,7 +176,7 @@ def test_nine_processes_relay_and_go_round_one_that_is_killed():
 
 
 @pytest.mark.parametrize("topic", ["Reading", "Rain"])
-def test_in_a_row_of_four_processes_the_name_of_a_topic_does_not_decide_whether_events_arrive(topic):
+def test_events_arrive_in_a_row_of_four_processes_whatever_the_topic_is_called(topic):
     """The first and the last stand in one leaf, and only the two between, which are outside, connect them.
     The topic decides which of the two acts for the leaf; of "Rain" nothing arrived."""
     at = {"a": (3, 27), "b": (6, 15), "c": (19, 15), "d": (23, 27)}
@@ -237,7 +237,7 @@ def test_processes_exchange_events_by_place():
     assert [each["value"] for each in values] == sorted({each["value"] for each in values})
 
 
-def test_who_stands_nowhere_or_where_another_does_is_refused():
+def test_a_node_without_a_position_or_at_an_occupied_one_is_refused():
     with pytest.raises(UsageError, match="does not stand anywhere"):
         PointsNode(None, "x", PLACES)
     with pytest.raises(UsageError, match="two nodes stand at one point"):
@@ -261,7 +261,7 @@ def test_who_stands_nowhere_or_where_another_does_is_refused():
         (["nan"], "a reading is a number"),
     ],
 )
-def test_wrong_use_is_told(holdfast, words, says):
+def test_wrong_options_of_qps_are_usage_errors(holdfast, words, says):
     ran = holdfast("qps", *words)
     assert ran.status == 2
     assert says in ran.err

@@ -45,7 +45,7 @@ def definition(tmp_path):
     return path
 
 
-def test_the_unit_is_one_that_systemd_takes(tmp_path):
+def test_systemd_accepts_the_unit_file(tmp_path):
     analyze = program("systemd-analyze")
     unit = tmp_path / "holdfast.service"
     unit.write_text(shown("systemd").replace("/opt/holdfast/bin/holdfast", sys.executable))
@@ -53,7 +53,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path):
     assert (ran.returncode, "holdfast.service" in ran.stderr) == (0, False), ran.stderr
 
 
-def test_the_health_check_of_the_container(tmp_path, definition):
+def test_the_health_check_of_the_container_succeeds_and_fails_with_the_service(tmp_path, definition):
     """It succeeds while the service is there, and fails when it is not."""
     (line,) = re.findall(r"^HEALTHCHECK CMD (.*)$", shown("Container"), re.MULTILINE)
     with Served(tmp_path, definition) as service:
@@ -92,7 +92,7 @@ def heard_through(client, origin, before=""):
     assert other.status_code == 403
 
 
-def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
+def test_the_service_works_behind_a_proxy_with_tls(tmp_path, definition):
     """Through nginx as shown."""
     nginx, folder, port = program("nginx"), certified(tmp_path), free_port()
     with Served(tmp_path, definition) as service:
@@ -115,7 +115,7 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
                 assert other.status_code == 421
 
 
-def test_behind_caddy(tmp_path, definition):
+def test_the_service_works_behind_caddy(tmp_path, definition):
     """Through Caddy as shown, without the TLS for which it would ask the world; and under a path."""
     caddy, plain, under = program("caddy"), free_port(), free_port()
     with Served(tmp_path, definition) as service:
@@ -137,7 +137,7 @@ def test_behind_caddy(tmp_path, definition):
 
 
 @pytest.mark.soak
-def test_the_steps_of_the_container(tmp_path, definition):
+def test_the_documented_steps_for_the_container_work(tmp_path, definition):
     """Its packages in an environment of their own, made from this repository; its command, in a folder as its
     volume is; its health check."""
     place, steps = tmp_path / "venv", shown("Container")

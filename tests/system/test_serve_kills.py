@@ -167,7 +167,7 @@ def _logged(service):
     return sum(done) + sum(waiting)
 
 
-def test_two_kills_under_load(tmp_path, holdfast):
+def test_notifications_survive_two_kills_under_load(tmp_path, holdfast):
     number, told, replayed, logged = killed(tmp_path, holdfast, 2, 200, (0.5, 1.0), seed=5)
     assert number > 500
     assert len(replayed) > 20
@@ -176,7 +176,7 @@ def test_two_kills_under_load(tmp_path, holdfast):
 
 
 @pytest.mark.soak
-def test_fifty_kills_under_load(tmp_path, holdfast):
+def test_notifications_survive_fifty_kills_under_load(tmp_path, holdfast):
     number, told, replayed, logged = killed(tmp_path, holdfast, 50, 2_000, (0.2, 2.0), seed=11)
     assert told == replayed
     assert logged == replayed

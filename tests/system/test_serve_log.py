@@ -59,7 +59,7 @@ def test_a_service_without_its_log_names_a_remedy_and_starts_when_the_loss_is_ac
 @pytest.mark.parametrize(
     "command", [("replay", "-i", "log:nowhere"), ("run", "--source", "log:nowhere", "--checkpoint", "c")]
 )
-def test_a_folder_that_is_no_log(command, definition, holdfast):
+def test_a_folder_without_a_log_is_refused(command, definition, holdfast):
     name, *options = command
     ran = holdfast(name, definition, *options)
     assert ran.status == 2

@@ -73,7 +73,7 @@ async def lived(service, process):
 
 
 @pytest.mark.soak
-def test_an_hour_of_flat_memory(tmp_path):
+def test_memory_of_the_service_stays_flat_for_an_hour(tmp_path):
     definition, settings = tmp_path / "app.hf", tmp_path / "serve.toml"
     definition.write_text(APP)
     settings.write_text(SETTINGS)

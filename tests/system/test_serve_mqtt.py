@@ -62,7 +62,7 @@ def told(service):
 
 
 @pytest.mark.parametrize("version", [3, 5])
-def test_a_broker_with_tls_and_users_knows_whether_we_are_there(tmp_path, definition, version):
+def test_an_mqtt_broker_with_tls_and_users_publishes_our_presence(tmp_path, definition, version):
     """The broker lets in who has a password and trusts its certificate; it keeps what is published while we
     are killed, says so by our will, and quality 2 is taken once."""
     folder = certified(tmp_path)
@@ -110,7 +110,7 @@ qos = 2
             until(lambda: mine.heard["services/holdfast"] == "gone", "its good-bye")
 
 
-def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
+def test_a_refusing_or_absent_mqtt_broker_is_reported_while_the_service_continues(tmp_path, definition):
     """The page says why nothing comes, and the service goes on."""
 
     async def trouble(site, words):
@@ -193,7 +193,7 @@ def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
         asyncio.run(story(broker))
 
 
-def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
+def test_timers_advance_where_a_broker_accepts_heartbeats_and_never_delivers_them(
     tmp_path, definition, monkeypatch
 ):
     """Rules let the service write heartbeats and not read them, and a device reports all the time."""
@@ -220,7 +220,7 @@ def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
         asyncio.run(story(broker))
 
 
-def test_heartbeats_that_others_publish_move_no_clock_and_end_no_feed(tmp_path, definition):
+def test_heartbeats_of_other_publishers_advance_no_clock_and_end_no_feed(tmp_path, definition):
     async def story(broker):
         config = parse(
             f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
@@ -265,7 +265,7 @@ SPOILT = {  # messages that were the end of a feed
 
 
 @pytest.mark.parametrize("payload", SPOILT)
-def test_a_message_that_spoils_its_mapping_is_rejected_and_the_next_one_is_taken(
+def test_a_message_that_fails_its_mapping_is_rejected_and_the_next_one_is_accepted(
     tmp_path, definition, payload
 ):
     kinds = {

@@ -133,7 +133,7 @@ def definition(tmp_path):
     return path
 
 
-def test_from_nothing_to_an_edited_rule(tmp_path, definition):
+def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
     today = time.time_ns() // 1_000
     with Served(tmp_path, definition) as service, browser() as window:
         page = Page(window, service.url)
@@ -257,7 +257,7 @@ def test_levels_and_refused_notifications_are_shown_and_sent_again(tmp_path):
             assert page.complaints() == []
 
 
-def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
+def test_names_are_shown_as_text_and_everything_fits_on_a_phone(tmp_path):
     """Script in names of places, sources and values is shown, never run; nothing is wider than a phone."""
     definition = tmp_path / "evil.hf"
     definition.write_text(PLACES)
@@ -320,7 +320,7 @@ fold Storm = Smoke cells 1 m within 4 m beyond 2
 """
 
 
-def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
+def test_a_viewer_can_choose_zone_theme_and_plan_and_use_the_keyboard(tmp_path):
     """In Tokyo: local times, dark until told otherwise, a plan by coordinates, words that complete."""
     (tmp_path / "plan.toml").write_text(PLAN)
     definition = tmp_path / "grounds.hf"
@@ -429,7 +429,7 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
         assert page.run(CANNOT_SAVE), "who may only see cannot save"
 
 
-def test_the_page_shows_damage_in_the_log_and_that_readings_are_taken(tmp_path):
+def test_the_page_shows_damage_in_the_log_while_readings_are_accepted(tmp_path):
     definition = tmp_path / "app.hf"
     definition.write_text(kept.APP)
     kept.kept(tmp_path / "data", 0, 30)

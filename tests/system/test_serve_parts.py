@@ -105,7 +105,7 @@ qos = 0
             service.stop()
 
 
-def test_alertmanager_knows_what_holds(tmp_path, definition):
+def test_alertmanager_receives_active_conditions(tmp_path, definition):
     """Debian's Alertmanager has an alert while the condition holds, and resolves it when it ends."""
     manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
     rules = tmp_path / "alertmanager.yml"

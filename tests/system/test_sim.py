@@ -37,7 +37,7 @@ def test_a_scenario_runs_and_prints_its_results(holdfast, scenario):
     ]
 
 
-def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
+def test_the_example_scenario_can_be_copied_and_runs(holdfast, tmp_path):
     example = holdfast("sim", "--example").out
     shorter = yaml.safe_load(example) | {"duration": "30 s", "seeds": 1}
     for failure in shorter["failures"]:
@@ -51,7 +51,7 @@ def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_every_example_of_a_network_is_right(path, data):
+def test_every_example_of_a_network_is_valid(path, data):
     from holdfast.network.motes.study import read
 
     assert read(path).points
@@ -67,13 +67,13 @@ def test_equal_scenarios_print_equal_results(holdfast, tmp_path):
     assert [run["seed"] for run in found["runs"]] == [1, 2, 1, 2]
 
 
-def test_a_seed_of_ones_own(holdfast, scenario):
+def test_the_seed_can_be_given_as_an_option(holdfast, scenario):
     one, two = (json.loads(holdfast("sim", scenario, "--json", "--seed", seed).out) for seed in ("5", "6"))
     assert (one["seeds"], two["seeds"]) == ([5], [6])
     assert one["runs"][0]["delay_ms"] != two["runs"][0]["delay_ms"]
 
 
-def test_out_gets_a_report_figures_tables_and_if_asked_a_trace(holdfast, tmp_path):
+def test_the_out_option_writes_a_report_figures_tables_and_optionally_a_trace(holdfast, tmp_path):
     path, out = tmp_path / "traced.yaml", tmp_path / "out"
     path.write_text(f"{GRID}trace: true\n")
     ran = holdfast("sim", path, "--out", out)
@@ -254,13 +254,13 @@ def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
         (["{}", "--out", "{}"], 2, "this is a file; name a folder"),
     ],
 )
-def test_wrong_use_is_reported(holdfast, scenario, arguments, status, said):
+def test_wrong_use_of_sim_is_reported(holdfast, scenario, arguments, status, said):
     ran = holdfast("sim", *(str(scenario) if word == "{}" else word for word in arguments))
     assert ran.status == status
     assert said in ran.err
 
 
-def test_a_trace_needs_a_place(holdfast, scenario):
+def test_a_trace_requires_an_output_folder(holdfast, scenario):
     scenario.write_text(f"{GRID}trace: true\n")
     ran = holdfast("sim", scenario)
     assert ran.status == 2

@@ -76,7 +76,7 @@ def judged(duckdb, path, filters, within, near):
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 12))])
-def test_readings_that_take_part_are_those_that_a_join_of_everything_finds(readings, seed):
+def test_correlated_readings_equal_those_of_a_full_join(readings, seed):
     duckdb = pytest.importorskip("duckdb")
     asked = queries(pq.read_table(readings), seed)
     found = {i: set() for i in range(len(asked))}

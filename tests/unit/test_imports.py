@@ -227,7 +227,7 @@ def closure(known: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
-def test_modules_do_not_need_one_another_in_a_circle():
+def test_modules_have_no_circular_imports():
     assert circles(modules()) == []
 
 
@@ -247,14 +247,14 @@ def test_modules_do_not_need_one_another_in_a_circle():
          [{"a", "b"}]),
     ],
 )  # fmt: skip
-def test_the_check_of_circles_finds(sources, found):
+def test_the_check_for_circular_imports_finds_them(sources, found):
     assert circles({"__init__.py": "", "lab/__init__.py": "", **sources}) == found
 
 
 # --- names and weight ------------------------------------------------------------------------------
 
 
-def test_module_names_say_what_is_inside():
+def test_module_names_describe_their_contents():
     vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
     assert not vague, f"name these after what they hold: {listed(vague)}"
 
@@ -342,7 +342,7 @@ def test_importing_holdfast_is_light():
         ("cli/live.py", "def f():\n    from pyspark.sql import SparkSession", "pyspark.sql.SparkSession"),
     ],
 )
-def test_the_check_finds(path, code, imported):
+def test_the_check_of_imports_finds_violations(path, code, imported):
     line = 1 + code.count("\n")
     (message,) = violations(path, code)
     assert message.startswith(f"{path}:{line}: imports {imported}; allowed for ")
@@ -367,7 +367,7 @@ def test_the_check_finds(path, code, imported):
         ("cli/__init__.py", "from .. import demo, service\nimport holdfast"),
     ],
 )
-def test_the_check_lets_pass(path, code):
+def test_the_check_of_imports_accepts_allowed_imports(path, code):
     assert violations(path, code) == []
 
 
@@ -375,7 +375,7 @@ def test_the_check_lets_pass(path, code):
     ("project", "package", "inside"),
     [("", "holdfast", set()), ("lab", "holdfast_lab", {"experiments", "benchmarks"})],
 )
-def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
+def test_each_wheel_contains_only_its_own_package(project, package, inside):
     settings = tomllib.loads((ROOT / project / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     (where,) = settings["packages"]["find"]["where"]
     found = [name.split(".") for name in find_packages(ROOT / project / where)]

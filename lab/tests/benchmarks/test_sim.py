@@ -22,7 +22,7 @@ def small(monkeypatch):
         monkeypatch.setattr(sim, name, value)
 
 
-def test_it_is_in_the_table():
+def test_the_sim_benchmark_is_registered():
     assert "sim" in BENCHMARKS
 
 

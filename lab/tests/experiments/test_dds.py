@@ -142,7 +142,7 @@ def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
     assert study.every("q", lambda at: at["x"] > 1) == [5, 7]
 
 
-def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_an_interrupted_full_run_continues(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
     design = replace(rtdds_rto.EXPERIMENT.run.args[0], points=lambda _: points)
@@ -325,7 +325,7 @@ AIRY = {"processor-delays", "tossim-alike"}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_by_the_figures_of_the_thesis_every_claim_holds(module):
+def test_every_claim_holds_with_the_figures_of_the_thesis(module):
     assert judged(module, as_the_thesis_says(module)) == {
         claim: None if claim in NO_FINDINGS else True for claim in module.RULES
     }
@@ -384,7 +384,7 @@ def test_by_the_figures_of_the_thesis_every_claim_holds(module):
         (state_on_mote, {"wrong s/h": 1.0}, "better-than-best-effort"),
     ],
 )
-def test_each_claim_fails_where_something_else_was_measured(module, measured, fails):
+def test_each_claim_fails_with_different_figures(module, measured, fails):
     assert judged(module, as_the_thesis_says(module), **measured)[fails] is False
 
 
@@ -433,7 +433,7 @@ def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
         assert found == {air_parts.HOPS: back}
 
 
-def test_at_best_effort_neither_load_nor_mode_may_matter():
+def test_neither_load_nor_mode_may_matter_at_best_effort():
     def value(at):
         thesis = as_the_thesis_says(tinydds_modes)(at)
         return thesis | {"EED ms": 10.0 * at["IPI s"], "mJ, sleeping": len(at["mode"]) * 1.0}
@@ -449,7 +449,7 @@ def test_ten_seeds_draw_ten_placements_of_rendezvous_nodes_without_another_role(
     assert all(len(set(nodes)) == 3 and not busy & set(nodes) for nodes in drawn)
 
 
-def test_drops_that_jump_are_not_linear_and_none_at_all_cannot_be_judged():
+def test_jumping_drops_are_not_linear_and_missing_drops_are_undecided():
     def value(at):
         thesis = as_the_thesis_says(rtdds_partial)(at)
         return thesis | {"DMR": 0.5 if at["FR %"] == 100 else 0.0}
@@ -507,7 +507,7 @@ def test_a_base_station_is_notified_of_starts_and_ends_only():
     assert study.mean("wrong s/h", air=NOISY, arm="samples, reliable") < 1
 
 
-def test_by_transition_a_station_knows_every_turn_whatever_is_lost():
+def test_by_transition_a_station_knows_every_transition_despite_losses():
     """A room that wavers across the band, and one that is stuffy once, in the noisy air."""
     minutes = 40
     trace = rooms.Trace(
@@ -542,7 +542,7 @@ def test_real_rooms_are_read_minute_by_minute():
 # The pages.
 
 
-def test_all_are_registered_and_their_claims_are_on_their_pages():
+def test_all_dds_experiments_are_registered_with_their_claims_on_their_pages():
     for module in MODULES:
         name = module.EXPERIMENT.name
         assert load(name) is module.EXPERIMENT
@@ -558,7 +558,7 @@ def test_records_agree_with_the_present_rules():
             assert {claim["id"]: claim["claim"] for claim in used["claims"]} == module.RULES
 
 
-def test_a_result_is_tabled_and_drawn(tmp_path):
+def test_a_result_is_shown_as_a_table_and_a_figure(tmp_path):
     design = replace(
         rtdds_rate.EXPERIMENT.run.args[0],
         points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
@@ -574,7 +574,7 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
 
 
 @pytest.mark.parametrize("module", [air_parts, arqos, by_transition, state_on_mote, tinydds_modes])
-def test_a_record_can_be_drawn_again_and_no_name_covers_another(module):
+def test_a_record_can_be_drawn_again_without_overwriting_another(module):
     """Names of bars stood side by side, longer than their bars."""
     name = module.EXPERIMENT.name
     drawing = module.EXPERIMENT.draw(Result(name, {}, record(PAGES, name)["rows"], ()))

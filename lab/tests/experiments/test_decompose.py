@@ -68,7 +68,7 @@ keys = st.sampled_from(("", " each road"))
 
 
 @given(hows, windows, tests, exits, st.sampled_from(("", " for 1 s")), keys, cuts, histories)
-def test_parts_and_a_join_that_counts_are_the_singular_component(
+def test_parts_and_a_counting_join_equal_the_undivided_component(
     how, window, enter, leave, guard, key, at, events
 ):
     text = f"""{TOPICS}
@@ -108,7 +108,7 @@ others = st.sampled_from(("U", "U one location", "U all location", "avg U over 2
 
 
 @given(st.tuples(hows, windows, others), whens, leaves, keys, cuts, histories)
-def test_a_join_judges_from_selections_where_parts_cannot(chosen, enter, leave, key, at, events):
+def test_a_join_decides_from_selections_where_parts_cannot(chosen, enter, leave, key, at, events):
     how, window, other = chosen
     text = f"""{TOPICS}
         state S
@@ -134,7 +134,7 @@ CONGESTION = """
 """
 
 
-def test_the_congestion_of_table_5_4_with_one_can_be_cut():
+def test_the_congestion_of_table_5_4_with_the_quantifier_one_can_be_divided():
     """Only if exactly one road is congested; both queries count, and the exit looks at last."""
     singular, topics = whole(CONGESTION)
     loops = [reading(t, "InductiveLoop", road, v) for t, road, v in ((0, 7, 3.0), (1, 9, 4.0), (2, 11, 1.0))]
@@ -147,7 +147,7 @@ def test_the_congestion_of_table_5_4_with_one_can_be_cut():
         assert [row[1] for row in told] == ["ingress", "egress"]
 
 
-def test_in_the_plane_a_part_has_all_sides_of_the_whole():
+def test_a_part_in_the_plane_has_all_sides_of_the_whole():
     """The counter-example: cut at 2.5, a reading at (1, 9) is outside of both parts."""
     singular, topics = whole(
         TOPICS + "state S A = T any location within [(0, 0), (5, 5)] enter A.value > 1 exit true"
@@ -164,7 +164,7 @@ def test_in_the_plane_a_part_has_all_sides_of_the_whole():
         assert sum(contains(quarter, "location", known, None) for quarter in quarters) == 1
 
 
-def test_named_places_are_in_a_part_of_everything():
+def test_named_places_are_in_a_part_of_all_places():
     singular, topics = whole(TOPICS + "state S A = T all location enter A.value > 1 exit A.value < 1")
     parts = decompose(singular, "A", "location", cut(WHOLE, 0.5))
     at_home = replace(reading(0, "T", 1, 5.0), location=None, place="kitchen")
@@ -174,7 +174,7 @@ def test_named_places_are_in_a_part_of_everything():
     assert said(parts, topics, events) == said([singular], topics, events)
 
 
-def test_given_members_are_divided_by_listing_them():
+def test_listed_members_are_divided_by_listing_them():
     text = TOPICS + "state S A = T all locations of (0, 1, 2) enter A.value > 1 exit true"
     singular, topics = whole(text)
     group = singular.inputs["A"].query.location.group
@@ -200,7 +200,7 @@ XOR = (
 )
 
 
-def test_xor_takes_two_matches_of_one_part_and_one_of_the_other_for_one():
+def test_xor_mistakes_two_matches_of_one_part_and_one_of_the_other_for_one_match():
     """Hazard 16: satisfied counts (2, 1); the first part is silent, the second fires."""
     before = [
         reading(0, "T", 1, 60.0),
@@ -269,7 +269,7 @@ def test_a_carried_component_is_not_divided():
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=4), st.floats(-10, 10))
-def test_pieces_share_nothing_and_leave_nothing_out(at, where):
+def test_parts_are_disjoint_and_complete(at, where):
     known = of_event(reading(0, "T", where, 1.0))
     pieces = cut(QueryRange(Index((-10.0,)), Index((10.0,))), *at)
     assert sum(contains(piece, "location", known, None) for piece in pieces) == 1

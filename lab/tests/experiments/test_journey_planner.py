@@ -175,7 +175,7 @@ def test_the_busiest_roads_in_town_are_watched():
     assert busiest(map, traffic, 2) == [2, 3]
 
 
-def test_segments_are_pieces_of_equal_size_that_share_nothing():
+def test_segments_are_disjoint_and_of_equal_size():
     map = town(5)  # 80 roads
     pieces = segments(map, range(70))
     assert sorted(len(piece) for piece in pieces) == [4] * 10 + [5] * 6
@@ -219,7 +219,7 @@ def test_a_jam_follows_from_windows_and_notifies_users_within_two_junctions():
     assert [round(one.value, 2) for one in published] == [39.58] * 4 + [72.22] * 4
 
 
-def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is_sent():
+def test_one_process_and_nodes_find_the_same_jam_and_count_its_messages():
     town_scene = jam()
     counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
@@ -254,7 +254,7 @@ def test_placement_by_the_network_gives_users_equal_notifications(seed):
     assert found.delivered[HIGH] == 0  # a congestion stands beside the loop
 
 
-def test_the_comparison_sees_a_single_changed_notification():
+def test_the_comparison_detects_a_single_changed_notification():
     notifications = notifications_of(jam(), LIMITS)
     assert differing(notifications, notifications) == 0
     assert (
@@ -266,7 +266,7 @@ def test_the_comparison_sees_a_single_changed_notification():
     assert differing(notifications, notifications[1:]) == 1
 
 
-def test_an_event_is_examined_with_everything_that_the_other_query_holds():
+def test_an_event_is_compared_with_every_knowledge_point_of_the_other_query():
     """Two roads were slow and one of them no longer is: three knowledge points for an event of a loop."""
     host = in_one_piece(smc(components(LIMITS)[CONGESTION]))
     notifications = [
@@ -367,7 +367,7 @@ def result(cache) -> Result:
         return run_world(small(), True, lambda _: None)
 
 
-def test_stored_days_are_not_counted_again(result, cache, monkeypatch):
+def test_stored_days_are_not_computed_again(result, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.setattr(JourneyWorld, "counts", lambda *_, **__: pytest.fail("counted again"))
     assert run_world(small(), True, lambda _: None) == result
@@ -393,7 +393,7 @@ def test_every_setting_and_day_is_counted_and_equals_pandas(result):
     assert saturday[CONGESTION] == 0 < thursday[CONGESTION]
 
 
-def test_it_is_printed_and_drawn(result, tmp_path):
+def test_the_result_is_printed_and_drawn(result, tmp_path):
     pytest.importorskip("matplotlib")
     experiment = load("journey-planner")
     console = Console(width=150, record=True, file=StringIO())
@@ -437,7 +437,7 @@ def test_aarhus_has_136_junctions_and_449_roads(aarhus):
     assert [fullest(watched, weekday) for weekday in (5, 3)] == [date(2014, 8, 16), date(2014, 8, 7)]
 
 
-def test_a_real_day_in_small_equals_pandas(aarhus):
+def test_a_real_day_at_a_small_scale_equals_pandas(aarhus):
     """Four of the roads with six users, on the Thursday."""
     town_scene = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
     limits = aarhus.limits(replace(MAIN, slow=67.0, fast=85.0))
@@ -544,7 +544,7 @@ def test_the_page_of_the_network_lists_every_claim():
 
 
 @pytest.mark.soak
-def test_with_radios_no_notification_is_wrong_and_most_arrive():
+def test_no_notification_over_radios_is_wrong_and_most_arrive():
     town_scene = drawn(1)
     ride, _ = on_air(town_scene, city(town_scene.map, town_scene.roads, filled=True), LIMITS, 1)
     due = Counter(one for one in notifications_of(town_scene, LIMITS) if one.component == NEAR)

@@ -30,7 +30,7 @@ def test_conditions_keyed_by_place_are_split_over_the_sensors_nodes(layout):
     assert all(alone for _, alone in hosts.values())
 
 
-def test_counts_stay_whole_nearer_to_the_sensors_than_the_user(layout):
+def test_counts_are_placed_whole_nearer_to_the_sensors_than_to_the_user(layout):
     _, hosts = by_network(application(FIRE, "Fire"), layout)
     ((host, alone),) = hosts.values()
     assert host != layout.user

@@ -17,7 +17,7 @@ def quiet(_: str) -> None:
     pass
 
 
-def test_a_study_that_was_killed_goes_on_with_the_cell_it_was_at(tmp_path: Path) -> None:
+def test_a_killed_study_continues_with_its_last_cell(tmp_path: Path) -> None:
     """Not only one that was interrupted: SIGKILL, in the middle of its second round."""
     stored = tmp_path / "runs.json"
     code = f"import test_study; test_study.studied({str(stored)!r}, dies=11)"

@@ -53,7 +53,7 @@ def compared(*options: str) -> dict[str, dict]:
     return {world["world"]: world for world in json.loads(ran.stdout)["worlds"]}
 
 
-def test_the_ideal_equals_replay_and_a_good_network_delivers_all_of_it(home):
+def test_an_ideal_network_equals_a_replay_and_a_good_one_delivers_everything(home):
     ideal = [
         (one.scope, show_instant(one.start), None if one.end is None else show_instant(one.end))
         for one in replay(load("frost.hf"), "history.csv").intervals()

@@ -70,7 +70,7 @@ def test_levels_may_be_given_in_several_ways():
     assert per(()) == ()
 
 
-def test_an_expression_has_no_truth_value():
+def test_converting_an_expression_to_a_truth_value_is_refused():
     temp = App().topic("T", value=float)
     with pytest.raises(UsageError, match=r"&.*\|.*~.*between"):
         bool(20 < temp.value < 25)

@@ -39,7 +39,7 @@ def rewritten(text, enter, exit, guard, of=None):
         ),
     ],
 )
-def test_numbers_change_and_nothing_else(before, after):
+def test_tuning_changes_only_the_numbers_in_the_text(before, after):
     assert rewritten(before + " per source", 26.5, 20, 0) == after + " per source"
 
 
@@ -52,7 +52,7 @@ def test_numbers_change_and_nothing_else(before, after):
         ("[value > 25 °C; value < 22 °C for 1 min]", 2, "[value > 25 °C for 2 min; value < 22 °C for 1 min]"),
     ],
 )
-def test_a_guard_comes_changes_and_goes(before, guard, after):
+def test_a_minimum_duration_is_added_changed_and_removed(before, guard, after):
     assert rewritten(f"state W on T {before} per source", 25, 22, guard) == f"state W on T {after} per source"
 
 
@@ -64,7 +64,7 @@ def test_a_statement_that_cannot_be_edited_in_its_text_is_printed_again():
     assert "[value > 30 °C; value < 20 °C]" in show(changed)
 
 
-def test_of_several_thresholds_the_band_keeps_entrance_and_exit_apart():
+def test_the_band_keeps_entrance_and_exit_apart_among_several_thresholds():
     band = found("state W on T [value in [25 °C, 45 °C]; value in [5 °C, 24 °C]] per source")
     assert (band.enter.value, band.exit.value) == (25, 24)
     assert band.excludes(25, 24)

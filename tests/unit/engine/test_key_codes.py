@@ -52,13 +52,13 @@ def taken(takings):
 
 
 @given(takings)
-def test_keys_are_a_dict(takings):
+def test_key_codes_equal_a_dict(takings):
     assert agrees(*taken(takings))
 
 
 @pytest.mark.usefixtures("hurried")
 @given(takings)
-def test_keys_are_a_dict_across_the_limits_of_batch_and_memory(takings):
+def test_key_codes_equal_a_dict_across_the_limits_of_batch_and_memory(takings):
     assert agrees(*taken(takings))
 
 
@@ -73,7 +73,7 @@ def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
 
 @pytest.mark.usefixtures("hurried")
 @given(st.lists(st.lists(st.none() | texts, max_size=12), max_size=4))
-def test_names_become_a_dictionary_of_no_more_words_than_they_are(batches):
+def test_dictionary_encoding_has_no_unused_words(batches):
     keys = KeyCodes()
     for names in batches:
         coded = keys.encode(pa.array(names, pa.string()))
@@ -84,7 +84,7 @@ def test_names_become_a_dictionary_of_no_more_words_than_they_are(batches):
 
 @pytest.mark.usefixtures("hurried")
 @given(st.lists(texts, max_size=12), st.integers(0, 3))
-def test_keys_are_distinct_if_a_set_has_as_many(values, begin):
+def test_keys_are_distinct_exactly_if_a_set_has_as_many(values, begin):
     part = pa.array(values, pa.string()).slice(begin)
     assert are_distinct(part) == (len(set(values[begin:])) == len(values[begin:]))
 
@@ -104,7 +104,7 @@ def test_a_batch_of_empty_texts_is_one_key():
     assert (len(keys), keys.key(0), keys.code("")) == (1, "", 0)
 
 
-def test_two_hundred_thousand_keys_one_by_one_and_in_batches():
+def test_two_hundred_thousand_keys_are_numbered_singly_and_in_batches():
     """More than are remembered as recent, so that old ones are found in the table."""
     keys = KeyCodes()
     singly = [f"s{i}" for i in range(70_000)]
@@ -132,7 +132,7 @@ def test_keys_with_equal_hashes_are_distinguished():
     assert [keys.code(k) for k in ("plumless", "buckeroo", "plumless")] == [0, 1, 0]
 
 
-def test_half_of_a_surrogate_pair_is_refused_as_it_could_not_be_kept():
+def test_half_of_a_surrogate_pair_is_refused_as_invalid_text():
     with pytest.raises(UsageError, match="not valid text"):
         KeyCodes().code("\ud800")
 

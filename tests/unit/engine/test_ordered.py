@@ -75,12 +75,12 @@ def feed(request):
     return one_by_one if request.param == "react" else in_a_batch
 
 
-def test_it_wraps_the_machine_of_the_condition():
+def test_ordered_delivery_wraps_the_machine_of_the_condition():
     assert isinstance(DROP, Ordered)
     assert (DROP.late, APPLY.late, DROP.wait) == ("drop", "apply", 10)
 
 
-def test_it_stays_behind_time_by_its_wait(feed):
+def test_an_ordered_machine_stays_behind_the_watermark_by_its_wait(feed):
     told = Told()
     told.machine = DROP
     assert feed(told, [event(5, 26.0)], 15) == []
@@ -90,7 +90,7 @@ def test_it_stays_behind_time_by_its_wait(feed):
     assert told.due == 16
 
 
-def test_an_event_waits_until_time_has_passed_it(feed):
+def test_an_event_waits_until_the_watermark_has_passed_it(feed):
     told = Told()
     assert told.due is None
     assert feed(told, [event(5, 26.0)]) == []
@@ -139,7 +139,7 @@ def test_a_late_event_with_late_apply_is_processed_on_arrival(feed):
     assert told.advance(12) == [("ingress", 11)]
 
 
-def test_only_an_earlier_until_makes_an_event_late():
+def test_only_an_earlier_watermark_makes_an_event_late():
     """The until of the very step that brings the event does not."""
     told = Told()
     assert told.step([event(1, 26.0), event(0, 21.0)], 100) == [("ingress", 1)]
@@ -158,7 +158,7 @@ def test_late_events_are_emitted_before_the_others_of_the_same_step():
     ]
 
 
-def test_time_does_not_go_back():
+def test_the_watermark_does_not_go_back():
     told = Told()
     told.advance(10)
     assert told.advance(5) == []
@@ -213,7 +213,7 @@ def told_after(told):
     return told.advance(NEVER)
 
 
-def test_it_is_fresh_only_while_it_holds_nothing_back():
+def test_an_ordered_machine_is_in_its_initial_state_only_without_waiting_events():
     told = Told()
     assert told.machine.is_initial(told.state, 0)
     told.react(event(5, 24.0))

@@ -47,7 +47,7 @@ def test_lost_shifted_merged_doubled_and_unended_alarms_are_distinguished():
     assert again == [("told", 1, False), ("lost", 0, False)]
 
 
-def test_what_is_no_alarm_is_made_up():
+def test_a_notification_without_an_ideal_alarm_is_false():
     found = difference(IDEAL, told((25, "ingress", 0), (30, "egress", 0)))
     assert {place: [each.start for each in some] for place, some in found.false.items()} == {
         ("Warm", "a"): [25 * SECOND]
@@ -57,7 +57,7 @@ def test_what_is_no_alarm_is_made_up():
     }  # fmt: skip
 
 
-def test_what_begins_after_the_end_of_the_history_does_not_count():
+def test_starts_after_the_end_of_the_history_do_not_count():
     late = told((60, "ingress", 0))
     assert difference(IDEAL, late).false
     assert not difference(IDEAL, late, until=55 * SECOND).false
@@ -85,7 +85,7 @@ def test_every_alarm_has_one_fate_and_every_report_is_counted(ours, theirs):
 
 
 @given(moments)
-def test_matches_of_several_sources_at_one_moment_are_told_as_they_are(times):
+def test_matches_of_several_sources_at_one_time_are_reported_unchanged(times):
     same = told(*((at, "atomic", 0) for at in times))
     found = difference(same, same).counts()
     assert found == {**dict.fromkeys(found, 0), "alarms": len(times), "told": len(times)}

@@ -11,7 +11,7 @@ state Warm on T [value > 25; value < 22] per source
 """
 
 
-def test_a_late_reading_ends_what_started_later_at_its_start():
+def test_a_late_end_gives_an_interval_of_zero_length_to_a_later_start():
     engine, pairing = hf.Engine(WARM), Pairing()
     arrived = [("2026-07-01T12:01:40Z", 26.0), ("2026-07-01T12:00:50Z", 21.0)]
     said = [

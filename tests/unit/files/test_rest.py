@@ -51,7 +51,7 @@ def whole(inputs, batches, decisive=DECISIVE):
     )
 
 
-def test_what_does_not_decide_is_left_for_later_and_then_is_there(tmp_path):
+def test_columns_that_decide_nothing_are_read_later(tmp_path):
     file = written(tmp_path / "a.parquet")
     batches = first_go([file])
     assert all(set(batch.schema.names) == {"time", "source", "sequence", "value", ROW} for batch in batches)
@@ -80,7 +80,7 @@ def test_a_row_group_without_selected_rows_is_not_read_again(tmp_path):
         whole([file], [second])
 
 
-def test_rows_of_files_that_are_read_in_one_go_keep_what_they_have(tmp_path):
+def test_rows_of_files_that_are_read_at_once_keep_their_columns(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"time": "2020-01-01", "source": "j", "value": 9, "note": "json"}\n')
     written(tmp_path / "b.parquet")
     inputs = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
@@ -97,13 +97,13 @@ def test_rows_of_files_that_are_read_in_one_go_keep_what_they_have(tmp_path):
         ({"x": ["0.5", "east", "", "3"]}, "x"),
     ],
 )
-def test_a_column_that_may_hold_something_unusable_is_read_at_once(tmp_path, changes, now):
+def test_a_column_that_may_hold_unusable_values_is_read_at_once(tmp_path, changes, now):
     batches = first_go([written(tmp_path / "a.parquet", **changes)])
     assert all(now in batch.schema.names for batch in batches)
     assert sum(map(len, batches)) < 4, "the unusable row has been put aside"
 
 
-def test_a_row_that_is_put_aside_is_shown_whole(tmp_path):
+def test_a_rejected_row_is_shown_with_all_columns(tmp_path):
     class Kept(Rejects):
         rows: list
 

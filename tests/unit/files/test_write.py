@@ -50,7 +50,9 @@ TEXTS = st.text(st.characters(codec="utf-8"))
     st.none() | st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3),
     st.dictionaries(TEXTS, VALUES),
 )  # fmt: skip
-def test_a_line_is_the_notifications_json(subscription, source, scope, place, point, attributes):
+def test_an_output_line_is_the_json_of_the_notification(
+    subscription, source, scope, place, point, attributes
+):
     location = None if point is None else tuple(point)
     event = Event("Temperature", T0, source, attributes, 3, location, place)
     notification = Notification(subscription, event, "egress", scope, T0 - 1)
@@ -103,7 +105,7 @@ def test_parquet_has_proper_types(tmp_path):
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("form", ["events", "intervals"])
-def test_nothing_to_write_is_a_valid_file(tmp_path, format, form):
+def test_an_output_without_notifications_is_a_valid_file(tmp_path, format, form):
     path = written(tmp_path, [], format, form)
     if format == "parquet":
         assert pq.read_table(path).num_rows == 0
@@ -139,7 +141,7 @@ def test_intervals_pair_starts_with_ends(tmp_path):
     )  # fmt: skip
 
 
-def test_intervals_as_tables(tmp_path):
+def test_intervals_can_be_written_as_tables(tmp_path):
     notes = [note("ingress", 0), note("egress", 2, since=0), note("ingress", 3)]
     done, still = pq.read_table(written(tmp_path, notes, "parquet", "intervals")).to_pylist()
     assert (done["duration"], done["open"], still["end"], still["open"]) == (2.0, False, None, True)
@@ -161,7 +163,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, format):
     assert (os.listdir(tmp_path), path.read_text()) == (["out"], "before")
 
 
-def test_a_failure_while_finishing_leaves_nothing_either(tmp_path):
+def test_a_failure_while_closing_leaves_no_partial_file(tmp_path):
     bad = note("ingress", 0, value="not a number")
     topics = (Topic("Temperature", (Attribute("value", "float"),)),)
     with (
@@ -185,7 +187,7 @@ def test_wrong_outputs_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_standard_output_gets_lines(capfdbinary):
+def test_standard_output_receives_lines(capfdbinary):
     with open_writer("-") as writer:
         writer.write([note("ingress", 0)])
     assert json.loads(capfdbinary.readouterr().out)["subscription"] == "Warm"

@@ -33,7 +33,7 @@ zabbix_export:
 """
 
 
-def test_problem_and_recovery_are_entrance_and_exit_and_both_are_asked_for():
+def test_problem_and_recovery_are_imported_as_entrance_and_exit():
     text = translate(TEMPLATE).text()
     assert "state Load_is_high on system_cpu_load [value > 5; value < 3 && !(value > 5)] per source" in text
     assert "A = min vm_memory_size_available over 5 min each source" in text
@@ -48,7 +48,7 @@ def test_problem_and_recovery_are_entrance_and_exit_and_both_are_asked_for():
     assert told.holds
 
 
-def test_the_older_notation():
+def test_the_older_notation_of_triggers_is_imported():
     text = translate("""
 zabbix_export:
   triggers:

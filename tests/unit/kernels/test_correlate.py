@@ -47,7 +47,7 @@ def test_an_event_takes_part_if_some_window_around_it_has_a_match_of_every_filte
 
 
 @pytest.mark.parametrize(("apart", "takes_part"), [(9, [1, 1]), (10, [0, 0]), (-10, [0, 0])])
-def test_the_bound_in_time_is_strict(apart, takes_part):
+def test_the_time_bound_of_correlations_is_strict(apart, takes_part):
     rows = sorted([(0, 0, 1), (apart, 1, 1)])
     assert in_some_window(rows, [1, 1], 10) == takes_part
 
@@ -90,7 +90,7 @@ def test_partners_that_are_each_near_an_event_must_be_near_one_another_too():
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_compiled_search_in_windows_does_what_its_python_does(seed):
+def test_the_compiled_search_in_windows_equals_its_python(seed):
     rng = np.random.default_rng(seed)
     size = 400
     times, slots = np.sort(rng.integers(0, 4_000, size)), rng.integers(0, 4, size)
@@ -105,7 +105,7 @@ def test_the_compiled_search_in_windows_does_what_its_python_does(seed):
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_compiled_search_in_space_does_what_its_python_does(seed):
+def test_the_compiled_search_in_space_equals_its_python(seed):
     rng = np.random.default_rng(seed)
     rows = sorted((*rng.integers((400, 3)).tolist(), *rng.uniform(0, 20, 3).tolist()) for _ in range(300))
     compiled, python = (near_one_another(rows, 3, 12, 7.0, run) for run in (agree.compiled, agree.body))

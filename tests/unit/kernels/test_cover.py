@@ -37,7 +37,7 @@ def points(some, attributes):
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes(), min_size=1, max_size=15), merging=st.booleans())
-def test_what_is_left_is_irreducible_and_as_many_as_the_naive_twin_leaves(how, some, merging):
+def test_merged_boxes_are_irreducible_and_as_many_as_those_of_the_naive_twin(how, some, merging):
     counts, left = absorbed(how, some, merging)
     assert len(left) == counts[-1]
     for a, b in product(left, left):
@@ -55,7 +55,7 @@ def sorted_items(box):
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes((0, 1)), min_size=1, max_size=10), merging=st.booleans())
-def test_nothing_is_won_or_lost(how, some, merging):
+def test_merging_boxes_neither_adds_nor_removes_points(how, some, merging):
     """The boxes that are left contain the points that all contained."""
     _, left = absorbed(how, some, merging)
     assert points(left, (0, 1)) == points(some, (0, 1))
@@ -63,7 +63,7 @@ def test_nothing_is_won_or_lost(how, some, merging):
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes((0,)), min_size=1, max_size=15))
-def test_in_one_attribute_the_order_of_merging_does_not_matter(how, some):
+def test_the_order_of_merging_does_not_matter_in_one_attribute(how, some):
     counts, left = absorbed(how, some, True)
     expected, kept = naive.absorb(some, True)
     assert counts == expected
@@ -75,7 +75,7 @@ def test_t4_two_overlapping_ranges_become_one():
     assert absorbed("body", [{0: (1, 9)}, {0: (6, 14)}], False)[0] == [1, 2]
 
 
-def test_a_merged_box_goes_on_merging():
+def test_a_merged_box_is_merged_again():
     """The third joins the first two, and what they become covers the fourth."""
     some = [{0: (1, 3), 1: (5, 6)}, {0: (7, 9), 1: (5, 6)}, {0: (2, 8), 1: (5, 6)}, {0: (4, 6), 1: (6, 6)}]
     assert absorbed("body", some, True) == ([1, 2, 1, 1], [{0: (1, 9), 1: (5, 6)}])

@@ -31,7 +31,7 @@ def one_by_one(some, function):
 @pytest.mark.parametrize("function", AGGREGATES)
 @pytest.mark.parametrize("together", [3, 1 << 20])
 @given(keys)
-def test_functions_over_parts_are_those_of_what_each_showed_last(function, together, some):
+def test_functions_over_parts_equal_those_of_their_last_values(function, together, some):
     starts = np.append(0, np.cumsum([len(of_key) for of_key, _ in some]))
     ends = np.append(0, np.cumsum([len(instants) for _, instants in some]))
     reach = [starts[k] + min(seen, len(of_key)) for k, (of_key, at) in enumerate(some) for seen in sorted(at)]

@@ -51,7 +51,7 @@ def matched(how, rows, maps, tops, live, points, room):
 
 @pytest.mark.parametrize("how", WAYS)
 @given(data=st.data())
-def test_the_bitmaps_find_what_comparing_finds(how, data):
+def test_the_bitmaps_find_what_comparisons_find(how, data):
     words = data.draw(st.integers(1, 2), "words")
     boxes = data.draw(st.lists(naive.boxes(), min_size=1, max_size=12), "boxes")
     slots = data.draw(st.lists(st.integers(0, 200), min_size=len(boxes), max_size=len(boxes), unique=True))
@@ -115,7 +115,7 @@ def test_a_value_lies_in_the_bucket_above_the_cuts_that_it_reaches(how, values):
 
 @pytest.mark.parametrize("how", WAYS)
 @given(data=st.data())
-def test_the_boxes_inside_a_box_have_its_attributes_and_smaller_ranges(how, data):
+def test_boxes_inside_a_box_have_its_attributes_and_smaller_ranges(how, data):
     ends = st.tuples(st.sampled_from(naive.ENDS), st.sampled_from(naive.ENDS))
     boxes = st.dictionaries(st.integers(0, naive.WIDTH - 1), ends)
     some, wide = data.draw(st.lists(boxes, max_size=8), "boxes"), data.draw(boxes, "wide")

@@ -46,14 +46,14 @@ def run_both_ways(how, codes, enter, leave, words, moving):
 
 
 @given(stretches())
-def test_toggle_is_its_naive_twin_as_python_and_as_machine_code(stretch):
+def test_toggle_equals_its_naive_twin_in_python_and_machine_code(stretch):
     expected = naive.toggle(*stretch)
     assert run_toggle(toggle.body, *stretch) == expected
     assert run_toggle(toggle.compiled, *stretch) == expected
 
 
 @given(stretches())
-def test_both_ways_is_two_toggles(stretch):
+def test_toggling_both_ways_equals_two_toggles(stretch):
     codes, enter, leave, words, moving = stretch
     expected = (
         naive.toggle(codes, enter, leave, words, moving),
@@ -99,7 +99,7 @@ def test_a_large_call_runs_compiled_with_the_same_result(word):
     assert both[1] == run_toggle(toggle.body, codes, enter, leave, ~words, moving)
 
 
-def test_one_filter_worked_by_hand():
+def test_toggle_equals_one_filter_worked_by_hand():
     """[value > 25; value < 22] over two rooms: warm, warm, cool, cool, warm."""
     codes = np.array([0, 0, 1, 0, 1, 0], np.int32)
     values = np.array([26, 27, 30, 21, 20, 20])

@@ -41,7 +41,7 @@ def test_rows_are_grouped_by_key_and_keep_their_order(codes):
 
 @few
 @given(st.lists(st.tuples(times, times), min_size=1, max_size=4), st.integers(-2, 5), st.integers(0, 9))
-def test_instants_are_those_of_all_streams_each_once(keys, shift, first):
+def test_instants_are_the_distinct_times_of_all_streams(keys, shift, first):
     one, two = (list(stream) for stream in zip(*keys, strict=True))
     expected = naive.instants([(one, 0), (two, shift)], first, 11)
     at = np.concatenate([flat(one), flat(two)])
@@ -119,7 +119,7 @@ def test_changes_of_parts_are_added_up_at_the_instants_of_their_owner(parts, fou
     st.lists(times.map(lambda some: sorted(set(some))), min_size=3, max_size=3),
     st.randoms(use_true_random=False),
 )
-def test_an_instant_finds_the_first_part_of_which_there_is_something(parts, found, chance):
+def test_the_first_non_empty_part_is_found_at_an_instant(parts, found, chance):
     parts = sorted(parts, key=lambda part: part[0])
     owners, shown = [owner for owner, _ in parts], [sorted(some.items()) for _, some in parts]
     order = chance.sample(range(len(parts)), chance.randint(0, len(parts)))

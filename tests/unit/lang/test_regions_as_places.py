@@ -42,7 +42,7 @@ def test_a_comparison_of_place_with_a_region_is_refused_with_a_hint(text, hint):
         YARD + 'filter F on T where source == "Yard"',
     ],
 )
-def test_other_comparisons_are_as_they_were(text):
+def test_other_comparisons_of_place_are_unchanged(text):
     engine = Engine(text)
     source, place = ("Yard", None) if "source" in text else ("s", "lab")
     assert len(engine.push(Event("T", 0, source, {"value": 5.0}, 0, None, place))) == 1

@@ -63,7 +63,7 @@ def hosted(table, **options):
     return Host(machine, machine.initial(), clock, actions, **options), clock, done
 
 
-def test_an_input_gets_the_time_and_its_effects_are_done_in_order():
+def test_an_input_receives_the_time_and_its_effects_are_performed_in_order():
     effects = [Send("b", "hello"), Deliver("good"), Drop("c", "too loud")]
     host, clock, done = hosted({Received: effects})
     clock.now = 7
@@ -72,7 +72,7 @@ def test_an_input_gets_the_time_and_its_effects_are_done_in_order():
     assert done == effects
 
 
-def test_what_an_effect_brings_about_waits_until_the_others_are_done():
+def test_inputs_caused_by_an_effect_wait_until_the_other_effects_are_done():
     host, clock, done = hosted({Asked: [Drop("b", "enough"), Send("c", 1)], Left: [Send("c", 2)]})
 
     def drop(effect):
@@ -86,7 +86,7 @@ def test_what_an_effect_brings_about_waits_until_the_others_are_done():
     assert done == [Drop("b", "enough"), Send("c", 1), Send("c", 2)]
 
 
-def test_a_timer_that_is_set_again_is_replaced_and_one_that_is_cancelled_is_gone():
+def test_a_repeated_timer_is_replaced_and_a_cancelled_one_is_removed():
     table = {
         Started: [SetTimer("beat", 5), SetTimer("beat", 9), SetTimer("other", 3), CancelTimer("other")],
         Fired: [CancelTimer("beat")],
@@ -103,7 +103,7 @@ def test_a_timer_that_is_set_again_is_replaced_and_one_that_is_cancelled_is_gone
     assert not host.timers
 
 
-def test_after_a_stop_no_timer_fires():
+def test_no_timer_fires_after_a_stop():
     host, clock, _ = hosted({Started: [SetTimer("beat", 5), SetTimer("other", 6)]})
     host.tell(Started, 1)
     host.stop()
@@ -111,7 +111,7 @@ def test_after_a_stop_no_timer_fires():
     assert host.timers == {}
 
 
-def test_an_input_that_cannot_be_handled_is_reported_and_the_next_one_is_handled():
+def test_an_input_that_raises_is_reported_and_the_next_one_is_handled():
     error, blamed = ValueError("nonsense"), []
     host, _, _ = hosted({Received: error}, blame=lambda given, why: blamed.append((given, why)))
     host.tell(Received, "a", "?")
@@ -120,7 +120,7 @@ def test_an_input_that_cannot_be_handled_is_reported_and_the_next_one_is_handled
     assert host.state == (Joined(0, "b"),)
 
 
-def test_a_fault_of_the_user_s_own_is_the_user_s():
+def test_an_error_in_a_request_is_raised_to_its_caller():
     blamed = []
     host, _, _ = hosted({Asked: ValueError("no such topic")}, blame=lambda *what: blamed.append(what))
     with pytest.raises(ValueError, match="no such topic"):
@@ -130,13 +130,13 @@ def test_a_fault_of_the_user_s_own_is_the_user_s():
     assert host.state == (Joined(0, "b"),)
 
 
-def test_without_anybody_to_blame_an_error_is_raised():
+def test_an_error_without_a_handler_is_raised():
     host, _, _ = hosted({Received: ValueError("nonsense")})
     with pytest.raises(ValueError, match="nonsense"):
         host.tell(Received, "a", "?")
 
 
-def test_death_in_the_middle_leaves_the_rest_undone():
+def test_a_host_that_dies_between_effects_performs_no_more():
     alive = [True]
     host, _, done = hosted({Asked: [Drop("b", "die"), Send("c", 1)]}, alive=lambda: alive[0])
 

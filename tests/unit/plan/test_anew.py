@@ -78,7 +78,7 @@ def test_a_value_between_start_and_end_leaves_the_scope_unknown():
 @pytest.mark.parametrize(
     "new", [busy(4, "A.v < 2", "place"), busy(4, "true")], ids=["other scopes", "nothing lasts"]
 )
-def test_scopes_that_the_new_definition_cannot_have_end_by_the_revision(new):
+def test_scopes_that_the_new_definition_cannot_have_end_with_the_revision(new):
     engine = begun()
     told = engine.revise(new)
     assert said(told) == [("Busy", "a", "revised", False), ("Busy", "b", "revised", False)]

@@ -39,7 +39,7 @@ def follow(stretches, rising):
     cuts=st.lists(st.integers(0, 10), max_size=3).map(sorted),
     rising=st.booleans(),
 )
-def test_cut_anywhere(history, cuts, rising):
+def test_presorted_parts_can_be_cut_anywhere(history, cuts, rising):
     stretches = [history[a:b] for a, b in pairwise([0, *cuts, len(history)])]
     by_scope = [[event for event in history if event.attributes["k"] == k] for k in ("a", "b")]
     wanted = all(some == sorted(some, key=lambda event: event.order) for some in by_scope)

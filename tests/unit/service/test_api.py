@@ -23,7 +23,7 @@ async def sent(client, *lines):
     return answer.json()
 
 
-def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
+def test_a_folded_storm_has_its_size_and_outline(asked, definition):
     definition.write_text(
         "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source\n"
         "fold Storm = Warm cells 1 m within 2 m beyond 1\n"
@@ -44,7 +44,7 @@ def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
     asked(story)
 
 
-def test_readings_in_conditions_and_notifications_out(asked):
+def test_readings_are_accepted_and_conditions_and_notifications_returned(asked):
     async def story(client, site):
         healthy = {"status": "ok", "troubles": {}, "damage": [], "sinks": {}}
         assert (await client.get("/health")).json() == healthy
@@ -83,7 +83,7 @@ def test_readings_in_conditions_and_notifications_out(asked):
     asked(story)
 
 
-def test_numbers_that_no_database_can_count_are_refused_and_no_limit_is_below_one(asked):
+def test_numbers_beyond_the_database_are_refused_and_limits_are_at_least_one(asked):
     async def story(client, site):
         for after in (1 << 63, -1):
             for path in ("/api/notifications", "/api/events"):
@@ -123,7 +123,7 @@ def test_half_of_a_surrogate_pair_does_not_reach_the_log(asked):
     asked(story)
 
 
-def test_arrow_streams_are_readings(asked):
+def test_arrow_streams_are_accepted_as_readings(asked):
     async def story(client, site):
         times = pa.array([1_780_000_000_000_000 + i for i in range(3)], pa.timestamp("us", "UTC"))
         table = pa.table({"time": times, "source": ["a", "b", "a"], "value": [26.0, 20.0, 21.0]})
@@ -146,7 +146,7 @@ def test_arrow_streams_are_readings(asked):
     asked(story)
 
 
-def test_what_is_posted_again_with_its_key_is_taken_once(asked):
+def test_a_repeated_request_with_its_key_is_processed_once(asked):
     async def story(client, site):
         body = "\n".join([line(0, 26), line(1, 21), "nonsense"])
         for taken in (2, 0, 0):
@@ -163,7 +163,7 @@ def test_what_is_posted_again_with_its_key_is_taken_once(asked):
     asked(story)
 
 
-def test_a_key_that_was_used_for_another_body_is_refused_not_ignored(asked):
+def test_a_key_reused_for_another_body_is_refused(asked):
     async def story(client, site):
         key = {"idempotency-key": "k"}
         assert (await client.post("/api/readings", content=line(0, 26), headers=key)).json()["taken"] == 1
@@ -174,7 +174,7 @@ def test_a_key_that_was_used_for_another_body_is_refused_not_ignored(asked):
     asked(story)
 
 
-def test_the_keys_of_one_user_are_not_those_of_another(asked):
+def test_keys_of_different_users_are_separate(asked):
     async def story(client, site):
         for role in ("send", "edit"):
             headers = {"idempotency-key": "1", "authorization": f"Bearer {TOKENS[role]}"}
@@ -184,7 +184,7 @@ def test_the_keys_of_one_user_are_not_those_of_another(asked):
     asked(story, users=True)
 
 
-def test_a_repeated_request_of_any_size_changes_nothing_also_after_many_others_and_a_restart(asked):
+def test_a_repeated_request_of_any_size_changes_nothing_even_after_a_restart(asked):
     """More readings than messages of brokers are remembered: in one request, and in others after it."""
     many = 150_000
     times = pa.array(range(1_780_000_000_000_000, 1_780_000_000_000_000 + many), pa.timestamp("us", "UTC"))
@@ -221,7 +221,7 @@ def test_a_repeated_request_of_any_size_changes_nothing_also_after_many_others_a
     asked(again, limits={"body": "20 MB"})
 
 
-def test_requests_that_come_at_the_same_time_with_one_key_are_taken_once(asked):
+def test_simultaneous_requests_with_one_key_are_processed_once(asked):
     async def story(client, site):
         body, key = "\n".join([line(0, 26), "nonsense"]), {"idempotency-key": "k"}
         answers = await asyncio.gather(
@@ -266,7 +266,7 @@ def _full(_entries):
     raise NoRoom("no room")
 
 
-def test_events_are_streamed_from_a_position_on(asked):
+def test_events_are_streamed_from_a_position(asked):
     async def story(client, site):
         await sent(client, line(0, 26), line(1, 21))
         await site.service.wait_until_evaluated()
@@ -290,7 +290,7 @@ def test_events_are_streamed_from_a_position_on(asked):
     asked(story)
 
 
-def test_people_acknowledge_and_mute(asked):
+def test_users_can_acknowledge_and_mute(asked):
     async def story(client, site):
         await sent(client, line(0, 26))
         await site.service.wait_until_evaluated()
@@ -310,7 +310,7 @@ def test_people_acknowledge_and_mute(asked):
     asked(story)
 
 
-def test_an_acknowledgement_is_of_what_held_then(asked):
+def test_an_acknowledgement_applies_to_the_current_episode_only(asked):
     async def story(client, site):
         now = site.service.clock()
 
@@ -328,7 +328,7 @@ def test_an_acknowledgement_is_of_what_held_then(asked):
     asked(story)
 
 
-def test_a_definition_is_checked_with_places_and_explained(asked):
+def test_a_definition_is_checked_with_positions_and_explained(asked):
     async def story(client, site):
         text = (await client.get("/api/definition")).json()["text"]
         bad = (await client.post("/api/check", json={"text": text.replace("value > 30", "valu > 30")})).json()
@@ -372,7 +372,7 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
     asked(story)
 
 
-def test_when_would_this_have_fired(asked):
+def test_a_backtest_lists_when_a_definition_would_have_fired(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(50)))
         await site.service.wait_until_evaluated()
@@ -393,7 +393,7 @@ def test_when_would_this_have_fired(asked):
     asked(story)
 
 
-def test_bars_and_readings_of_a_period(asked):
+def test_the_timeline_returns_bars_and_readings_of_a_period(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(58)))
         await sent(client, line(59, 1, source="other"))
@@ -432,7 +432,7 @@ def test_bars_and_readings_of_a_period(asked):
     asked(story)
 
 
-def test_regions_have_outlines(asked, definition):
+def test_regions_are_returned_with_their_outlines(asked, definition):
     regions = """
 region hall = rectangle (0, 0) (40, 20)
 region stage = circle (30, 10) 5 m in hall

@@ -24,12 +24,12 @@ def advanced(wall, read, reached=None, together=({"T"},), spread=0):
     return wall.advance({"T": read} if isinstance(read, int) else read, reached or {}, together, spread)
 
 
-def test_a_topic_waits_for_the_slowest_feed_that_serves_it():
+def test_a_topic_waits_for_its_slowest_feed():
     feeds = [Feed(NOW - 2, "A", "B"), Feed(NOW - 7, "B"), Feed(None, "C")]
     assert read_until(feeds, ["A", "B", "C", "D"], NOW) == {"A": NOW - 2, "B": NOW - 7, "D": NOW}
 
 
-def test_topics_that_are_evaluated_together_wait_for_one_another():
+def test_topics_that_are_evaluated_together_wait_for_each_other():
     wall = WallTime(IDLE)
     for topic in "ABC":
         wall.lags.add(topic, "s", 0, NOW)
@@ -39,7 +39,7 @@ def test_topics_that_are_evaluated_together_wait_for_one_another():
     assert both == {"A": NOW - MINUTE - IDLE, "B": NOW - MINUTE - IDLE}
 
 
-def test_wall_time_stays_behind_live_readings_by_idle_and_by_what_they_take():
+def test_wall_time_stays_behind_live_readings_by_idle_time_and_their_lag():
     wall = WallTime(IDLE)
     wall.lags.add("T", "s1", 0, NOW)
     wall.lags.add("T", "s2", 3 * SECOND, NOW)
@@ -54,7 +54,7 @@ def test_one_source_that_stores_and_forwards_does_not_delay_others():
     assert advanced(wall, NOW) == {"T": NOW - IDLE}
 
 
-def test_old_readings_that_are_sent_now_are_followed_at_the_speed_of_the_clock():
+def test_old_readings_sent_now_advance_time_at_the_speed_of_the_clock():
     wall = WallTime(IDLE)
     wall.lags.add("T", "s1", DAY, NOW)
     assert advanced(wall, NOW + 10 * SECOND) == {"T": NOW - DAY + 5 * SECOND}
@@ -67,7 +67,7 @@ def test_a_source_that_was_live_long_ago_does_not_make_old_readings_late():
     assert advanced(wall, NOW + 10 * SECOND) == {"T": NOW - DAY + 5 * SECOND}
 
 
-def test_after_a_restart_time_goes_on_from_where_it_was_until_a_reading_comes():
+def test_time_continues_after_a_restart_from_its_last_value_until_a_reading_arrives():
     wall = WallTime(IDLE)
     reached = {"T": NOW - HOUR}
     assert advanced(wall, NOW, reached) == {"T": NOW - HOUR - IDLE}
@@ -77,7 +77,7 @@ def test_after_a_restart_time_goes_on_from_where_it_was_until_a_reading_comes():
     assert advanced(WallTime(IDLE), NOW) == {}, "nothing was ever heard"
 
 
-def test_disorder_that_is_waited_for_is_no_lag_of_its_own():
+def test_configured_disorder_does_not_count_as_lag():
     lags = Lags()
     for source, lag in (("a", 0), ("b", 20 * SECOND), ("c", HOUR)):
         lags.add("T", source, lag, NOW)

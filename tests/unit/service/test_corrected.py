@@ -80,7 +80,7 @@ def test_a_start_that_is_retracted_and_repeated_is_stored_each_time(world):
     ]
 
 
-def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
+def test_a_start_replaces_a_forgotten_one_in_states_without_correction(world):
     world.take(DefinitionEntry(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
     world.read((0, 26.0))
     world.read((110, 26.0))
@@ -115,7 +115,7 @@ def test_an_alert_is_over_when_its_start_is_retracted(world):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
+def test_charts_and_intervals_equal_those_of_a_replay(world, seed):
     """Whatever comes late, in batches of any size."""
     chance, heard, now = random.Random(seed), [], 100
     for _ in range(40):

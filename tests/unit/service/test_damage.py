@@ -70,7 +70,7 @@ def _no_fsync(monkeypatch):
 
 @pytest.mark.usefixtures("_no_fsync")
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
-def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp_path, flip):
+def test_a_flipped_byte_of_the_live_segment_loses_at_most_its_record(tmp_path, flip):
     folder = tmp_path / "data"
     groups = [
         [DefinitionEntry(APP)],
@@ -101,7 +101,7 @@ def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp
 
 
 @pytest.mark.usefixtures("_no_fsync")
-def test_after_damage_of_any_kind_what_is_whole_is_found_and_the_log_goes_on(tmp_path):
+def test_undamaged_records_are_found_after_any_damage_and_the_log_continues(tmp_path):
     """Bytes that change, vanish or appear anywhere; nothing is read twice, or at another place."""
     chance, recovered = random.Random(11), 0
     path, _ = written(tmp_path / "a", *([measured(float(i), name=f"n{i}")] for i in range(20)))
@@ -141,7 +141,7 @@ def test_after_damage_of_any_kind_what_is_whole_is_found_and_the_log_goes_on(tmp
     assert recovered > 150 * 14
 
 
-def test_no_text_of_a_reading_is_taken_for_a_record(tmp_path):
+def test_the_text_of_a_reading_is_never_mistaken_for_a_record(tmp_path):
     """Somebody sends the bytes of a record in a text; they do not know the number of the log."""
     folder = tmp_path / "data"
     other, _ = written(tmp_path / "other", [measured(66.0)])
@@ -158,7 +158,7 @@ def test_no_text_of_a_reading_is_taken_for_a_record(tmp_path):
     assert 66.0 not in values
 
 
-def test_a_damaged_record_of_a_segment_that_is_sealed_stays_known(tmp_path):
+def test_a_damaged_record_of_a_sealed_segment_remains_known(tmp_path):
     folder = tmp_path / "data"
     path, _ = written(folder, [measured(1.0)], [measured(2.0, 3.0, name="y" * 99)], [measured(4.0)])
     raw = path.read_bytes()
@@ -190,14 +190,14 @@ def three(tmp_path):
     return folder
 
 
-def test_a_missing_file_of_sealed_readings_is_noticed(three):
+def test_a_missing_file_of_sealed_readings_is_detected(three):
     reading_files(three)[1].unlink()
     (damage,) = damage_of(three)
     assert str(damage) == "readings/00000000000000000001-Temperature.parquet is missing (positions 1 to 1)"
     assert not is_whole(three)
 
 
-def test_a_missing_or_damaged_seal_is_noticed(three):
+def test_a_missing_or_damaged_seal_is_detected(three):
     path = three / "seals" / "00000000000000000001.json"
     raw = bytearray(path.read_bytes())
     raw[20] ^= 1
@@ -207,7 +207,7 @@ def test_a_missing_or_damaged_seal_is_noticed(three):
     assert [(one.first, one.after, one.is_missing) for one in damage_of(three)] == [(1, 2, True)]
 
 
-def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
+def test_a_flipped_byte_of_a_sealed_file_is_detected(three):
     path = reading_files(three)[1]
     raw = path.read_bytes()
     for place in range(len(raw)):
@@ -220,7 +220,7 @@ def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
     assert not any(changed_files(three))
 
 
-def test_what_retention_removes_is_not_missed(three):
+def test_files_removed_by_retention_are_not_reported_as_missing(three):
     retain(three, seconds=None, size=reading_files(three)[2].stat().st_size)
     assert (damage_of(three), len(seals(three))) == ([], 1)
     reading_files(three)[0].unlink()
@@ -261,7 +261,7 @@ def copied(folder, to):
     shutil.copytree(folder, to, ignore=lambda _, names: [one for one in names if one == "lock"])
 
 
-def test_a_damaged_record_costs_its_readings_alone_and_is_reported(tmp_path, caplog):
+def test_a_damaged_record_loses_only_its_readings_and_is_reported(tmp_path, caplog):
     async def story():
         async with served(tmp_path / "a") as service:
             await sent(service, 26.0, 20.0, 27.0, 21.0)
@@ -407,7 +407,7 @@ def test_a_log_behind_the_database_is_refused_with_a_remedy(tmp_path, state, har
     asyncio.run(story())
 
 
-def test_missing_readings_without_notifications_are_noticed_too(tmp_path):
+def test_missing_readings_without_notifications_are_detected(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await sent(service, *[20.0] * 6)
@@ -422,7 +422,7 @@ def test_missing_readings_without_notifications_are_noticed_too(tmp_path):
     asyncio.run(story())
 
 
-def test_a_segment_that_is_missing_in_the_middle_is_refused(tmp_path):
+def test_a_missing_segment_in_the_middle_is_refused(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             for value in (26.0, 20.0, 27.0):
@@ -452,7 +452,7 @@ def test_the_database_of_another_log_is_refused(tmp_path):
     asyncio.run(story())
 
 
-def test_a_database_that_is_lost_is_made_again_as_far_as_the_log_reaches(tmp_path):
+def test_a_lost_database_is_rebuilt_as_far_as_the_log_reaches(tmp_path):
     async def story():
         await _ran(tmp_path / "a")
         for path in (tmp_path / "stopped").glob("service.db*"):

@@ -34,7 +34,7 @@ def folder(tmp_path):
     return tmp_path / "data"
 
 
-def test_what_was_appended_is_there_again(folder):
+def test_appended_readings_are_read_back(folder):
     log = Log(folder)
     log.append([measured(1.0, 2.0), Advance({"T": 7})])
     log.append([DefinitionEntry(APP, ("Warm",), 5)])
@@ -48,7 +48,7 @@ def test_what_was_appended_is_there_again(folder):
     assert [one.position for one in again.after(2)] == [2, 3]
 
 
-def test_readings_that_follow_one_another_are_one_piece(folder):
+def test_consecutive_readings_are_one_piece(folder):
     log = Log(folder)
     parts = log.append([measured(1.0, 2.0), measured(3.0), Advance({"T": 7}), measured(4.0)])
     found = list(join_readings(parts))
@@ -72,13 +72,13 @@ TEN = header(NUMBER, 0, 0) + b"".join(to_bytes(NUMBER, i, Advance({"T": i})) for
 
 
 @given(st.integers(min_value=0, max_value=len(TEN)))
-def test_whatever_a_crash_tears_is_an_entry_or_nothing(cut):
+def test_a_torn_entry_is_whole_or_absent(cut):
     whole = list(entries(TEN))
     assert len(whole) == 10
     assert list(entries(TEN[:cut])) == [one for one in whole if one.end <= cut]
 
 
-def test_a_torn_tail_is_put_aside_and_the_log_goes_on(folder):
+def test_a_torn_tail_is_cut_off_and_the_log_continues(folder):
     log = Log(folder)
     log.append([measured(1.0)])
     log.append([measured(2.0)])
@@ -94,7 +94,7 @@ def test_a_torn_tail_is_put_aside_and_the_log_goes_on(folder):
     assert [one.entry.batch.column("value").to_pylist() for one in again.after(0)] == [[1.0], [3.0]]
 
 
-def test_a_group_that_was_not_written_to_its_end_is_not_there(folder):
+def test_an_incomplete_group_is_absent(folder):
     """It was never acknowledged: whoever brought it brings all of it again."""
     log = Log(folder)
     log.append([measured(1.0)])
@@ -108,7 +108,7 @@ def test_a_group_that_was_not_written_to_its_end_is_not_there(folder):
     assert [one.entry.batch.column("value").to_pylist() for one in again.after(0)] == [[1.0]]
 
 
-def test_a_folder_is_used_once_at_a_time(folder):
+def test_a_folder_is_locked_by_one_log_at_a_time(folder):
     log = Log(folder)
     with pytest.raises(UsageError, match="another service uses this folder"):
         Log(folder)
@@ -116,7 +116,7 @@ def test_a_folder_is_used_once_at_a_time(folder):
     Log(folder).close()
 
 
-def test_without_room_nothing_is_appended_and_nothing_lost(folder):
+def test_nothing_is_appended_or_lost_on_a_full_disk(folder):
     log = Log(folder)
     log.append([measured(1.0)])
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -151,7 +151,7 @@ def test_segments_before_a_snapshot_are_sealed_and_replay_reads_all(folder):
     assert told == [("ingress", 1, 1), ("egress", 2, 2), ("ingress", 3, 3)]
 
 
-def test_old_files_go_by_age_and_by_size(folder):
+def test_old_files_are_removed_by_age_and_by_size(folder):
     log = Log(folder)
     for value in (1.0, 2.0, 3.0):
         log.append([measured(value)])

@@ -37,7 +37,7 @@ def taken(route, payload):
 # --- times without a zone ---
 
 
-def test_a_time_without_a_zone_is_refused_with_what_to_set():
+def test_a_time_without_a_zone_is_refused_with_a_hint():
     route, payload = Route(Pattern("m/{source}"), "Meter"), b'{"Time": "2026-01-01T12:00:00", "energy": 1}'
     route = replace(route, fields={"time": "Time"})
     with pytest.raises(InputError, match=r"has no zone: set time_zone in the mapping of .m/\{source\}."):
@@ -154,7 +154,7 @@ def test_readings_without_the_key_of_a_condition_are_counted(tmp_path):
 # --- marks and differences ---
 
 
-def test_a_mark_on_a_name_that_does_not_exist_is_refused(asked):
+def test_an_acknowledgement_of_an_unknown_name_is_refused(asked):
     async def story(client, _site):
         for path in ("mute", "acknowledge"):
             answer = await client.post(f"/api/{path}", json={"subscription": "Worm", "scope": "s1"})

@@ -37,7 +37,7 @@ def test_a_channel_contains_place_and_source():
         ("#", "#", ["a", "a/b"], []),
     ],
 )
-def test_patterns_are_those_of_brokers(pattern, filter, fits, does_not):
+def test_patterns_match_as_in_mqtt_brokers(pattern, filter, fits, does_not):
     it = Pattern(pattern)
     assert it.filter == filter
     match = it.matcher()
@@ -46,7 +46,7 @@ def test_patterns_are_those_of_brokers(pattern, filter, fits, does_not):
 
 
 @pytest.mark.parametrize("pattern", ["a/x{source}", "a/#/b", "a/b#", "{a}/{a}", "a/{}", "a/{so urce}"])
-def test_patterns_that_are_none(pattern):
+def test_invalid_patterns_are_refused(pattern):
     with pytest.raises(UsageError):
         Pattern(pattern)
 
@@ -87,7 +87,7 @@ def test_csv_lines_have_columns():
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False), ("True", True)])
-def test_truths_of_text(text, value):
+def test_texts_of_truth_values_are_read(text, value):
     route = Route(Pattern("in/{source}/{open}"), "Door")
     (event,) = taken(route, f"in/s/{text}", b"{}")
     assert event.attributes == {"open": value}
@@ -115,7 +115,7 @@ def test_truths_of_text(text, value):
         (Route(Pattern("in/{source}"), "Level", items="a"), b"{}", "'a' is no list"),
     ],
 )  # fmt: skip
-def test_what_is_no_reading_has_a_reason(route, payload, reason):
+def test_an_invalid_reading_is_rejected_with_a_reason(route, payload, reason):
     with pytest.raises(InputError, match=reason):
         taken(route, "in/s", payload)
 
@@ -143,6 +143,6 @@ def test_a_clock_in_the_future_is_bounded():
         (Route(Pattern("in/{source}"), "Climate", "csv"), "need their columns"),
     ],
 )
-def test_routes_without_sense_are_refused(route, reason):
+def test_impossible_routes_are_refused(route, reason):
     with pytest.raises(UsageError, match=reason):
         require_sense(route, TOPICS)

@@ -29,7 +29,7 @@ def published(number, payload, *, version=5, properties=b"", again=False, qos=1)
 
 
 @pytest.mark.parametrize("version", [5, 3])
-def test_messages_are_the_same_wherever_they_are_cut(version):
+def test_messages_decode_equally_however_they_are_cut(version):
     with_properties = published(2, b"kept", version=version, properties=b"\x01\x01")
     raw = published(1, b"21.5", version=version) + PONG + with_properties
     raw += published(3, LONG, version=version, again=True) + published(0, b"", version=version, qos=0)
@@ -62,7 +62,7 @@ def test_messages_are_acknowledged_by_number_and_quality():
     )
 
 
-def test_a_packet_to_connect_has_the_will_and_the_credentials():
+def test_a_connect_packet_contains_the_will_and_the_credentials():
     broker = MqttBroker(
         "here", client="us", user="me", password="ok", version=3, will=Will("w", "gone", "back")
     )
@@ -127,7 +127,7 @@ async def next_packet(reader):
     return head, await reader.readexactly(size)
 
 
-def test_a_lost_connection_is_made_again_and_unacknowledged_messages_are_repeated(monkeypatch):
+def test_a_lost_connection_is_restored_and_unacknowledged_messages_are_repeated(monkeypatch):
     monkeypatch.setattr(subscriber, "FIRST_WAIT", 0.01)
     sent = []
 

@@ -117,7 +117,7 @@ def poisoned(monkeypatch):
 
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("snapshot_every", [0.0, 1e9])
-def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
+def test_a_reading_whose_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
     """All others are evaluated as if it had never come, also after a crash."""
     values = [20.0 + (i * 7) % 11 for i in range(60)]
     bad = [5, 17, 18, 44]
@@ -151,7 +151,7 @@ def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, s
 
 
 @pytest.mark.usefixtures("poisoned")
-def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
+def test_an_entry_of_poison_costs_at_most_a_hundred_tries(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             some = [given(i, 66.0) for i in range(5_000)]
@@ -164,7 +164,7 @@ def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
     asyncio.run(story())
 
 
-def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatch):
+def test_an_advance_of_the_clock_that_raises_is_skipped(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
             reach = Engine.advance_topics
@@ -194,7 +194,7 @@ def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatc
     ],
     ids=["no Arrow", "no topic", "no definition", "a wrong definition", "an unknown kind"],
 )
-def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, kind, body):
+def test_the_service_starts_with_any_contents_of_a_record(tmp_path, monkeypatch, kind, body):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([given(0, 26.0)]))
@@ -212,7 +212,7 @@ def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, k
     asyncio.run(story())
 
 
-def test_what_cannot_become_an_entry_is_rejected_alone(tmp_path):
+def test_a_reading_that_cannot_become_an_entry_is_rejected_alone(tmp_path):
     """A feed lets something through that no column takes: those who came with it are logged all the same."""
     wrong = [
         IncomingEvent(Event("Temperature", 1, "s1", {"value": "warm"}, 1)),

@@ -80,7 +80,7 @@ def test_the_fast_and_the_general_reader_return_the_same(channel, text):
         assert list(quick[0].attributes) == ["celsius", "floor", "open", "label"]
 
 
-def test_what_is_as_expected_goes_the_quick_way_also_after_another_definition():
+def test_expected_readings_use_the_fast_reader_also_after_a_new_definition():
     quick = QuickReader(FIND)
     for _ in range(2):
         ((event, wrong),) = [quick.read("b/Climate/3/lab", TOPICS, b'{"who": "s1", "data": {"t": 21}}', NOW)]

@@ -92,7 +92,7 @@ async def feed(service, given, size=9):
         await service.submit(Submission(given[i : i + size]))
 
 
-def test_notifications_are_those_of_the_engine(tmp_path):
+def test_notifications_equal_those_of_the_engine(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             given = list(day())
@@ -110,7 +110,7 @@ def test_notifications_are_those_of_the_engine(tmp_path):
 
 
 @pytest.mark.parametrize("snapshot_every", [0.0, 0.02, 1e9])
-def test_entries_that_were_logged_and_not_evaluated_are_notified_once(tmp_path, snapshot_every):
+def test_logged_entries_without_evaluation_are_notified_once_after_a_restart(tmp_path, snapshot_every):
     """A copy of the folder is what a crash leaves; each copy goes on with what was not acknowledged."""
 
     async def story():
@@ -139,7 +139,7 @@ def _lock(_folder, names):
     return [name for name in names if name in ("lock",) or name.startswith(".")]
 
 
-def test_what_a_broker_sends_again_is_taken_once_also_after_a_restart(tmp_path):
+def test_a_message_repeated_by_a_broker_is_processed_once_even_after_a_restart(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
         async with served(tmp_path / "a") as service:
@@ -153,7 +153,7 @@ def test_what_a_broker_sends_again_is_taken_once_also_after_a_restart(tmp_path):
     asyncio.run(story())
 
 
-def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
+def test_a_keyed_request_is_remembered_for_a_day_even_after_a_crash(tmp_path):
     clock, request = Clock(), Request.of([b"ann", b"k"], [b"body"])
     keyed = Submission([reading(1, 26.0), reading(2, 20.0)], request=request)
 
@@ -179,7 +179,7 @@ def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
     asyncio.run(story())
 
 
-def test_keyed_requests_do_not_push_out_what_a_broker_may_send_again(tmp_path):
+def test_keyed_requests_do_not_displace_messages_that_a_broker_may_repeat(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
         async with served(tmp_path / "a") as service:
@@ -289,7 +289,7 @@ def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
     asyncio.run(story())
 
 
-def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
+def test_nothing_is_acknowledged_while_the_disk_is_full(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
             append = service.log.append
@@ -306,9 +306,7 @@ def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
     asyncio.run(story())
 
 
-def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_meanwhile(
-    tmp_path, monkeypatch
-):
+def test_a_failed_snapshot_is_retried_by_time_while_readings_are_accepted(tmp_path, monkeypatch):
     monkeypatch.setattr(service_module, "_TRY_AGAIN", 0.05)
     keep, tries = ServiceStore.save_snapshot, []
 
@@ -339,7 +337,7 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
     asyncio.run(story())
 
 
-def test_a_service_stops_in_order_also_while_no_snapshot_can_be_taken(tmp_path, monkeypatch):
+def test_a_service_stops_in_order_even_while_no_snapshot_can_be_written(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
@@ -369,7 +367,7 @@ def _cut(folder):
     (folder / "readings" / "trimmed").touch()
 
 
-def test_a_definition_changes_while_it_runs(tmp_path):
+def test_a_definition_changes_while_the_service_runs(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
@@ -397,7 +395,7 @@ def test_a_definition_changes_while_it_runs(tmp_path):
     asyncio.run(story())
 
 
-def test_an_edit_is_settled_by_the_log_also_for_what_is_new(tmp_path):
+def test_a_revision_is_decided_by_the_log_also_for_new_conditions(tmp_path):
     """Whatever is new or changed is as if it had run from the first reading on; each change is told once,
     also after a restart."""
     more = "state Cold on Temperature [value < 21; value > 23] per source\n"
@@ -432,7 +430,7 @@ state Mean on avg Temperature over 10 s enter value > {} exit value < 22
 """
 
 
-def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
+def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
     """Levels and components are as if the new definition had always run; where the log was cut components
     begin anew, and levels are unknown where that does not follow."""
     before, after = LADDER.format(25, 25), LADDER.format(28, 26.5)
@@ -464,7 +462,7 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
     asyncio.run(story())
 
 
-def test_a_component_restarts_where_the_log_was_cut_also_after_a_crash(tmp_path):
+def test_a_component_restarts_where_the_log_was_cut_even_after_a_crash(tmp_path):
     before, after = LADDER.format(25, 25), LADDER.format(25, 29)
     for name in "ab":
         _cut(tmp_path / name)
@@ -494,7 +492,7 @@ def test_a_component_restarts_where_the_log_was_cut_also_after_a_crash(tmp_path)
     asyncio.run(story())
 
 
-def test_levels_and_counts_go_on_where_the_log_was_cut_and_are_unknown_where_that_is_open(tmp_path):
+def test_levels_and_counts_continue_where_the_log_was_cut_or_are_unknown(tmp_path):
     text = (
         "topic Temperature (value float)\n"
         "levels Heat on Temperature:\n"
@@ -537,7 +535,7 @@ mute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
 """
 
 
-def test_an_edit_takes_along_what_builds_on_it(tmp_path):
+def test_a_revision_includes_downstream_conditions(tmp_path):
     """By a log that is whole; else both begin afresh, where that is asked for of the one."""
     before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
 
@@ -558,7 +556,7 @@ def test_an_edit_takes_along_what_builds_on_it(tmp_path):
     assert asyncio.run(story(tmp_path / "b", whole=False)) == (holding, [], withdrawn)
 
 
-def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, monkeypatch):
+def test_the_preview_of_a_revision_is_computed_beside_the_engine(tmp_path, monkeypatch):
     """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
     begun, go_on = Event_(), Event_()
     fitting = core._to_history
@@ -593,7 +591,7 @@ state Warm on Temperature [value > Limits.high; value < Limits.low] per source r
 """
 
 
-def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
+def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path):
     """What is said depends on the table as it was when it was taken, not on what stands in the file."""
     base = tmp_path / "a"
     base.mkdir()
@@ -660,7 +658,7 @@ async def _warm(service):
     await service.wait_until_evaluated()
 
 
-def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
+def test_conditions_restart_once_and_only_where_they_must(by_row):
     async def story():
         async with of_file(by_row, "Warm") as (_, service):
             await _warm(service)
@@ -678,7 +676,7 @@ def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
     asyncio.run(story())
 
 
-def test_copies_are_durable_before_the_log_knows_them_and_may_be_lost(by_row, monkeypatch):
+def test_copies_of_files_are_durable_before_the_log_names_them_and_may_be_lost(by_row, monkeypatch):
     synced = []
     monkeypatch.setattr(named, "sync_folder", synced.append)
 
@@ -709,7 +707,7 @@ def test_a_table_in_several_files_is_refused(by_row):
 
 
 @pytest.mark.parametrize("wrong", ["missing", "source,high\ns1,much\n"])
-def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
+def test_a_wrong_named_file_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
     async def story():
         async with of_file(by_row) as (_, service):
             await _warm(service)
@@ -725,7 +723,7 @@ def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row
     asyncio.run(story())
 
 
-def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_row):
+def test_a_reload_waits_for_a_definition_that_is_being_saved(by_row):
     saving, go_on = Event_(), Event_()
     file = by_row / "app.hf"
     more = file.read_text() + "filter Cold on Temperature where value < 0\n"
@@ -749,7 +747,7 @@ def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_ro
     asyncio.run(story())
 
 
-def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplog):
+def test_no_error_prevents_a_service_from_reloading_its_files(by_row, caplog):
     file = by_row / "app.hf"
     right = file.read_text()
 
@@ -817,7 +815,7 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
     asyncio.run(story())
 
 
-def test_a_log_is_whole_also_when_the_service_first_ran_without_readings(tmp_path):
+def test_a_log_is_complete_when_the_service_first_ran_without_readings(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             assert is_whole(service.folder)
@@ -895,7 +893,7 @@ def test_a_restarted_count_that_is_active_is_notified(tmp_path):
     asyncio.run(story())
 
 
-def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
+def test_an_invalid_definition_is_not_logged(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             before = service.log.next
@@ -950,7 +948,7 @@ def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkey
     asyncio.run(story())
 
 
-def test_readings_become_parquet_when_it_stops(tmp_path):
+def test_readings_are_sealed_as_parquet_when_the_service_stops(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:
             await feed(service, list(day(20)))
@@ -976,7 +974,7 @@ def test_invalid_messages_are_stored_and_counted(tmp_path):
     asyncio.run(story())
 
 
-def test_a_listener_catches_up_and_then_follows(tmp_path, monkeypatch):
+def test_a_listener_receives_past_events_and_then_new_ones(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.service.hub.RECENT", 5)
 
     async def story():

@@ -148,7 +148,7 @@ def test_a_condition_that_started_and_ended_while_muted_is_not_sent(webhook):
     webhook(story)
 
 
-def test_the_end_of_what_started_before_a_mute_is_sent_at_once(webhook):
+def test_the_end_of_an_episode_started_before_a_mute_is_sent_at_once(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await read(site, 26)
@@ -160,7 +160,7 @@ def test_the_end_of_what_started_before_a_mute_is_sent_at_once(webhook):
     webhook(story)
 
 
-def test_what_is_withheld_is_announced_also_when_the_mute_expires_while_the_service_is_down(webhook):
+def test_a_withheld_condition_is_announced_when_the_mute_expires_while_the_service_is_down(webhook):
     async def before(client, site, receiver):
         at_noon(site)
         await mute(client)
@@ -178,7 +178,7 @@ def test_what_is_withheld_is_announced_also_when_the_mute_expires_while_the_serv
     webhook(after)
 
 
-def test_taking_a_mute_back_announces_what_is_active(webhook):
+def test_removing_a_mute_announces_active_conditions(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await mute(client, seconds=10**6)
@@ -192,7 +192,7 @@ def test_taking_a_mute_back_announces_what_is_active(webhook):
     webhook(story)
 
 
-def test_a_mute_without_a_scope_is_of_all_scopes(webhook):
+def test_a_mute_without_a_scope_mutes_all_scopes(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await mute(client, scope=None)
@@ -206,7 +206,7 @@ def test_a_mute_without_a_scope_is_of_all_scopes(webhook):
     webhook(story)
 
 
-def test_levels_that_rise_while_muted_are_announced_at_the_level_that_they_have_then(webhook, definition):
+def test_levels_that_rise_while_muted_are_announced_at_their_current_level(webhook, definition):
     definition.write_text(LEVELS)
 
     async def story(client, site, receiver):
@@ -233,7 +233,7 @@ mute Warm during "11:00 – 12:10"
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_mute_of_the_definition_announces_what_is_active_when_it_ends(webhook, definition, restarts):
+def test_a_mute_in_the_definition_announces_active_conditions_when_it_ends(webhook, definition, restarts):
     definition.write_text(MUTED_BY_CLOCK)
 
     async def before(client, site, receiver):
@@ -303,7 +303,7 @@ def _rows(*rows):
     ]
 
 
-def test_what_is_active_when_it_is_muted_ends_although_an_earlier_episode_is_corrected_meanwhile():
+def test_an_active_muted_condition_ends_although_an_earlier_episode_is_corrected_meanwhile():
     start, *corrections, end = _rows(
         ("ingress", 42, None),
         ("reopened", 41, 27),
@@ -320,7 +320,7 @@ def test_what_is_active_when_it_is_muted_ends_although_an_earlier_episode_is_cor
     assert choose([end], muted, withheld, {"Heat"}).sent == [end]
 
 
-def test_what_was_raised_while_it_was_muted_ends_at_the_level_that_was_sent():
+def test_a_level_raised_while_muted_ends_at_the_level_that_was_sent():
     start, raised, end = _rows(
         ("ingress", 1, None, "warn", None),
         ("raised", 2, 1, "alarm", "warn"),
@@ -331,7 +331,7 @@ def test_what_was_raised_while_it_was_muted_ends_at_the_level_that_was_sent():
     assert (ended["labels"], ended["endsAt"]) == (begun["labels"], "1970-01-01T00:00:00.000003Z")
 
 
-def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
+def test_alertmanager_does_not_receive_muted_conditions(alertmanager):
     """Neither when it starts, nor when all that is active is sent again; when the mute is over, it is."""
 
     async def story(client, site, receiver):
@@ -351,7 +351,7 @@ def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
     alertmanager(story)
 
 
-def test_alertmanager_is_not_sent_what_the_definition_mutes(alertmanager, definition):
+def test_alertmanager_does_not_receive_conditions_muted_by_the_definition(alertmanager, definition):
     definition.write_text(MUTED_BY_CLOCK)
 
     async def story(client, site, receiver):
@@ -372,7 +372,7 @@ def test_alertmanager_is_not_sent_what_the_definition_mutes(alertmanager, defini
 # --- refusals -----------------------------------------------------------------------------------------------
 
 
-def test_one_refused_notification_takes_no_other_with_it(webhook):
+def test_one_refused_notification_affects_no_other(webhook):
     async def story(client, site, receiver):
         receiver.status = 503
         receiver.refuses = lambda body: "no attics here" if b'"attic"' in body else None
@@ -396,7 +396,7 @@ def test_one_refused_notification_takes_no_other_with_it(webhook):
     webhook(story)
 
 
-def test_what_was_refused_can_be_sent_again(webhook):
+def test_a_refused_notification_can_be_sent_again(webhook):
     async def refused(client, site, receiver):
         receiver.refuses = lambda body: "not yet"
         await read(site, 26, source="s1")
@@ -439,7 +439,7 @@ def test_resending_reports_errors_of_a_request(webhook, asked_for):
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 40))
-def test_all_but_the_refused_are_posted_in_their_order(refused, size):
+def test_notifications_that_are_not_refused_are_posted_in_order(refused, size):
     posted, alone = [], []
 
     async def post(items):
@@ -493,7 +493,7 @@ def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, def
     alertmanager(story)
 
 
-def test_a_level_that_becomes_known_by_becoming_another_is_not_unknown_any_more(asked, definition):
+def test_a_level_reported_after_unknown_is_known(asked, definition):
     definition.write_text(LEVELS.rstrip() + " unknown after 1 min\n")
 
     async def story(client, site):
@@ -576,7 +576,7 @@ class Endless:
                 return
 
 
-def test_of_an_endless_answer_no_more_is_read_than_its_beginning(asked):
+def test_only_the_beginning_of_an_endless_answer_is_read(asked):
     async def story(client, site):
         await read(site, 26)
         while not site.sinks[0].dead_letter_count:
@@ -612,7 +612,7 @@ def _refusing(write, full):
     return attempt
 
 
-def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypatch):
+def test_a_sink_continues_after_the_database_was_full_for_a_while(webhook, monkeypatch):
     async def story(client, site, receiver):
         receiver.refuses = lambda body: "no" if b'"s1"' in body else None
         store, full = site.service.store, [True]

@@ -46,7 +46,7 @@ def naive(found, view):
     return merged
 
 
-def test_a_picture_has_few_bars_and_loses_nothing(timeline):
+def test_a_chart_has_few_bars_and_loses_nothing(timeline):
     some = list(stretches(3_000))
     timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
     end = some[-1][1] + 1
@@ -90,7 +90,7 @@ def test_repeated_notifications_change_nothing_and_a_new_process_continues(timel
     again.close()
 
 
-def test_what_holds_goes_on_till_now_and_what_is_unknown_has_its_own_row(timeline):
+def test_an_active_interval_extends_to_now_and_an_unknown_one_has_its_own_row(timeline):
     timeline.add(
         [
             NotificationRow(1, "1", "Warm", "s1", "unknown", 20 * SECOND, None, 0, "{}"),
@@ -106,7 +106,7 @@ def test_what_holds_goes_on_till_now_and_what_is_unknown_has_its_own_row(timelin
     ]
 
 
-def test_levels_hold_fewer_and_fewer_bars(timeline):
+def test_coarser_levels_have_fewer_bars(timeline):
     timeline.add([ended(i + 1, *one) for i, one in enumerate(stretches(2_000))])
     counts = dict(timeline._database.execute("SELECT level, COUNT(*) FROM bars GROUP BY level"))
     assert list(counts) == list(range(len(WIDTHS)))
@@ -122,7 +122,7 @@ def test_rows_are_found_by_name_and_come_in_pages(timeline):
 
 
 @pytest.mark.soak
-def test_a_million_intervals(timeline):
+def test_a_million_intervals_are_drawn_quickly(timeline):
     """Of two hundred scopes over a year: a picture of any part reads as many bars as it has pixels."""
     scopes, each = 200, 5_000
     year, position = 365 * DAY, 0

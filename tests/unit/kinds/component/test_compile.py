@@ -78,7 +78,7 @@ def test_distances(a, b, far):
 # --- keys --------------------------------------------------------------------------------------
 
 
-def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
+def test_a_key_is_the_text_of_a_value_and_a_missing_value_has_no_key():
     known = Knowledge("T", 0, "s4", {"road": 7, "lane": None}, (1.0, 2.5))
     assert key(()) is None
     assert [key(names)(known) for names in (["source"], ["road"], ["lane"], ["place"])] == [
@@ -93,7 +93,7 @@ def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
 
 @given(definitions(), histories)
 @settings(max_examples=30)
-def test_many_readings_have_the_keys_that_each_of_them_has(text, events):
+def test_the_keys_of_a_batch_equal_those_of_its_readings(text, events):
     for query in (
         query for _, query in check(parse(text)).of(ComponentCondition)[0].inputs if query.separate
     ):
@@ -105,7 +105,7 @@ def test_many_readings_have_the_keys_that_each_of_them_has(text, events):
             assert len(set(keys)) == len(keys)
 
 
-def test_an_attribute_that_one_input_counts_and_another_measures_is_a_float():
+def test_an_attribute_that_is_int_in_one_input_and_float_in_another_is_a_float():
     checked = check(
         parse(
             "topic T (n int)\ntopic U (n float)\n"

@@ -30,7 +30,7 @@ def test_levels_count_how_far_a_topic_is_above_the_readings():
     assert levels([explosion, heat, bang]) == {"heat": 1, "bang": 1, "explosion": 2}
 
 
-def test_a_circle_is_refused_and_printed_as_information_would_flow():
+def test_a_circle_is_refused_and_printed_in_the_direction_of_data_flow():
     with pytest.raises(UsageError, match=r"in a circle: (a → c → b → a|c → b → a → c|b → a → c → b)$"):
         levels([named("a", "b"), named("b", "c"), named("c", "a", "x")])
 
@@ -54,7 +54,7 @@ def test_a_component_consumes_another_at_the_same_instant_in_any_order_of_defini
     ]
 
 
-def test_one_that_builds_on_another_waits_at_least_as_long():
+def test_a_downstream_component_waits_at_least_as_long_as_its_upstream():
     text = (
         T + "state A_ X = T enter X.value > 1 exit true ordered 5 s\nstate B_ X = A_ enter X.valid exit true"
     )
@@ -80,7 +80,7 @@ def test_a_component_that_is_inserted_later_knows_the_latest_events():
     assert new.active(state) == [(0, None, SECOND)]
 
 
-def test_fresh_is_what_has_seen_nothing():
+def test_a_component_is_in_its_initial_state_until_its_first_reading():
     it = machine(T + "state S A = T enter A.value > 5 exit A.value < 5")
     state = it.initial()
     assert it.is_initial(state, 0)
@@ -88,7 +88,7 @@ def test_fresh_is_what_has_seen_nothing():
     assert not it.is_initial(state, 0)
 
 
-def test_a_picked_state_goes_on_in_a_machine_with_fewer_components():
+def test_a_selected_state_continues_in_a_machine_with_fewer_components():
     both = machine(
         T
         + "state A_ X = T enter X.value > 1 exit X.value < 1\n"
@@ -125,7 +125,7 @@ def test_an_event_relevant_to_an_upstream_component_lies_in_scope():
     assert list(matters) == [True, True, False]
 
 
-def test_parts_of_one_topic_stand_beside_one_another():
+def test_linked_parts_of_one_topic_do_not_depend_on_each_other():
     (component,) = check(parse(T + "state S A = T enter A.value > 1 exit true")).of(ComponentCondition)
     part = Component(smc(component), component.topic)
     assert list(link_components([part, part], {}).graph.operators) == [0, 1]

@@ -34,7 +34,7 @@ def shape(text):
     return [(one.stage, one.key, one.subscriptions) for one in planned(text)]
 
 
-def test_components_that_keep_the_same_apart_run_in_one_operator():
+def test_components_with_the_same_key_run_in_one_operator():
     smoky = "state Smoky A = Smoke each location enter A.value > 20 exit A.value < 10\n"
     both = """state Fire
       A = Warm each location
@@ -46,7 +46,7 @@ def test_components_that_keep_the_same_apart_run_in_one_operator():
     assert shape(text) == [(0, ("location",), ("Warm", "Smoky", "Fire"))]
 
 
-def test_where_the_key_changes_a_component_follows_in_a_later_stage():
+def test_a_component_with_another_key_runs_in_a_later_stage():
     text = WARM.format("each room, floor") + ALARM.format("each floor")
     assert shape(text) == [(0, ("room", "floor"), ("Warm",)), (1, ("floor",), ("Alarm",))]
     below, above = planned(text)
@@ -73,7 +73,7 @@ def test_a_component_that_sets_its_location_runs_before_those_that_build_on_it()
         ),
     ],
 )
-def test_components_without_a_key_have_a_reason(text, why):
+def test_components_without_a_shard_key_have_a_reason(text, why):
     (only,) = planned(text)
     assert only.key == ()
     assert dict(only.reasons) == {"Warm": why}
@@ -88,7 +88,7 @@ def test_start_and_end_of_a_condition_must_meet_in_one_shard():
     assert above.key == ("floor",)
 
 
-def test_of_those_who_carry_a_component_only_the_location_is_read():
+def test_only_the_location_of_a_host_topic_is_read():
     (only,) = planned(WARM.format("each location") + "  here User\n")
     assert set(only.needed_columns["Temperature"]) >= {"time", "source", "place", "value", "room"}
     assert "name" not in only.needed_columns["User"]
@@ -132,7 +132,7 @@ def test_a_later_stage_consumes_starts_and_ends_as_emitted():
     ]
 
 
-def test_it_waits_as_long_as_what_it_builds_on():
+def test_a_later_stage_waits_as_long_as_its_upstream():
     text = WARM.format("each room, floor") + "  ordered 5 s\n" + ALARM.format("each floor")
     below, above = planned(text)
     assert max(below.machine.waits) == max(above.machine.waits) == 5 * SECOND
@@ -141,7 +141,7 @@ def test_it_waits_as_long_as_what_it_builds_on():
 
 @settings(max_examples=25)
 @given(st.sampled_from(("location", "source", "road", "source, road")), histories)
-def test_the_keys_of_a_batch_are_those_of_its_events(names, events):
+def test_the_keys_of_a_batch_equal_those_of_its_events(names, events):
     text = f"topic T (value float, road text)\nstate S A = T each {names} enter A.value > 1 exit A.value < 1"
     checked = check(parse(text))
     (operator,) = sharded(checked.of(ComponentCondition), checked.topics)

@@ -87,7 +87,7 @@ def test_a_roster_can_be_removed_if_the_key_of_a_member_determines_its_group(tmp
 @pytest.mark.parametrize("keys", ["room, floor", "floor, room, source", "room"])
 @pytest.mark.parametrize("kind", ["state W on T [v > 25; v < 22]", "levels W on T: w [v > 25; v < 22]"])
 @pytest.mark.parametrize("within", ["room", "floor", "floor, room"])
-def test_the_key_of_a_member_has_all_its_values(keys, kind, within):
+def test_the_key_of_a_member_contains_all_its_values(keys, kind, within):
     if not {*within.split(", ")} <= {*keys.split(", ")}:
         return
     text = f"{TOPIC}{kind} per {keys}\nstate Many = at least 1 of W {{}}\n"
@@ -152,7 +152,7 @@ def test_a_count_stays_unknown_if_an_unknown_member_may_have_ended_it():
 
 
 @pytest.mark.parametrize("more", ["", " unknown after 1 h"])
-def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more):
+def test_a_member_started_by_the_same_revision_is_counted_in_its_room(more):
     text = TOPIC + (
         f"state W on T [v > {{}}; v < 22] per source{more}\nstate Many = at least {{}} of W within room\n"
     )

@@ -209,7 +209,7 @@ def test_a_scope_without_a_stored_reading_is_reported_by_name_when_another_revis
     ]
 
 
-def test_a_reading_that_was_kept_before_an_edit_is_not_the_last_one_for_ever():
+def test_a_reading_stored_before_a_revision_is_replaced_by_later_ones():
     engine = Engine(warm(35, 22, "unknown after 15 min"))
     push(engine, 0, "a", 30.0)
     engine.revise(warm(35, 22))
@@ -241,7 +241,7 @@ _PLACES = ((revision, "notifications"), (RunningDefinition, "install"))
         (1, lambda engine: engine.unsubscribe("Many")),
     ],
 )
-def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
+def test_a_failing_revision_changes_nothing(monkeypatch, place, edit):
     engine = Engine(warm(25, 22) + _TWO)
     push(engine, 0, "a", 30.0)
     push(engine, 1, "b", 30.0)
@@ -258,7 +258,7 @@ def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
     assert [(n.subscription, n.status) for n in said] == [("W", "egress"), ("Many", "egress")]
 
 
-def test_an_engine_that_is_restored_takes_no_old_reading_for_the_latest():
+def test_a_restored_engine_does_not_use_an_old_reading_as_the_latest():
     engine = Engine(warm(35, 22), remember=True)
     push(engine, 0, "a", 30.0)
     again = Engine.restore(engine.app, engine.snapshot())
@@ -267,14 +267,14 @@ def test_an_engine_that_is_restored_takes_no_old_reading_for_the_latest():
     assert again.holding() == []
 
 
-def test_an_engine_that_remembers_goes_on_to_when_it_is_restored():
+def test_an_engine_that_remembers_readings_continues_to_after_a_restart():
     engine = Engine(warm(35, 22), remember=True)
     again = Engine.restore(engine.app, engine.snapshot())
     push(again, 1, "a", 30.0)
     assert [(n.scope, n.status) for n in again.revise(warm(25, 22))] == [("a", "revised")]
 
 
-def test_readings_that_were_kept_for_a_join_are_forgotten_with_it():
+def test_readings_stored_for_a_component_are_forgotten_with_it():
     engine = Engine(warm(35, 22) + "\nstate C on T each source enter value > 25 exit value < 22\n")
     push(engine, 0, "a", 30.0)
     engine.unsubscribe("C")
@@ -283,7 +283,7 @@ def test_readings_that_were_kept_for_a_join_are_forgotten_with_it():
     assert engine.holding() == []
 
 
-def test_levels_that_change_are_looked_through_once_each(monkeypatch):
+def test_each_revised_level_is_examined_once(monkeypatch):
     def text(more):
         rungs = ", ".join(f"l{i} [value > {10 + i + more}; value < {9 + i + more}]" for i in range(8))
         return f"{TOPIC}levels Heat on T: {rungs} per source"

@@ -53,7 +53,7 @@ def walk(size, seed=1, keys=7, most=70):
 
 
 @pytest.mark.parametrize(("count", "word"), [(1, np.uint8), (8, np.uint8), (9, np.uint64), (64, np.uint64)])
-def test_as_many_filters_as_bits_step_as_they_react(count, word):
+def test_a_word_full_of_filters_gives_the_same_by_step_and_react(count, word):
     it = machine_of(thresholds(count))
     assert (len(it.filters), it.word) == (count, word)
     events = walk(400)
@@ -73,7 +73,7 @@ def test_more_filters_than_bits_are_refused():
 
 @pytest.mark.parametrize("size", [15, 16, 17, 32, 100])
 @pytest.mark.parametrize("count", [1, 9])
-def test_a_batch_of_several_chunks_is_a_fold(size, count, monkeypatch):
+def test_a_batch_of_several_chunks_equals_a_fold(size, count, monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 16)
     it = machine_of(thresholds(count))
     events = walk(size, seed=size)
@@ -91,7 +91,7 @@ def test_a_batch_of_several_chunks_is_a_fold(size, count, monkeypatch):
     assert stepped(it, batch.filter(pa.array(it.relevance("T", batch).satisfies)))[1] == expected
 
 
-def test_three_real_chunks_and_a_bit_are_the_loop_that_people_write():
+def test_three_large_chunks_equal_a_plain_python_loop():
     size = 3 * 65_536 + 5
     chance = np.random.default_rng(3)
     values, keys = chance.uniform(15, 30, size), chance.integers(0, 500, size)
@@ -149,7 +149,7 @@ def test_chunks_without_and_with_uncovered_rows_agree(monkeypatch):
 
 @pytest.mark.parametrize("names", [("source",), ("k",), ("source", "k")])
 @pytest.mark.parametrize("per", ["per source", "per k", "per source, k", "per source within k"])
-def test_dictionaries_and_plain_texts_are_the_same(names, per):
+def test_dictionaries_and_plain_texts_give_the_same(names, per):
     it = machine_of(thresholds(3, per))
     batch = from_events(TOPIC, walk(200))
     encoded = dictionary_encoded(batch, *names)
@@ -247,7 +247,7 @@ STORIES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), STORIES)
-def test_events_that_pass_the_inner_filter_feed_the_outer(text, expected):
+def test_events_that_pass_the_inner_filter_reach_the_outer_one(text, expected):
     it, events = building(), story(text)
     words, signs = text.split(), {"ingress": "+", "egress": "-"}
     state, out = folded(it, events)
@@ -260,7 +260,7 @@ def test_events_that_pass_the_inner_filter_feed_the_outer(text, expected):
     assert stepped(it, reduced(it, batch))[1] == out
 
 
-def test_the_building_holds_since_the_reading_that_reached_it():
+def test_the_outer_state_is_active_since_the_reading_that_reached_it():
     it = building()
     state, _ = folded(it, story("x25 x27 w28 u27"))
     assert it.active(state) == [(0, "b", 1)]
@@ -273,7 +273,7 @@ def test_the_building_holds_since_the_reading_that_reached_it():
 # --- a stretch of history alone ---
 
 
-def test_reduce_keeps_how_far_time_has_come_and_how_many_there_were():
+def test_compaction_preserves_the_watermark_and_the_number_of_rows():
     it = machine_of(WARM)
     batch = from_events(TOPIC, readings(20.0, 26.0, 27.0, 23.0, 24.0))
     tight = reduced(it, batch)
@@ -331,7 +331,7 @@ def test_a_momentary_filter_has_no_active_scopes_and_keeps_its_initial_state():
     assert stepped(it, from_events(TOPIC, readings(41.0, 42.0, 39.0, 43.0)))[1] == out
 
 
-def test_a_filter_waits_for_no_time():
+def test_a_state_without_durations_has_no_timer():
     it = machine_of(WARM)
     state, _ = folded(it, readings(26.0))
     assert it.due(state) is None
@@ -340,7 +340,7 @@ def test_a_filter_waits_for_no_time():
 
 @pytest.mark.parametrize("count", [8, 64])
 @pytest.mark.parametrize("picked", [[0], [7], [3, 1, 6], [6, 5, 3, 2, 1, 0]])
-def test_a_kept_state_serves_any_of_its_filters_in_any_order(count, picked):
+def test_a_stored_state_can_be_loaded_for_any_of_its_filters_in_any_order(count, picked):
     it = machine_of(thresholds(count))
     before, after = walk(150, seed=4, most=9), walk(150, seed=5, most=9)
     state, _ = folded(it, before)
@@ -358,7 +358,7 @@ def test_a_kept_state_serves_any_of_its_filters_in_any_order(count, picked):
     assert out == sorted(expected, key=lambda t: t[0])
 
 
-def test_a_nested_state_can_be_kept_level_by_level():
+def test_a_nested_state_can_be_stored_and_restored_level_by_level():
     it = building()
     state, _ = folded(it, story("x27 u28 w28"))
     restored = it.load(it.dump(state))
@@ -367,21 +367,21 @@ def test_a_nested_state_can_be_kept_level_by_level():
     assert folded(it, rest, restored)[1] == folded(it, rest, state)[1] != []
 
 
-def test_a_scope_in_which_nothing_holds_takes_no_room_when_kept():
+def test_inactive_scopes_take_no_space_in_a_stored_state():
     it = machine_of(WARM)
     warm = readings(26.0, source="a")
     cool = [e for i in range(500) for e in readings(26.0, 21.0, source=f"s{i}")]
     assert len(it.dump(folded(it, warm + cool)[0])) == len(it.dump(folded(it, warm)[0]))
 
 
-def test_a_fresh_state_can_be_kept():
+def test_an_initial_state_can_be_stored():
     it = machine_of(thresholds(9))
     restored = it.load(it.dump(it.initial()))
     assert it.active(restored) == []
     assert folded(it, walk(50), restored)[1] == folded(it, walk(50))[1]
 
 
-def test_one_bit_for_everything_has_no_scope_name():
+def test_a_state_without_keys_has_no_scope_name():
     it = machine_of(HEAD + "state Any on T [v > 25; v < 22]")
     state, out = folded(it, readings(26.0, source="a") + readings(27.0, 21.0, source="b", start=1))
     assert [(status, scope) for _, status, scope, _, _ in out] == [("ingress", None), ("egress", None)]
@@ -397,7 +397,7 @@ def in_a_batch(it, events, state=None):
 
 
 @pytest.mark.parametrize("way", [folded, in_a_batch])
-def test_scopes_that_do_not_come_back_are_let_go(way):
+def test_inactive_scopes_that_do_not_return_are_dropped(way):
     it = machine_of(WARM)
     state, _ = way(it, readings(26.0, source="stays"))
     for part in range(8):
@@ -413,7 +413,7 @@ def test_scopes_that_do_not_come_back_are_let_go(way):
 
 
 @pytest.mark.parametrize("per", ["per k", "per k within source"])
-def test_letting_scopes_go_changes_nothing(per, monkeypatch):
+def test_dropping_scopes_changes_no_output(per, monkeypatch):
     """One event at a time and in batches, with few and with many that hold."""
     it, events = machine_of(thresholds(3, per)), walk(900, seed=3, keys=60, most=5)
     _, whole = folded(it, events)

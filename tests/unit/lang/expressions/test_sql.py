@@ -70,7 +70,7 @@ def evaluated(events, columns):
     tests=st.lists(st.tuples(predicates, exits), min_size=8, max_size=12),
     events=histories(most=30).filter(len),
 )
-def test_predicates_agree_with_the_closures(tests, events):
+def test_sql_predicates_agree_with_the_closures(tests, events):
     subs = [DefineState(f"c{i}", TOPIC.name, *test) for i, test in enumerate(tests)]
     core = [op for c in conditions(subs) for op in (c.enter, c.exit)]
     assert evaluated(events, [satisfied(op) for op in core]) == [
@@ -80,7 +80,7 @@ def test_predicates_agree_with_the_closures(tests, events):
 
 @settings(max_examples=5, derandomize=True)
 @given(events=histories(most=30).filter(len))
-def test_keys_agree_with_the_closures(events):
+def test_sql_keys_agree_with_the_closures(events):
     of = [StateCondition("c", TOPIC, ops.Truth(True), ops.Truth(False), per, None, TIMELY) for per in PERS]
     wanted = [scalar.chain(condition.keys, condition.forest) for condition in of]
     columns = [expr(key) for condition in of for key in sql.keys(condition)]
@@ -95,7 +95,7 @@ PERS = [(), (("source",),), (("k",),), (("n",),), (("flag", "k"),), (("k",), ("s
         (("source",), ("flag",), ("n",)), (("place",),), (("n",), ("k", "source"))]  # fmt: skip
 
 
-def test_all_keys_of_the_histories_are_tried_except_floats():
+def test_the_histories_contain_all_keys_that_sql_supports():
     @settings(max_examples=200, database=None)
     @given(per=pers)
     def tried(per):
@@ -164,7 +164,7 @@ def event_of(values):
 
 
 @pytest.mark.parametrize(("at", "trap"), [*enumerate(TRAPS)], ids=[predicate for predicate, _, _ in TRAPS])
-def test_the_traps(at, trap, trapped):
+def test_listed_edge_cases_have_their_documented_result(at, trap, trapped):
     predicate, values, holds = trap
     assert scalar.predicate(condition_of(predicate).enter, TOPIC)(event_of(values)) is holds
     assert trapped[at][at] is holds

@@ -34,7 +34,7 @@ READINGS = events(("a", 26), ("b", 26), ("c", 26), ("b", 41), ("a", 21), ("c", 1
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
-def test_every_key_has_its_row_and_a_star_stands_for_the_others(tmp_path, in_batches):
+def test_every_key_has_its_row_and_a_star_matches_all_others(tmp_path, in_batches):
     (tmp_path / "limits.csv").write_text("source, high ,low\na,25,22\n b ,40,30\n*,100,90\n")
     engine = Engine(TEXT, base=tmp_path)
     batch = from_events(check(parse(TEXT), tmp_path).topics[0], READINGS)
@@ -45,7 +45,7 @@ def test_every_key_has_its_row_and_a_star_stands_for_the_others(tmp_path, in_bat
     ]  # fmt: skip
 
 
-def test_without_a_row_nothing_is_known_and_that_is_counted():
+def test_a_reading_without_a_row_decides_nothing_and_is_counted():
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     checked = check(parse(TEXT), tables={"Limits": table})
     engine = Engine(TEXT, tables={"Limits": table})
@@ -57,7 +57,7 @@ def test_without_a_row_nothing_is_known_and_that_is_counted():
 
 
 @pytest.mark.parametrize("care", ["", "for 1 s"])
-def test_readings_without_a_row_are_counted_of_guarded_states_too(tmp_path, care):
+def test_readings_without_a_row_are_counted_for_states_with_durations_too(tmp_path, care):
     """They are counted where they are read, all of them, whatever is dropped there."""
     text = TEXT.replace(", room text", "").replace("high;", f"high {care};")
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
@@ -83,7 +83,7 @@ def test_active_scopes_continue_when_a_table_changes():
     assert told(engine.push(third)) == [("a", "egress", 2)]
 
 
-def test_tables_that_lack_a_cell_in_different_columns_are_different():
+def test_tables_with_empty_cells_in_different_columns_are_different():
     """They were taken for one another: a comparison with what was missing held."""
     said = []
     for high, low in [(0.0, None), (None, 0.0)]:
@@ -104,7 +104,7 @@ state Warm on T [value > Limits.high] per source
     assert told(n for e in rooms for n in engine.push(e)) == [("a", "ingress", 1)]
 
 
-def test_a_table_in_python():
+def test_a_table_can_be_given_in_python():
     app = App()
     temp = app.topic("T", value="float")
     limits = app.table("Limits", pa.table({"source": ["a"], "high": [1.0]}), source=str, high="float")
@@ -133,7 +133,7 @@ def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, said):
     assert "^^^^^^" in str(caught.value)
 
 
-def test_a_table_that_is_not_there_and_a_topic_that_lacks_its_key(tmp_path):
+def test_a_missing_table_file_and_a_topic_without_its_key_are_refused(tmp_path):
     with pytest.raises(DefinitionError, match="cannot be read: No such file"):
         check(parse(TEXT), tmp_path)
     text = TEXT.replace("source text", "owner text")
@@ -234,7 +234,7 @@ def test_the_cover_of_rows_in_another_unit_is_a_band_too():
     assert show(covering(condition).condition.enter) == "value > 25.0"
 
 
-def test_an_event_without_a_row_ends_nothing_so_the_cover_does_not_end_where_it_may_be_met():
+def test_the_cover_has_no_exit_where_events_without_a_row_share_a_scope():
     """One room has one bit, and the sensors in it have rows of their own, or none."""
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     text = TEXT.replace("per source", "per room")
@@ -242,7 +242,7 @@ def test_an_event_without_a_row_ends_nothing_so_the_cover_does_not_end_where_it_
     assert show(covering(condition).condition.exit) == "false"
 
 
-def test_closing_the_gate_of_a_room_leaves_the_gate_of_the_house_open():
+def test_closing_the_filter_of_a_room_leaves_the_filter_of_the_house_open():
     table = {"Limits": pa.table({"source": ["a", "*"], "high": [1.0, 5.0], "low": [1.0, 1.0]})}
     text = _regions + TEXT.replace("per source", "scope r, s within all")
     rows = [("b", 3.0, "s"), ("a", 3.0, "r"), ("a", 0.0, "s"), ("a", 0.0, "all")]
@@ -260,7 +260,7 @@ def test_closing_the_gate_of_a_room_leaves_the_gate_of_the_house_open():
     ]
 
 
-def test_a_guarded_state_has_rows_too_and_may_be_silent():
+def test_a_state_with_a_minimum_duration_and_silence_uses_its_table_row():
     text = TEXT.replace("value < Limits.low]", "value < Limits.low || silent 3 s]").replace(
         "Limits.high;", "Limits.high for 1 µs;"
     )
@@ -289,7 +289,7 @@ def test_a_minimum_duration_comes_from_the_row_and_never_elapses_without_one(tmp
 
 
 @pytest.mark.parametrize("cell", ["-5 min", "soon", "5", "5 °C", "1e400 h"])
-def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
+def test_an_invalid_duration_in_a_table_is_an_error_at_its_place(tmp_path, cell):
     (tmp_path / "limits.csv").write_text(f"source,high,wait\na,25,1 s\nb,25,{cell}\n")
     with pytest.raises(DefinitionError, match=f"row 3: '{cell}' in 'wait' is not a duration") as caught:
         check(parse(WAITS), tmp_path)
@@ -297,7 +297,7 @@ def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
     assert ("which cannot be negative" in str(caught.value)) == cell.startswith("-")
 
 
-def test_durations_may_be_of_arrows_duration_type():
+def test_durations_may_be_of_the_arrow_duration_type():
     columns = {"source": ["a"], "high": [25.0]}
     for length, wrong in [(3_000, False), (-1, True)]:
         table = pa.table({**columns, "wait": pa.array([length], pa.duration("ms"))})
@@ -315,7 +315,7 @@ def test_an_invalid_key_is_an_error_at_its_place():
         check(parse(WAITS), tables={"Limits": table})
 
 
-def test_the_rows_of_a_table_can_be_expected(tmp_path):
+def test_the_rows_of_a_table_can_be_a_roster(tmp_path):
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\nb,25,1 s\n*,25,1 s\n")
     text = WAITS + "state Missing on T [silent 5 µs; !silent 5 µs] per source roster Limits\n"
     engine = Engine(text, base=tmp_path)
@@ -345,7 +345,7 @@ def test_an_expected_scope_without_readings_uses_the_duration_of_the_state(tmp_p
         ("per source", "per room roster Limits", "has no text column 'room'"),
     ],
 )
-def test_a_length_or_roster_that_no_table_has_is_an_error_at_its_place(tmp_path, was, now, message):
+def test_a_duration_or_roster_without_its_table_is_an_error_at_its_place(tmp_path, was, now, message):
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\n")
     with pytest.raises(DefinitionError, match=message) as caught:
         check(parse(WAITS.replace(was, now)), tmp_path)

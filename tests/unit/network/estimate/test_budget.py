@@ -60,7 +60,7 @@ def test_fewer_readings_and_wider_bands_never_take_more(plans):
             assert one.days > at[way, 1, 1.0].days, "fewer turns travel"
 
 
-def test_nothing_is_lost_as_it_stands_and_something_with_every_thirtieth_reading(plans):
+def test_an_unchanged_plan_loses_nothing_and_every_thirtieth_reading_loses_something(plans):
     at = {(one.strategy, one.every, one.wider): one.detection["Warm"] for one in plans}
     stands, thinned = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
     assert (stands.met, stands.share) == (stands.known, 1.0)
@@ -79,7 +79,7 @@ def test_plans_are_ordered_by_loss_with_one_for_each_strategy(plans):
     assert fitting(plans, 2 * best) == []
 
 
-def test_for_a_shared_state_the_unchanged_plan_costs_the_forecast():
+def test_the_unchanged_plan_of_a_shared_state_costs_the_forecast():
     """Its scope is no source: turns are not lost for that."""
     text = NETWORK.replace(" per source", "")
     case, events = read_text(text).points[0].case, wavering()

@@ -125,7 +125,7 @@ def test_forecasts_of_bursts_are_within_a_tenth_of_simulations(name, seed):
     require_close(beside(case(*network), minutes, seed))
 
 
-def test_roles_of_a_quadtree_go_to_the_nearest_nodes_though_a_subscriber_asks_as_it_boots():
+def test_roles_of_a_quadtree_move_to_the_nearest_nodes_although_a_subscriber_asks_at_boot():
     """It knows no neighbour then and takes all roles; heartbeats bring them to the nodes they belong to."""
     events = history(4)
     one = cast(case(QUADS, "geographic", 1, CSMA), events)
@@ -140,7 +140,7 @@ def test_roles_of_a_quadtree_go_to_the_nearest_nodes_though_a_subscriber_asks_as
 
 
 @pytest.mark.parametrize("protocol", ["direct", ROTATING])
-def test_sensors_that_are_read_more_often_than_they_publish_take_as_much_as_they_do(protocol):
+def test_forecasts_include_sensors_that_are_read_more_often_than_they_publish(protocol):
     text = FIELD.format(protocol=f"{{kind: {protocol}}}", routing="static", quality=1, mac=UNHEARD)
     said = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
     with_it = read_text(f"{text}publishers: [{said}]\n").points[0].case
@@ -150,7 +150,7 @@ def test_sensors_that_are_read_more_often_than_they_publish_take_as_much_as_they
     assert often["joules above rest"][0] - once["joules above rest"][0] > 0.9 * reads
 
 
-def test_a_state_that_sensors_share_passes_brokers_as_often_as_is_expected():
+def test_forecasts_of_a_state_shared_by_sensors_match_simulations():
     """What satisfies a predicate goes on, since others may have turned the state; the rest stays."""
     one = case("cbps", "id-grid", 1, CSMA)
     shared = load_definition(one.scenario.definition.replace(" per source", ""), Path())
@@ -170,7 +170,7 @@ def test_forecasts_of_sleeping_radios_match_simulations(seed):
     require_close(beside(case(*SLEEPING), 240, seed), "frames")
 
 
-def test_an_idle_network_needs_the_energy_of_its_nodes_at_rest():
+def test_an_idle_network_uses_the_energy_of_its_nodes_at_rest():
     events = [Event("T", minute * MINUTE, "s00", {"value": 5.0}, minute) for minute in range(60)]
     found = looked(case("direct, filters: source", "static", 1, CSMA), events)
     assert found.frames == 0.0
@@ -179,7 +179,7 @@ def test_an_idle_network_needs_the_energy_of_its_nodes_at_rest():
     assert reader > 1.1 * others[-1], "who reads works for it"
 
 
-def test_the_first_node_to_die_is_the_one_that_takes_most_and_mains_do_not_end():
+def test_the_node_with_the_highest_consumption_dies_first_and_mains_never():
     found = looked(case(*FIVE["readings over lossy links"]), history(120))
     days, node = found.days()
     joules = found.joules()
@@ -203,7 +203,7 @@ def pair(quality: float = 1.0, **mac: object) -> RadioModel:
     return RadioModel(Network(replace(setup, mac=replace(setup.mac, **mac))), overhears=False)
 
 
-def test_a_frame_and_its_acknowledgement_are_what_two_radios_and_processors_draw():
+def test_the_energy_of_a_frame_and_its_acknowledgement_is_that_of_two_radios_and_processors():
     air = pair()
     hop, draw, radio = air.access.unicast(0, 1, 20), air.network.draw, air.network.setup.radio
     frame, ack = radio.airtime(20 + 11) / SECOND, radio.airtime(5) / SECOND
@@ -214,7 +214,7 @@ def test_a_frame_and_its_acknowledgement_are_what_two_radios_and_processors_draw
     assert hop.joules == pytest.approx([sender, receiver], rel=1e-6)
 
 
-def test_a_frame_is_tried_until_it_and_its_acknowledgement_have_come_through():
+def test_a_frame_is_repeated_until_its_acknowledgement_arrives():
     air = pair(0.5, retries=2)
     there, back = air.right(0, 1, 31), air.right(1, 0, 5)
     hop, lost = air.access.unicast(0, 1, 20), 1 - there * back

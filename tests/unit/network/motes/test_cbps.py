@@ -71,7 +71,7 @@ failures:
 """
 
 
-def test_a_broker_that_dies_is_missed_and_joins_again():
+def test_a_broker_that_dies_and_restarts_joins_again():
     """Two publishers behind it: what they say meanwhile is lost, and told as such."""
     text = watched("{kind: cbps, brokers: [4, 1, 0, 2], links: [[4, 1], [1, 0], [1, 2]]}", "T", DIES)
     run = made(text)

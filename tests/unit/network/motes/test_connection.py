@@ -61,7 +61,7 @@ def exchange(a: End, b: End, said: list, now: int = 0) -> list[Input]:
     return heard
 
 
-def test_a_message_goes_in_segments_that_fit_and_arrives_whole():
+def test_a_message_is_sent_in_segments_that_fit_and_arrives_whole():
     a, b = ends()
     said = list(a.send(0, "x" * 25))
     (first,) = frames(said)
@@ -95,7 +95,7 @@ def test_unacknowledged_segments_are_sent_again_at_growing_intervals_and_receive
     assert a.counts == {"sent again": 2}
 
 
-def test_an_end_that_does_not_answer_is_given_up_and_hello_is_sent_again():
+def test_an_end_that_does_not_answer_is_given_up_and_greeted_again():
     a, _ = ends()
     said = list(a.send(0, "hello")) + list(a.send(0, "you"))
     for now in (100, 300, 700):
@@ -128,7 +128,7 @@ def test_a_segment_of_an_earlier_session_is_not_taken_for_a_new_one():
     assert list(b.on_frame(60, old)) == []
 
 
-def test_a_crowded_end_gives_up_the_oldest_message_that_may_be_lost():
+def test_a_full_end_drops_the_oldest_message_that_may_be_lost():
     a, _ = ends()
     list(a.send(0, "under way"))
     said = [each for message in ("STORED", "old", "new", "newer") for each in a.send(5, message)]
@@ -148,7 +148,7 @@ def test_hello_is_sent_until_the_other_end_answers():
     assert [later - earlier for earlier, later in pairwise(times)] == [100, 200, 400, 800]
 
 
-def test_a_segment_tells_an_end_that_missed_the_answer_that_it_is_known():
+def test_a_segment_completes_the_greeting_of_an_end_that_missed_the_answer():
     a, b = End("b", TERMS, 1), End("a", TERMS, 2)
     (hello,) = frames(a.open(0))
     (reply,) = frames(b.on_frame(0, hello))

@@ -22,12 +22,12 @@ def ran(text: str) -> RunOutcome:
     return made(text).finish()
 
 
-def test_the_rendezvous_node_is_in_the_middle_unless_it_is_named():
+def test_the_rendezvous_node_is_in_the_middle_by_default():
     assert made(watched("{kind: dds}")).family.deployment.table == ("4",)
     assert made(watched("{kind: dds, rendezvous: [8, 0]}")).family.deployment.table == ("8", "0")
 
 
-def test_conditions_run_where_the_samples_are_and_only_their_turns_travel():
+def test_conditions_run_at_the_samples_and_only_their_transitions_are_sent():
     run = made(watched("{kind: dds, mode: HyTDDS}"))
     outcome = run.finish()
     (row,) = outcome.subscriptions
@@ -36,7 +36,7 @@ def test_conditions_run_where_the_samples_are_and_only_their_turns_travel():
     assert outcome.protocol["counted"]["filtered at the source"] == 90
 
 
-def test_a_topic_brings_every_sample_at_its_level():
+def test_a_subscription_to_a_topic_delivers_every_sample_at_its_level():
     for level, acknowledged in (("full", True), ("best-effort", False), ("0.5", True)):
         run = made(watched(f"{{kind: dds, level: {level}}}", "T"))
         (row,) = run.finish().subscriptions
@@ -44,7 +44,7 @@ def test_a_topic_brings_every_sample_at_its_level():
         assert bool(run.account.messages["Ack"]) == acknowledged
 
 
-def test_the_sections_of_the_protocol_are_its_own_values():
+def test_the_sections_of_the_protocol_become_its_values():
     run = made(
         watched(
             "{kind: dds, mode: EATDDS, ifs: true, percent: 90, reliable: {rto: 150 ms, ring: 3}, "
@@ -61,7 +61,7 @@ def test_the_sections_of_the_protocol_are_its_own_values():
     assert run.account.messages["LevelRequest"] > 0
 
 
-def test_memory_is_rings_of_reliable_writers_and_tables():
+def test_memory_is_reported_for_rings_of_reliable_writers_and_tables():
     """[D70] Node 0 writes, and is the rendezvous node with one subscription."""
     table = {"subscriptions": 12}
     for level, kept in (("best-effort", table), ("full", {"rings": 20 * 20, **table})):
@@ -72,7 +72,7 @@ def test_memory_is_rings_of_reliable_writers_and_tables():
         assert found["fits"]
 
 
-def test_the_fate_of_lost_samples_is_named():
+def test_the_fate_of_lost_samples_is_reported():
     """The rendezvous node dies, writers fill their rings, and one publisher goes down with its own."""
     dies = "failures:\n  - {kind: kill, at: 30 s, nodes: [4]}\n  - {kind: kill, at: 60 s, nodes: [8]}\n"
     text = watched("{kind: dds, level: full, rendezvous: [4], reliable: {ring: 5}}", "T", dies)
@@ -127,7 +127,7 @@ def test_impossible_settings_are_reported_with_their_position(protocol, where, s
     assert marked(str(caught.value)) == where
 
 
-def test_a_condition_of_several_sensors_is_evaluated_where_it_is_wanted():
+def test_a_condition_over_several_sensors_is_evaluated_at_its_subscriber():
     run = made(watched("{kind: dds, mode: HyTDDS, level: full}").replace(" per source", ""))
     (row,) = run.finish().subscriptions
     assert run.account.messages["Data"] == row["readings"] == 90, "all samples travel"
@@ -143,7 +143,7 @@ def test_slots_need_a_grid():
         read_text(text)
 
 
-def test_by_transition_samples_that_turn_a_condition_are_acknowledged_and_no_others():
+def test_only_samples_that_change_a_condition_are_acknowledged_by_transition():
     run = made(watched("{kind: dds, mode: HyTDDS, level: transition}", "T"))
     (row,) = run.finish().subscriptions
     turns = made(watched("{kind: dds, mode: HyTDDS}")).finish().subscriptions[0]["expected"]
@@ -151,7 +151,7 @@ def test_by_transition_samples_that_turn_a_condition_are_acknowledged_and_no_oth
     assert run.account.messages["Ack"] == turns > 0
 
 
-def test_by_transition_needs_something_that_turns():
+def test_the_level_transition_needs_a_condition_that_a_mote_can_evaluate():
     with pytest.raises(DefinitionError, match="nothing that a mote can tell turns with samples of 'T'") as e:
         made(watched("{kind: dds, level: transition}", "T").replace(" per source", ""))
     assert marked(str(e.value)) == "transition"
@@ -173,7 +173,7 @@ duration: 60 s
 """
 
 
-def test_subscribers_that_begin_together_are_all_discovered_where_frames_collide():
+def test_subscribers_that_start_together_are_all_discovered_despite_collisions():
     """None was: each of the ten repetitions met those of all others at the same instant."""
     nodes = (0, 2, 5, 7, 10, 13, 16, 18, 22, 25, 27, 30, 33, 35)
     subscribers = ", ".join(f"{{node: {node}, to: T}}" for node in nodes)
@@ -183,7 +183,7 @@ def test_subscribers_that_begin_together_are_all_discovered_where_frames_collide
     assert dds.NEVER not in outcome.subscriptions[0]["lost"]
 
 
-def test_losses_without_a_discovered_subscription_are_named():
+def test_losses_before_discovery_of_a_subscription_are_reported():
     dead = "failures:\n  - {kind: kill, at: 0 s, nodes: [8]}\n"
     text = watched("{kind: dds, rendezvous: [8]}", "T", dead).replace("from: [0, 2, 8]", "from: [0, 2]")
     (row,) = ran(text).subscriptions

@@ -11,7 +11,7 @@ def made(text: str, seed: int = 1) -> SimulationRun:
     return SimulationRun(read_text(text).points[0].case, seed)
 
 
-def test_every_reading_is_one_message_to_each_node_that_subscribes():
+def test_every_reading_is_one_message_to_each_subscribing_node():
     run = made(watched(to="[Warm, T]", more="").replace("  - {node: 4", "  - {node: 6, to: T}\n  - {node: 4"))
     outcome = run.finish()
     assert run.account.messages == {"Data": 180}

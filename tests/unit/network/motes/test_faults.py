@@ -31,7 +31,7 @@ def changed(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
-def test_the_scenario_without_mistakes_is_read():
+def test_a_scenario_without_mistakes_is_read():
     study = read_text(GOOD)
     assert len(study.points) == 1
     assert study.seeds == (1,)

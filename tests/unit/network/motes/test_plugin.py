@@ -70,7 +70,7 @@ def test_a_plugin_runs_like_a_built_in_protocol(tmp_path):
     assert theirs.runs[0].measures["delivered"] > 20
 
 
-def test_it_is_swept_and_travels(tmp_path):
+def test_a_plugin_can_be_swept_and_pickled(tmp_path):
     mine = study(
         tmp_path, "{kind: python, machine: 'own.py:Mine'}", "sweep: {routing.with: [{limit: 1}, {limit: 4}]}"
     )
@@ -98,7 +98,7 @@ def test_errors_of_a_plugin_are_reported_with_their_position(tmp_path, routing, 
     assert caught.value.place.line == 4
 
 
-def test_a_timer_in_the_past_is_an_error_and_not_a_simulation_that_never_ends(tmp_path):
+def test_a_timer_in_the_past_is_an_error(tmp_path):
     """It fired at once, was set again, and time did not pass."""
     mine = study(tmp_path, "{kind: python, machine: 'own.py:Hasty'}")
     with pytest.raises(
@@ -130,7 +130,7 @@ def measured(tmp_path, text=MEASURED, links="a,b,1\nb,a,1\nb,c,1\nc,b,1\n"):
     return read_text(text, tmp_path)
 
 
-def test_links_are_enough_where_nothing_asks_for_positions(tmp_path):
+def test_links_suffice_where_nothing_asks_for_positions(tmp_path):
     found = run(measured(tmp_path).points[0].case, seed=1).measures
     assert found["delivered"] > 50
     assert found["hops"] == 2

@@ -74,7 +74,7 @@ def test_impossible_settings_are_reported_with_their_position(wrong, mark, why):
     assert mark in marked(str(error.value)) or mark in str(error.value)
 
 
-def test_space_has_all_nodes_however_their_coordinates_are_rounded():
+def test_the_space_contains_all_nodes_despite_rounding():
     """A layout where the least coordinate and the extent add up to less than the greatest coordinate."""
     text = """\
 nodes: {kind: uniform, count: 40, width: 100 m, height: 100 m, reach: 25 m}

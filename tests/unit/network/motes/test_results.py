@@ -62,7 +62,7 @@ def test_written_tables_are_read_back(results, tmp_path):
         assert pq.read_table(path).equals(tables(results)[path.stem])
 
 
-def test_tables_as_csv_have_a_column_for_each_amount(results, tmp_path):
+def test_tables_as_csv_have_a_column_for_each_quantity(results, tmp_path):
     paths = write(results, tmp_path, "csv")
     assert {path.suffix for path in paths} == {".csv"}
     for path in paths:
@@ -89,7 +89,7 @@ def test_json_contains_points_and_runs(results):
     assert len(found["runs"]) == 12
 
 
-def test_a_network_without_traffic_has_results_too():
+def test_a_network_without_traffic_has_results():
     quiet = collect(read_text(GRID.replace("  - {from: 0, to: 8, every: 1 s}", "  []")), map)
     assert quiet.summary(0)["sent"].mean == 0
     assert "delivery_ratio" not in quiet.summary(0)
@@ -113,7 +113,7 @@ def test_each_subscription_is_summed_up_over_the_seeds(told):
     assert {"lost", "subscription"}.isdisjoint(found["T"])
 
 
-def test_subscriptions_have_a_table_and_stand_in_the_json(told, tmp_path):
+def test_subscriptions_have_a_table_and_are_in_the_json(told, tmp_path):
     rows = tables(told)["subscriptions"].to_pylist()
     assert [(row["seed"], row["subscription"]) for row in rows] == [
         (1, "Warm"),

@@ -53,7 +53,7 @@ def test_a_slow_network_is_given_more_time():
     assert made(routing.Geographic(beacons=SECOND), SLOW)[0].beacons.slow == SECOND
 
 
-def test_messages_to_all_are_flooded_whatever_the_kind():
+def test_messages_to_all_are_flooded_by_every_protocol():
     for said in (routing.Static(jitter=7), routing.OnDemand(jitter=7), routing.Flooding(jitter=7)):
         assert made(said)[1] == Flooding(jitter=7)
     assert machines(routing.Static(), PLACED, Tdma(), FAST, ())[1].jitter == 0, "slots keep them apart"
@@ -89,7 +89,7 @@ def test_impossible_settings_are_reported(said, placed, says):
         made(said, placed=placed)
 
 
-def test_geographic_routing_knows_where_nodes_are():
+def test_geographic_routing_knows_the_positions_of_nodes():
     found = made(routing.Geographic(distrust=SECOND))[0]
     assert isinstance(found, Geographic)
     assert (found.places, found.distrust) == (PLACED.positions, SECOND)

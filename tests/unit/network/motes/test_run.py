@@ -37,7 +37,7 @@ def assert_adds_up(found: RunOutcome) -> None:
 
 
 @given(scenarios())
-def test_whatever_a_scenario_does_nothing_fails_everything_adds_up_and_the_same_seed_gives_the_same(text):
+def test_a_random_scenario_runs_adds_up_and_repeats_with_the_same_seed(text):
     found = ran(text, seed=3)
     assert_adds_up(found)
     assert found == ran(text, seed=3)
@@ -48,7 +48,7 @@ def test_another_seed_gives_another_run():
     assert ran(text, seed=1) != ran(text, seed=2)
 
 
-def test_a_quiet_network_delivers_everything_in_as_many_hops_as_it_takes():
+def test_a_quiet_network_delivers_everything_in_the_expected_number_of_hops():
     measures = ran(GRID).measures
     assert measures["sent"] == measures["delivered"] == 20
     assert measures["hops"] == 2.0
@@ -68,7 +68,7 @@ def test_a_message_to_several_goes_to_each():
     assert measures["sent"] == measures["delivered"] == 60
 
 
-def test_the_warm_up_is_left_out():
+def test_the_warm_up_is_not_counted():
     whole, later = ran(GRID).measures, ran(f"{GRID}warm-up: 10 s\n").measures
     assert (whole["sent"], later["sent"]) == (20, 10)
     assert later["seconds"] == 10
@@ -76,7 +76,7 @@ def test_the_warm_up_is_left_out():
     assert later["energy_mj"] == pytest.approx(whole["energy_mj"] / 2, rel=0.05)
 
 
-def test_traffic_starts_and_stops_when_it_should():
+def test_traffic_starts_and_stops_at_its_times():
     found = ran(GRID.replace("every: 1 s", "every: 1 s, start: 5 s, stop: 10 s"))
     assert [row["sent"] for row in found.timeline] == [0] * 5 + [1] * 5 + [0] * 10
 
@@ -116,7 +116,7 @@ duration: 100 s
 """
 
 
-def test_a_sensor_that_is_read_often_has_its_mean_published_and_costs_the_processor():
+def test_a_frequently_read_sensor_publishes_its_mean_and_costs_processor_energy():
     """[D62] Forty readings for each sample; only the publisher's processor works for it."""
     it = SimulationRun(read_text(READ_OFTEN).points[0].case, 1)
     it.finish()
@@ -128,7 +128,7 @@ def test_a_sensor_that_is_read_often_has_its_mean_published_and_costs_the_proces
     assert worked == [0, 399 * 2 * MILLISECOND, 0], "the last one begins as the run ends"
 
 
-def test_a_battery_ends_a_life_and_if_asked_the_run():
+def test_an_empty_battery_ends_a_node_and_optionally_the_run():
     text = GRID.replace("energy: {", "energy: {battery: 30 mJ, mains: [8], ")
     measures = ran(text.replace("duration: 20 s", "duration: 200 s")).measures
     assert measures["lifetime_s"] is not None
@@ -148,7 +148,7 @@ def test_a_run_that_ends_before_its_warm_up_has_counted_nothing():
     assert (measures["seconds"], measures["sent"], measures["energy_mj"]) == (0, 0, 0)
 
 
-def test_a_node_that_is_killed_stops_and_one_that_is_restarted_goes_on():
+def test_a_killed_node_stops_and_a_restarted_one_continues():
     text = f"{GRID}failures:\n  - {{kind: kill, at: 5 s, nodes: [0]}}\n"
     assert ran(text).measures["sent"] == 5
     again = ran(f"{text}  - {{kind: restart, at: 15 s, nodes: [0]}}\n")
@@ -209,7 +209,7 @@ def test_the_trace_of_a_run_agrees_with_its_energy():
     assert found == ran(GRID), "tracing changes nothing"
 
 
-def test_a_scenario_on_the_motes_of_the_intel_lab(data):
+def test_a_scenario_on_the_intel_lab_motes_runs(data):
     folder = data / "intel-lab"
     found = ran(
         f"nodes: {{kind: intel-lab, folder: {folder}}}\nlinks: {{kind: measured}}\nrouting: {{kind: tree}}\n"
@@ -221,7 +221,7 @@ def test_a_scenario_on_the_motes_of_the_intel_lab(data):
     assert found.measures["hops"] > 1
 
 
-def test_a_scenario_in_a_redwood(data):
+def test_a_scenario_in_a_redwood_runs(data):
     path = data / "redwoods-sonoma" / "mote-location-data.txt"
     found = ran(
         f"nodes: {{kind: redwood, file: {path}}}\nlinks: {{kind: disk, range: 12 m}}\n"

@@ -43,7 +43,7 @@ class Motes:
         ]
 
 
-def test_a_filter_is_notified_at_once_and_only_by_events():
+def test_a_state_without_durations_is_notified_at_once_and_only_by_events():
     motes = Motes(NodeSubscription("Warm", 0, ("T",)))
     motes.comes(10, 26)
     motes.comes(12, 21)
@@ -71,7 +71,7 @@ def test_every_event_of_a_topic_is_notified_to_its_subscribers():
     assert motes.notifications(60) == [(10.1, "T", "atomic")], "it came to one of the two"
 
 
-def test_only_while_it_is_wanted():
+def test_events_outside_the_time_of_a_subscription_are_not_notified():
     motes = Motes(NodeSubscription("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
     for second in (10, 12, 14):
         motes.comes(second, 26)
@@ -87,7 +87,7 @@ def test_a_restarted_node_has_no_pending_timers():
     assert motes.notifications(60) == [(37.0, "Lasting", "ingress")]
 
 
-def test_its_clock_wakes_it_once_at_a_time_however_often_it_was_asked_to(monkeypatch):
+def test_an_evaluator_is_woken_once_for_each_due_time(monkeypatch):
     """A reading that is to be looked at soon takes the place of an alarm for later: a timer costs energy."""
     woken, advance = [], Evaluator.advance
     monkeypatch.setattr(Evaluator, "advance", lambda self, until: woken.append(until) or advance(self, until))

@@ -16,7 +16,7 @@ def measured(count: int, both: dict[tuple[int, int], float]) -> Network:
     return Network(Setup(positions=[(float(i), 0.0) for i in range(count)], propagation=Measured(quality)))
 
 
-def test_on_a_disk_the_best_path_has_the_fewest_hops():
+def test_the_best_path_on_a_disk_has_the_fewest_hops():
     network = Network(Setup(positions=grid(3, 3, 10.0).positions, propagation=UnitDisk(15.0)))
     ways = best_next_hops(network, 0)
     assert ways[0] == 0
@@ -57,6 +57,6 @@ def test_connections_that_form_no_tree_are_refused(pairs, says):
         require_tree(pairs, [0, 1, 2])
 
 
-def test_a_tree_is_one():
+def test_connections_that_form_a_tree_are_accepted():
     require_tree([(1, 0), (1, 2)], [0, 1, 2])
     require_tree([], [5])

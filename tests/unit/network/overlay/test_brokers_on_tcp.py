@@ -126,7 +126,7 @@ def test_a_spare_connection_is_used_when_another_is_lost():
     run(story)
 
 
-def test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap():
+def test_duplicate_calls_and_names_cause_no_reconnection_loop():
     async def story():
         async with broker("hub") as (hub, address):
             async with broker("attic", [address, address]) as (attic, _):
@@ -140,7 +140,7 @@ def test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap():
     run(story)
 
 
-def test_brokers_that_call_one_another_do_so_again_only_when_they_have_lost_one_another():
+def test_brokers_that_call_each_other_reconnect_only_after_a_loss():
     async def story():
         async with broker("a") as (a, at_a), broker("b", [at_a]) as (b, at_b):
             await eventually(lambda: "a" in b.links)
@@ -289,7 +289,7 @@ def test_bundles_are_stamped_on_arrival_and_the_clients_context_is_overwritten()
     run(story)
 
 
-def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
+def test_time_in_the_queue_of_a_slow_consumer_counts_as_time_on_the_way():
     """The consumer reads nothing; what waits for it has travelled all that time when it reads at last."""
 
     async def story():
@@ -321,7 +321,7 @@ def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
 
 
 @pytest.mark.parametrize("size", [-1, 10, 1_023])
-def test_a_peer_must_take_short_messages_at_least(size):
+def test_a_peer_must_accept_short_messages(size):
     async def story():
         async with broker("hub") as (_, address):
             reader, writer = await asyncio.open_connection(*address)

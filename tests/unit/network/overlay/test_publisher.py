@@ -57,7 +57,7 @@ def test_a_publisher_advertises_each_source_before_its_first_event_and_where_it_
     assert story.net.take("p") == []
 
 
-def test_of_very_many_sources_the_topic_alone_is_advertised(monkeypatch):
+def test_only_the_topic_is_advertised_for_very_many_sources(monkeypatch):
     monkeypatch.setattr(client, "MOST_SOURCES", 10)
     story = Story()
     for n in range(100):
@@ -69,7 +69,7 @@ def test_of_very_many_sources_the_topic_alone_is_advertised(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [200, pytest.param(1_000_000, marks=pytest.mark.soak)])
-def test_keys_that_never_come_back_leave_nothing_in_a_broker(number, monkeypatch):
+def test_keys_that_never_return_leave_nothing_in_a_broker(number, monkeypatch):
     """Of each source a condition starts and ends."""
     monkeypatch.setattr(client, "MOST_SOURCES", 50)
     story = Story()

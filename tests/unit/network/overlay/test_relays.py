@@ -81,7 +81,7 @@ def drawn(seed, count=25):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_nearest_node_to_a_point_receives_its_messages_from_any_node(seed):
+def test_a_message_to_a_point_is_delivered_to_the_nearest_node_from_any_node(seed):
     places, chance = drawn(seed), random.Random(seed)
     links = Links(places, 20.0)
     for _ in range(30):
@@ -131,20 +131,20 @@ def test_silent_nodes_are_bypassed_and_distant_ones_ignored():
     assert links.told == [("d", "x")]
 
 
-def test_a_datagram_that_is_no_message_or_has_gone_too_far_ends():
+def test_a_datagram_that_is_invalid_or_has_gone_too_far_is_dropped():
     links = Links({"a": (0.0, 0.0), "b": (10.0, 0.0)}, 14.0)
     links.give("a", Received(0, "b", RelayedDatagram((0.0, 0.0), msgspec.Raw(b"\x01"))))
     links.give("a", Received(0, "b", RelayedDatagram((0.0, 0.0), msgspec.Raw(b"\xa1x"), hops=MOST_HOPS)))
     assert links.told == []
 
 
-def test_it_sends_signs_of_life():
+def test_a_relay_sends_heartbeats():
     machine = Relays(Echo(), "a", (0.0, 0.0), {"b": (1.0, 0.0)}, str)
     _, effects = machine.handle(machine.initial(), Fired(SECOND, "relays/beat"))
     assert [type(effect).__name__ for effect in effects] == ["Send", "SetTimer"]
 
 
-def test_a_node_is_not_its_own_neighbour_nor_stands_where_another_does():
+def test_a_node_that_is_its_own_neighbour_or_at_an_occupied_position_is_refused():
     with pytest.raises(UsageError, match="its own neighbour"):
         Relays(Echo(), "a", (0.0, 0.0), {"a": (1.0, 0.0)}, str)
     with pytest.raises(UsageError, match="two nodes stand at one point"):

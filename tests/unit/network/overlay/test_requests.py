@@ -67,7 +67,7 @@ class World:
 
 
 @pytest.mark.parametrize("name", ["Over", "Long", "Heat", "Both", "All", "Heard", "Plain"])
-def test_results_equal_those_of_the_engine(name, tmp_path):
+def test_requested_states_give_the_results_of_the_engine(name, tmp_path):
     world = World(tmp_path)
     world.ask("s", requests_of(world.app)[name])
     engine, said = Engine(world.app), []
@@ -86,7 +86,7 @@ def test_events_relevant_to_no_row_do_not_leave_their_publisher(tmp_path):
     assert world.told() == []
 
 
-def test_a_lost_connection_makes_them_unknown_and_the_next_event_decides(tmp_path):
+def test_a_lost_connection_makes_conditions_unknown_until_the_next_event_decides(tmp_path):
     world = World(tmp_path)
     for name in ("Over", "Long"):
         world.ask("s", requests_of(world.app)[name])

@@ -204,7 +204,7 @@ def test_a_new_call_replaces_the_callers_lost_connection():
     run(story)
 
 
-def test_of_two_brokers_that_call_each_other_one_connection_stays():
+def test_one_connection_remains_of_two_brokers_that_call_each_other():
     async def story():
         async with broker("a") as a, broker("b") as b:
             a.call(b.address)
@@ -250,7 +250,7 @@ def test_a_message_that_grew_too_large_is_dropped_without_closing_a_connection(c
     assert "'a' cannot be sent a message of" in caplog.text
 
 
-def test_a_peer_may_not_have_the_name_of_the_broker():
+def test_a_peer_with_the_name_of_the_broker_is_refused():
     async def story():
         async with broker("hub") as hub, node("hub") as a:
             a.call(hub.address)
@@ -263,7 +263,7 @@ def test_a_peer_may_not_have_the_name_of_the_broker():
 TOKEN = b"a token that is long enough"
 
 
-def test_with_the_same_token_on_both_sides_they_talk():
+def test_peers_with_the_same_token_connect():
     async def story():
         async with broker(token=TOKEN) as hub, node("a", token=TOKEN) as a:
             a.call(hub.address)
@@ -280,7 +280,7 @@ def test_with_the_same_token_on_both_sides_they_talk():
         (None, TOKEN, "asks for no token"),
     ],
 )
-def test_with_different_tokens_the_client_gets_the_reason_and_does_not_retry(theirs, ours, reason):
+def test_a_client_with_a_different_token_gets_the_reason_and_does_not_retry(theirs, ours, reason):
     async def story():
         async with broker(token=theirs) as hub, node("a", token=ours) as a:
             a.call(hub.address)
@@ -292,7 +292,7 @@ def test_with_different_tokens_the_client_gets_the_reason_and_does_not_retry(the
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_token_never_travels_and_a_proof_cannot_be_used_again(language):
+def test_the_token_is_never_sent_and_a_proof_cannot_be_reused(language):
     async def story():
         async with broker(token=TOKEN) as hub:
             seen = []
@@ -342,7 +342,7 @@ def test_the_token_never_travels_and_a_proof_cannot_be_used_again(language):
         (b"<ISCAMsg></Oops>", "mismatched tag"),
     ],
 )
-def test_an_unknown_language_ends_only_the_connection_with_a_reason(said, reason):
+def test_an_unknown_protocol_closes_only_its_connection_with_a_reason(said, reason):
     async def story():
         async with broker() as hub, node("a") as a:
             a.call(hub.address)
@@ -359,7 +359,7 @@ def test_an_unknown_language_ends_only_the_connection_with_a_reason(said, reason
     run(story)
 
 
-def test_a_peer_that_talks_nonsense_after_the_greeting_is_dropped_too():
+def test_a_peer_that_sends_garbage_after_the_greeting_is_dropped():
     async def story():
         async with broker() as hub:
             peer = await Raw.to(hub.address)
@@ -407,7 +407,7 @@ def test_a_silent_stranger_is_disconnected():
     run(story)
 
 
-def test_no_more_connections_are_taken_than_allowed():
+def test_connections_above_the_limit_are_refused():
     async def story():
         async with broker(limits=ConnectionLimits(peers=2)) as hub, node("a") as a, node("b") as b:
             a.call(hub.address)
@@ -423,7 +423,7 @@ def test_no_more_connections_are_taken_than_allowed():
     run(story)
 
 
-def test_a_peer_that_is_silent_is_asked_and_then_dropped():
+def test_a_silent_peer_is_pinged_and_then_dropped():
     async def story():
         async with broker(limits=ConnectionLimits(heartbeat=20_000)) as hub:
             dead = await Raw.to(hub.address)
@@ -459,7 +459,7 @@ async def stuck(hub, name="stuck"):
     return peer
 
 
-def test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted():
+def test_a_slow_consumer_loses_the_oldest_readings_and_the_loss_is_counted():
     async def story():
         limits = ConnectionLimits(queue=50, when_full="drop-oldest")
         async with broker(limits=limits) as hub, node("fast") as fast:
@@ -510,7 +510,7 @@ def test_a_slow_consumer_is_disconnected_where_nothing_may_be_lost(when_full, lo
     run(story)
 
 
-def test_a_publisher_is_held_back_by_a_broker_that_does_not_read():
+def test_a_broker_that_does_not_read_slows_its_publisher_down():
     async def story():
         async def deaf(reader, writer):
             writer.transport.pause_reading()
@@ -563,7 +563,7 @@ def test_a_client_of_the_thesis_needs_no_greeting():
     run(story)
 
 
-def test_where_a_token_is_needed_a_greeting_is_too():
+def test_a_broker_with_a_token_requires_a_greeting():
     async def story():
         async with broker(token=TOKEN) as hub:
             peer = await Raw.to(hub.address, "xml")
@@ -574,7 +574,7 @@ def test_where_a_token_is_needed_a_greeting_is_too():
     run(story)
 
 
-def test_an_error_of_the_user_s_own_is_the_node_s_failure():
+def test_an_error_in_a_callback_of_the_user_ends_the_node():
     async def story():
         async with broker() as hub, node("a") as a:
             a.deliver = lambda what: 1 / 0
@@ -585,7 +585,7 @@ def test_an_error_of_the_user_s_own_is_the_node_s_failure():
     run(story)
 
 
-def test_limits_that_make_no_sense_are_refused():
+def test_impossible_limits_are_refused():
     with pytest.raises(UsageError, match="--max-frame 10: at least 1024"):
         ConnectionLimits(max_frame=10)
     with pytest.raises(UsageError, match="--queue 0: at least one"):

@@ -54,14 +54,14 @@ def test_the_processor_of_the_thesis_draws_14_793_milliwatts():
         (Rest("sleep", "sleep"), 3 * (0.001 + 0.0051)),
     ],
 )
-def test_the_rest_state_is_a_parameter_and_printed(rest, milliwatts):
+def test_the_rest_state_is_a_parameter_and_is_printed(rest, milliwatts):
     account = switched_on(NodeEnergy(draw(TELOSB, rest, 0.0)))
     assert account.joules(1000 * SECOND) == pytest.approx(milliwatts)
     assert account.power(0) == pytest.approx(milliwatts)
     assert str(rest) == f"radio {rest.radio}, mcu {rest.mcu}"
 
 
-def test_a_radio_that_is_switched_off_sleeps_whatever_rest_is():
+def test_a_radio_that_is_switched_off_sleeps_in_any_rest_state():
     account = switched_on(micaz(Rest("listen")))
     account.radio.change(10 * SECOND, SLEEP)
     reading = account.read(110 * SECOND)
@@ -73,7 +73,7 @@ def test_a_radio_that_is_switched_off_sleeps_whatever_rest_is():
     }
 
 
-def test_work_queues_behind_work_and_is_charged_to_its_cause_as_it_is_done():
+def test_work_waits_for_earlier_work_and_is_charged_to_its_cause_as_it_is_done():
     account = micaz()
     account.mcu.start(0)
     account.mcu.work(0, 100, "a")
@@ -101,7 +101,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES, st.integers(0, 100_000))
-def test_causes_add_up_to_the_total_at_every_moment_and_reading_changes_nothing(changes, after):
+def test_causes_add_up_to_the_total_at_every_time_and_reading_changes_nothing(changes, after):
     account, silent = switched_on(micaz()), switched_on(micaz())
     now = 0
     for delay, what, cause in changes:

@@ -154,7 +154,7 @@ def test_a_machine_sees_the_clock_of_its_node():
     assert told == [7, *(SECOND * n for n in range(1, 11))]
 
 
-def test_chance_comes_with_the_start_and_is_new_after_a_restart():
+def test_random_numbers_are_given_at_the_start_and_are_new_after_a_restart():
     made = bench()
     first = made.hosts[0].state.inputs[0]
     made.network.at(SECOND + 500_000, lambda: made.network.kill(0))
@@ -195,7 +195,7 @@ class Announcer:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_nodes_outside_of_it(seed):
+def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_outside_nodes(seed):
     """Forty nodes anywhere; a message for each of sixteen squares, from somebody who may stand elsewhere."""
     chance = random.Random(seed)
     placed = uniform(40, 100.0, 100.0, 25.0, seed)

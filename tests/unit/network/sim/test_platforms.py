@@ -36,7 +36,7 @@ def test_the_currents_are_those_of_the_thesis():
     assert (TELOSB.rom_bytes, TELOSB.ram_bytes, TELOSB.volts) == (48 * 1024, 10 * 1024, 3.0)
 
 
-def test_transmitting_weakly_draws_less():
+def test_transmitting_at_low_power_draws_less():
     assert MICAZ.radio.at(-25) == 8.5
     assert MICAZ.radio.at(-2) == pytest.approx((16.5 + 15.2) / 2)
     assert MICAZ.radio.at(-40) == 8.5
@@ -51,7 +51,7 @@ def test_a_platform_comes_by_name_or_from_a_file(tmp_path):
     assert (found.name, found.volts, found.radio.at(3.5), found.work.send) == ("zigduino", 3.3, 27.5, 400)
 
 
-def test_an_unknown_platform_is_named_with_what_is_near():
+def test_an_unknown_platform_is_reported_with_the_nearest_name():
     with pytest.raises(UsageError, match=r"no platform named 'TelosB'\. Did you mean 'telosb'"):
         platform("TelosB")
 

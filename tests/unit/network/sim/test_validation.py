@@ -90,7 +90,7 @@ def hidden(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
 
 
 @pytest.mark.parametrize("load", [0.05, 0.1, 0.2])
-def test_sensing_does_not_help_against_a_hidden_sender(load):
+def test_carrier_sensing_does_not_help_against_a_hidden_sender(load):
     """A frame gets through if the other is silent when it starts and stays so: ``(1 - ρ)·exp(-ρ)``."""
     totals, lost = hidden(replace(SENSE_ONCE, queue=1000), load)
     assert 1 - lost == pytest.approx((1 - load) * exp(-load), rel=0.03)
@@ -213,7 +213,7 @@ def test_a_frame_survives_another_that_is_3_db_weaker(louder_db):
 @pytest.mark.parametrize(
     ("louder_db", "least", "most"), [(0, 0, 0), (3, 0, 0), (4.5, 0.2, 0.6), (7, 0.99, 1)]
 )
-def test_by_tossims_curve_nothing_survives_up_to_3_db(louder_db, least, most):
+def test_frames_less_than_3_db_stronger_are_lost_by_the_curve_of_tossim(louder_db, least, most):
     got, _ = overlapping(30, 30 * 10 ** (louder_db / 20), 0, frames=400, radio=CC2420_TOSSIM)
     assert least <= got <= most
 
@@ -267,7 +267,7 @@ def test_idle_low_power_listening_costs_its_duty_cycle(wake, interval_ms):
         )
 
 
-def test_low_power_listening_costs_a_sender_one_interval_and_a_receiver_half_of_one():
+def test_low_power_listening_costs_a_sender_one_interval_and_a_receiver_half_an_interval():
     """B-MAC: each packet is a preamble as long as the interval; a receiver wakes in it at random."""
     interval, packets = 100 * MILLISECOND, 400
     mac = LowPowerListening(interval=interval, wake="preamble", linger=0, check=1000)

@@ -23,7 +23,7 @@ def say(notifications):
     return [(n.subscription, n.scope, n.status, n.event.time // SECOND) for n in notifications]
 
 
-def test_an_instant_is_evaluated_when_time_has_passed_it():
+def test_an_instant_is_evaluated_when_the_watermark_has_passed_it():
     engine = Engine(HOT)
     assert say(engine.push(reading(1, "T", 7, 9.0))) == []
     assert say(engine.push(reading(1, "T", 8, 9.0))) == []
@@ -59,7 +59,7 @@ def test_batches_give_the_same_as_single_events():
 # --- who comes later ---------------------------------------------------------------------------
 
 
-def test_a_subscriber_in_the_middle_of_a_condition_receives_its_start():
+def test_a_subscriber_that_joins_an_active_condition_receives_its_start():
     engine = Engine(HOT)
     early = engine.subscribe("First")
     for event in (reading(1, "T", 7, 9.0), reading(2, "T", 8, 1.0)):
@@ -68,7 +68,7 @@ def test_a_subscriber_in_the_middle_of_a_condition_receives_its_start():
     assert say(early) == say(late) == [("First", "7.0", "ingress", 1)]
 
 
-def test_a_component_that_is_defined_later_knows_the_latest_readings_and_conditions():
+def test_a_component_defined_later_knows_the_latest_readings_and_conditions():
     engine = Engine(HOT)
     for event in (reading(1, "T", 7, 9.0), reading(2, "T", 8, 1.0)):
         engine.push(event)
@@ -77,7 +77,7 @@ def test_a_component_that_is_defined_later_knows_the_latest_readings_and_conditi
     assert say(both) == [("Both", None, "atomic", 2)]
 
 
-def test_a_component_of_the_same_name_takes_the_place_of_the_old_one():
+def test_a_component_of_the_same_name_replaces_the_old_one():
     engine = Engine(HOT)
     heard = engine.subscribe("First")
     engine.push(reading(1, "T", 7, 3.0))
@@ -88,7 +88,7 @@ def test_a_component_of_the_same_name_takes_the_place_of_the_old_one():
     assert "enter A.value > 2" in show(engine.app)
 
 
-def test_a_component_can_end_unless_another_builds_on_it():
+def test_a_component_can_be_removed_unless_another_builds_on_it():
     engine = Engine(HOT + "state Second A = First any location enter A.valid exit true")
     with pytest.raises(UsageError, match="'Second' builds on 'First'; end it first"):
         engine.unsubscribe("First")
@@ -98,7 +98,7 @@ def test_a_component_can_end_unless_another_builds_on_it():
     assert engine.push(reading(1, "T", 7, 9.0)) == []
 
 
-def test_a_circle_is_refused_and_changes_nothing():
+def test_circular_components_are_refused_and_change_nothing():
     engine = Engine(HOT)
     with pytest.raises(UsageError, match="unknown topic 'Second'"):
         engine.subscribe("state First A = Second any location enter A.valid exit true")
@@ -120,13 +120,13 @@ def test_a_restart_repeats_and_loses_no_notification():
         assert say(out) == expected
 
 
-def test_one_that_means_something_else_under_its_name_is_refused():
+def test_a_changed_component_under_its_old_name_is_refused():
     raw = Engine(HOT).snapshot()
     with pytest.raises(UsageError, match="'First' means something else than when its state was kept"):
         Engine.restore(HOT.replace("> 5", "> 6"), raw)
 
 
-def test_components_come_and_go_over_a_restart():
+def test_components_can_be_added_and_removed_at_a_restart():
     engine = Engine(HOT)
     engine.push(reading(1, "T", 7, 9.0))
     engine.push(reading(2, "T", 7, 9.0))
@@ -183,7 +183,7 @@ def test_a_replay_of_files_gives_the_same_as_the_machine(text, events, tmp_path_
     assert [row[3] for row in found] == sorted(row[3] for row in found)
 
 
-def test_a_replay_counts_what_lies_in_no_scope(tmp_path):
+def test_a_replay_counts_readings_outside_all_scopes(tmp_path):
     rows = [{"time": f"2009-01-01T00:00:0{t}Z", "source": "s", "value": 9.0} for t in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     history = replay(HOT, str(tmp_path / "r.jsonl"))

@@ -52,7 +52,7 @@ def test_a_late_reading_corrects_earlier_notifications():
     assert engine.late_counts == {}
 
 
-def test_an_active_condition_is_corrected_too():
+def test_an_active_condition_is_corrected():
     engine, _ = begun()
     assert said(engine.push(at(65, 30))) == [("ingress", 65, None)]
     assert [(h.scope, h.since // SECOND) for h in engine.holding()] == [("s", 65)]
@@ -80,7 +80,7 @@ def test_corrections_of_a_batch_are_reported_at_once():
     assert said(standing(one_by_one)) == said(standing(told))
 
 
-def test_a_late_batch_that_can_change_nothing_is_not_remembered():
+def test_a_late_batch_that_changes_nothing_is_not_stored():
     engine, _ = begun()
     ((_, state),) = engine._running.operators
     size = state.size
@@ -91,14 +91,14 @@ def test_a_late_batch_that_can_change_nothing_is_not_remembered():
     assert [n.event.time // SECOND for n in engine.late] == [5]
 
 
-def test_a_restart_goes_on_correcting():
+def test_a_restarted_engine_continues_to_correct():
     engine, _ = begun()
     again = Engine.restore(WARM, engine.snapshot())
     expected = [("reopened", 60, 20), ("egress", 40, 20)]
     assert said(engine.push(at(40, 10))) == said(again.push(at(40, 10))) == expected
 
 
-def test_who_begins_on_the_way_corrects_nothing_that_was_before():
+def test_a_condition_added_later_does_not_correct_events_before_it():
     other = Engine("topic T (value float)\nstate Any on T [value > 99] ordered 10 s late drop")
     for event in (at(20, 30), at(60, 10), at(80, 23)):
         other.push(event)
@@ -114,7 +114,7 @@ def test_who_begins_on_the_way_corrects_nothing_that_was_before():
 
 
 @pytest.mark.parametrize("guard", ["", " for 2 s"])
-def test_an_edit_is_not_corrected(guard):
+def test_a_revision_is_not_corrected(guard):
     """What it says is ``revised``, and nobody takes that back."""
     history = [at(20, 10), at(40, 30), at(60, 30), at(80, 23)]
     engine = Engine("topic T (value float)\nstate Any on T [value > 99]")
@@ -129,7 +129,7 @@ def test_an_edit_is_not_corrected(guard):
     assert said(engine.push(at(85, 10))) == [("reopened", 90, since), ("egress", 85, since)]
 
 
-def test_a_guard_is_corrected():
+def test_a_minimum_duration_is_corrected():
     engine, told = begun(TEXT.format(" for 20 s"))
     assert said(told) == [("ingress", 40, 20), ("egress", 60, 40)]
     told += engine.push(at(30, 10))
@@ -137,7 +137,7 @@ def test_a_guard_is_corrected():
     assert standing(told) == []
 
 
-def test_intervals_are_of_what_stands():
+def test_intervals_are_made_of_the_final_notifications_only():
     engine, told = begun()
     told += engine.push(at(40, 10))
     with pytest.raises(UsageError, match=r"take what stands of it, holdfast\.standing"):
@@ -146,7 +146,7 @@ def test_intervals_are_of_what_stands():
     assert (interval.start // SECOND, interval.end // SECOND) == (20, 40)
 
 
-def test_the_builders_say_the_same():
+def test_builders_and_text_express_correction_alike():
     app = App()
     topic = app.topic("T", value=float)
     app.state("W", on=topic, enter=topic.value > 1, per="source", ordered="1 s", late="correct 2 min")
@@ -161,21 +161,21 @@ def test_the_builders_say_the_same():
 
 
 @pytest.mark.parametrize("guard", ["", " for 20 s"])
-def test_explain_says_what_is_kept_for_it(guard, tmp_path):
+def test_explain_reports_the_state_stored_for_corrections(guard, tmp_path):
     (tmp_path / "warm.hf").write_text(TEXT.format(guard))
     said = CliRunner().invoke(cli, ["explain", str(tmp_path / "warm.hf")]).stdout
     assert "a later one corrects what was told" in said
     assert "twice: now and 1 min ago; and live the readings since then" in said
 
 
-def test_who_cannot_take_anything_back_refuses_it_where_it_stands():
+def test_correction_is_refused_at_its_place_where_output_is_final():
     with pytest.raises(DefinitionError, match="'Warm' corrects what it has told") as refused:
         require_final(parse(WARM), "a live query on Spark")
     assert "a live query on Spark cannot take anything back" in str(refused.value)
     assert "^^^^" in str(refused.value)
 
 
-def test_a_replay_is_in_order_so_nothing_is_corrected(tmp_path):
+def test_a_replay_is_in_order_and_corrects_nothing(tmp_path):
     rows = [f"1970-01-01T00:{i // 60:02}:{i % 60:02}Z,s,{10 + 5 * (i % 5)}" for i in range(200)]
     (tmp_path / "readings.csv").write_text("\n".join(["time,source,value", *reversed(rows)]))
     told = list(replay(WARM, tmp_path / "readings.csv"))

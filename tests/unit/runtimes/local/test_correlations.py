@@ -39,7 +39,7 @@ def told(notifications):
 # --- live --------------------------------------------------------------------------------------
 
 
-def test_an_event_is_told_with_its_own_time_when_its_partner_has_come():
+def test_an_event_is_notified_with_its_own_time_when_its_partner_has_arrived():
     engine = Engine(STORM)
     assert told(engine.push(temp(1))) == []
     assert told(engine.push(temp(2, 5.0))) == []
@@ -50,13 +50,13 @@ def test_an_event_is_told_with_its_own_time_when_its_partner_has_come():
     assert engine.holding() == []
 
 
-def test_what_comes_out_of_order_still_finds_its_partners():
+def test_events_out_of_order_still_find_their_partners():
     engine = Engine(STORM)
     engine.push(wind(12))
     assert told(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
 
 
-def test_batches_tell_what_single_events_tell():
+def test_batches_emit_what_single_events_emit():
     engine, singly = Engine(STORM), Engine(STORM)
     one = singly.push(temp(1)) + singly.push(temp(5)) + singly.push(wind(6))
     topics = {topic.name: topic for topic in check(parse(STORM)).topics}
@@ -65,7 +65,7 @@ def test_batches_tell_what_single_events_tell():
     assert [n.id for n in other] == [n.id for n in one]
 
 
-def test_ordered_correlations_wait_and_tell_what_is_late():
+def test_ordered_correlations_wait_and_report_late_events():
     engine = Engine(STORM + "ordered 5 s")
     engine.push(wind(8))
     assert told(engine.push(temp(4))) == []
@@ -81,7 +81,7 @@ def test_ordered_correlations_wait_and_tell_what_is_late():
     assert told(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
 
 
-def test_correlations_come_and_go_while_events_come():
+def test_correlations_can_be_added_and_removed_while_events_arrive():
     engine = Engine(STORM)
     engine.push(temp(1))
     mild = engine.subscribe("correlate Mild within 10 s  Temp < 0  Wind > 1")
@@ -98,7 +98,7 @@ def test_correlations_come_and_go_while_events_come():
     assert engine.subscriptions == ["Mild", "Again"]
 
 
-def test_an_engine_goes_on_from_a_snapshot():
+def test_an_engine_continues_correlations_from_a_snapshot():
     engine = Engine(STORM)
     engine.push(temp(1))
     other = STORM + "correlate More within 20 s  Temp < 0  Wind > 8"
@@ -116,7 +116,7 @@ def test_an_engine_goes_on_from_a_snapshot():
 
 
 @pytest.mark.parametrize("gone", [0, 65])
-def test_of_many_with_one_window_those_that_stay_remember_when_one_goes(gone):
+def test_remaining_correlations_keep_their_events_when_one_of_many_is_removed(gone):
     """More than a machine runs: they stay on the machines on which they are."""
     lines = [f"correlate C{i} within 20 s  Temp in [{i}, {i + 3}]  Wind in [{i}, {i + 3}]" for i in range(70)]
     declared = STORM.partition("correlate")[0]
@@ -133,7 +133,7 @@ def test_of_many_with_one_window_those_that_stay_remember_when_one_goes(gone):
 
 @settings(max_examples=15)
 @given(definitions(), histories)
-def test_an_engine_tells_what_trying_every_combination_finds(text, events):
+def test_an_engine_equals_a_search_over_every_combination(text, events):
     engine = Engine(text)
     assert heard(text, events, [n for event in events for n in engine.push(event)]) == expected(text, events)
 
@@ -151,7 +151,7 @@ def write(path, events):
     pq.write_table(pa.table(columns), path)
 
 
-def test_the_partner_of_an_event_may_lie_in_the_next_file(tmp_path, monkeypatch):
+def test_the_partner_of_an_event_may_be_in_the_next_file(tmp_path, monkeypatch):
     """Parts of a history are read one after another; what stands behind an event waits for its partner."""
     parts = partial(closed_parts, small=1)
     monkeypatch.setattr("holdfast.runtimes.local.replay.closed_parts", parts)
@@ -176,7 +176,7 @@ def test_the_partner_of_an_event_may_lie_in_the_next_file(tmp_path, monkeypatch)
 
 @settings(max_examples=10)
 @given(definitions(), histories)
-def test_replay_tells_what_trying_every_combination_finds(tmp_path_factory, text, events):
+def test_a_replay_equals_a_search_over_every_combination(tmp_path_factory, text, events):
     folder = tmp_path_factory.mktemp("history")
     for event in events:
         place = dict(zip("xy", event.location or (), strict=False))
@@ -189,7 +189,7 @@ def test_replay_tells_what_trying_every_combination_finds(tmp_path_factory, text
     assert heard(text, events, notifications) == expected(text, events)
 
 
-def test_a_correlation_that_nothing_can_concern_is_pointed_out(tmp_path):
+def test_a_correlation_without_possible_events_is_reported(tmp_path):
     text = STORM.replace("Temp < 0", 'Temp of "x" < 0').replace("Wind > 8", 'Wind of "y" > 8')
     write(tmp_path / "events.parquet", [temp(1), wind(2)])
     it = replay(text, tmp_path)
@@ -200,7 +200,7 @@ def test_a_correlation_that_nothing_can_concern_is_pointed_out(tmp_path):
 # --- cases and the plan ------------------------------------------------------------------------
 
 
-def test_cases_say_what_a_correlation_tells():
+def test_cases_test_the_output_of_a_correlation():
     case = """
     case "a storm"
       given Temp every 4 s: -1, 3, -2
@@ -214,7 +214,7 @@ def test_cases_say_what_a_correlation_tells():
     assert [outcome.holds for outcome in run_cases(check(parse(STORM + case)))] == [True, True]
 
 
-def test_the_plan_says_what_is_matched_told_and_kept():
+def test_the_plan_of_a_correlation_explains_filters_output_and_state():
     plan = explain(
         check(
             parse(STORM + "ordered 30 s  correlate Near within 10 s, 5 m  Temp in [0, 2)  Wind > 1 tell all")
@@ -227,7 +227,7 @@ def test_the_plan_says_what_is_matched_told_and_kept():
     assert "keeps     of Temp, Wind what matches, for 20 s" in plan
 
 
-def test_equal_correlations_share_a_machine_under_names_of_their_own():
+def test_equal_correlations_share_a_machine_under_their_own_names():
     text = STORM + "correlate Same within 10 s  Temp.value < 0  Wind > 8"
     assert len(checked(text)) == 2
     engine = Engine(text)

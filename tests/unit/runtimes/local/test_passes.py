@@ -47,7 +47,7 @@ def test_every_pass_over_a_replay_starts_at_the_beginning(definition):
     assert [json.dumps(one.to_json()) for one in replay] == first
 
 
-def test_a_pass_that_was_left_in_the_middle_leaves_nothing_behind():
+def test_an_interrupted_pass_leaves_nothing_behind():
     replay = holdfast.replay(OPEN.replace("value < 0", "value < 22"), history())
     whole = [json.dumps(one.to_json()) for one in replay]
     next(iter(replay))

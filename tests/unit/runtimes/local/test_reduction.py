@@ -140,7 +140,7 @@ def test_nothing_is_sorted_where_every_scope_is_in_order(written, lay, stays):
 
 
 @pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
-def test_a_part_is_read_again_and_sorted_where_a_later_share_is_not_in_order(written, scopes):
+def test_a_part_is_reread_and_sorted_where_a_later_share_is_not_in_order(written, scopes):
     """Sources that are in order up to the last row group, which goes back in time."""
     some = list(rows(11))
     files = written([[*some[100:], *some[:100]]])
@@ -152,13 +152,13 @@ def test_a_part_is_read_again_and_sorted_where_a_later_share_is_not_in_order(wri
 
 
 @pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
-def test_rows_that_do_not_fit_into_memory_are_sorted(written, scopes):
+def test_rows_that_exceed_memory_are_sorted(written, scopes):
     files = written(by_time(list(rows(3))))
     told, _ = replayed(files, definition=scopes, memory=1000)
     assert told == replayed(files, definition=scopes, reduces=False)[0]
 
 
-def test_names_of_which_files_have_no_dictionary_become_one(tmp_path):
+def test_source_names_of_files_without_dictionaries_are_unified(tmp_path):
     """As writers leave them that have given up on a megabyte of names."""
     some = list(rows(13))
     for i, part in enumerate(by_time(some)):
@@ -172,7 +172,7 @@ def test_names_of_which_files_have_no_dictionary_become_one(tmp_path):
     assert replayed(files)[0] == replayed(files, reduces=False)[0]
 
 
-def test_rows_that_cannot_be_used_are_put_aside_once_in_their_order(written, tmp_path):
+def test_unusable_rows_are_rejected_once_in_their_order(written, tmp_path):
     some = list(rows(7))
     for i in (3, 150, 300):
         some[i]["source"] = " "

@@ -26,7 +26,7 @@ def files(tmp_path):
     return str(tmp_path)
 
 
-def test_readings_of_files_come_in_order_whatever_their_topics(files):
+def test_readings_of_files_are_merged_in_order_across_topics(files):
     text = HEAD + WARM.format(25)
     times = [at for _, batch in replay(text, files).readings() for at in batch.column("time").to_pylist()]
     assert len(times) == 8
@@ -34,7 +34,7 @@ def test_readings_of_files_come_in_order_whatever_their_topics(files):
 
 
 @pytest.mark.parametrize("new", [WARM.format(25.7), WARM.format(25), WARM.format(24) + NEAR, NEAR])
-def test_an_edit_is_settled_by_files(files, new):
+def test_a_revision_is_decided_by_files(files, new):
     old = HEAD + WARM.format(25)
     engine, ideal = Engine(old), Engine(HEAD + new)
     for one in (engine, ideal):
@@ -45,7 +45,7 @@ def test_an_edit_is_settled_by_files(files, new):
     assert engine.unknown() == ideal.unknown()
 
 
-def test_topics_that_have_gone_are_left_out():
+def test_removed_topics_are_ignored_in_a_history():
     engine = Engine(HEAD + WARM.format(25))
     events = [Event("U", 1, "u", {"v": 1.0}), Event("T", 2, "a", {"v": 26.0})]
     for event in events:
@@ -54,7 +54,7 @@ def test_topics_that_have_gone_are_left_out():
     assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
 
 
-def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
+def test_removed_attributes_are_ignored_and_unknown_ones_are_refused():
     engine = Engine("topic T (v float, w float)\n" + WARM.format(25))
     event = Event("T", 2, "a", {"v": 26.0, "w": 1.0})
     engine.push(event)

@@ -48,7 +48,7 @@ def later(home: Path) -> None:
         os.utime(claim, (0, 0))
 
 
-def test_what_java_itself_writes_is_known_as_finished(tmp_path: Path) -> None:
+def test_an_archive_written_by_java_is_recognised_as_finished(tmp_path: Path) -> None:
     java = shutil.which("java")
     if java is None:
         pytest.skip("there is no Java on the path")
@@ -61,7 +61,7 @@ def test_what_java_itself_writes_is_known_as_finished(tmp_path: Path) -> None:
     assert archive._is_finished(part)
 
 
-def test_one_writes_and_others_do_without_for_a_while(home: Path) -> None:
+def test_one_process_writes_the_archive_and_others_do_without_for_a_while(home: Path) -> None:
     written(home)
     assert archive.options(home, "brief") == ()
     assert archive.options(home, "full") != ()  # which is another
@@ -71,7 +71,7 @@ def test_one_writes_and_others_do_without_for_a_while(home: Path) -> None:
     assert not list((home.parent / "cache").rglob("brief*.claim"))
 
 
-def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
+def test_the_first_process_writes_the_archive_and_the_next_uses_it(home: Path) -> None:
     first = written(home)
     later(home)
     second = written(home)
@@ -85,7 +85,7 @@ def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
     assert not second.exists()
 
 
-def test_an_unfinished_one_is_not_used_and_goes_when_nobody_writes_it(home: Path) -> None:
+def test_an_unfinished_archive_is_not_used_and_removed_without_a_writer(home: Path) -> None:
     part = written(home)
     part.write_bytes(bytes(64))
     later(home)
@@ -97,7 +97,7 @@ def test_an_unfinished_one_is_not_used_and_goes_when_nobody_writes_it(home: Path
     assert not part.exists()
 
 
-def test_it_is_of_one_java_and_one_set_of_jars(home: Path) -> None:
+def test_an_archive_belongs_to_one_java_and_one_set_of_jars(home: Path) -> None:
     written(home).write_bytes(FINISHED)
     before = used(home)
     (home / "jars" / "more.jar").write_bytes(b"jar")
@@ -106,7 +106,7 @@ def test_it_is_of_one_java_and_one_set_of_jars(home: Path) -> None:
     assert used(home) != before
 
 
-def test_those_that_were_not_used_for_long_go(home: Path) -> None:
+def test_archives_unused_for_long_are_removed(home: Path) -> None:
     written(home).write_bytes(FINISHED)
     mine = used(home)
     for i in range(archive.ARCHIVES):
@@ -118,7 +118,7 @@ def test_those_that_were_not_used_for_long_go(home: Path) -> None:
     assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.ARCHIVES))}
 
 
-def test_what_was_begun_for_a_spark_that_is_gone_goes_too(home: Path) -> None:
+def test_unfinished_archives_of_a_removed_spark_are_deleted(home: Path) -> None:
     written(home).write_bytes(FINISHED)
     mine = used(home)
     for name in ("gone-1-2.part", "gone.claim", "here-3-4.part", "here.claim"):
@@ -131,12 +131,12 @@ def test_what_was_begun_for_a_spark_that_is_gone_goes_too(home: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ['JAVA_VERSION="11.0.2"', ""])
-def test_no_archive_for_an_older_java(home: Path, version: str) -> None:
+def test_no_archive_is_used_for_an_older_java(home: Path, version: str) -> None:
     Path(os.environ["JAVA_HOME"], "release").write_text(version)
     assert archive.options(home, "brief") == ()
 
 
-def test_no_archive_where_spark_has_settings(home: Path) -> None:
+def test_no_archive_is_used_where_spark_has_settings(home: Path) -> None:
     (home / "conf").mkdir()
     assert archive.options(home, "brief")
     (home / "conf" / "spark-defaults.conf").write_text("")
@@ -144,7 +144,9 @@ def test_no_archive_where_spark_has_settings(home: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["java", "cache", "spark"])
-def test_what_cannot_be_is_no_error(home: Path, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_or_cache_is_no_error(
+    home: Path, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     match missing:
         case "java":
             monkeypatch.setenv("JAVA_HOME", str(home / "nowhere"))

@@ -37,7 +37,7 @@ def unpacked(rows) -> dict[int, list[tuple]]:
     return found
 
 
-def test_events_of_a_key_meet_in_one_shard_and_those_without_one_in_the_first():
+def test_events_of_a_key_meet_in_one_shard_and_keyless_ones_in_the_first():
     rooms = [f"room {i}" for i in range(8)]
     events = [reading(i, room) for i, room in enumerate([*rooms, None, *rooms])]
     whole = unpacked(pack.pack(mine(WARM, *events), shards=3))
@@ -50,7 +50,7 @@ def test_events_of_a_key_meet_in_one_shard_and_those_without_one_in_the_first():
     assert alone == {shard_of[3]: [("T", None, [3])]}
 
 
-def test_history_is_spread_by_slices_where_the_machine_looks_only_so_far(monkeypatch):
+def test_history_is_distributed_by_slices_where_lookaround_is_bounded(monkeypatch):
     monkeypatch.setattr(slices, "HOUR", 0)
     monkeypatch.setattr(slices, "MARGINS", 2)
     seconds = [reading(i * 1_000_000, None) for i in range(8)]
@@ -62,7 +62,7 @@ def test_history_is_spread_by_slices_where_the_machine_looks_only_so_far(monkeyp
                for row in rows)  # fmt: skip
 
 
-def test_how_far_time_has_come_is_told_to_every_shard_of_an_operator():
+def test_every_shard_of_an_operator_receives_the_watermark():
     ((number, operator),) = plan.Job(check(parse(TOPIC + WARM))).operators.items()
     rows = list(pack.pack_watermark(number, operator, 7, shards=3))
     assert [row.column("shard")[0].as_py() for row in rows] == [0, 1, 2]

@@ -45,7 +45,7 @@ def minutes(count, roads=("A5", "A7"), step=5):
             yield reading(at + i / 10, "Speed", road, 30.0 - 28 * jammed)
 
 
-def test_few_readings_are_taken_one_by_one_and_many_as_columns():
+def test_few_readings_are_processed_singly_and_many_as_columns():
     it = machine(JAM)
     few, many = (list(minutes(count)) for count in (1, 10))
     state, _ = it.step(it.initial(), batches(it, few), 60 * SECOND)
@@ -64,7 +64,7 @@ def test_few_readings_are_taken_one_by_one_and_many_as_columns():
     assert {scope for _, scope, _ in it.active(state)} == {"A5", "A7"}
 
 
-def test_it_keeps_what_is_in_its_windows_however_long_the_history():
+def test_state_is_bounded_by_the_windows_however_long_the_history():
     it = machine(JAM)
     state, sizes = it.initial(), []
     for count in range(1, 9):
@@ -113,7 +113,7 @@ def test_late_events_are_emitted_for_each_component_in_order_of_arrival():
         assert late == [(t, i) for t in range(31) for i in ((0, 1) if t < 30 else (0,))]
 
 
-def test_readings_of_one_moment_and_place_are_one_reading():
+def test_readings_of_one_time_and_place_are_one_reading():
     """Three sensors of a road report together: 1, 3 and nothing make 2."""
     events = [
         reading(t, "T", "A5", value, f"s{i}")
@@ -127,7 +127,7 @@ def test_readings_of_one_moment_and_place_are_one_reading():
         assert (said.time // SECOND, said.attributes, said.source) == (16, {"value": 10.0}, "s0")
 
 
-def test_places_and_points_that_are_written_alike_are_two():
+def test_a_place_and_a_point_with_the_same_text_are_different():
     """A place named "0.0" and the point 0.0 share a key, and stay two in it."""
     events = [
         Event("T", t * SECOND, "s", {"value": v}, 0, at, place)
@@ -144,7 +144,9 @@ def test_places_and_points_that_are_written_alike_are_two():
 
 @pytest.mark.parametrize("query", ["T each location {} status", "max T over 5 s each location {} status"])
 @pytest.mark.parametrize("function", ["max", "sum"])
-def test_they_stay_two_where_starts_and_ends_are_one(query, function, monkeypatch):
+def test_a_place_and_a_point_with_the_same_text_are_different_for_starts_and_ends(
+    query, function, monkeypatch
+):
     """A point says again that it is low: the place of its key is still high."""
     monkeypatch.setattr(component_machine, "FEW", 0)
     text = (
@@ -192,7 +194,9 @@ IN_COLUMNS = [
 
 
 @pytest.mark.parametrize(("time", "location"), IN_COLUMNS)
-def test_every_kind_of_query_gives_the_same_both_ways(time, location, monkeypatch):
+def test_every_kind_of_query_gives_the_same_in_columns_and_in_the_reference_machine(
+    time, location, monkeypatch
+):
     monkeypatch.setattr(component_machine, "FEW", 0)
     text = f"topic T (value float) state S A = {time} {location} enter A.value > 1 exit A.value < 1"
     it, reference = both(text)
@@ -219,7 +223,7 @@ def test_every_kind_of_query_gives_the_same_both_ways(time, location, monkeypatc
 
 
 @pytest.mark.parametrize("exit", ["true", "A.value > 1 set value = A.value - last.value"])
-def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_one_by_one(exit, monkeypatch):
+def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_singly(exit, monkeypatch):
     """The reading that is shown satisfies by columns; it makes the event by the code that defines it."""
     text = (
         "topic T (value float, note text) state S A = T each source"
@@ -240,7 +244,7 @@ def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_one_by_
 
 
 @pytest.mark.parametrize(("query", "count"), [("T", 1 + 180 + 1), ("max T over 25 s", 1 + 2 + 1)])
-def test_ticks_go_on_while_something_is_known(query, count, monkeypatch):
+def test_ticks_continue_while_the_component_has_readings(query, count, monkeypatch):
     """Half an hour of ticks, some at a time; the latest is always known, a window is empty at last."""
     monkeypatch.setattr(component_machine, "FEW", 0)
     monkeypatch.setattr(columns, "TICKS", 50)
@@ -256,7 +260,7 @@ def test_ticks_go_on_while_something_is_known(query, count, monkeypatch):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "-".join(path.parts[-2:]))
-def test_the_examples_give_the_same_both_ways(path, monkeypatch):
+def test_the_examples_give_the_same_in_columns_and_in_the_reference_machine(path, monkeypatch):
     monkeypatch.setattr(component_machine, "FEW", 0)
     it, reference = both(path.read_text())
     chance = random.Random(7)

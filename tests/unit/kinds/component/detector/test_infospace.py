@@ -21,7 +21,7 @@ def space(*known):
     return info
 
 
-def test_a_reading_is_valid_at_its_moment_alone():
+def test_a_reading_is_valid_only_at_its_own_time():
     info = space(said(5, "atomic"))
     assert [is_valid(info, said(5, "atomic"), now) for now in (5, 6)] == [True, False]
 
@@ -48,7 +48,7 @@ def test_nothing_from_the_future_is_visible():
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(("ingress", "egress"))), min_size=1))
-def test_once_invalid_never_valid_again(history):
+def test_an_invalid_event_never_becomes_valid_again(history):
     """Whatever comes, and in whatever order."""
     info, known, invalid = InfoSpace(), [], set()
     for time, status in history:

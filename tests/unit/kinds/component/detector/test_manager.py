@@ -97,7 +97,7 @@ def test_due_is_the_time_of_the_next_evaluation():
     assert node.it.due(node.state) == 14 * SECOND + 1
 
 
-def test_components_in_a_circle_are_refused():
+def test_circular_components_are_refused():
     circle = (
         "topic T (value float)\nstate A X = B enter X.value > 1 exit true\n"
         "state B X = A enter X.value > 1 exit true"
@@ -109,7 +109,7 @@ def test_components_in_a_circle_are_refused():
 # --- stabilization -----------------------------------------------------------------------------
 
 
-def test_the_interval_grows_at_once_and_shrinks_when_not_needed_for_long():
+def test_the_interval_grows_at_once_and_shrinks_after_a_long_time_unused():
     first = Stability()
     assert first.interval == 3 * SECOND
     longer = observe(first, 5 * SECOND, 0)
@@ -123,7 +123,7 @@ def test_the_interval_grows_at_once_and_shrinks_when_not_needed_for_long():
     assert info_time(Stability(2 * SECOND), 10 * SECOND, 3) == 4 * SECOND
 
 
-def test_one_who_is_far_among_many_who_are_near_is_never_late_again():
+def test_one_distant_publisher_among_many_near_ones_is_never_late_again():
     """Of twelve publishers every five seconds, the farthest was late each time, by a mean that followed."""
     stability = Stability()
     for step in range(100):
@@ -135,7 +135,7 @@ def test_one_who_is_far_among_many_who_are_near_is_never_late_again():
 
 
 @pytest.mark.parametrize("level", range(1, 12))
-def test_waiting_of_lower_levels_does_not_lengthen_the_interval(level):
+def test_waiting_in_lower_levels_does_not_lengthen_the_interval(level):
     """Every level waits as long as the one below, on a node like it."""
     stability, way = Stability(), SECOND // 5
     for step in range(500):
@@ -152,7 +152,7 @@ delays = st.lists(
 
 
 @given(delays, st.integers(21, 40))  # longer than every delay
-def test_the_interval_changes_when_events_are_emitted_but_not_which(arrivals, interval):
+def test_the_interval_changes_when_events_are_emitted_and_not_which_ones(arrivals, interval):
     """With an interval that covers every delay, a node says what the machine says of the whole."""
     node = Node(interval * SECOND)
     events = sorted(

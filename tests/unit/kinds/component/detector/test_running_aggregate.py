@@ -107,7 +107,7 @@ def has_collisions(info, now):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_nothing_is_looked_at_twice(function, monkeypatch):
+def test_incremental_aggregates_examine_each_reading_once(function, monkeypatch):
     """What came before is not read again, however long the history."""
     folded = []
     whole = RunningAggregate.table
@@ -139,5 +139,5 @@ def test_late_events_count_from_their_arrival_on():
         (Query(Closest(Index("T")), Aggregate("sum"), PooledDimension(Ball(HERE, 2.0))), True),
     ],
 )
-def test_other_aggregates_are_computed_from_everything(query, carried):
+def test_other_aggregates_are_computed_from_all_readings(query, carried):
     assert not is_incremental(query, carried=carried)

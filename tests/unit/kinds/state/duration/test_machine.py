@@ -25,7 +25,7 @@ def told(notes):
     return [(n.status, n.scope, n.event.time // MINUTE) for n in notes]
 
 
-def test_a_guard_ends_by_time_without_a_further_reading():
+def test_a_minimum_duration_elapses_by_time_without_a_further_reading():
     engine = Engine(TOPIC + "state W on T [value > 25 for 5 min; value < 22] per source")
     assert engine.push(reading(0, "a", 26.0, "lab")) == []
     assert engine.due == 5 * MINUTE
@@ -81,7 +81,7 @@ def test_forgotten_scopes_take_no_memory():
     assert len(machine.dump(state)) < 60_000
 
 
-def test_a_scope_that_held_is_not_forgotten_without_a_word():
+def test_forgetting_an_active_scope_is_reported_as_unknown():
     engine = Engine(TOPIC + "state W on T [value > 25; value < 22] per source forget after 10 min")
     engine.push(reading(0, "a", 26.0))
     assert told(engine.advance(11 * MINUTE)) == [("unknown", "a", 10)]
@@ -102,7 +102,7 @@ def test_states_of_the_same_scopes_share_a_machine():
     assert [one.subscriptions for one in made] == [("W", "D"), ("R",), ("F",)]
 
 
-def test_states_in_one_machine_emit_the_same_as_in_machines_of_their_own():
+def test_states_in_one_machine_emit_the_same_as_in_separate_machines():
     together, alone = Engine(TOPIC + WARM + DEAD), [Engine(TOPIC + WARM), Engine(TOPIC + DEAD)]
     for i in range(300):
         event = reading(i * i % 41 + 3 * i, f"s{i % 7}", 18.0 + i * 37 % 13, "lab")
@@ -112,7 +112,7 @@ def test_states_in_one_machine_emit_the_same_as_in_machines_of_their_own():
     assert together.due == min(engine.due for engine in alone)
 
 
-def test_one_of_several_goes_on_when_the_others_have_ended():
+def test_one_of_several_states_continues_when_the_others_have_ended():
     engine, alone = Engine(TOPIC + WARM + DEAD), Engine(TOPIC + DEAD)
     for event in (reading(0, "a", 26.0), reading(4, "a", 26.0), reading(6, "b", 20.0)):
         assert [n for n in engine.push(event) if n.subscription == "D"] == alone.push(event)
@@ -121,7 +121,7 @@ def test_one_of_several_goes_on_when_the_others_have_ended():
         assert again.push(event) == alone.push(event)
 
 
-def test_one_whose_guard_is_in_a_table_joins_one_that_waits():
+def test_a_running_machine_keeps_its_timer_when_a_state_with_a_table_joins():
     limits = pa.table({"source": ["a"], "wait": ["1 min"]})
     text = TOPIC + 'table Limits "" (source text, wait duration)\n' + WARM
     more = "state V on T [value > 25 for Limits.wait; value < 22] per source\n"
@@ -189,7 +189,7 @@ def test_most_readings_between_equal_ones_are_irrelevant():
     assert 10 <= len(left) <= 15
 
 
-def test_a_source_that_sends_stored_readings_has_a_clock_of_its_own():
+def test_a_source_that_sends_stored_readings_has_its_own_clock():
     """Its room was hot for a minute, hours ago; another device reports as it measures."""
     engine = Engine(TOPIC + "state Hot on T [value > 25 for 2 min; value < 25] per source")
     engine.push(reading(0, "live", 20.0))
@@ -202,7 +202,7 @@ def test_a_source_that_sends_stored_readings_has_a_clock_of_its_own():
     assert told(engine.push(reading(111, "stored", 20.0))) == [("egress", "stored", 111)]
 
 
-def test_a_source_that_is_always_late_is_silent_later_than_others_and_not_never():
+def test_a_source_that_is_always_late_becomes_silent_later_than_others():
     engine = Engine(TOPIC + "state D on T [silent 10 min; !silent 10 min] per source")
     engine.push(reading(0, "live", 1.0))
     engine.push(reading(30, "live", 1.0))

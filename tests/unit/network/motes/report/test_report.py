@@ -55,7 +55,7 @@ def test_a_report_has_a_page_tables_figures_and_the_scenario(files):
     assert all(f"]({name})" in page for name in ("sweep.png", "timeline.png", "map.png"))
 
 
-def test_in_the_page_messages_add_up(files):
+def test_messages_on_the_page_add_up(files):
     page = files[0].read_text()
     table = page.partition("### What became of the messages\n\n")[2].partition("\n\n")[0].splitlines()[2:]
     rows = {cells[1].strip(): [int(c) for c in cells[2:-1]] for cells in (row.split("|") for row in table)}
@@ -112,7 +112,7 @@ def test_the_axis_is_the_parameter_with_numbers_and_curves_are_the_others(swept,
     assert groups == {"routing id-grid": [1, 0, 2], "routing flooding": [4, 3, 5]}, "from left to right"
 
 
-def test_words_stand_side_by_side():
+def test_bars_of_parameters_with_words_stand_side_by_side():
     words = collect(read_text(f"{GRID}sweep: {{mac: [{{kind: csma}}, {{kind: aloha}}]}}\n"), map)
     axis, _ = axes(words)
     assert (list(axis.at), list(axis.ticks), axis.ordered) == ([0.0, 1.0], ["csma", "aloha"], False)

@@ -92,7 +92,7 @@ def test_an_invalid_line_raises_a_precise_error(line, reason):
         LineReader(declared(), source="s").event(line, NOW)
 
 
-def test_a_filter_is_written_as_in_the_language():
+def test_a_filter_is_printed_in_the_language():
     wanted = content_filter('topic == "T" && 25 < value && value in [20, 30] && open == true && name != "x"')
     assert wanted.constraints == (
         Constraint("topic", "text", "=", "T"),
@@ -108,12 +108,12 @@ def test_a_filter_is_written_as_in_the_language():
 
 
 @pytest.mark.parametrize("text", ["a > 1 || b > 2", "a + 1 > 2", "a > b", "!(a > 1)", "a", "a > 5 m"])
-def test_a_filter_that_is_no_conjunction_of_comparisons_is_refused_with_the_place(text):
+def test_a_filter_that_is_no_conjunction_of_comparisons_is_refused_at_its_place(text):
     with pytest.raises(DefinitionError, match=r"--where:1:\d+: a content filter is made of comparisons"):
         content_filter(text)
 
 
-def test_notifications_are_shown_in_the_format_of_every_runtime():
+def test_notifications_are_printed_in_the_format_of_every_runtime():
     event = Event("T", NOW, "s", {"value": 26.0}, 3)
     note = Notification("Warm", event, "ingress", "s", None)
     assert json.loads(delivery_line(ConditionChange("w", note), NOW)) == note.to_json()

@@ -55,7 +55,7 @@ def printed(names, deliveries, capsysbinary, *, count):
     return [json.loads(line)["status"] for line in lines], complaints
 
 
-def test_one_relationship_that_fails_ends_no_other_subscription(capsysbinary):
+def test_a_failing_relationship_ends_no_other_subscription(capsysbinary):
     """Its own start is told to be unknown from then on."""
     start = {"holdfast.relationship": "Meet", "status": "ingress", "scope": "ann,bob"}
     deliveries = [
@@ -68,7 +68,7 @@ def test_one_relationship_that_fails_ends_no_other_subscription(capsysbinary):
     assert complaints == ["the broker refuses 'Meet': the agent 'ann' ended"]
 
 
-def test_when_all_is_refused_a_subscriber_ends(capsysbinary):
+def test_a_subscriber_ends_when_all_its_subscriptions_are_refused(capsysbinary):
     with pytest.raises(UsageError, match="refuses 'Meet': no"):
         printed(
             ["Meet", "Hot"],

@@ -66,7 +66,7 @@ def story(told, **options):
     return nodes[0].asked
 
 
-def test_asked_to_stop_it_waits_for_ends(capfdbinary):
+def test_a_subscriber_asked_to_stop_waits_for_ends(capfdbinary):
     async def told(node, task):
         node.tell("ingress", 1)
         await asyncio.sleep(0)
@@ -79,7 +79,7 @@ def test_asked_to_stop_it_waits_for_ends(capfdbinary):
     assert capfdbinary.readouterr().out.count(b'"status"') == 2
 
 
-def test_asked_twice_it_stops():
+def test_a_subscriber_asked_to_stop_twice_stops_at_once():
     async def told(node, task):
         task.cancel()
         await until(lambda: ReleaseSubscription("Warm") in node.asked)
@@ -89,7 +89,7 @@ def test_asked_twice_it_stops():
         story(told, count=None, pairs=True)
 
 
-def test_after_so_many_lines_it_waits_too_and_without_pairs_it_does_not():
+def test_a_subscriber_with_a_count_waits_for_ends_unless_pairs_are_off():
     async def told(node, _task):
         node.tell("ingress", 1)
         await until(lambda: ReleaseSubscription("Warm") in node.asked)

@@ -48,7 +48,7 @@ def test_messages_are_delivered_over_tls(folder):
     run(story)
 
 
-def test_a_broker_without_a_signed_certificate_is_not_trusted(folder):
+def test_a_broker_without_a_signed_certificate_is_refused(folder):
     async def story():
         async with (
             broker(certificates=shown(folder)) as hub,
@@ -61,7 +61,7 @@ def test_a_broker_without_a_signed_certificate_is_not_trusted(folder):
     run(story)
 
 
-def test_where_callers_must_show_certificates_one_without_is_sent_away(folder):
+def test_a_caller_without_a_required_certificate_is_disconnected(folder):
     async def story():
         strict = shown(folder, ca=folder / "ca.pem", of_callers=True)
         async with (
@@ -79,7 +79,7 @@ def test_where_callers_must_show_certificates_one_without_is_sent_away(folder):
     run(story)
 
 
-def test_a_client_in_clear_is_not_understood_by_a_broker_with_tls(folder):
+def test_a_client_without_tls_cannot_connect_to_a_broker_with_tls(folder):
     async def story():
         async with broker(certificates=shown(folder)) as hub, node("a") as a:
             a.call(hub.address, patient=False)
@@ -89,7 +89,7 @@ def test_a_client_in_clear_is_not_understood_by_a_broker_with_tls(folder):
     run(story)
 
 
-def test_certificates_that_cannot_be_used_are_named(folder, tmp_path):
+def test_unusable_certificates_are_named(folder, tmp_path):
     (tmp_path / "empty.pem").write_text("nothing")
     with pytest.raises(UsageError, match="--tls-cert and --tls-key belong together"):
         Certificates(cert=folder / "cert.pem")

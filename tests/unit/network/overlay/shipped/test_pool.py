@@ -117,7 +117,7 @@ def test_workers_and_waiting_calls_are_bounded():
 @pytest.mark.parametrize(
     "attempt", ["open('/etc/hostname')", "__import__('socket').socket()", "__import__('os').pipe()"]
 )
-def test_a_worker_can_open_nothing_whatever_runs_in_it(attempt):
+def test_a_worker_can_open_nothing_whatever_it_executes(attempt):
     """Should there be a way out of Starlark, it leads nowhere."""
     code = f"import socket, sys; sys.path.insert(0, {str(FILE.parent)!r}); import worker"
     code += f"; worker.limit(1 << 30); {attempt}"

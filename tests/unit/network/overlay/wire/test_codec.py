@@ -58,7 +58,7 @@ def test_every_message_survives_encoding(language, said, cuts):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(said=messages)
-def test_bytes_may_come_one_at_a_time(language, said):
+def test_a_message_decodes_from_single_bytes(language, said):
     sender = codec(language, LARGEST)
     data = sender.opening() + sender.encode(said)
     assert heard(language, data, range(len(data))) == [said]
@@ -75,6 +75,6 @@ def test_an_incomplete_message_is_not_delivered(language, said, lost):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_message_that_the_peer_would_not_take_is_not_sent(language):
+def test_a_message_that_the_peer_would_not_accept_is_not_sent(language):
     with pytest.raises(WireFault, match=r"at most 1,024 are taken here \(--max-frame\)"):
         codec(language, 1024).encode(Bye("x" * 2000))

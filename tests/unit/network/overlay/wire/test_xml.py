@@ -39,7 +39,7 @@ UID_A = Constraint("uid", "text", "=", "A")
 X, Y = (Constraint(name, "long", "any") for name in "XY")
 
 
-def test_the_printed_attribute_values_are_a_notification():
+def test_the_printed_attribute_values_parse_as_a_notification():
     said = only("""
         <ISCAMsg><Notification>
         <av name="name" type="string" value="Bob"/>
@@ -49,7 +49,7 @@ def test_the_printed_attribute_values_are_a_notification():
     assert said.notifications == (PublishedNotification({"name": "Bob", "X": 123, "Y": 123}),)
 
 
-def test_the_printed_subscription_is_understood_with_its_flag():
+def test_the_printed_subscription_parses_with_its_flag():
     said = only("""<ISCAMsg><Subscription floodForward="true">
     <ac name="name" type="string" op="EQ" value="Bob"/>
     <ac name="X" type="long" op="ANY"/>
@@ -69,7 +69,7 @@ def test_a_registration_treats_everything_but_true_as_false():
     assert said == Registration(())
 
 
-def test_t26_the_subscription_of_the_listener():
+def test_the_subscription_of_the_listener_parses_t26():
     said = only("""<ISCAMsg><Subscription><ac name="sensor" type="string" op="EQ" value="Hawthorn St"/>
         <ac name="route" type="string" op="EQ" value="5"/>
         <ac name="direction" type="string" op="EQ" value="NORTH"/>
@@ -78,7 +78,7 @@ def test_t26_the_subscription_of_the_listener():
     assert [c.name for c in subscription.filter.constraints] == ["sensor", "route", "direction", "speed"]
 
 
-def test_the_proximity_example_of_figure_4_11_is_understood():
+def test_the_proximity_example_of_figure_4_11_parses():
     said = only("""
     <MessageBundle>
      <Subscription>
@@ -112,7 +112,7 @@ def test_the_proximity_example_of_figure_4_11_is_understood():
     assert active.code.strip() == "hex code here"
 
 
-def test_the_printed_express_slips_are_understood():
+def test_the_printed_express_slips_parse():
     slip = (
         '<ExpressForwardingSlip type="subscription"><ac name="cacheId" type="string" op="EQ" value="[AdvA]"/>'
     )
@@ -126,7 +126,7 @@ def test_the_printed_express_slips_are_understood():
     assert said.notifications == (PublishedNotification({}),)
 
 
-def test_the_printed_context_is_understood_and_the_rest_filled_in_later():
+def test_the_printed_context_parses_and_the_rest_is_filled_in_later():
     said = only(
         '<ISCAMsg><MessageContext><av name="hopCnt" type="long" value="1"/></MessageContext></ISCAMsg>'
     )
@@ -168,7 +168,7 @@ def test_bundles_without_a_key_get_unique_keys():
     assert only('<ISCAMsg origin="ping" sequence="7"/>') == Bundle(BundleKey("ping", 7))
 
 
-def test_a_payload_of_markup_stays_markup():
+def test_a_payload_of_markup_remains_markup():
     sent = XmlCodec(1 << 20).encode(
         only("<ISCAMsg><Payload><reading unit='K'>3</reading></Payload></ISCAMsg>")
     )
@@ -239,7 +239,7 @@ def test_hostile_xml_is_refused_with_a_reason(hostile, reason, size):
 @given(
     st.binary(max_size=200) | st.text("<>/!?-[]\"'= ax&;", max_size=100).map(str.encode), st.integers(1, 50)
 )
-def test_random_brackets_are_understood_or_refused(noise, size):
+def test_random_brackets_are_parsed_or_refused(noise, size):
     elements = Elements(100)
     with suppress(WireFault):
         for i in range(0, len(noise), size):

@@ -35,7 +35,7 @@ def test_distant_members_send_few_messages():
     assert counted["messages"] < 0.3 * counted["readings"]
 
 
-def test_as_printed_a_group_gathers_unnoticed():
+def test_the_printed_algorithm_misses_a_gathering():
     """-5, -5 and 10.5 with R = 10 move to -0.2, -0.2 and 10.2."""
     for printed, expected in ((False, ["ingress"]), (True, [])):
         (tie,) = THREE.relation.ties

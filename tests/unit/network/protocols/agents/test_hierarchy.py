@@ -79,7 +79,7 @@ def test_a_hierarchy_reports_the_results_of_the_machine(one, seed):
 
 
 @pytest.mark.parametrize("one", [SLOW, BEST], ids=["slow", "best"])
-def test_more_volatile_members_get_more_room(one):
+def test_more_volatile_members_get_wider_ranges(one):
     *_, top = made(one.relation, one.relation.ties[0], {"a": 3.0})
     events = drives("abcde", 3, 1)
     run(one, lambda *_: [*made(*_)[:-1], top], with_values(events))
@@ -87,7 +87,7 @@ def test_more_volatile_members_get_more_room(one):
     assert top.ranges["b"] == pytest.approx(top.ranges["c"])
 
 
-def test_ways_that_differ_much_are_left_alone():
+def test_routes_with_very_different_times_send_few_messages():
     """With roads on which little changes, the best of several costs few messages."""
     calm = [
         Event("Loop", (i // 5 + 1) * SECOND, "abcde"[i % 5], {"speed": 10 + (i * 7 % 5) / 50}, i)
@@ -98,7 +98,7 @@ def test_ways_that_differ_much_are_left_alone():
     assert counted["messages"] < 0.1 * counted["readings"]
 
 
-def test_an_observer_takes_minutes_from_miles_an_hour():
+def test_an_observer_computes_minutes_from_miles_an_hour():
     """T16: scalar 12, 60 mph are 0.2 minutes; a bound of 0.25 keeps that to itself."""
     (observer, *_) = made(SLOW.relation, SLOW.relation.ties[0])
     observer.term = type(observer.term)(observer.term.member, 12.0, reciprocal=True)

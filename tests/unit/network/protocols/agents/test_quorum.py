@@ -44,7 +44,7 @@ def test_a_distant_member_sends_few_messages():
     assert counted["messages"] < 0.3 * counted["readings"]
 
 
-def test_a_group_that_changes_members_goes_on():
+def test_a_group_continues_when_its_members_change():
     """Bob leaves ann for eve at one moment: two are together all the time, whichever pair is heard first."""
     for seed in range(20):
         room = scene("at least 2 of Team within 5 m until 10 m", seed=seed)
@@ -53,7 +53,7 @@ def test_a_group_that_changes_members_goes_on():
         assert told(room, 2, bob=50) == ["egress"]
 
 
-def test_fixes_that_may_be_off_count_once_they_are_certain():
+def test_uncertain_positions_count_once_they_are_certain():
     """Each fix that comes is looked at while errors leave it open, though nobody has moved."""
     room = scene("at least 2 of Team within 5 m until 10 m accuracy off")
     assert told(room, 0, off=3.0, ann=0, bob=3, eve=100, joe=500, zoe=900) == []

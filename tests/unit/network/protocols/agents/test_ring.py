@@ -48,7 +48,7 @@ def at(x, time=0, sequence=0):
     return AgentReading(time, sequence, (float(x), 0.0))
 
 
-def test_the_arithmetic_of_the_thesis():
+def test_rings_have_the_sizes_of_the_thesis():
     """110 apart, goal 10: rings of 50; after a move of 51, of 24.5."""
     a, b = ring_pair(MEET.relation, "ann", "bob")
     room = AgentRoom({"ann": a, "bob": b})
@@ -72,7 +72,7 @@ def test_two_members_that_leave_at_once_use_both_new_positions():
         assert [report.status for report in told] == expected
 
 
-def test_as_printed_a_meeting_is_reported_that_never_was():
+def test_the_printed_algorithm_reports_a_meeting_that_never_was():
     """Who leaves judges by where the other was: that one has gone meanwhile, inside its ring."""
     for printed, expected in ((False, []), (True, ["ingress"])):
         room = AgentRoom({one.name: one for one in ring_pair(MEET.relation, "ann", "bob", printed=printed)})
@@ -82,7 +82,7 @@ def test_as_printed_a_meeting_is_reported_that_never_was():
         assert [report.status for report in told] == expected
 
 
-def test_leaving_is_at_the_edge():
+def test_members_leave_at_the_edge_of_the_ring():
     a, b = ring_pair(MEET.relation, "ann", "bob")
     room = AgentRoom({"ann": a, "bob": b})
     room.process([("ann", at(0)), ("bob", at(110))])
@@ -110,7 +110,7 @@ def test_a_lost_connection_is_reported_as_unknown_and_the_state_is_restored(seed
     assert "unknown" in [report.status for report in told]
 
 
-def test_messages_cross_the_wire():
+def test_messages_of_agents_survive_the_wire():
     import msgspec
 
     said = RingMove(1, 0, at(3), None, math.inf, 0, None)

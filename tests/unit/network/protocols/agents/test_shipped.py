@@ -42,7 +42,7 @@ def test_a_shipped_ring_reports_the_results_of_the_machine(seed):
     assert rows
 
 
-def test_code_is_asked_for_where_it_is_needed_and_never_twice_over_a_link():
+def test_code_is_requested_where_it_is_needed_and_once_over_each_link():
     """T24: what a second subscription carries over the same links is the digest alone."""
     world = world_of()
     texts = [(a, b) for a, b, message in world.sent if isinstance(message, CodeText)]
@@ -111,7 +111,7 @@ def test_forbidden_outputs_of_an_agent_are_refused(want):
         agent.check_outputs((want,), 0)
 
 
-def test_after_a_while_an_agent_may_speak_again():
+def test_a_limited_agent_may_send_again_after_a_while():
     agent = ShippedAgent("ann", ("bob",), MEET.relation)
     word = {"say": "bob", "message": {"x": 1.5}}
     assert agent.check_outputs((word,) * BURST, 0)[0].message == ShippedMessage('{"x":1.5}')

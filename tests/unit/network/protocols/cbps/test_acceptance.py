@@ -114,7 +114,7 @@ SUBSCRIPTIONS = {
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_t1_a_subscription_goes_where_an_advertisement_may_satisfy_it(name):
+def test_t1_a_subscription_is_forwarded_where_an_advertisement_may_satisfy_it(name):
     filter_, matches = SUBSCRIPTIONS[name]
     net = Net(CHAIN, publisher="1", subscriber="3")
     net.do("publisher", advertise("a", box(X=(0, 10), Y=(0, 5))))
@@ -134,7 +134,7 @@ def test_t2_a_notification_goes_to_subscribers_whose_filters_it_satisfies(name):
 
 @pytest.mark.parametrize("wide", [box(A=(-100, 100), B=(-100, 100)), box(A=(-100, 100))])
 @pytest.mark.parametrize("wide_first", [True, False])
-def test_t3_a_subscription_that_another_covers_goes_no_farther_and_comes_back(wide, wide_first):
+def test_t3_a_covered_subscription_is_not_forwarded_until_its_coverer_goes(wide, wide_first):
     net = Net(CHAIN, publisher="5", narrow="1", wide="1")
     net.do("publisher", advertise("a", box(A=None, B=None)))
     requests = [("wide", subscribe("s", wide)), ("narrow", subscribe("s", box(A=(0, 10), B=(0, 10))))]
@@ -275,7 +275,7 @@ def test_t8_an_active_subscription_goes_to_the_brokers_beside_the_publishers_and
     assert counted == {"2": 1, "3": 1}
 
 
-def test_t8_it_makes_no_difference_if_the_publishers_come_later():
+def test_t8_publishers_that_come_later_make_no_difference():
     net = Net(TREE, A="5", B="7", subscriber="1")
     net.do("subscriber", Submit(PROXIMITY, "near"))
     net.do("B", advertise("a", position("B")))
@@ -291,7 +291,7 @@ def test_t8_results_return_over_the_subscription_in_the_bundle(net):
     assert [content["distance"] for content in net.heard("subscriber")] == [9.5]
 
 
-def test_t9_a_subscription_to_local_data_is_not_passed_on_and_brings_no_remote_data(net):
+def test_t9_a_subscription_to_local_data_is_not_forwarded_and_receives_no_remote_data(net):
     net.overlay.client("agent", "5")
     net.overlay.client("twin", "5")
     local = Filter((Constraint("hopCnt", "long", "=", 1),))
@@ -310,7 +310,7 @@ def test_t9_a_subscription_to_local_data_is_not_passed_on_and_brings_no_remote_d
     assert net.heard("agent") == []
 
 
-def test_t10_a_routing_slip_leaves_a_trail_of_a_subscription_without_any_flooding(net):
+def test_t10_a_routing_slip_stores_a_subscription_on_its_route_without_flooding(net):
     net.overlay.client("agent A", "5")
     net.overlay.client("agent B", "7")
     ring = Filter((Constraint("ring", "text", "=", "B"), Constraint("radius", "double", "any")))
@@ -325,7 +325,7 @@ def test_t10_a_routing_slip_leaves_a_trail_of_a_subscription_without_any_floodin
     assert net.heard("agent A") == []  # a slip is an address, not an interest
 
 
-def test_a_slip_that_is_not_persistent_leaves_nothing(net):
+def test_a_slip_that_is_not_persistent_stores_nothing(net):
     ring = Filter((Constraint("ring", "text", "=", "B"),))
     slip = RoutingSlip("subscription", position("B"), persistent=False)
     net.do("subscriber", Submit(Bundle(NEW, slips=(slip,), subscriptions=(CbpsSubscription(ring),)), "ring"))
@@ -397,7 +397,7 @@ def older_than(limit):
 
 
 @pytest.mark.parametrize(("delay", "arrives"), [(900 * MILLISECOND, True), (1_100 * MILLISECOND, False)])
-def test_t22_data_that_is_valid_for_a_second_goes_no_farther_when_it_is_older(delay, arrives):
+def test_t22_data_valid_for_a_second_is_not_forwarded_when_it_is_older(delay, arrives):
     net = Net(CHAIN, publisher="1", subscriber="2")
     net.do("publisher", advertise("a", box(X=None)))
     net.do("subscriber", subscribe("s", box(X=None)))
@@ -425,7 +425,7 @@ def test_t22_old_data_are_not_sent_to_a_subscriber_that_bounds_age(delay, arrive
 FORK = [("1", "2"), ("2", "3"), ("2", "4"), ("2", "5")]
 
 
-def test_t23_brokers_downstream_look_a_match_up_instead_of_finding_it_again():
+def test_t23_downstream_brokers_look_up_a_match_instead_of_searching_again():
     net = Net(FORK, publisher="1", three="3", four="4", five="5")
     net.do("publisher", advertise("a", box(X=None, Y=None)))
     equal = box(X=(0, 10))
@@ -467,7 +467,7 @@ def test_t26_a_listener_registers_for_notifications_and_subscribes_to_one_loop_d
     assert net.bundles("1", "listener")[0].context is None  # it did not ask for it
 
 
-def test_a_peer_is_sent_nothing_that_it_does_not_accept():
+def test_a_peer_receives_nothing_that_it_does_not_accept():
     net = Net(CHAIN, publisher="2", subscriber="2")
     silent = CbpsClient("silent", compile_condition, accepts=())
     net.overlay.client("silent", "2", machine=silent)
@@ -509,7 +509,7 @@ def test_a_bundle_is_forwarded_whole_if_any_part_of_it_qualifies():
     assert net.bundles("3", "4") == []
 
 
-def test_an_advertisement_that_is_not_flooded_stays_where_it_is():
+def test_an_advertisement_without_flooding_stays_at_its_broker():
     net = Net(CHAIN, publisher="1", subscriber="3")
     net.do("publisher", advertise("a", box(X=None), flood_forward=False))
     assert set(net.holding("advertisement")) == {"1"}

@@ -58,7 +58,7 @@ def sent(effects, to=None):
     return [effect.message for effect in effects if isinstance(effect, Send) and to in (None, effect.to)]
 
 
-def test_the_handshake():
+def test_a_connection_starts_with_the_handshake():
     bench = Bench()
     assert bench.tell(Joined(0, "a")) == [Send("a", Registration(KINDS, request=True))]
     assert bench.hear("a", Registration(("notification",), request=True)) == [
@@ -67,7 +67,7 @@ def test_the_handshake():
     assert bench.hear("a", Registration(KINDS, reply=True)) == []
 
 
-def test_a_late_joiner_is_given_all_advertisements_and_flooded_subscriptions_and_nothing_else():
+def test_a_new_neighbour_receives_all_advertisements_and_flooded_subscriptions_only():
     bench = Bench("a")
     bench.hear("a", Bundle(BundleKey("a", 1), advertisements=(Advertisement(X),)))
     bench.hear("a", Bundle(BundleKey("a", 2), subscriptions=(CbpsSubscription(X, flood_forward=True),)))
@@ -77,7 +77,7 @@ def test_a_late_joiner_is_given_all_advertisements_and_flooded_subscriptions_and
     assert [bundle.key.sequence for bundle in given] == [1, 2]
 
 
-def test_a_lost_connection_takes_all_that_it_stored_with_it():
+def test_a_lost_connection_removes_everything_that_it_stored():
     bench = Bench("a", "b")
     bench.hear("a", Bundle(BundleKey("a", 1), advertisements=(Advertisement(X),)))
     bench.hear("b", Bundle(BundleKey("b", 1), subscriptions=(CbpsSubscription(X),)))
@@ -134,7 +134,7 @@ def test_subscriptions_covered_by_a_withdrawn_one_are_sent_before_the_withdrawal
     assert withdrawn == UnsubscribeBundle(BundleKey("s", 1))
 
 
-def test_a_bundle_that_advertises_and_subscribes_can_be_withdrawn_by_halves():
+def test_a_bundle_that_advertises_and_subscribes_can_be_withdrawn_in_two_parts():
     bench = Bench("a", "b", "c")
     y = Filter((Constraint("y", "long", "any"),))
     bench.hear("a", Bundle(BundleKey("p", 1), advertisements=(Advertisement(y),)))
@@ -150,7 +150,7 @@ def test_a_bundle_that_advertises_and_subscribes_can_be_withdrawn_by_halves():
     ]
 
 
-def test_the_same_bundle_again_changes_nothing_and_another_under_its_name_replaces_it():
+def test_a_repeated_bundle_changes_nothing_and_a_new_one_of_its_name_replaces_it():
     bench = Bench("a", "b")
     first = Bundle(BundleKey("p", 1), advertisements=(Advertisement(X),))
     bench.hear("a", first)
@@ -161,7 +161,7 @@ def test_the_same_bundle_again_changes_nothing_and_another_under_its_name_replac
     assert new.advertisements == (Advertisement(other),)
 
 
-def test_a_bundle_that_comes_by_another_way_too_waits_and_leaves_without_a_trace():
+def test_a_bundle_that_arrives_on_a_second_path_waits_and_leaves_without_a_trace():
     """As it happens when a network is joined elsewhere before everybody knows that it was cut."""
     bench = Bench("a", "b", "c")
     bundle = Bundle(BundleKey("p", 1), advertisements=(Advertisement(X),))
@@ -171,7 +171,7 @@ def test_a_bundle_that_comes_by_another_way_too_waits_and_leaves_without_a_trace
     assert len(bench.state.routing.database.table("a", "advertisement")) == 1
 
 
-def test_a_bundle_that_waited_takes_the_place_of_the_first_one_when_that_is_withdrawn():
+def test_a_waiting_bundle_replaces_the_first_one_when_that_is_withdrawn():
     bench = Bench("a", "b", "c")
     bundle = Bundle(BundleKey("p", 1), advertisements=(Advertisement(X),))
     bench.hear("a", bundle)
@@ -208,7 +208,7 @@ def test_a_renewal_restarts_leases_at_all_brokers_with_the_bundle():
     assert bench.holds() == 0
 
 
-def test_without_a_lease_a_bundle_stays():
+def test_a_bundle_without_a_lease_does_not_expire():
     bench = Bench("a")
     assert not [e for e in bench.hear("a", leased(None)) if isinstance(e, SetTimer)]
 
@@ -225,7 +225,7 @@ def test_without_a_lease_a_bundle_stays():
         (GOOD + "\n# " + "x" * 70_000, "65536 characters"),
     ],
 )
-def test_a_definition_that_it_does_not_understand_is_refused_with_the_reason(definition, why):
+def test_a_definition_that_a_broker_does_not_understand_is_refused_with_the_reason(definition, why):
     bench = Bench("a")
     subscription = CbpsSubscription(Filter(), state=ConditionText(definition))
     (refusal,) = sent(bench.hear("a", Bundle(BundleKey("a", 1), subscriptions=(subscription,))))
@@ -234,7 +234,7 @@ def test_a_definition_that_it_does_not_understand_is_refused_with_the_reason(def
     assert bench.holds() == 0
 
 
-def test_a_connection_may_store_so_much_and_no_more():
+def test_the_bundles_stored_for_a_connection_are_bounded():
     bench = Bench("a", "b", most=1)
     bench.hear("a", Bundle(BundleKey("a", 1), subscriptions=(CbpsSubscription(X),)))
     (refusal,) = sent(bench.hear("a", Bundle(BundleKey("a", 2), subscriptions=(CbpsSubscription(X),))))
@@ -270,7 +270,7 @@ def test_messages_about_withdrawn_bundles_are_ignored():
         assert bench.hear("a", message) == []
 
 
-def test_without_memoization_no_slips_are_written_or_read():
+def test_no_slips_are_written_or_read_without_memoization():
     bench = Bench("a", "b", memoize=False)
     bench.hear("b", Bundle(BundleKey("s", 1), subscriptions=(CbpsSubscription(X),)))
     (bundle,) = sent(

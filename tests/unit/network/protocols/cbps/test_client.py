@@ -91,7 +91,7 @@ def test_a_client_registers_before_it_sends_requests():
     assert advertisement.message.key == BundleKey("me", 101)
 
 
-def test_numbers_begin_with_the_time_so_that_they_grow_over_restarts():
+def test_bundle_numbers_start_with_the_time_and_increase_over_restarts():
     bench = Bench()
     bench.join()
     (first,), (second,) = bench.ask(publish({"x": 1})), bench.ask(publish({"x": 2}))
@@ -176,7 +176,7 @@ def test_a_refusal_ends_a_subscription():
     assert bench.hear(notified(1, {"x": 5})) == []
 
 
-def test_leases_are_renewed_in_good_time_as_long_as_there_is_a_connection():
+def test_leases_are_renewed_in_time_while_there_is_a_connection():
     bench = Bench(lease=30 * SECOND)
     bench.ask(advertise("a", X))
     effects = bench.join()
@@ -211,7 +211,7 @@ def test_a_publisher_must_fulfil_its_promises():
         ({"s": "a", "x": 50}, False),
     ],
 )
-def test_pinned_values_must_be_there_and_others_only_be_allowed(content, kept):
+def test_pinned_values_must_be_present_and_others_must_be_allowed(content, kept):
     promise = Filter((Constraint("s", "text", "=", "a"), *LOW.constraints))
     assert fulfils(content, promise) is kept
 

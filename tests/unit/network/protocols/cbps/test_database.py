@@ -77,7 +77,7 @@ def test_an_item_covered_twice_stays_covered_when_one_coverer_goes():
     assert keys(stored.delete("widest").restored) == ["other"]
 
 
-def test_removing_a_covered_subscription_changes_nothing_in_sight():
+def test_removing_a_covered_subscription_does_not_change_the_active_ones():
     stored = table(wide=WIDE, narrow=NARROW)
     deleted = stored.delete("narrow")
     assert (deleted.item.key, deleted.was_active, deleted.restored) == ("narrow", False, ())
@@ -86,7 +86,7 @@ def test_removing_a_covered_subscription_changes_nothing_in_sight():
     assert not stored
 
 
-def test_the_first_of_two_equal_subscriptions_stays_in_sight():
+def test_the_first_of_two_equal_subscriptions_stays_active():
     stored = table(first=WIDE, second=WIDE)
     assert keys(stored.active()) == ["first"]
     assert keys(stored.delete("first").restored) == ["second"]
@@ -100,7 +100,7 @@ def test_an_item_that_does_not_aggregate_neither_covers_nor_is_covered():
     assert keys(stored.active()) == ["alone", "near", "wide"]
 
 
-def test_covering_is_looked_at_within_one_connection():
+def test_covering_is_limited_to_one_connection():
     stored = ForwardingDatabase()
     stored.insert("east", "subscription", Item(1, WIDE))
     assert stored.insert("west", "subscription", Item(1, NARROW)).covered_by is None
@@ -131,7 +131,7 @@ def test_pairs_outside_the_tables_never_match():
     assert stored.find_matches("notification", {}, "notification slip", ["east"], lambda *_: True) == []
 
 
-def test_a_connection_that_closes_takes_its_items_along():
+def test_closing_a_connection_removes_its_items():
     stored = ForwardingDatabase()
     stored.insert("east", "subscription", Item(1, WIDE))
     stored.insert("east", "subscription", Item(2, NARROW))
@@ -148,7 +148,7 @@ def test_a_connection_that_closes_takes_its_items_along():
     assert stored == ForwardingDatabase()
 
 
-def test_one_identity_among_many_is_found_without_looking_at_the_others(monkeypatch):
+def test_an_item_is_found_by_identity_without_examining_the_others(monkeypatch):
     """The common case: everybody watches one thing of their own, by equality."""
     tested = []
     monkeypatch.setattr(database, "is_related", lambda *three: tested.append(1) or is_related(*three))
@@ -260,7 +260,7 @@ TestSubscriptionsAgainstBruteForce.settings = TestColumnsAgainstBruteForce.setti
 
 
 @given(st.lists(naive.numeric_filters, max_size=8), st.data())
-def test_advertisements_are_covered_the_other_way_round(filters, data):
+def test_advertisements_are_covered_in_the_other_direction(filters, data):
     stored = ItemTable("advertisement")
     for i, filter_ in enumerate(filters):
         stored.insert(Item(i, filter_))

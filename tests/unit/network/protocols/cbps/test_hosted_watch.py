@@ -146,7 +146,7 @@ class Floor:
     ],
 )
 @pytest.mark.parametrize("first", ["publishers", "subscriber"])
-def test_it_is_run_as_far_up_as_all_comes_that_it_looks_at(publishers, place, first):
+def test_a_condition_runs_at_the_nearest_broker_that_all_its_inputs_reach(publishers, place, first):
     floor = Floor(**(publishers if first == "publishers" else {}))
     floor.watch(BOTH)
     if first == "subscriber":
@@ -184,7 +184,7 @@ def test_without_timers_only_relevant_events_travel():
     assert floor.told() == [("atomic", 2.0), ("atomic", 6.0)]
 
 
-def test_of_sensors_that_are_named_no_others_count():
+def test_only_named_sensors_decide_where_a_condition_runs():
     floor = Floor(s1=("T", "east"), s2=("U", "east"), s3=("T", "west"), s4=("U", "office"))
     floor.watch(NAMED)
     assert floor.place() == "east"
@@ -230,7 +230,7 @@ def test_events_of_a_publisher_that_left_are_not_forgotten():
     assert floor.place() == "west"
 
 
-def test_a_large_state_goes_in_pieces(monkeypatch):
+def test_a_large_state_is_sent_in_pieces(monkeypatch):
     monkeypatch.setattr(hosted_watch, "PIECE", 1_000)
     floor = Floor(a=("T", "east"))
     floor.watch(AGREE)
@@ -275,7 +275,7 @@ def test_a_window_empties_by_the_clock():
     assert floor.told() == [("egress", 11.000001)]
 
 
-def test_a_guard_is_satisfied_by_the_clock_as_far_behind_it_as_events_are():
+def test_a_minimum_duration_elapses_by_the_clock_minus_the_delay_of_events():
     floor = Floor(a=("T", "east"))
     floor.overlay.advance(3 * SECOND)
     floor.watch(f"{TOPICS}state High  A = T  enter A.value > 2 for 5 min  exit A.value < 1")
@@ -286,7 +286,7 @@ def test_a_guard_is_satisfied_by_the_clock_as_far_behind_it_as_events_are():
     assert floor.told() == [("ingress", 301.0)]
 
 
-def test_ticks_go_on_by_the_clock():
+def test_ticks_continue_by_the_clock():
     floor = Floor(a=("T", "east"))
     floor.watch(f"{TOPICS}state Old  A = T  enter A.time < now - 3 s  exit A.time >= now - 3 s  tick 2 s")
     floor.overlay.advance(SECOND)
@@ -318,7 +318,7 @@ def test_the_clock_releases_events_that_wait_for_their_order(home, definition, s
     assert [second for _, second in floor.told()] == seconds
 
 
-def test_old_readings_that_are_played_fast_are_not_disturbed():
+def test_old_readings_played_fast_are_not_disturbed_by_the_clock():
     floor = Floor(a=("T", "east"))
     floor.overlay.advance(1_000_000 * SECOND)
     floor.watch(WINDOW)
@@ -330,7 +330,7 @@ def test_old_readings_that_are_played_fast_are_not_disturbed():
     assert floor.told() == [("ingress", 2.0)]
 
 
-def test_the_clock_goes_on_where_the_state_goes():
+def test_the_clock_moves_with_the_state():
     floor = Floor(a=("T", "east"))
     floor.watch(WINDOW)
     floor.overlay.advance(5 * SECOND)
@@ -416,7 +416,7 @@ def test_events_dropped_for_a_slow_peer_make_the_condition_unknown(link):
     assert floor.told() == [("ingress", 5.0), ("egress", 7.0)]
 
 
-def test_a_reading_that_the_place_was_not_given_leaves_it_unknown():
+def test_a_reading_dropped_before_the_hosting_broker_makes_the_condition_unknown():
     floor = started(b=("T", "west"))
     floor.read("b", 3, settle=False)
     while not floor.overlay.give_up("west", "hub"):
@@ -474,7 +474,7 @@ class Bench:
         return found
 
 
-def test_an_offer_is_taken_by_a_question_and_handed_on():
+def test_an_offered_state_is_taken_by_a_request_and_forwarded():
     bench = Bench()
     assert bench.hear("below", ScopePlacement(PART, (), 7)) == [("below", StateRequest(PART, 7))]
     assert bench.hear("below", StateHandover(PART, RAW)) == [("above", ScopePlacement(PART, (), 1))]
@@ -483,7 +483,7 @@ def test_an_offer_is_taken_by_a_question_and_handed_on():
     assert bench.hear("above", StateHandover(PART, RAW)) == [("below", StateHandover(PART, RAW))]
 
 
-def test_an_offer_that_was_taken_back_is_not_taken():
+def test_a_withdrawn_offer_is_not_taken():
     bench = Bench()
     bench.hear("below", ScopePlacement(PART, (), 7))
     bench.hear("below", StateHandover(PART, RAW))
@@ -494,7 +494,7 @@ def test_an_offer_that_was_taken_back_is_not_taken():
     assert bench.host().where == "below"
 
 
-def test_a_state_that_could_not_be_sent_is_lost_for_both():
+def test_a_state_that_could_not_be_sent_is_lost_for_both_brokers():
     bench = Bench()
     lost = StateHandover(PART, None)
     assert bench.tell(Undelivered(0, "above", StateHandover(PART, b"large"))) == [("above", lost)]
@@ -525,7 +525,7 @@ def test_a_damaged_state_is_a_fault_of_its_sender(raw):
         ("below", ScopePlacement(SubscriptionRef(BundleKey("unheard of", 1), 0), ())),
     ],
 )
-def test_messages_out_of_place_are_ignored(sender, message):
+def test_unexpected_messages_are_ignored(sender, message):
     bench = Bench()
     assert bench.hear(sender, message) == []
     assert bench.host().where == "below"

@@ -87,7 +87,7 @@ def test_a_scope_of_one_publisher_is_filtered_at_its_own_broker():
     assert floor.carried("east", "hub") == floor.carried("hub", "office") == 2
 
 
-def test_a_scope_of_several_publishers_is_filtered_where_their_ways_meet():
+def test_a_scope_of_several_publishers_is_filtered_where_their_paths_meet():
     floor = Floor(s1="east", s2="west")
     floor.watch(DEFINITION)
     floor.read("s1", 26, 23, 27)  # 23 satisfies neither predicate, so it matters nowhere
@@ -97,7 +97,7 @@ def test_a_scope_of_several_publishers_is_filtered_where_their_ways_meet():
     assert floor.carried("hub", "office") == 2
 
 
-def test_two_publishers_at_one_broker_meet_there():
+def test_two_publishers_at_one_broker_are_filtered_there():
     floor = Floor(s1="east", s2="east")
     floor.watch(DEFINITION)
     floor.read("s1", 26, 27)
@@ -136,7 +136,7 @@ def test_an_event_passes_a_link_once_for_all_filters_and_subscriptions_behind_it
     assert [status for status, _, _ in floor.told("neighbour")] == ["ingress", "egress"]
 
 
-def test_a_second_subscriber_in_the_middle_of_a_condition_starts_afresh():
+def test_a_second_subscriber_of_an_active_condition_starts_without_state():
     floor = Floor(s1="east")
     floor.overlay.client("late", "office")
     floor.watch(PER_SOURCE)
@@ -150,7 +150,7 @@ def test_a_second_subscriber_in_the_middle_of_a_condition_starts_afresh():
 # --- how bits move ---
 
 
-def test_a_publisher_that_comes_in_the_middle_of_a_condition_moves_the_bit_to_where_they_meet():
+def test_a_publisher_that_joins_an_active_condition_moves_the_bit_to_the_meeting_broker():
     floor = Floor(s1="east")
     floor.watch(DEFINITION)
     floor.read("s1", 26)
@@ -165,7 +165,7 @@ def test_a_publisher_that_comes_in_the_middle_of_a_condition_moves_the_bit_to_wh
     assert floor.told() == [("ingress", None, 26.0)]
 
 
-def test_when_it_goes_the_bit_moves_back():
+def test_a_publisher_that_leaves_moves_the_bit_back():
     floor = Floor(s1="east", s2="west")
     floor.watch(DEFINITION)
     floor.read("s2", 26)
@@ -179,7 +179,7 @@ def test_when_it_goes_the_bit_moves_back():
     assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
 
 
-def test_a_sensor_that_is_moved_finds_its_bit_again():
+def test_a_moved_sensor_finds_its_bit_again():
     floor = Floor(s1="east")
     floor.watch(PER_SOURCE)
     floor.read("s1", 26)
@@ -264,7 +264,7 @@ def test_unknown_is_reported_once_even_after_further_losses():
     assert sinces(floor) == [("ingress", None), ("unknown", 1), ("egress", 1), ("ingress", None)]
 
 
-def test_an_inner_scope_in_doubt_feeds_the_outer_one_again():
+def test_an_unknown_inner_scope_passes_events_to_the_outer_one_again():
     """The end of s1 is lost and its room has ended by s2: when s1 starts again, the room does."""
     floor = Floor(s1="east", s2="west")
     floor.watch(DEFINITION.replace("(value float)", "(value float, room text)") + " per source within room")
@@ -321,7 +321,7 @@ def test_a_publisher_that_vanishes_makes_its_condition_unknown():
     assert floor.told()[2:] == [("unknown", "s1", None)]
 
 
-def test_an_event_that_a_slow_subscriber_was_not_given_leaves_its_condition_unknown():
+def test_an_event_dropped_for_a_slow_subscriber_makes_its_condition_unknown():
     floor = Floor(s1="east", s2="west")
     floor.watch(PER_SOURCE)
     floor.read("s1", 26)
@@ -469,7 +469,7 @@ def test_a_filtering_publisher_receives_subscriptions_within_their_hop_bound():
     assert sent == [26.0]
 
 
-def test_before_the_broker_has_answered_a_publisher_that_filters_sends_everything():
+def test_a_filtering_publisher_sends_everything_before_the_broker_has_answered():
     floor = Floor()
     floor.watch(PER_SOURCE)
     floor.overlay.client("s1", "east", machine=CbpsClient("s1", compile_condition, PUBLISHER_KINDS))
@@ -509,7 +509,7 @@ def test_an_advertisement_that_pins_more_does_not_cover_one_that_pins_less():
     assert floor.told() == [("ingress", "south", 26.0), ("egress", "south", 21.0)]
 
 
-def test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet():
+def test_redundant_sensors_of_a_region_are_combined_at_the_broker_where_they_meet():
     """Nobody names a region: of two sensors in the north the second has nothing new to say.  [S6]"""
     floor = Floor()
     for name, home, y in (("n1", "east", 12.0), ("n2", "east", 18.0), ("s", "west", 5.0)):

@@ -98,7 +98,7 @@ def test_an_answer_and_the_record_since_the_request_give_the_bits(condition, bef
     assert far.bits == near.bits
 
 
-def test_only_the_answer_to_the_last_question_counts():
+def test_only_the_answer_to_the_last_request_counts():
     replica = FilterReplica(compile_condition(DEFINITIONS[0]))
     replica.set_shared(NO_SCOPES)
     first, second = replica.ask(), replica.ask()
@@ -120,7 +120,7 @@ def test_events_of_newly_shared_scopes_pass_at_once_and_others_when_their_bits_a
     assert through(replica, events([(2, "a"), (2, "b")])) == []
 
 
-def test_a_record_that_grows_too_long_makes_it_ask_again():
+def test_a_replica_requests_its_bits_again_when_its_record_grows_too_long():
     replica = FilterReplica(compile_condition(DEFINITIONS[0]))
     replica.set_shared(NO_SCOPES)
     replica.ask()

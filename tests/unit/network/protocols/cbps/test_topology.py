@@ -91,7 +91,7 @@ def test_four_brokers_all_joined_and_one_event_give_each_subscriber_one_line_and
 
 
 @pytest.mark.parametrize("lost", FOUR)
-def test_a_spare_is_used_when_another_connection_is_lost(lost):
+def test_a_spare_link_is_used_when_another_is_lost(lost):
     mesh = Mesh(4, FOUR, seed=1)
     mesh.net.cut(*lost)
     mesh.net.settle()
@@ -100,7 +100,7 @@ def test_a_spare_is_used_when_another_connection_is_lost(lost):
     assert mesh.spares() == 2
 
 
-def test_a_broker_that_dies_takes_nothing_from_the_others():
+def test_a_broker_that_dies_loses_no_messages_of_the_others():
     mesh = Mesh(4, FOUR, seed=1)
     mesh.net.kill("b2")
     mesh.net.settle()
@@ -142,7 +142,7 @@ def test_a_connection_that_closes_a_cycle_has_no_effect_on_others():
     assert [type(one) for one in net.take("office")] == [ConditionChange, ConditionUnknown]
 
 
-def test_two_brokers_of_one_name_far_from_one_another_are_two():
+def test_two_distant_brokers_of_one_name_are_distinguished():
     """Neither in memory nor on TCP can neighbours have one name; others may."""
     known = {node: LinkState(node, 1, links) for node, links in [
         ("x~1", (("hub~2", 1),)), ("hub~2", (("x~1", 1), ("y~3", 2))), ("y~3", (("hub~2", 2), ("x~4", 3))),

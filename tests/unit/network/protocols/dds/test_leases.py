@@ -34,7 +34,7 @@ def accepted(found: Motes) -> list[int]:
 # A rendezvous node that knows nobody.
 
 
-def test_a_rendezvous_node_that_was_restarted_acknowledges_nothing_until_readers_are_back():
+def test_a_restarted_rendezvous_node_acknowledges_nothing_until_readers_have_returned():
     """It had an empty table and acknowledged: 60 accepted, 20 delivered, 0 refused."""
     found = motes()
     subscribe(found, "s")
@@ -46,7 +46,7 @@ def test_a_rendezvous_node_that_was_restarted_acknowledges_nothing_until_readers
     assert not found.of(request.SampleUnread)
 
 
-def test_if_its_calls_are_lost_renewals_bring_readers_back():
+def test_renewals_bring_readers_back_if_requests_for_them_are_lost():
     found = motes()
     subscribe(found, "s")
     last = publishing(found, range(60))
@@ -120,7 +120,7 @@ def test_many_publishers_are_notified_in_bursts_and_none_is_left_out():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_dead_reader_blocks_the_living_no_longer_than_its_lease(mode):
+def test_a_dead_reader_blocks_others_no_longer_than_its_lease(mode):
     """Without a lease 21 of 200 samples reached the living one."""
     found = motes(mode)
     subscribe(found, "s")
@@ -154,7 +154,7 @@ def test_a_subscriber_with_an_expired_lease_is_admitted_again(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_acknowledgements_are_signs_of_life(mode):
+def test_acknowledgements_count_as_signs_of_life(mode):
     """Subscriptions get lost for long; who acknowledges is not forgotten."""
     found = motes(mode)
     subscribe(found, "s")
@@ -186,7 +186,7 @@ def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reade
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reader_of_which_a_sample_was_given_up_gets_the_next(mode):
+def test_a_reader_that_missed_a_given_up_sample_receives_the_next(mode):
     """It had to subscribe again first, which takes a third of a lease."""
     found = motes(
         mode, discovery=DiscoverySettings(repeats=3, lease=90 * SECOND), reliable=ReliableSettings(retries=2)
@@ -222,7 +222,7 @@ def test_a_successor_waits_for_every_reader_of_its_predecessor():
     assert found.readings("s") == found.readings("t") == accepted(found)
 
 
-def test_a_lease_that_cannot_be():
+def test_an_impossible_lease_is_refused():
     with pytest.raises(UsageError, match="it is four times as long at least"):
         DiscoverySettings(lease=SECOND)
 

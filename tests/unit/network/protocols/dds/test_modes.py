@@ -54,7 +54,7 @@ def test_a_repetition_is_forwarded_to_readers_with_missing_acks():
     assert motes.states["r"].rendezvous[0].pending["p", message.SampleStream(0)].awaited == set()
 
 
-def test_an_old_copy_that_comes_late_is_not_forwarded_again():
+def test_an_old_copy_that_arrives_late_is_not_forwarded_again():
     motes = Motes(deployment(FULL), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.run(publishing(motes, [1, 2]) + SECOND)
@@ -128,7 +128,7 @@ def test_a_publisher_that_missed_the_demand_learns_it_with_the_next_sample():
     assert motes.readings("s") == [1, 2, 3]
 
 
-def test_a_network_of_any_seed_is_the_same_network_twice():
+def test_a_network_with_one_seed_runs_equally_twice():
     def told(seed: int) -> list:
         motes = Motes(deployment(FULL), ("p", "r", "s"), Air(seed, 0.3, 0.2, 300))
         subscribe(motes, "s")
@@ -146,6 +146,6 @@ def test_a_network_of_any_seed_is_the_same_network_twice():
         ({"conditions": {"": None}}, "needs a name"),
     ],
 )
-def test_a_deployment_that_cannot_be(given, says):
+def test_an_impossible_deployment_is_refused(given, says):
     with pytest.raises(UsageError, match=says.replace("?", r"\?")):
         deployment(**given)

@@ -51,7 +51,7 @@ def test_transitions_equal_those_of_the_condition_in_process(mode):
     assert [(notice.time, notice.status, notice.since) for notice in motes.notified("s")] == found
 
 
-def test_they_travel_reliably_on_a_topic_that_does_not(mode):
+def test_transitions_are_sent_reliably_on_a_best_effort_topic(mode):
     """Quality of service follows meaning: samples are best effort, transitions arrive through any air."""
     motes = Motes(deployment(mode=mode, conditions=WARM), ("p", "r", "s", "t"))
     subscribe(motes, "s", condition="Warm")
@@ -74,7 +74,7 @@ def test_without_condition_subscribers_the_node_sends_samples_again(mode):
     assert not motes.states["p"].placed_conditions.states
 
 
-def test_conditions_hold_for_each_publisher_alone():
+def test_conditions_are_evaluated_for_each_publisher_separately():
     motes = Motes(deployment(mode="HyTDDS", conditions=WARM, publishers=("p", "q")), ("p", "q", "r", "s"))
     for node in ("p", "q"):
         motes.ask(node, request.DdsAdvertiseRequest(HEAT))
@@ -98,7 +98,7 @@ def test_conditions_hold_for_each_publisher_alone():
         ("state Warm on heat [value > 25; value < 22] per source ordered 30 s", "leave it out"),
     ],
 )
-def test_a_condition_that_no_single_mote_can_see_is_refused(definition, says):
+def test_a_condition_that_no_single_mote_can_evaluate_is_refused(definition, says):
     with pytest.raises(Unsupported, match=says):
         mote_machines(parse(f"topic heat (value float)\n{definition}").check())
 

@@ -39,7 +39,7 @@ def ringed(motes: Motes) -> list[float]:
     return [held.data.values["value"] for held in writer.ring]
 
 
-def test_a_reading_above_the_threshold_is_acknowledged_one_at_it_is_not():
+def test_a_reading_above_the_threshold_is_acknowledged_and_one_at_it_is_not():
     """AT4: reading > θ has its bit set, reading ≤ θ not; only the first is acknowledged."""
     motes = direct(partial(30))
     publish(motes, 30, 30.5)
@@ -48,7 +48,7 @@ def test_a_reading_above_the_threshold_is_acknowledged_one_at_it_is_not():
     assert [ack.name.sequence for _, _, _, ack in motes.sent(message.SampleAck)] == [2]
 
 
-def test_behind_an_unacknowledged_message_everything_waits_in_order():
+def test_messages_wait_in_order_behind_an_unacknowledged_one():
     """AT5: BE1, FR2, BE3, FR4, BE5, with the ACK of 2 delayed; Algorithm 1 and its completion."""
     motes = direct(partial(10))
     motes.loses = lambda sender, to, what: True
@@ -71,7 +71,7 @@ def test_behind_an_unacknowledged_message_everything_waits_in_order():
     assert not motes.states["p"].writers[message.SampleStream(0)].wait
 
 
-def test_on_a_link_without_loss_all_arrive_in_order():
+def test_all_messages_arrive_in_order_on_a_link_without_loss():
     motes = direct(partial(10))
     publish(motes, 1, 12, 3, 14, 5)
     motes.run(START + SECOND)
@@ -91,7 +91,7 @@ def test_a_full_ring_drops_new_samples_and_only_the_head_is_repeated():
     assert [(at - START) // MILLISECOND for at, *_ in motes.sent(DataMessage, "p")] == [0, 400, 800, 1200]
 
 
-def test_a_lost_acknowledgement_costs_one_repetition_and_no_second_delivery():
+def test_a_lost_acknowledgement_causes_one_repetition_and_no_second_delivery():
     """AT7: one delivery, one redundant reception, two ACKs; ReTx/Msg = Rd/Msg = 1."""
     motes = direct(FULL)
     motes.loses = lambda sender, to, what: (
@@ -106,7 +106,7 @@ def test_a_lost_acknowledgement_costs_one_repetition_and_no_second_delivery():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_best_effort_keeps_nothing_and_is_not_acknowledged(mode):
+def test_best_effort_stores_nothing_and_is_not_acknowledged(mode):
     motes = Motes(deployment(BEST_EFFORT, mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.run(publishing(motes, range(5)) + SECOND)
@@ -114,7 +114,7 @@ def test_best_effort_keeps_nothing_and_is_not_acknowledged(mode):
     assert not motes.sent(message.SampleAck)
 
 
-def test_with_a_limit_a_message_is_given_up_and_the_next_has_its_turn():
+def test_a_limit_gives_up_a_message_and_the_next_one_follows():
     motes = direct(FULL, reliable=ReliableSettings(retries=2))
     motes.loses = lambda sender, to, what: isinstance(what, DataMessage) and what.values["value"] == 1
     publish(motes, 1, 2)
@@ -174,6 +174,6 @@ def test_a_restarted_publisher_begins_a_new_session_that_readers_accept():
     ("terms", "says"),
     [({"ring": 0}, "hold one"), ({"rto": 0}, "above 0"), ({"retries": -1}, "None for no limit")],
 )
-def test_terms_that_cannot_be(terms, says):
+def test_impossible_terms_are_refused(terms, says):
     with pytest.raises(UsageError, match=says):
         ReliableSettings(**terms)

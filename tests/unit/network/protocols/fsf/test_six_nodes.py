@@ -111,7 +111,7 @@ WITH_FALSE_POSITIVES = {
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_the_traffic_of_each_approach_is_the_one_worked_out_by_hand(approach):
+def test_the_traffic_of_each_approach_equals_the_hand_computed_one(approach):
     network = example(approach)
     publish(network)
     assert network.subscriptions == OPERATORS[approach]
@@ -121,20 +121,20 @@ def test_the_traffic_of_each_approach_is_the_one_worked_out_by_hand(approach):
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_users_get_their_events_and_with_binary_joins_some_more(approach):
+def test_users_receive_their_events_and_with_binary_joins_some_more(approach):
     network = example(approach)
     publish(network)
     values = {name: {event.value for event in events} for name, events in network.delivered.items()}
     assert values == WITH_FALSE_POSITIVES.get(approach, DUE)
 
 
-def test_the_third_subscription_goes_as_far_as_the_ways_to_its_sensors_part():
+def test_the_third_subscription_is_split_where_the_paths_to_its_sensors_part():
     two = {name: SUBSCRIPTIONS[name] for name in ("s1", "s2")}
     before, after = example("fsf-exact", two), example("fsf-exact")
     assert after.subscriptions - before.subscriptions == links(n6_n5=1, n5_n4=1)
 
 
-def test_a_sensor_may_be_at_the_node_where_the_ways_part():
+def test_a_sensor_can_be_at_the_node_where_the_paths_part():
     at_n2 = [("n1", "n2"), ("n3", "n2"), ("n2", "n4"), ("n4", "n5"), ("n5", "n6")]
     network = example("fsf-exact", links=at_n2)
     publish(network)

@@ -50,7 +50,7 @@ def told(net, kind=QpsNotify):
     return found
 
 
-def test_an_event_reaches_a_subscriber_by_way_of_a_forwarding_broker():
+def test_an_event_reaches_a_subscriber_through_a_forwarding_broker():
     net = network()
     net.ask(0, QpsAdvertiseRequest("sensor", "Heat", CORNER))
     net.ask(63, Want("fire brigade", "Heat", WHOLE, 1.5))
@@ -174,7 +174,7 @@ def test_a_client_with_two_subscriptions_gets_an_event_once():
     assert sorted(event.client for _, event in told(net)) == ["s", "t"]
 
 
-def test_after_the_end_nothing_is_registered_anywhere():
+def test_nothing_is_registered_anywhere_after_the_end():
     net = network()
     for node in (5, 40, 63):
         net.ask(node, Want("s", "Heat", WHOLE, 1.0 + node / 30))
@@ -237,7 +237,7 @@ def test_a_subscriber_receives_the_area_without_a_publisher():
     ]
 
 
-def test_coverage_is_reported_again_after_it_was_there_again():
+def test_coverage_failure_is_reported_again_after_an_interruption():
     net = network()
     net.ask(40, Want("s", "Heat", CORNER, guaranteed=True))
     net.run(20 * SECOND)
@@ -263,7 +263,7 @@ def test_missing_areas_are_forgotten_with_the_subscription():
     assert told(net, FailedCoverage) == []
 
 
-def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guaranteed():
+def test_a_tighter_subscriber_renews_a_shared_path_only_if_that_is_guaranteed():
     for compliance, again in (("best-effort", False), ("guaranteed", True)):
         net = network(4, compliance=compliance)
         net.ask(63, Want("loose", "Heat", CORNER, 9.0))
@@ -294,7 +294,7 @@ def test_a_broker_requests_an_area_again_for_stricter_terms():
         assert any(intersection(a.area, b.area) and b.epsilon < a.epsilon for a, b in pairs) == again
 
 
-def test_messages_go_over_a_wire():
+def test_messages_of_brokers_survive_the_wire():
     area = box((0, 0), (8, 8))
     wire = msgspec.msgpack.Decoder(QpsMessage)
     for message in (
@@ -383,7 +383,7 @@ def test_a_repeated_event_for_one_subscriber_is_not_delivered_to_others_again():
     }
 
 
-def test_nodes_that_began_together_renew_each_at_its_own_time_and_on_average_as_often():
+def test_nodes_that_start_together_renew_at_different_times_and_equally_often_on_average():
     for spread, least in ((0.0, 1), (0.5, 60)):
         net = network(renewal=20 * SECOND, spread=spread)
         machine = net.hosts[0].machine

@@ -102,7 +102,7 @@ def test_by_position_a_node_acts_for_every_broker_that_it_is_nearest_to():
         assert node == min(range(9), key=lambda n: math.dist(places[n], address))
 
 
-def test_a_role_that_a_farther_node_got_moves_to_the_nearest_node_and_no_event_is_lost():
+def test_a_role_at_a_distant_node_moves_to_the_nearest_one_without_losing_an_event():
     """The nearest node may be out of reach for a while: it is down here, and comes back."""
     net = network()
     role, address = ("Heat", ROOT), TREE.address("Heat", ROOT)
@@ -153,7 +153,7 @@ def test_a_search_finds_a_better_node_on_its_way_that_all_nodes_use_afterwards()
     assert comes(net) == 2
 
 
-def test_a_node_has_one_role_in_a_tree_as_long_as_there_are_others():
+def test_a_node_has_one_role_in_a_tree_while_there_are_enough_nodes():
     """The one that suits best on every way has the first that it is asked for, and offers itself no more."""
     net = network(mapping=RoleMapping(suit=by_resources(1e6), check=10 * SECOND))
     for node in net.hosts:
@@ -198,7 +198,7 @@ def turns(net):
     }
 
 
-def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
+def test_a_node_low_on_energy_hands_over_its_role_without_loss_or_duplicates():
     net = network(mapping=TIRING)
     connected(net)
     before, since = roles(net), turns(net)
@@ -216,7 +216,7 @@ def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     assert net.messages["offer"] == net.messages["taken"] == len(before)
 
 
-def test_tables_are_the_messages_that_made_them():
+def test_tables_can_be_rebuilt_from_their_messages():
     net = network(mapping=TIRING)
     connected(net)
     net.ask(9, QpsAdvertiseRequest("far", "Heat", Rectangle((40.0, 40.0), (50.0, 50.0))))
@@ -400,7 +400,7 @@ def test_a_new_holder_copies_its_tables_at_once():
         assert comes(net, 2) == 2
 
 
-def test_events_wait_for_a_subscribers_node_until_it_is_reported_as_gone():
+def test_events_wait_for_the_node_of_a_subscriber_until_it_is_reported_as_gone():
     net = network(mapping=TIRING)
     connected(net)
     net.kill(SUBSCRIBER)
@@ -414,7 +414,7 @@ def test_events_wait_for_a_subscribers_node_until_it_is_reported_as_gone():
     assert not any(not isinstance(key, QuadScope) for key in links)
 
 
-def test_a_publishers_node_that_fails_is_missed_where_coverage_is_guaranteed():
+def test_coverage_guarantees_report_the_failure_of_the_node_of_a_publisher():
     net = network()
     net.ask(PUBLISHER, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.ask(SUBSCRIBER, QpsSubscribeRequest("s", "Heat", CORNER, guaranteed=True))
@@ -455,7 +455,7 @@ def test_all_messages_can_be_encoded():
         assert bytes_of(given) > 20
 
 
-def test_a_mapping_that_cannot_be_is_refused():
+def test_an_impossible_mapping_is_refused():
     with pytest.raises(UsageError, match="check is 0"):
         RoleMapping(check=0)
     with pytest.raises(UsageError, match="attendance every -1"):

@@ -127,7 +127,7 @@ def losing(net, kind, seconds):
 # --- Table 5.12: which layer answers ---
 
 
-def test_a_node_fails_and_the_network_goes_round_it():
+def test_the_network_routes_around_a_failed_node():
     net = connected(network())
     way = net.field.path(SENSOR, net.field.places[USER])
     for node in set(way[1:-1]) - set(roles(net).values()):
@@ -136,7 +136,7 @@ def test_a_node_fails_and_the_network_goes_round_it():
     assert comes(net) == 1
 
 
-def test_a_node_fails_and_publish_subscribe_has_another_broker():
+def test_publish_subscribe_uses_another_broker_after_a_node_fails():
     net = connected(network())
     root = roles(net)[ROOT]
     net.kill(root)
@@ -144,7 +144,7 @@ def test_a_node_fails_and_publish_subscribe_has_another_broker():
     assert roles(net)[ROOT] != root
 
 
-def test_a_node_fails_and_its_component_begins_near_by():
+def test_a_component_restarts_nearby_after_its_node_fails():
     net = watched(network(renewal=10 * SECOND))
     net.kill(HOST)
     net.run(60 * SECOND)
@@ -155,7 +155,7 @@ def test_a_node_fails_and_its_component_begins_near_by():
     assert [(what.values[STATUS], what.values[TIME]) for what in told(net)] == [("ingress", when)]
 
 
-def test_after_packet_loss_requests_are_repeated_but_events_are_lost():
+def test_requests_are_repeated_after_packet_loss_but_events_are_lost():
     net = network(renewal=10 * SECOND)
     net.ask(SENSOR, QpsAdvertiseRequest("s", "T", CORNER))
     net.ask(USER, Want("u", "T", SPACE, 5.0))
@@ -185,7 +185,7 @@ def test_components_wait_for_delayed_events():
 # --- Table 5.13: who is replaced ---
 
 
-def test_a_publisher_fails_and_others_cover_its_region():
+def test_other_publishers_cover_the_region_of_a_failed_one():
     net = connected(network())
     net.ask(9, QpsAdvertiseRequest("beside", "T", CORNER))
     net.ask(USER, Want("must", "T", CORNER, guaranteed=True))
@@ -198,7 +198,7 @@ def test_a_publisher_fails_and_others_cover_its_region():
     assert {what.client for what in told(net)} == {"u", "must"}
 
 
-def test_when_all_publishers_fail_subscribers_are_informed():
+def test_subscribers_are_informed_when_all_publishers_fail():
     net = network()
     for node in (SENSOR, 9):
         net.ask(node, QpsAdvertiseRequest("s", "T", CORNER))
@@ -213,7 +213,7 @@ def test_when_all_publishers_fail_subscribers_are_informed():
     assert links(net) == 0
 
 
-def test_subscribers_fail_few_or_all_and_are_unsubscribed():
+def test_failed_subscribers_are_unsubscribed():
     """Where events come, by the neighbour who has them in hand; elsewhere, since they say nothing again."""
     users = (USER, 7, 56)
     net = connected(network(renewal=10 * SECOND))

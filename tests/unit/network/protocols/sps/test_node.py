@@ -109,7 +109,7 @@ def test_components_on_nodes_give_the_results_of_one_process():
     assert [row[:3] for row in told(net)] == [row[:3] for row in expected]
 
 
-def test_measured_latency_decides_how_long_is_waited():
+def test_the_measured_latency_decides_how_long_components_wait():
     net = network()
     net.ask(20, InsertComponent("Hot"))
     net.run(5 * SECOND)
@@ -141,7 +141,7 @@ def test_a_failed_host_is_replaced_nearby_and_active_conditions_are_restored():
 
 
 @pytest.mark.parametrize("host", [1, 20, 56])
-def test_of_nodes_equally_near_to_a_failed_host_only_one_takes_over(host):
+def test_only_one_of_equally_near_nodes_takes_over_from_a_failed_host(host):
     net = network(skew=0.0, renewal=10 * SECOND)
     net.ask(host, InsertComponent("Hot"))
     net.run(5 * SECOND)

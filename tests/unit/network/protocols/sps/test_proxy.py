@@ -112,7 +112,7 @@ def test_a_late_message_of_an_earlier_node_is_ignored():
     assert state.subscribers["me"].at == PLACES[55]
 
 
-def test_it_may_want_something_else_on_the_way_and_nothing_in_the_end():
+def test_a_moving_subscriber_can_change_and_end_its_subscription():
     walk = Walk(wish("T", Rectangle((40.0, 40.0), (60.0, 60.0))))
     walk.to(20)
     walk.say(1.0)
@@ -127,7 +127,7 @@ def test_it_may_want_something_else_on_the_way_and_nothing_in_the_end():
     assert not walk.net.hosts[HOME].state.inner.broker.topics["T"].subscriptions
 
 
-def test_its_component_runs_at_the_proxy_and_its_outputs_follow_the_subscriber():
+def test_a_component_of_a_subscriber_runs_at_the_proxy_and_its_outputs_follow():
     walk = Walk(wish("Hot", SPACE), components=("Hot",))
     walk.to(20)
     assert "Hot" in walk.net.hosts[HOME].state.inner.components
@@ -140,7 +140,7 @@ def test_its_component_runs_at_the_proxy_and_its_outputs_follow_the_subscriber()
     assert "Hot" not in walk.net.hosts[HOME].state.inner.components
 
 
-def test_a_second_subscriber_of_a_proxy_does_not_begin_the_component_of_the_first_again():
+def test_a_second_subscriber_of_a_proxy_does_not_restart_the_component_of_the_first():
     walk = Walk(wish("Hot", SPACE), components=("Hot",))
     walk.to(20)
     walk.say(8.0)
@@ -172,7 +172,7 @@ def test_a_subscriber_that_does_not_report_its_position_has_left():
     assert not walk.net.hosts[HOME].state.inner.broker.topics["T"].subscriptions
 
 
-def test_for_an_absent_subscriber_the_last_events_are_stored_and_the_others_counted():
+def test_the_last_events_for_an_absent_subscriber_are_stored_and_others_counted():
     walk = Walk(wish("T", SPACE), room=3)
     walk.to(20)
     walk.say(0.0)
@@ -209,7 +209,7 @@ def test_dropped_events_are_counted_once_and_do_not_arrive_later():
     assert (me.lost, me.least, me.numbers) == (2, 5, set())
 
 
-def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_again():
+def test_a_repeated_number_counts_once_and_the_same_event_of_another_proxy_is_ignored():
     me = Traveller(Ticket("me", (0.0, 0.0)))
     assert me.accept(event(1, time=8))
     assert me.accept(event(0, time=7))
@@ -241,7 +241,7 @@ def test_impossible_subscriptions_raise_an_error_at_the_subscriber(ticket, says)
         net.ask(0, ArriveRequest(ticket))
 
 
-def test_a_circle_is_no_region():
+def test_a_circle_is_refused_as_a_region():
     with pytest.raises(UsageError, match="draw a polygon"):
         wish("T", Circle((1.0, 1.0), 2.0))
 

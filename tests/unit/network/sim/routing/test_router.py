@@ -65,7 +65,7 @@ def test_every_protocol_works_over_every_mac(name, mac):
     assert made.network.totals().is_conserved()
 
 
-def test_a_handler_gets_the_messages_of_its_type_only():
+def test_a_handler_receives_only_the_messages_of_its_type():
     made = line()
     got = []
     made.routers[3].register_handler("other", False, got.append)
@@ -95,7 +95,7 @@ def test_a_handler_that_peeks_may_consume_a_message():
     assert TAKEN in made.ledger.fates()
 
 
-def test_a_message_to_oneself_arrives_at_once_and_over_no_link():
+def test_a_message_to_the_own_node_arrives_at_once_and_over_no_link():
     made = line()
     made.send(0, 2, 2)
     made.network.run(1)
@@ -103,7 +103,7 @@ def test_a_message_to_oneself_arrives_at_once_and_over_no_link():
     assert made.network.totals().transmissions == 0
 
 
-def test_a_message_to_all_reaches_all_whatever_the_protocol():
+def test_a_message_to_all_reaches_all_with_every_protocol():
     made = line(Tree((0,)))
     made.send(SECOND, 1, BROADCAST)
     made.network.run(3 * SECOND)
@@ -128,7 +128,7 @@ def test_a_flood_of_one_hop_stays_among_the_neighbours():
         (Tree((0, 3)), 2, "a tree leads to its sinks only: 0, 3"),
     ],
 )
-def test_a_destination_that_a_protocol_does_not_lead_to_is_refused(machine, to, said):
+def test_a_destination_that_a_protocol_cannot_reach_is_refused(machine, to, said):
     made = line(machine)
     with pytest.raises(UsageError) as caught:
         made.routers[0].send(to, "test", "hello", 20)
@@ -157,7 +157,7 @@ def test_messages_in_transit_at_the_end_are_in_flight():
     assert made.ledger.fates() == {DELIVERED: 1}
 
 
-def test_a_message_that_cannot_arrive_is_dropped_for_a_reason():
+def test_an_undeliverable_message_is_dropped_with_a_reason():
     made = line(Geographic(LINE.positions))
     made.network.at(SETTLED, lambda: made.network.kill(3))
     made.send(SETTLED + 1, 0, 3)
@@ -182,7 +182,7 @@ def test_datagrams_of_a_dead_node_are_lost_and_a_restart_has_no_memory():
     assert made.ledger.fates() == {NODE_DOWN: 1, DELIVERED: 1}
 
 
-def test_a_copy_that_comes_twice_is_counted_and_not_delivered_again():
+def test_a_duplicate_copy_is_counted_and_not_delivered_again():
     """Node 0 cannot hear that node 1 forwards, so it sends again, by another way; both arrive."""
     made = routed(IdGrid(4, 4, patience=50 * MILLISECOND), positions=GRID.positions, propagation=NEAR)
     made.network.cut(5, 0, both=False)

@@ -14,7 +14,7 @@ from support.runtimes import session, written
 WARM = "topic T (value float)\nstate Warm on T [value > 25; value < 22] per source"
 
 
-def test_every_pass_over_a_replay_on_spark_counts_anew():
+def test_every_pass_over_a_replay_on_spark_starts_its_counts_at_zero():
     checked = check(parse(WARM))
     events = [
         Event("T", i * 1_000_000, "s1", {"value": value}, i)

@@ -20,7 +20,7 @@ plan = pytest.importorskip("holdfast.runtimes.spark.job")
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(definitions(), histories)
-def test_slices_that_meet_in_shards_tell_what_the_whole_tells(monkeypatch, text, events):
+def test_slices_combined_in_shards_emit_what_the_whole_history_emits(monkeypatch, text, events):
     monkeypatch.setattr(slices, "HOUR", 0)
     monkeypatch.setattr(slices, "MARGINS", 2)
     job = plan.Job.on_history(check(parse(text)))
@@ -46,7 +46,7 @@ state Some = at least 1 of A until fewer than 1
 
 
 @pytest.mark.parametrize("memory", [1, 1 << 20])
-def test_a_later_stage_hears_what_a_state_says_of_one_moment_as_it_says_it(monkeypatch, memory):
+def test_a_later_stage_consumes_transitions_of_one_time_in_their_order(monkeypatch, memory):
     """At 5 min it holds by the reading of ``b``, and that of ``a`` is too long ago; from disk, too."""
     monkeypatch.setattr(shard, "MEMORY", memory)
     rows = [(0, "a", 0.5), (0, "b", 2.0), (1, "a", 2.0), (20, "b", 2.0)]

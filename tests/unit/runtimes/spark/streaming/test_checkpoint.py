@@ -48,16 +48,16 @@ def test_the_same_definition_is_the_same_plan():
     assert planned(first, WARM, HOT, COOL) == first
 
 
-def test_the_order_of_a_definition_does_not_matter():
+def test_the_order_of_a_definition_does_not_change_the_plan():
     first = planned(None, WARM, HOT, COOL)
     assert planned(first, COOL, HOT, WARM).slots == first.slots
 
 
-def test_what_is_new_gets_a_machine_of_its_own():
+def test_a_new_condition_gets_its_own_machine():
     assert numbers(planned(planned(None, WARM), WARM, HOT)) == {"Warm": 0, "Hot": 1}
 
 
-def test_a_number_is_never_used_again():
+def test_a_machine_number_is_never_reused():
     plan = planned(None, WARM)
     seen = [0]
     for _ in range(3):
@@ -68,7 +68,7 @@ def test_a_number_is_never_used_again():
     assert seen == sorted(set(seen)), "an old state cannot return"
 
 
-def test_one_of_two_that_share_a_machine_can_leave():
+def test_one_of_two_conditions_that_share_a_machine_can_be_removed():
     plan = planned(None, WARM, HOT)
     (both,) = plan.slots
     plan = planned(plan, HOT)
@@ -77,7 +77,7 @@ def test_one_of_two_that_share_a_machine_can_leave():
     assert numbers(planned(plan, WARM, HOT)) == {"Hot": 0, "Warm": 1}
 
 
-def test_where_it_runs_the_plan_is_what_was_planned():
+def test_the_running_operators_are_those_of_the_plan():
     plan = planned(planned(None, WARM, HOT), HOT, COOL)
     found = job.Job(check(parse(TOPIC + HOT + COOL)), plan.slots).operators
     assert {number: operator.record for number, operator in found.items()} == {
@@ -85,7 +85,7 @@ def test_where_it_runs_the_plan_is_what_was_planned():
     }
 
 
-def test_two_names_for_one_condition_come_and_go():
+def test_two_names_of_one_condition_can_be_added_and_removed():
     warm_too = WARM.replace("Warm", "Mild")
     plan = planned(None, WARM, warm_too)
     assert numbers(plan) == {"Warm": 0, "Mild": 0}
@@ -95,7 +95,7 @@ def test_two_names_for_one_condition_come_and_go():
     assert numbers(plan) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
 
 
-def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
+def test_a_new_condition_starts_at_the_watermark_of_its_topics():
     checked = check(parse(TOPIC + "topic Door (open bool)\n" + WARM + MEAN))
     plan = checkpoint.plan_query(None, checked, READING, None, {"Temperature": 7, "Door": 9})
     assert [slot.watermark for slot in plan.slots] == [7, 7]
@@ -106,7 +106,7 @@ def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
 # --- refusals ----------------------------------------------------------------------------------------
 
 
-def test_the_number_of_shards_is_for_good():
+def test_the_number_of_shards_cannot_be_changed():
     query = planned(None, WARM, shards=4)
     assert planned(query, WARM).shards == 4
     assert planned(query, WARM, shards=4).shards == 4
@@ -125,7 +125,7 @@ def test_the_number_of_shards_is_for_good():
         ({**READING, "--map": "time=ts"}, "--map was '' and is 'time=ts'"),
     ],
 )
-def test_another_way_to_read_is_another_stream(reading, message):
+def test_changed_reading_options_are_refused(reading, message):
     query = planned(None, WARM)
     with pytest.raises(UsageError) as refused:
         planned(query, WARM, reading=reading)
@@ -134,7 +134,7 @@ def test_another_way_to_read_is_another_stream(reading, message):
     )
 
 
-def test_a_condition_that_has_changed_is_named_with_what_it_was():
+def test_a_changed_condition_is_named_with_its_former_meaning():
     query = planned(None, WARM, HOT)
     with pytest.raises(UsageError) as refused:
         planned(query, WARM, HOT.rstrip() + " ordered 1 s\n")
@@ -145,7 +145,7 @@ def test_a_condition_that_has_changed_is_named_with_what_it_was():
     )
 
 
-def test_a_state_that_means_something_else_gets_a_seat_of_its_own_and_knows_whose_it_takes():
+def test_a_changed_state_gets_a_new_slot_that_names_the_replaced_one():
     first = planned(None, WARM, HOT, COOL)
     second = planned(first, WARM, HOT.replace("< 30.5", "< 31.5"), COOL)
     assert numbers(second) == numbers(first) | {"Hot": first.next_number}
@@ -156,7 +156,7 @@ def test_a_state_that_means_something_else_gets_a_seat_of_its_own_and_knows_whos
     assert planned(second, WARM).former_definitions == ()
 
 
-def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_change():
+def test_an_unused_attribute_may_be_added_and_a_used_one_may_not_change():
     query = planned(None, WARM)
     wider, other = (
         check(parse(topic + WARM))
@@ -167,7 +167,7 @@ def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_cha
         checkpoint.plan_query(query, other, READING, None)
 
 
-def test_a_name_that_was_given_up_may_mean_something_else():
+def test_a_removed_name_may_get_another_meaning():
     query = planned(None, WARM, HOT)
     query = planned(query, WARM)
     assert numbers(planned(query, WARM, HOT.replace("< 30.5", "< 31"))) == {"Warm": 0, "Hot": 1}
@@ -186,7 +186,7 @@ def slots_of_components(query) -> list[tuple[int, int, tuple[str, ...]]]:
     return [(number, kept.stage, kept.key) for number, kept in found]
 
 
-def test_components_are_known_by_stage_and_key_and_may_come_and_go():
+def test_components_are_identified_by_stage_and_key_and_can_be_added_and_removed():
     query = planned(None, WARM, MEAN, ANY)
     assert slots_of_components(query) == [(1, 0, ("source",)), (2, 1, ())]
     query = planned(query, WARM, MEAN, PEAK)
@@ -204,7 +204,7 @@ def test_components_are_known_by_stage_and_key_and_may_come_and_go():
         (WARM.replace("Warm", "Mean"), "it becomes a condition of another kind"),
     ],
 )
-def test_a_component_that_cannot_go_on_is_named_with_what_it_was(other, words):
+def test_a_component_that_cannot_continue_is_named_with_its_former_meaning(other, words):
     with pytest.raises(UsageError, match=f"(?s)'Mean' has changed: .*{words}"):
         planned(planned(None, MEAN), other)
 
@@ -220,14 +220,14 @@ def test_a_component_that_cannot_go_on_is_named_with_what_it_was(other, words):
     ],
     ids=["a window", "how readings meet", "a tick", "a place", "an attribute more"],
 )
-def test_a_component_that_has_changed_begins_anew_where_it_is(other):
+def test_a_changed_component_restarts_in_its_slot(other):
     before = planned(None, MEAN, PEAK)
     after = checkpoint.plan_query(before, check(parse(other + PEAK)), READING, None)
     assert slots_of_components(after) == slots_of_components(before)
     assert after.slots[0].record.meanings[0] != before.slots[0].record.meanings[0]
 
 
-def test_a_definition_that_needs_another_stage_gets_one_and_the_others_stay_where_they_are():
+def test_a_definition_that_needs_another_stage_gets_one_and_others_keep_theirs():
     query = planned(None, MEAN)
     after = planned(query, MEAN, ANY)
     assert (query.stages, after.stages) == (1, 2)
@@ -235,7 +235,7 @@ def test_a_definition_that_needs_another_stage_gets_one_and_the_others_stay_wher
     assert planned(after, MEAN).stages == 2, "fewer are no reason to begin anew"
 
 
-def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one():
+def test_a_checkpoint_with_spare_stages_accepts_a_component_that_needs_one():
     first = checkpoint.plan_query(None, check(parse(TOPIC + MEAN)), READING, None, stages=2)
     after = planned(first, MEAN, ANY)
     assert (first.stages, after.stages) == (2, 2)
@@ -249,13 +249,13 @@ def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one(
 # --- on disk -----------------------------------------------------------------------------------------
 
 
-def test_nothing_is_there_at_first(here):
+def test_a_new_checkpoint_is_empty(here):
     assert here.load() is None
     with here.lock():
         assert here.load() is None, "a lock alone is no query"
 
 
-def test_a_query_is_found_again(here):
+def test_a_saved_query_is_loaded_again(here):
     query = planned(None, WARM, HOT, COOL)
     with here.lock():
         here.save(query)
@@ -275,7 +275,7 @@ def test_a_query_is_found_again(here):
         (b'{"id": "x", "shards": 16, "form": 7}', "made by another version of Holdfast (format 7, not 8)"),
     ],
 )
-def test_a_query_that_is_damaged_is_refused(here, raw, message):
+def test_a_damaged_query_is_refused(here, raw, message):
     here.folder.mkdir()
     here.query_file.write_bytes(raw)
     with pytest.raises(UsageError) as refused:
@@ -286,20 +286,20 @@ def test_a_query_that_is_damaged_is_refused(here, raw, message):
 
 
 @pytest.mark.parametrize("generation", [0, 1])
-def test_a_checkpoint_that_has_lost_its_query_is_refused(here, generation):
+def test_a_checkpoint_without_its_query_file_is_refused(here, generation):
     checkpoint.Checkpoint(here.folder, generation).spark.mkdir(parents=True)
     with pytest.raises(UsageError, match=r"query\.json is missing; put back a copy"):
         here.load()
 
 
-def test_a_query_that_died_before_it_had_a_plan_starts_afresh(here):
+def test_a_query_that_died_before_it_had_a_plan_starts_new(here):
     here.folder.mkdir()
     here.ledger.touch()
     here.log.touch()
     assert here.load() is None
 
 
-def test_one_query_at_a_time(here):
+def test_a_checkpoint_is_locked_by_one_query_at_a_time(here):
     with here.lock():
         assert here.is_locked()
         with pytest.raises(UsageError, match="another 'holdfast run' uses this checkpoint"), here.lock():
@@ -310,20 +310,20 @@ def test_one_query_at_a_time(here):
         pass
 
 
-def test_a_query_that_died_has_left_the_lock(here):
+def test_a_query_that_died_releases_the_lock(here):
     with pytest.raises(RuntimeError), here.lock():
         raise RuntimeError
     assert not here.is_locked()
 
 
-def test_a_place_that_cannot_be_a_checkpoint_says_so(tmp_path):
+def test_a_path_that_cannot_be_a_checkpoint_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UsageError, match="choose another place"), checkpoint.Checkpoint(place).lock():
             pass
 
 
-def test_what_waits_is_told_and_told_anew(here):
+def test_the_list_of_waiting_files_is_saved_and_replaced(here):
     here.folder.mkdir()
     here.save_waiting(["a.parquet"], ["b.tmp"])
     assert msgspec.json.decode(here.waiting.read_bytes()) == {
@@ -337,7 +337,7 @@ def test_what_waits_is_told_and_told_anew(here):
     assert msgspec.json.decode(here.waiting.read_bytes()) == {"incomplete": [], "unknown": []}
 
 
-def test_of_more_than_64_of_one_window_those_that_stay_keep_their_machine_when_one_goes():
+def test_more_than_64_correlations_keep_their_machine_when_one_is_removed():
     def of(numbers):
         some = (f"correlate C{i} within 2 min\n  value >= {i}\n  speed < {i}\n" for i in numbers)
         return ["topic Wind (speed float)\n", *some]
@@ -362,7 +362,7 @@ def test_of_more_than_64_of_one_window_those_that_stay_keep_their_machine_when_o
 
 
 @pytest.mark.parametrize("form", [1, 5])
-def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(here, form):
+def test_a_checkpoint_of_another_version_is_refused_with_a_remedy(here, form):
     with here.lock():
         here.save(msgspec.structs.replace(planned(None, WARM), form=form))
     with pytest.raises(UsageError) as refused:

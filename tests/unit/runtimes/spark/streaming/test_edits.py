@@ -61,7 +61,7 @@ class Query:
         return said(self.heard)
 
 
-def test_what_holds_goes_on_to_hold_where_that_follows_and_is_counted_as_before():
+def test_active_scopes_remain_active_where_that_follows_from_the_revision():
     with live.site() as here:
         query = Query(here)
         text = defined(25, more=MANY + OTHERS)
@@ -77,7 +77,7 @@ def test_what_holds_goes_on_to_hold_where_that_follows_and_is_counted_as_before(
         assert query.takes(wider, reading(8, "c", 13)) == [(8, "Cool", "c", "egress", 3 * SECOND)]
 
 
-def test_where_it_does_not_follow_the_files_that_were_read_settle_it():
+def test_files_that_were_read_decide_a_revision_that_does_not_follow():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
@@ -90,7 +90,7 @@ def test_where_it_does_not_follow_the_files_that_were_read_settle_it():
         assert query.holding == 2
 
 
-def test_files_settle_a_state_with_a_roster_too(tmp_path):
+def test_files_decide_a_revised_state_with_a_roster(tmp_path):
     (tmp_path / "sensors.csv").write_text("source\na\nb\nf\ng\n")
     roster = f'roster "{tmp_path / "sensors.csv"}"\n'
     with live.site() as here:
@@ -104,7 +104,7 @@ def test_files_settle_a_state_with_a_roster_too(tmp_path):
         ]
 
 
-def test_active_scopes_are_unknown_until_a_reading_decides_where_a_file_has_gone():
+def test_active_scopes_are_unknown_until_a_reading_decides_where_a_file_is_gone():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 26))
@@ -116,14 +116,14 @@ def test_active_scopes_are_unknown_until_a_reading_decides_where_a_file_has_gone
         ]
 
 
-def test_files_settle_an_edit_after_which_nothing_more_comes():
+def test_files_decide_a_revision_after_which_no_input_arrives():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 24.5))
         assert query.takes(defined(24), finish=True) == [(2, "Warm", "b", "revised", 2 * SECOND)]
 
 
-def test_files_settle_what_is_so_by_the_time_that_has_come():
+def test_files_decide_a_revision_at_the_current_watermark():
     """The latest reading was in a file that has gone."""
     first, second = reading(100, "z", 20), reading(5, "a", 28)
     guard = " for 10 s"
@@ -141,7 +141,7 @@ def test_files_settle_what_is_so_by_the_time_that_has_come():
         assert query.holding == 0, "the source is late: its minimum duration waits for its readings"
 
 
-def test_where_it_does_not_follow_and_no_file_is_left_it_is_unknown_until_a_reading_decides():
+def test_scopes_without_a_file_are_unknown_after_a_revision_until_a_reading_decides():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 30))
@@ -156,7 +156,7 @@ def test_where_it_does_not_follow_and_no_file_is_left_it_is_unknown_until_a_read
         assert query.holding == 1
 
 
-def test_an_edit_that_is_taken_back_before_a_batch_changes_nothing():
+def test_a_revision_that_is_reverted_before_a_batch_changes_nothing():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26))
@@ -167,7 +167,7 @@ def test_an_edit_that_is_taken_back_before_a_batch_changes_nothing():
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
+def test_a_query_that_dies_in_the_batch_of_a_revision_emits_it_once(crash):
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26))
@@ -197,7 +197,7 @@ def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
         ),
     ],
 )
-def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, why):
+def test_a_revision_that_cannot_carry_over_state_is_refused_and_changes_nothing(other, why):
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26))
@@ -211,7 +211,7 @@ def laddered(high, low=22, guard="", more=""):
     return f"{TOPIC}levels Warm on T: {rungs} per source\n{more}"
 
 
-def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a_reading_decides():
+def test_levels_are_decided_by_files_or_unknown_until_a_reading_decides():
     with live.site() as here:
         query = Query(here)
         query.takes(laddered(25), reading(1, "a", 26), reading(2, "b", 24.5), reading(3, "c", 20))
@@ -230,7 +230,7 @@ def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a
         ]
 
 
-def test_a_count_hears_what_an_edit_says_of_a_scope_before_what_readings_say():
+def test_a_count_consumes_a_revision_before_the_readings_of_its_batch():
     """Of 'a' the edit says that nobody knows, then a reading that it is warm."""
     with live.site() as here:
         query = Query(here)
@@ -262,7 +262,7 @@ _texts = st.builds(
 
 @few
 @given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3), st.booleans())
-def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
+def test_live_revisions_emit_what_a_revised_engine_emits(story, forgets):
     if any("Many" in text for text, _ in story):  # one cannot come later: its stage would be a further one
         story = [(text if "Many" in text else text + MANY, part) for text, part in story]
     engine, out, at, history = None, [], 0, []
@@ -282,7 +282,7 @@ def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
     assert sorted(told, key=str) == said(out)
 
 
-def test_a_definition_that_another_version_kept_is_refused_in_words():
+def test_a_definition_stored_by_another_version_is_refused_with_a_message():
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25), reading(1, "a", 26))
@@ -294,7 +294,7 @@ def test_a_definition_that_another_version_kept_is_refused_in_words():
             query.takes(defined(27), reading(2, "a", 20))
 
 
-def test_levels_take_over_rows_that_have_changed(tmp_path):
+def test_levels_carry_over_changed_table_rows(tmp_path):
     limits = tmp_path / "limits.csv"
     text = TABLED.format(limits).replace(
         "state Warm on T [v > L.high; v < L.low]",
@@ -321,7 +321,7 @@ state Warm on T [v > L.high; v < L.low] per source
 """
 
 
-def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
+def test_changed_table_rows_are_carried_over_scope_by_scope(tmp_path):
     limits = tmp_path / "limits.csv"
     text = TABLED.format(limits)
     limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
@@ -340,7 +340,7 @@ def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forgets):
+def test_a_revised_count_consumes_the_active_scopes(forgets):
     with live.site() as here:
         query = Query(here)
         text = defined(25, more=MANY)
@@ -359,7 +359,7 @@ def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forge
         assert [row for row in last if row[1] == "Many"] == ended
 
 
-def test_a_mute_by_another_schedule_goes_on_with_what_people_know():
+def test_a_revised_mute_keeps_the_reported_state_of_scopes():
     """The epoch began on a Thursday."""
     with live.site() as here:
         query = Query(here)
@@ -380,7 +380,7 @@ another_stage = pytest.mark.parametrize("first", ["", MANY], ids=["at a stage mo
 
 @another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_begins_knows_who_holds_already(forgets, first):
+def test_a_new_count_consumes_the_scopes_that_are_active_already(forgets, first):
     with live.site() as here:
         query = Query(here)
         rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)
@@ -399,7 +399,7 @@ def test_a_count_that_begins_knows_who_holds_already(forgets, first):
 
 @another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets, first):
+def test_a_new_correlation_of_states_consumes_the_scopes_that_are_active_already(forgets, first):
     with live.site() as here:
         query = Query(here)
         rows = reading(1, "a", 26), reading(2, "c", 5), reading(3, "b", 30)
@@ -415,7 +415,7 @@ def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets, f
         ]
 
 
-def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so():
+def test_a_count_over_a_revised_state_equals_one_that_always_had_it():
     with live.site() as here:
         query = Query(here)
         text = defined(25, more=MANY)
@@ -427,7 +427,7 @@ def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so(
         ]
 
 
-def test_the_past_is_read_once_though_the_clock_makes_batches(monkeypatch):
+def test_the_history_is_read_once_although_the_clock_causes_batches(monkeypatch):
     times, reads = [time.time()], []
     with live.site() as here:
         query = Query(here)
@@ -454,7 +454,7 @@ def in_room(at, source, value, room="r"):
     return Event("T", at * SECOND, source, {"v": float(value), "room": room}, at)
 
 
-def test_a_member_whose_moment_is_not_over_is_counted_in_its_room():
+def test_a_member_at_the_current_watermark_is_counted_in_its_room():
     with live.site() as here:
         query = Query(here)
         query.takes(ROOMS.format(3), in_room(1, "a", 30), in_room(2, "b", 30))
@@ -464,7 +464,7 @@ def test_a_member_whose_moment_is_not_over_is_counted_in_its_room():
         assert [row[:4] for row in found] == [(2, "Many", "r", "ingress")]
 
 
-def test_a_correlation_that_changes_knows_what_has_ended():
+def test_a_revised_correlation_of_states_consumes_ended_intervals():
     with live.site() as here:
         query = Query(here)
         text = defined(25, more=f"{OTHERS}correlate Chilled = Warm before Cool within {{}} s\n")
@@ -488,7 +488,7 @@ BESIDE = "state Mild\n  A = avg T over 2 s each source\n  enter A.v > 15\n  exit
 
 
 @pytest.mark.parametrize("more", ["", BESIDE, MANY], ids=["alone", "beside another", "counted"])
-def test_components_begin_anew_and_what_held_is_unknown_until_they_decide(more):
+def test_components_restart_and_active_scopes_are_unknown_until_they_decide(more):
     story = [
         (component(25, 22, more), [(1, "a", 30), (1, "b", 30), (1, "c", 30), (2, "a", 30)]),
         (component(32, 24, more), [(3, "a", 40), (3, "b", 20), (4, "a", 40), (5, "b", 20), (6, "b", 20)]),
@@ -513,7 +513,7 @@ def test_components_begin_anew_and_what_held_is_unknown_until_they_decide(more):
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_in_the_batch_in_which_a_component_begins_anew_tells_it_once(crash):
+def test_a_query_that_dies_in_the_batch_of_a_restarted_component_emits_it_once(crash):
     with live.site() as here:
         query = Query(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
@@ -526,7 +526,7 @@ def test_a_query_that_dies_in_the_batch_in_which_a_component_begins_anew_tells_i
         assert query.holding == 1
 
 
-def test_a_component_whose_scopes_are_others_is_refused_and_all_is_as_it_was():
+def test_a_component_with_changed_scopes_is_refused_and_nothing_changes():
     with live.site() as here:
         query = Query(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
@@ -550,7 +550,7 @@ def near(metres, far, pairs=""):
 
 
 @pytest.mark.parametrize("pairs", ["", 'pairs ("a", "b"), ("b", "c"), ("d", "e")'])
-def test_relationships_begin_anew_and_what_held_is_unknown_until_both_have_spoken(pairs):
+def test_relationships_restart_and_are_unknown_until_both_members_report(pairs):
     story = [
         (near(5, 9, pairs), [(1, "a", 0), (2, "b", 3), (2, "c", 7), (2, "d", 50), (3, "e", 53), (4, "x", 0)]),
         (near(2, 6, pairs), [(5, "a", 0), (6, "b", 1), (7, "c", 9), (8, "d", 50), (9, "x", 0)]),
@@ -571,7 +571,7 @@ def test_relationships_begin_anew_and_what_held_is_unknown_until_both_have_spoke
     assert {"unknown", "known", "egress"} <= {row[3] for row in told}
 
 
-def test_a_relationship_of_others_is_refused_where_they_meet_in_other_shards():
+def test_a_relationship_with_other_members_is_refused_if_they_meet_in_other_shards():
     with live.site() as here:
         query = Query(here)
         query.takes(near(5, 9, 'pairs ("a", "b")'), spot(1, "a", 0), spot(2, "b", 3), spot(3, "x", 1))
@@ -579,7 +579,7 @@ def test_a_relationship_of_others_is_refused_where_they_meet_in_other_shards():
             query.takes(near(5, 9, 'pairs ("a", "b"), ("b", "c")'))
 
 
-def test_correlations_and_folds_begin_anew():
+def test_revised_correlations_and_folds_restart():
     text = (
         "topic T (v float, u float)\ncorrelate Both within {0} s  v > 8  u > 20\n"
         "state Warm on T [v > 5; v < 1] per source\nfold Storm = Warm cells 5 m within 40 m beyond {1}\n"
@@ -609,7 +609,7 @@ def test_correlations_and_folds_begin_anew():
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_tells_of_those_who_join_from_now_on_goes_on(forgets):
+def test_a_count_that_is_revised_to_report_joining_members_continues(forgets):
     with live.site() as here:
         query = Query(here)
         query.takes(defined(25, more=MANY), *(reading(1, source, 26) for source in "ab"))
@@ -621,7 +621,7 @@ def test_a_count_that_tells_of_those_who_join_from_now_on_goes_on(forgets):
         assert [row[:4] for row in told if row[1] == "Many"] == [(4, "Many", None, "joined")]
 
 
-def test_an_attribute_more_lets_a_component_begin_anew():
+def test_an_additional_attribute_restarts_a_component():
     with live.site() as here:
         query = Query(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
@@ -631,7 +631,7 @@ def test_an_attribute_more_lets_a_component_begin_anew():
 
 @pytest.mark.parametrize("more", ["", " unknown after 1 h"])
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more, forgets):
+def test_a_member_started_by_the_same_revision_is_counted_in_its_room(more, forgets):
     text = ROOMS.replace("v > 25 for 1 readings", "v > {}").replace(" unknown after 1 h", more)
     with live.site() as here:
         query = Query(here)

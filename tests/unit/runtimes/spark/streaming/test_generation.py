@@ -53,7 +53,7 @@ def folders(here):
     return sorted(path.name for path in here.checkpoint.iterdir() if path.is_dir())
 
 
-def test_it_says_what_an_engine_says_with_a_stage_more_and_more_and_fewer_again():
+def test_changing_the_number_of_stages_emits_what_an_engine_emits():
     with live.site() as here:
         story = Story(here)
         for text in (*STAGES, STAGES[2], STAGES[1], STAGES[0], STAGES[2]):
@@ -64,7 +64,7 @@ def test_it_says_what_an_engine_says_with_a_stage_more_and_more_and_fewer_again(
         assert story.stream(STAGES[2]).record.holding == len(story.engine.holding())
 
 
-def test_batches_are_counted_on():
+def test_batch_numbers_continue_across_generations():
     with live.site() as here:
         story = Story(here, "parquet")
         for text in STAGES:
@@ -74,7 +74,7 @@ def test_batches_are_counted_on():
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_before_the_edit_and_in_the_first_batch_after_it_tells_all_once(crash):
+def test_a_query_that_dies_before_or_after_a_new_generation_emits_everything_once(crash):
     """As one does that has had the stages from the beginning."""
 
     def told(**how):
@@ -94,7 +94,7 @@ def test_a_query_that_dies_before_the_edit_and_in_the_first_batch_after_it_tells
     assert len(told()) == len(set(told()))
 
 
-def test_a_query_that_dies_while_it_hands_over_is_as_it_was(monkeypatch):
+def test_a_query_that_dies_during_the_hand_over_is_unchanged(monkeypatch):
     with live.site() as here:
         story = Story(here)
         story.takes(STAGES[0])
@@ -111,7 +111,7 @@ def test_a_query_that_dies_while_it_hands_over_is_as_it_was(monkeypatch):
         assert story.same()
 
 
-def test_a_query_that_dies_when_it_has_handed_over_goes_on_from_there(monkeypatch):
+def test_a_query_that_dies_after_the_hand_over_continues_from_there(monkeypatch):
     with live.site() as here:
         story = Story(here)
         story.takes(STAGES[0])
@@ -135,7 +135,7 @@ def dying(act):
     return then
 
 
-def test_stages_that_come_before_a_batch_are_handed_what_there_was():
+def test_stages_added_before_the_first_batch_receive_the_state():
     with live.site() as here:
         story = Story(here)
         story.stream(STAGES[0])
@@ -149,7 +149,7 @@ def test_stages_that_come_before_a_batch_are_handed_what_there_was():
         assert story.same()
 
 
-def test_stages_that_come_when_nothing_else_does_are_there_when_something_does():
+def test_stages_added_without_input_are_there_when_input_arrives():
     """Spark does a first batch though there is nothing to read."""
     with live.site() as here:
         story = Story(here)
@@ -173,7 +173,7 @@ state Ended
 
 
 @pytest.mark.parametrize("stages", [None, 2], ids=["at a stage more", "at a stage it has"])
-def test_a_component_at_a_later_stage_consumes_the_end_of_what_was_active_when_it_began(stages):
+def test_a_component_added_at_a_later_stage_consumes_the_end_of_active_scopes(stages):
     """As in an engine, which has one machine for all components."""
     with live.site() as here:
         story = Story(here)
@@ -191,7 +191,7 @@ def test_a_component_at_a_later_stage_consumes_the_end_of_what_was_active_when_i
 
 
 @pytest.mark.parametrize("place", ["states-1", "spark-2", "spark/out"])
-def test_nothing_is_told_to_where_it_would_be_removed(place):
+def test_a_sink_inside_a_generation_folder_is_refused(place):
     with live.site() as here:
         story = Story(here)
         story.takes(STAGES[0])
@@ -203,7 +203,7 @@ def test_nothing_is_told_to_where_it_would_be_removed(place):
         story.stream(STAGES[0])
 
 
-def test_what_is_handed_over_and_then_lost_is_missed():
+def test_a_lost_hand_over_is_detected():
     with live.site() as here:
         story = Story(here)
         story.takes(STAGES[0])

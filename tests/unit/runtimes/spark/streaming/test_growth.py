@@ -122,7 +122,7 @@ def process(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_writes_and_looks_at_what_it_touches_however_much_is_kept(kind):
+def test_the_cost_of_a_batch_depends_on_its_keys_and_not_on_the_stored_ones(kind):
     few, many = (Query(KINDS[kind], keys) for keys in (FEW, MANY))
     little, much = turning(few, 8), turning(many, 8)
     assert max(many.written) > 10 * max(map(median, (few.written[-4:], many.written[-4:])))
@@ -131,7 +131,7 @@ def test_a_batch_writes_and_looks_at_what_it_touches_however_much_is_kept(kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "guarded", "levels", "count of all"])
-def test_what_is_written_anew_now_and_then_is_no_more_than_what_was_changed(kind):
+def test_periodic_rewrites_cost_no_more_than_the_changes(kind):
     """However many keys there are."""
     query = Query(KINDS[kind], MANY)
     turning(query, 8)
@@ -141,7 +141,7 @@ def test_what_is_written_anew_now_and_then_is_no_more_than_what_was_changed(kind
     assert sum(query.written[begun:]) < 2 * stages * stores.AT_LEAST * batches
 
 
-def test_to_record_a_batch_is_as_much_work_however_many_conditions_hold(tmp_path, monkeypatch):
+def test_recording_a_batch_is_independent_of_the_number_of_active_scopes(tmp_path, monkeypatch):
     done = [0]
 
     def counted() -> None:

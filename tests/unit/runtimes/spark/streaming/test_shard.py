@@ -43,7 +43,7 @@ def _watermarks(payload):
 
 @settings(max_examples=20)
 @given(correlated.definitions(), correlated.histories, st.integers(1, 5))
-def test_a_shard_goes_on_from_batch_to_batch(text, events, size):
+def test_a_shard_continues_from_batch_to_batch(text, events, size):
     job = plan.Job(check(parse(text)))
     shards, told = {}, []
     for at in range(0, len(events), size):
@@ -102,7 +102,7 @@ class Store:
         return sorted((n.scope or "", n.status) for n in told)
 
 
-def test_what_a_shard_says_of_a_batch_is_one_packed_row():
+def test_the_output_of_a_shard_for_a_batch_is_one_packed_row():
     store, rows = Store(), []
     handle = store.processor.handleInputRows
     store.processor.handleInputRows = lambda *what: rows.extend(handle(*what)) or iter(rows)
@@ -118,7 +118,7 @@ def held(text: str, count: int, value: float) -> int:
     return len(store.kept.value or b"")
 
 
-def test_a_scope_costs_bytes_while_its_condition_holds_and_no_others():
+def test_only_active_scopes_take_bytes_in_a_stored_shard():
     """Twenty, its key of fourteen characters, and eight for each further subscription."""
     one = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
     two = one + "state Mild on T [v > 20; v < 19] per source\n"
@@ -128,7 +128,7 @@ def test_a_scope_costs_bytes_while_its_condition_holds_and_no_others():
     assert 6 < (held(two, 10_000, 30.0) - held(one, 10_000, 30.0)) / 10_000 < 10
 
 
-def test_a_batch_writes_what_it_changed_and_not_what_is_there():
+def test_a_batch_writes_its_changes_and_not_the_whole_state():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(20_000)}, 0)
     assert store.take({"s00007": 21.0, "s00009": 24.0}, 1) == [("s00007", "egress")]
@@ -149,7 +149,7 @@ def test_a_batch_writes_what_it_changed_and_not_what_is_there():
     ],
     ids=["guarded", "ordered", "levels", "component"],
 )
-def test_whatever_the_machine_is(state):
+def test_a_batch_writes_only_its_changes_for_every_machine(state):
     store = Store(f"topic T (v float)\n{state}\n")
     store.take({f"s{i:05}": 26.0 for i in range(5_000)}, 0)
     for at in range(1, 5):
@@ -159,7 +159,7 @@ def test_whatever_the_machine_is(state):
     assert max(third, fourth, fifth) < 3_000
 
 
-def test_what_has_been_changed_often_is_written_anew(monkeypatch):
+def test_a_state_with_many_changes_is_rewritten(monkeypatch):
     monkeypatch.setattr(stores, "LITTLE", 3 * stores.AT_LEAST)
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)}, 0)
@@ -171,7 +171,7 @@ def test_what_has_been_changed_often_is_written_anew(monkeypatch):
     assert lengths.count(0) >= 2
 
 
-def test_patches_are_understood_by_a_definition_with_others():
+def test_patches_are_readable_by_a_definition_with_other_conditions():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)} | {"b": 20.0}, 0)
     store.take({"b": 31.0}, 1)
@@ -184,7 +184,7 @@ def test_patches_are_understood_by_a_definition_with_others():
 @given(
     st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from([20.0, 23.0, 26.0, 31.0])), max_size=8)
 )
-def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
+def test_shards_emit_batch_by_batch_what_one_shard_in_memory_emits(batches):
     store, job, shard = Store(), plan.Job(check(parse(WARM))), stepping.ShardState()
     for at, values in enumerate(batches):
         packets = []
@@ -214,7 +214,7 @@ def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
     st.sampled_from(["T", "max T over 2 us", "T at -2 us"]),
     st.sampled_from(["A.v > 1", "A.time < now - 2 us"]),
 )
-def test_ticks_begin_in_shards_that_had_nothing_as_in_one_machine(batches, query, enter):
+def test_ticks_start_in_shards_without_readings_as_in_one_machine(batches, query, enter):
     text = f"topic T (v float) state S A = {query} each source enter {enter} exit true tick 1 us late apply"
     job = plan.Job(check(parse(text)))
     ((number, one),) = job.operators.items()
@@ -259,7 +259,7 @@ def many(value: float, count: int = 200) -> dict[str, float]:
     return {f"s{i:05}": value for i in range(count)}
 
 
-def test_in_the_process_that_has_it_a_shard_is_not_read_again(processes):
+def test_a_cached_shard_is_not_read_again(processes):
     store = Store()
     store.take(many(26.0), 0)
     store.kept.read.clear()
@@ -272,7 +272,7 @@ def test_in_the_process_that_has_it_a_shard_is_not_read_again(processes):
 @pytest.mark.parametrize(
     "state", ["[v > 25; v < 22] per source", "[v > 25 for 2 us; v < 22] per source forget after 50 us"]
 )
-def test_who_has_heard_of_changes_alone_takes_a_state_that_was_made_smaller(processes, monkeypatch, state):
+def test_a_process_that_received_only_deltas_accepts_a_rewritten_state(processes, monkeypatch, state):
     """A state that is written anew, because most of it has gone, needs no bytes of before."""
     store, alone = (Store(f"topic T (v float)\nstate S on T {state}\n") for _ in range(2))
     batches = [
@@ -303,7 +303,7 @@ def counting() -> CountMachine:
 
 
 @pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
-def test_a_member_that_moves_is_where_it_has_come_to(rooms):
+def test_a_member_that_moves_is_counted_in_its_new_room(rooms):
     """Also for who takes what has changed, whichever of the two rooms is first in it."""
     machine, there = counting(), {"A": ("m", True, None, False), "B": ("m", True, 4, False)}
     groups = [(room, None, None, True, False, [there[room]]) for room in rooms]
@@ -312,7 +312,7 @@ def test_a_member_that_moves_is_where_it_has_come_to(rooms):
     assert (state.groups, state.where) == ({"B": CountGroup({"m": 4})}, {"m": "B"})
 
 
-def test_who_has_left_a_count_and_come_back_is_the_last_of_it():
+def test_a_member_that_left_a_count_and_returned_is_its_latest():
     machine = counting()
     before = CountState({"A": CountGroup({"a": 1, "b": 2})}, {"a": "A", "b": "A"}, PendingEvents())
     state, other = (machine.load(machine.dump(before)) for _ in range(2))
@@ -329,7 +329,7 @@ def test_who_has_left_a_count_and_come_back_is_the_last_of_it():
     assert machine.delta(state) == b""
 
 
-def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):
+def test_a_batch_that_changes_nothing_writes_nothing(processes):
     store = Store()
     store.take(many(26.0), 0)
     before = store.kept.kept
@@ -337,7 +337,7 @@ def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):
     assert store.kept.kept == before
 
 
-def test_a_batch_that_was_rolled_back_has_never_been(processes):
+def test_a_rolled_back_batch_leaves_no_trace(processes):
     store = Store()
     store.take(many(26.0), 0)
     before = store.kept.kept
@@ -346,7 +346,7 @@ def test_a_batch_that_was_rolled_back_has_never_been(processes):
     assert store.take({"s00007": 21.0, "s00008": 21.0}, 1) == [("s00007", "egress"), ("s00008", "egress")]
 
 
-def test_a_task_that_failed_on_its_way_leaves_nothing_behind(processes, monkeypatch):
+def test_a_failed_task_leaves_nothing_behind(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     with monkeypatch.context() as broken:
@@ -356,7 +356,7 @@ def test_a_task_that_failed_on_its_way_leaves_nothing_behind(processes, monkeypa
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
 
 
-def test_a_process_that_was_away_takes_what_others_have_changed(processes, monkeypatch):
+def test_a_process_reads_the_deltas_that_others_wrote(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     monkeypatch.setattr(stores, "CACHE", processes[1])
@@ -368,7 +368,7 @@ def test_a_process_that_was_away_takes_what_others_have_changed(processes, monke
     assert store.kept.read == ["head", "change", "change"]
 
 
-def test_what_others_have_written_whole_is_read(processes, monkeypatch):
+def test_a_process_reads_the_state_that_others_rewrote(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     monkeypatch.setattr(stores, "CACHE", processes[1])
@@ -378,7 +378,7 @@ def test_what_others_have_written_whole_is_read(processes, monkeypatch):
     assert store.take({"s00007": 21.0, "s19999": 21.0}, 3) == [("s00007", "egress"), ("s19999", "egress")]
 
 
-def test_a_definition_that_has_changed_does_not_use_what_the_last_one_left(processes):
+def test_a_changed_definition_does_not_use_the_cached_shard(processes):
     store = Store()
     store.take(many(26.0), 0)
     store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
@@ -387,7 +387,7 @@ def test_a_definition_that_has_changed_does_not_use_what_the_last_one_left(proce
     assert "shard" in store.kept.read
 
 
-def test_a_large_shard_keeps_many_changes_that_are_noted_and_few_of_bytes():
+def test_a_large_shard_stores_many_deltas_and_few_patches():
     """Who reads it copies a state for each of these."""
     memory = pytest.importorskip("holdfast.runtimes.spark.streaming.shard_state")
 
@@ -403,7 +403,7 @@ def test_a_large_shard_keeps_many_changes_that_are_noted_and_few_of_bytes():
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
+def test_a_shard_with_a_missing_delta_is_refused(processes, lost):
     """Spark's client ends an iteration, as if that were all, also where it has failed."""
     store = Store()
     store.take(many(26.0), 0)
@@ -417,7 +417,7 @@ def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
         store.processor._store.load(store.job)
 
 
-def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypatch):
+def test_the_cache_of_a_process_is_bounded(processes, monkeypatch):
     shards = [Store() for _ in range(3)]
     for store in shards:
         store.take(many(26.0), 0)
@@ -428,7 +428,7 @@ def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypa
     assert ["shard" in store.kept.read for store in shards] == [True, False, False]
 
 
-def test_what_is_counted_is_what_lies_in_the_process(processes, monkeypatch):
+def test_the_size_of_the_cache_counts_what_is_in_memory(processes, monkeypatch):
     """Scopes in which nothing holds cost nothing in the store."""
     store = Store()
     store.take({"a": 26.0}, 0)
@@ -440,13 +440,13 @@ def test_what_is_counted_is_what_lies_in_the_process(processes, monkeypatch):
     assert "shard" in store.kept.read
 
 
-def test_scopes_in_which_nothing_holds_go_when_all_is_written(processes):
+def test_inactive_scopes_are_dropped_when_a_state_is_rewritten(processes):
     store = Store()
     store.take(many(21.0, 3_000) | {"a": 26.0}, 0)
     assert 0 < processes[0].size < 5_000
 
 
-def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
+def test_an_unused_shard_is_dropped_from_the_cache(processes, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(stores, "monotonic", lambda: now[0])
     ended, other = Store(), Store()
@@ -460,7 +460,7 @@ def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
     assert "shard" in ended.kept.read
 
 
-def test_several_queries_in_a_process_do_not_take_their_shards_from_each_other(processes):
+def test_several_queries_in_a_process_have_separate_cached_shards(processes):
     texts = [f"topic T (v float)\nstate S on T [v > {25 + i}; v < 22] per source\n" for i in range(12)]
     queries = [Store(text) for text in texts]
     packed = [pickle.dumps(query.job) for query in queries]
@@ -490,7 +490,7 @@ def limits(high: float) -> dict[str, pa.Table]:
     ],
     ids=["levels", "state"],
 )
-def test_what_rows_of_a_table_decided_is_not_decided_anew_by_others(processes, monkeypatch, told):
+def test_decisions_by_old_table_rows_are_not_repeated_with_new_ones(processes, monkeypatch, told):
     text = f"topic T (v float)\n{LIMITS}{told}\n"
     store = Store(text, limits(25.0))
     assert store.take({"b": 26.0}, 0) == [("b", "ingress")]
@@ -502,7 +502,7 @@ def test_what_rows_of_a_table_decided_is_not_decided_anew_by_others(processes, m
 
 
 @pytest.mark.parametrize("late", ["", " late correct 20 us"], ids=["ordered", "correct"])
-def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes, monkeypatch, late):
+def test_an_unused_attribute_may_change_its_type(processes, monkeypatch, late):
     text = f"topic T (v float, n float)\nstate S on T [v > 25; v < 22] per source ordered 1 us{late}\n"
     store = Store(text)
     store.take({"b": 26.0}, 0, n=1.0)
@@ -528,7 +528,7 @@ GUARDED = {
     [(1.0, "x"), ("x", 1.0), (1, True), (True, 2)],
     ids=lambda value: type(value).__name__,
 )
-def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
+def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_reading(
     processes, monkeypatch, kind, before, after
 ):
     """What the reading had there is not told: nobody knows it in the kind of now."""
@@ -561,7 +561,7 @@ def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
         "levels S on T: low [v > limits.high for 5 us; v < 20], high [v > 100; v < 90] per source",
     ],
 )
-def test_in_the_process_that_has_it_a_state_is_neither_decoded_nor_encoded(processes, told):
+def test_a_cached_state_is_neither_decoded_nor_encoded(processes, told):
     """Whatever the machine is: a batch costs what it changed."""
     high = {"limits": pa.table({"source": list(many(25.0, 3_000)), "high": [25.0] * 3_000})}
     store = Store(f"topic T (v float, n text)\n{LIMITS}{told}\n", high)
@@ -611,7 +611,7 @@ KINDS = {
     ),
     st.sampled_from([2, 64]),
 )
-def test_whoever_takes_a_batch_and_however_often_it_is_said_as_by_one(kind, batches, most):
+def test_any_distribution_of_batches_over_processes_gives_equal_output(kind, batches, most):
     text = f"topic T (v float)\n{KINDS[kind]}\n"
     caches = [stores.ShardCache() for _ in range(3)]
     with pytest.MonkeyPatch.context() as patching:
@@ -672,7 +672,7 @@ def woken(monkeypatch) -> list[int]:
     return found
 
 
-def test_a_shard_keeps_of_a_batch_what_waits_for_its_time_and_no_more():
+def test_a_shard_stores_only_the_waiting_events_of_a_batch():
     doors = Doors()
     doors.take(100, door(99), door(100, False))
     before = len(doors.shard.to_bytes())
@@ -699,7 +699,7 @@ def test_an_operator_without_events_sleeps_until_it_is_due(woken):
     assert woken == [100, 105, 106], "nothing is left that could be said"
 
 
-def test_what_comes_after_a_sleep_is_late_if_it_would_have_been(woken):
+def test_an_event_after_a_sleep_is_late_if_it_would_have_been_without_it(woken):
     doors = Doors()
     assert doors.take(50, door(50)) == []
     assert doors.take(52) == []
@@ -709,28 +709,28 @@ def test_what_comes_after_a_sleep_is_late_if_it_would_have_been(woken):
     assert doors.take(NEVER) == [("egress", 399)]
 
 
-def test_an_operator_that_has_heard_nothing_has_no_state_but_knows_the_time():
+def test_an_operator_without_events_has_no_state_but_a_watermark():
     doors = Doors()
     assert doors.take(100) == doors.take(200) == []
     assert doors.shard.operators == {}
     assert doors.take(200, door(150)) == [("late", 150)]
 
 
-def test_an_operator_that_is_added_starts_where_time_had_come():
+def test_an_added_operator_starts_at_the_watermark():
     doors = Doors()
     seat = plan.OperatorSlot(0, doors.operator.record, watermark=100)
     doors.job = plan.Job(doors.job.checked, (seat,))
     assert doors.take(BEGINNING, door(94), door(95)) == [("late", 94)]
 
 
-def test_at_the_end_everything_is_due():
+def test_the_end_of_the_input_fires_all_timers():
     doors = Doors()
     assert doors.take(100, door(100)) == []
     assert doors.take(NEVER) == [("ingress", 100)]
     assert doors.take(NEVER) == []
 
 
-def test_another_definition_on_old_states_is_refused():
+def test_stored_states_of_another_definition_are_refused():
     doors = Doors()
     doors.take(100, door(100))
     other = Doors(DOORS.replace("5 us", "6 us"))
@@ -779,7 +779,7 @@ correlations = correlated.definitions(deliveries=("", "ordered 1 s", "ordered 1 
     st.tuples(definitions, arrivals(fused.histories))
     | st.tuples(correlations, arrivals(correlated.histories))
 )
-def test_whoever_sleeps_says_what_it_would_have_said_awake(given):
+def test_a_sleeping_operator_emits_what_an_awake_one_emits(given):
     text, batches = given
     asleep = written(parse(text), batches)
     with pytest.MonkeyPatch.context() as patch:

@@ -45,7 +45,7 @@ def status(here, *most: int) -> dict:
     return json.loads(json.dumps(states.status(here.checkpoint, *most)))
 
 
-def test_before_the_first_batch_nothing_has_been_done(here):
+def test_status_before_the_first_batch_counts_zero(here):
     take(here, "none")
     told = status(here)
     assert told["batch"] is None
@@ -54,7 +54,7 @@ def test_before_the_first_batch_nothing_has_been_done(here):
     assert (told["rows"], told["holding"], told["conditions"], told["subscriptions"]) == (0, 0, [], {})
 
 
-def test_what_was_read_and_what_holds_now(here):
+def test_status_counts_events_and_active_scopes(here):
     take(here, "1.parquet", door(1, True), door(2, True), door(3, True, "back"))
     take(here, "2.parquet", door(4, False), door(5, True))
     told = status(here)
@@ -80,7 +80,7 @@ def test_late_events_are_counted(here):
     assert {name: counts["late"] for name, counts in told.items()} == {"Open": 0, "Ajar": 1}
 
 
-def test_only_so_many_conditions_are_listed_and_all_are_counted(here):
+def test_status_lists_a_limited_number_of_conditions_and_counts_all(here):
     take(here, "1.parquet", *(door(i, True, f"door {i}") for i in range(9)))
     told = status(here, 2)
     assert told["holding"] == 9
@@ -88,7 +88,7 @@ def test_only_so_many_conditions_are_listed_and_all_are_counted(here):
     assert status(here, 0)["conditions"] == []
 
 
-def test_files_that_wait_and_why(here):
+def test_status_lists_waiting_files_with_the_reason(here):
     take(here, "1.parquet", door(1, True))
     whole = (here.inbox / "1.parquet").read_bytes()
     (here.inbox / "2.parquet").write_bytes(whole[:-2])
@@ -98,14 +98,14 @@ def test_files_that_wait_and_why(here):
     assert status(here)["files"] == {"read": 2, "quarantined": 1, "waiting": 0, "incomplete": 1, "unknown": 1}
 
 
-def test_a_damaged_list_of_what_waits_is_named_with_what_to_do(here):
+def test_a_damaged_list_of_waiting_files_is_named_with_a_remedy(here):
     take(here, "1.parquet", door(1, True))
     (here.checkpoint / "waiting.json").write_text('{"incompl')
     with pytest.raises(InputError, match=r"waiting\.json: damaged; remove it"):
         status(here)
 
 
-def test_a_query_that_was_started_again_by_itself_says_so_and_why(here):
+def test_status_reports_automatic_restarts_with_their_reason(here):
     take(here, "1.parquet", door(1, True))
     assert status(here)["restarts"] == {"count": 0}
     ledger = ledgers.Ledger(here.checkpoint / "ledger.sqlite")
@@ -117,7 +117,7 @@ def test_a_query_that_was_started_again_by_itself_says_so_and_why(here):
     assert any(re.fullmatch(said, line) for line in read_ledger(here.checkpoint, most=0))
 
 
-def test_a_file_that_was_entered_and_not_read_waits(here):
+def test_a_file_that_entered_and_was_not_read_is_waiting(here):
     take(here, "1.parquet", door(1, True))
     (topic,) = check(parse(OPEN)).topics
     here.put("2.parquet", topic, [door(2, False)])
@@ -129,7 +129,7 @@ def test_a_file_that_was_entered_and_not_read_waits(here):
     assert told["holding"] == 1
 
 
-def test_rows_that_could_not_be_used_are_told(here):
+def test_status_reports_rejected_rows(here):
     (here.inbox / "1.csv").write_text("time,source,open,topic\nnever,d,true,Door\n1970-01-01,d,true,Lamp\n")
     take(here, "none")
     told = status(here)
@@ -138,7 +138,7 @@ def test_rows_that_could_not_be_used_are_told(here):
     assert told["other_topics"] == {"Lamp": 1}
 
 
-def test_it_runs_while_somebody_holds_the_lock(here):
+def test_a_query_is_running_while_its_lock_is_held(here):
     take(here, "1.parquet", door(1, True))
     assert status(here)["running"] is False
     with checkpoints.Checkpoint(here.checkpoint).lock():
@@ -147,7 +147,7 @@ def test_it_runs_while_somebody_holds_the_lock(here):
     assert status(here)["running"] is False
 
 
-def test_looking_changes_nothing(here):
+def test_reading_the_status_changes_nothing(here):
     take(here, "1.parquet", door(1, True))
     status(here)
     before = {path.name: path.read_bytes() for path in here.checkpoint.iterdir() if path.is_file()}
@@ -155,7 +155,7 @@ def test_looking_changes_nothing(here):
     assert {path.name: path.read_bytes() for path in here.checkpoint.iterdir() if path.is_file()} == before
 
 
-def test_a_subscription_that_left_neither_counts_nor_holds(here):
+def test_a_removed_subscription_has_no_counts_and_no_active_scopes(here):
     take(here, "1.parquet", door(1, True), text=OPEN + "state Shut on Door [!open; open] per source\n")
     take(here, "2.parquet", door(2, False), text=OPEN + "state Shut on Door [!open; open] per source\n")
     assert status(here)["holding"] == 1
@@ -167,7 +167,7 @@ def test_a_subscription_that_left_neither_counts_nor_holds(here):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "inbox"])
-def test_a_folder_that_is_no_checkpoint_says_what_makes_one(here, name):
+def test_a_folder_that_is_no_checkpoint_is_refused_with_a_hint(here, name):
     with pytest.raises(UsageError, match="'holdfast run --checkpoint' makes one"):
         states.status(here.folder / name)
     assert sorted(path.name for path in here.folder.iterdir()) == ["inbox"], "looking makes no folder"

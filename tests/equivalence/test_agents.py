@@ -124,7 +124,7 @@ def test_agents_start_beside_the_publishers_and_nowhere_else(publishers_first):
         assert not any(one.bundle.active for one in stored)
 
 
-def test_agents_end_when_the_subscription_or_the_publisher_goes():
+def test_agents_end_with_the_subscription_or_the_publisher():
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")

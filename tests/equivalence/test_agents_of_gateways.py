@@ -66,7 +66,9 @@ def test_a_stranger_that_advertises_a_source_and_sends_nothing_changes_nothing(u
 @each
 @seeds
 @pytest.mark.parametrize("first", ["gateways", "subscriber"])
-def test_every_reading_may_come_by_another_gateway_that_advertises_the_topic_alone(using, seed, first):
+def test_readings_of_a_source_may_arrive_by_another_gateway_that_advertises_only_the_topic(
+    using, seed, first
+):
     chance, one = chance_of(using, seed, first), world(using, seed)
     if first == "subscriber":
         one.subscribe()
@@ -157,7 +159,7 @@ def test_gateways_that_sent_nothing_may_withdraw_one_after_the_other(using):
 
 @each
 @seeds
-def test_gateways_come_and_go_while_every_source_is_advertised_somewhere(using, seed):
+def test_gateways_can_be_added_and_removed_while_every_source_is_advertised_somewhere(using, seed):
     """They advertise a source or the topic alone, send readings that are late, or send nothing."""
     chance, one = chance_of(using, seed), world(using, seed)
     advertised = {("g0", "all")}

@@ -100,23 +100,23 @@ def over_tcp(using, *, long):
 
 
 @each
-def test_in_memory(using):
+def test_agents_in_memory_equal_the_machine_on_real_walks(using):
     in_memory(using, 1, long=False)
 
 
 @each
-def test_over_tcp_with_delays(using):
+def test_agents_over_tcp_with_delays_equal_the_machine_on_real_walks(using):
     over_tcp(using, long=False)
 
 
 @each
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_in_memory_for_hours(using, seed):
+def test_agents_in_memory_equal_the_machine_on_hours_of_real_walks(using, seed):
     in_memory(using, seed, long=True)
 
 
 @each
 @pytest.mark.soak
-def test_over_tcp_with_delays_for_hours(using):
+def test_agents_over_tcp_with_delays_equal_the_machine_on_hours_of_real_walks(using):
     over_tcp(using, long=True)

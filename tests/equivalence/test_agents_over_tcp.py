@@ -54,7 +54,7 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
     run(story)
 
 
-def test_a_broker_that_ends_and_another_in_its_place():
+def test_agents_survive_the_end_and_replacement_of_a_broker():
     """What held is unknown then; once both have spoken, what is certain is told."""
 
     async def story(world):
@@ -73,7 +73,7 @@ def test_a_broker_that_ends_and_another_in_its_place():
     run(story)
 
 
-def test_code_that_never_ends_is_ended_while_others_go_on():
+def test_an_endless_agent_is_stopped_while_other_agents_continue():
     """An operator has allowed an endless loop: its subscriber hears why it ended, and others hear all."""
     events = walks(("ann", "bob"), 20, 3, size=40.0, together=0.0, step=8.0)
 

@@ -137,7 +137,7 @@ def test_live_with_ordered_input_emits_the_same_as_the_engine(text, events, data
 
 @fewer
 @given(towers("  ordered 2 s\n"), numbered_histories, st.data())
-def test_live_they_wait_for_events_that_overtook_one_another(text, events, data):
+def test_live_components_wait_for_events_that_overtook_each_other(text, events, data):
     app = parse(text.replace("per source", "per source ordered 2 s"))
     batches = data.draw(in_batches(events, disorder=2))
     assert live(app, batches) == (engine(app, events), [])
@@ -161,7 +161,7 @@ PEAK = "state Peak A = max T over 2 s each road enter A.value > 3 exit A.value <
 LATEST = "state Latest A = T each road enter A.value > 1 exit A.value < 1\n"
 
 
-def test_components_come_and_go_and_the_others_go_on_where_they_were():
+def test_remaining_components_continue_when_some_are_added_and_removed():
     values = [1.0, 4.0, 4.0, 1.0, 1.0, 1.0, 4.0, 4.0, 0.0, 0.0, 0.0, 4.0]
     events = [
         Event("T", at * SECOND, "s", {"value": value, "road": "r1"}, at) for at, value in enumerate(values)
@@ -199,7 +199,7 @@ def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
     ]
 
 
-def test_time_ends_for_every_shard_with_the_last_reading_of_any():
+def test_time_ends_for_every_shard_with_the_last_reading_of_any_shard():
     """What leaves the window of one road just when the last reading of another comes."""
     app = parse(TOPIC + MEAN)
     rows = [(8 * SECOND - 1, "r1", 4.0), (9 * SECOND, "r1", 1.0), (10 * SECOND, "r2", 1.0)]

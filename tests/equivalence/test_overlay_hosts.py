@@ -335,7 +335,7 @@ HOLDING = [
 
 @often
 @given(talks(HOLDING, "cut_and_join", "give_up"))
-def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_one_broker_goes_on(given):
+def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_one_broker_continues(given):
     world, script, rows = given
     talk(world, script, rows, all_of_them=True)
     assert_one_place(world)

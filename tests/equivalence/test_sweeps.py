@@ -40,7 +40,7 @@ def test_protocols_on_spark_give_local_results():
     assert there.runs == here.runs
 
 
-def test_results_come_in_the_order_of_the_points():
+def test_results_have_the_order_of_the_points():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 

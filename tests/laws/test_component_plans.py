@@ -78,7 +78,7 @@ def test_columns_emit_the_same_as_the_reference_machine(kind, at, data):
 @pytest.mark.parametrize("kind", KINDS)
 @FEW
 @given(st.integers(0, 9), st.data())
-def test_a_component_goes_from_columns_to_points_and_back(kind, at, data):
+def test_a_component_can_switch_between_columns_and_points(kind, at, data):
     """Single events and batches may take turns."""
     text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)

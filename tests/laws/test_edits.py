@@ -361,7 +361,7 @@ def _limits(draw):
 
 
 @given(text=_tabled, old=_limits(), new=_limits(), first=_rows, second=_rows)
-def test_a_changed_table_with_the_whole_history_is_a_run_with_it(text, old, new, first, second):
+def test_a_changed_table_with_the_whole_history_equals_a_run_with_that_table(text, old, new, first, second):
     before = [event for event in _events(first) if event.topic == "T"]
     engine, ideal = Engine(text, tables={"L": old}), Engine(text, tables={"L": new})
     for one in (engine, ideal):

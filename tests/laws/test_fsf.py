@@ -36,7 +36,7 @@ def publish(made, world, events, at_once):
 
 @few
 @given(naive.worlds(), st.booleans())
-def test_users_get_exactly_the_events_that_take_part(world, at_once):
+def test_users_receive_exactly_the_correlated_events(world, at_once):
     for approach in POLICIES:
         made = network(world, approach)
         publish(made, world, world.events, at_once)

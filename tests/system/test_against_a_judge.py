@@ -787,7 +787,7 @@ def test_times_without_a_zone_are_interpreted_in_the_given_zone(
     assert ran.lines == judge(numbered(rows), definition.subscriptions)
 
 
-def test_times_may_be_written_in_many_ways_in_one_column(tmp_path: Path, holdfast: Any) -> None:
+def test_one_column_may_contain_times_in_many_notations(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=23)
     clocks = [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))]

@@ -642,7 +642,7 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
 
 
 @pytest.mark.soak
-def test_active_relationships_are_unknown_after_a_kill_of_their_broker_until_they_are_certain(tmp_path):
+def test_relationships_are_unknown_after_their_broker_is_killed_until_they_are_certain(tmp_path):
     """``kill -9`` of the broker beside one of two publishers, and another in its place."""
     friends = tmp_path / "friends.hf"
     friends.write_text(

@@ -91,7 +91,7 @@ def test_a_momentary_condition_passes_every_match_and_no_other_event(holdfast: A
     assert [i for _, i in pushed(SIGHTING + '[Name == "John"; true]', "Sighting", SIGHTINGS)] == [0, 2, 3, 5]
 
 
-def test_a_momentary_condition_is_atomic_and_never_holds() -> None:
+def test_a_momentary_condition_is_atomic_and_never_active() -> None:
     engine = Engine(parse(SIGHTING + '[Name == "John"; true]'))
     notes = engine.push(Event("Sighting", 0, "door", {"Name": "John", "Location": "FE05"}))
     assert [note.status for note in notes] == ["atomic"]
@@ -260,7 +260,7 @@ def test_scopes_x_and_u_inside_xu(definition: str, holdfast: Any, tmp_path: Path
     assert replayed(holdfast, tmp_path, definition, readings)["s"] == [0, 3, 5]
 
 
-def test_momentary_as_the_thesis_writes_it_passes_11_12_13(holdfast: Any, tmp_path: Path) -> None:
+def test_the_momentary_form_of_the_thesis_passes_11_12_13(holdfast: Any, tmp_path: Path) -> None:
     numbers = [9, 11, 12, 8, 13]
     definition = "topic T (temp float)\ns = {temp>10, temp>10, U}\nt: [temp>10; true]\n"
     passed = replayed(holdfast, tmp_path, definition, values("temp", numbers))

@@ -209,7 +209,7 @@ def test_a_definition_in_the_scenario_runs_and_prints_its_results(holdfast, tmp_
     assert " 0 ± 0 " in row, "nothing is lost"
 
 
-def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
+def test_readings_can_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
     minutes = [
         f"2024-05-01T08:{i:02}:00Z,{room},{0.2 + 0.6 * (i % 5 > 2)}" for i in range(9) for room in "abc"
     ]

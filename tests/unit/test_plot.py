@@ -87,7 +87,7 @@ def test_a_state_without_a_threshold_has_no_band():
         hf.plot.bands(text, "Open", table)
 
 
-def test_regions_are_in_colour_where_a_condition_holds():
+def test_regions_with_active_conditions_are_coloured():
     hall = hf.Region("hall", hf.Rectangle((0.0, 0.0), (10.0, 10.0)))
     room = hf.Region("room", hf.Circle((3.0, 3.0), 1.0))
     places = hf.Gazetteer((hall, room))

@@ -397,7 +397,7 @@ def test_a_curve_of_another_shape_is_reported():
 
 
 @pytest.mark.parametrize(("behind", "named"), [(1.8, True), (2.2, False)])
-def test_the_detour_is_named_as_cause_only_where_its_switch_shows_it(behind, named):
+def test_the_detour_is_given_as_a_cause_only_where_its_switch_shows_that(behind, named):
     def value(at):
         retx = {air_parts.COLLECTED: 2.4, air_parts.BEHIND_COLLECTED: behind}.get(at["switched"], 2.0)
         return as_the_thesis_says(air_parts)(at) | {"ReTx/msg": retx}
@@ -409,7 +409,7 @@ def test_the_detour_is_named_as_cause_only_where_its_switch_shows_it(behind, nam
 
 
 @pytest.mark.parametrize(("idle", "named"), [(0.0, False), (0.1, True)])
-def test_timeouts_are_named_as_cause_only_where_their_switch_shows_it(idle, named):
+def test_timeouts_are_given_as_a_cause_only_where_their_switch_shows_that(idle, named):
     delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: 65.0}
     again = {air_parts.PERFECT: 0.0, air_parts.PERFECT_IDLE: idle}
 
@@ -424,7 +424,7 @@ def test_timeouts_are_named_as_cause_only_where_their_switch_shows_it(idle, name
     assert ("15.0 ms shorter" in claim.note) is not named
 
 
-def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
+def test_acknowledgements_take_the_direct_path_or_that_through_the_rendezvous_node():
     """From node 0 the way by the RN (24) to the base station (27) is a detour of none, from 28 of six."""
     for node, collected, back in ((20, False, 7), (20, True, 7), (28, False, 1), (28, True, 7)):
         reliable = ReliableSettings() if collected else setups.TO_ORIGIN

@@ -163,7 +163,7 @@ def test_a_loop_measures_vehicles_per_kilometre():
     assert density(street(2), traffic).tolist() == [10.0, 0.0]
 
 
-def test_the_day_begins_at_one_in_the_night_of_the_town():
+def test_the_day_starts_at_one_in_the_night_of_the_town():
     assert hours(date(2014, 8, 7)) == (instant("2014-08-06T23:00Z"), instant("2014-08-07T19:00Z"))
 
 

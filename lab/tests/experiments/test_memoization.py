@@ -49,7 +49,7 @@ def test_downstream_brokers_forward_by_the_slip_alone(monkeypatch):
     assert [state.counted["express"] for state in states] == [0, 0, 0]
 
 
-def test_a_broker_with_many_connections_sends_to_the_one_that_wants_it():
+def test_a_broker_with_many_connections_sends_only_to_the_subscribed_one():
     for how in ({"memoize": False}, {"memoize": True}, {"memoize": True, "attentive": False}):
         assert len(hub(5, 10, **how)) == 10
 

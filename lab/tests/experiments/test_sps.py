@@ -22,7 +22,7 @@ def layout():
     return SpsLayout(0)
 
 
-def test_conditions_keyed_by_place_are_split_over_the_sensors_nodes(layout):
+def test_conditions_keyed_by_place_are_split_over_the_nodes_of_the_sensors(layout):
     parts, hosts = by_network(application(CONGESTION, "TrafficCongestion"), layout)
     assert {name.split()[0] for name in parts.smcs} == {"High", "Slow", "TrafficCongestion"}
     assert len(hosts) == 3 * len(layout.sensors)

@@ -59,7 +59,7 @@ def test_builders_make_the_same_definition_as_text():
     assert parse(show(built())) == built()
 
 
-def test_levels_may_be_given_in_several_ways():
+def test_levels_can_be_given_in_several_forms():
     def per(groups):
         app = App()
         app.state("S", on="T", enter="a > 1", per=groups)

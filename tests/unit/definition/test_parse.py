@@ -187,7 +187,7 @@ def test_the_papers_notations_parse_as_printed(text, statement):
 
 
 @pytest.mark.parametrize("scope", ["{region : a, region : b}", "{region : a, b}"])
-def test_several_regions_may_be_written_in_two_ways(scope):
+def test_several_regions_can_be_written_in_two_forms(scope):
     assert only(f"s = {{a > 1, a < 1, {scope}}}").scope == (("a", "b"),)
 
 

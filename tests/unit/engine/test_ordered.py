@@ -158,7 +158,7 @@ def test_late_events_are_emitted_before_the_others_of_the_same_step():
     ]
 
 
-def test_the_watermark_does_not_go_back():
+def test_the_watermark_does_not_go_backwards():
     told = Told()
     told.advance(10)
     assert told.advance(5) == []

@@ -75,7 +75,7 @@ def test_a_slot_can_be_written_again(how):
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_more_matches_than_there_is_room_for_take_several_calls(how):
+def test_more_matches_than_the_buffer_holds_take_several_calls(how):
     """130 boxes that contain everything, in three blocks, five points, and room for 64 at first."""
     everything = [[] for _ in range(130)]
     rows, *bitmaps = arranged(how, everything, list(range(130)), 1)

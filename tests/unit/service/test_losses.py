@@ -82,7 +82,7 @@ def test_an_arrow_column_of_times_without_a_zone_is_refused():
 # --- mappings ---
 
 
-def test_two_mappings_of_one_pattern_both_take_a_message():
+def test_both_mappings_of_one_pattern_receive_a_message():
     one, other = Route(Pattern("m/{source}"), "Meter"), Route(Pattern("m/{source}"), "Power")
     generic = Route(Pattern("m/#"), "Meter")
     find = finder([one, other, generic])

@@ -38,7 +38,7 @@ def of_a_query(op):
 
 
 @given(predicates, readings)
-def test_a_predicate_over_a_query_means_what_it_means_over_a_reading(op, reading):
+def test_a_predicate_over_a_query_has_the_same_meaning_as_over_a_reading(op, reading):
     core = predicate(op, NameScope(TOPIC, {}))
     attributes = {name: None if v != v else v for name, v in reading.items()}
     known = Knowledge("Reading", 0, "s", attributes)

@@ -43,7 +43,7 @@ def test_a_wider_mute_keeps_the_reported_state_of_scopes():
     assert heard(engine, (5, "a", 20.0), (6, "b", 20.0), (7, "d", 20.0))[-1] == ("Warm", "b", "egress")
 
 
-def test_other_siblings_are_refused_in_words():
+def test_incompatible_revisions_of_a_mute_are_refused_with_a_message():
     engine = Engine(HEAD + "mute Warm beyond 1\n")
     with pytest.raises(UsageError, match="other parents or siblings"):
         engine.revise(HEAD + "mute Warm beyond 1 within room\n")

@@ -62,7 +62,7 @@ def test_another_topic_scope_or_delivery_makes_another_machine(one, other):
     assert names(made(f"state A {one}", f"state B {other}")) == [(("A",),), (("B",),)]
 
 
-def test_more_filters_than_a_machine_holds_are_split():
+def test_filters_beyond_the_capacity_of_a_machine_are_split():
     found = made(*(f"state c{i} on T [v > {i}; v < {i} - 1] per source" for i in range(2 * MOST + 1)))
     assert [len(operator.names) for operator in found] == [MOST, MOST, 1]
     assert [name for one in found for (name,) in one.names] == [f"c{i}" for i in range(2 * MOST + 1)]

@@ -55,7 +55,7 @@ def test_carried_over_scopes_equal_those_of_a_replay(before, after, first, secon
     assert settled == [one.scope for one in ideal.holding() if one.scope in spoke]
 
 
-def test_a_revised_engine_goes_on_after_a_restart_and_another_revision():
+def test_a_revised_engine_continues_after_a_restart_and_another_revision():
     engine = Engine(warm(25, 22))
     push(engine, 0, "a", 26.0)
     assert [(n.status, n.scope) for n in engine.revise(warm(27, 22))] == [("unknown", "a")]

@@ -58,7 +58,7 @@ def test_without_subscribers_a_delivery_is_a_network_message():
     )
 
 
-def test_the_first_table_begins_with_what_subscribers_received_and_has_network_messages_below():
+def test_the_first_table_starts_with_subscribers_and_lists_network_messages_below():
     lines = list(summary_lines(collect(read_text(text("qps")), map)))
     assert [line.split("  ")[0] for line in lines[1:4]] == [
         "for subscribers",

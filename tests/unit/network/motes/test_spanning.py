@@ -28,7 +28,7 @@ def test_two_good_links_are_better_than_a_bad_one():
     assert best_next_hops(measured(3, {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.9}), 0)[2] == 0
 
 
-def test_one_way_and_poor_links_are_not_used():
+def test_one_directional_and_poor_links_are_not_used():
     network = Network(
         Setup(
             positions=[(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)],

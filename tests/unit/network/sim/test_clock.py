@@ -22,7 +22,7 @@ def test_planned_events_run_by_time_then_priority_then_insertion_order(planned):
 
 
 @given(st.lists(MOMENTS), st.lists(MOMENTS))
-def test_where_a_run_is_interrupted_does_not_matter(planned, stops):
+def test_interrupting_a_run_does_not_change_it(planned, stops):
     def run(until):
         clock, happened = Clock(), []
 

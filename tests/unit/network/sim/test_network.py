@@ -42,7 +42,7 @@ def test_equal_seeds_give_bit_for_bit_equal_runs():
     assert run(1) != run(2)
 
 
-def test_where_a_run_is_interrupted_and_read_does_not_matter():
+def test_interrupting_and_reading_a_run_does_not_change_it():
     def run(stops):
         made = busy()
         for stop in stops:
@@ -343,7 +343,7 @@ def test_a_frame_can_be_joined_while_its_preamble_lasts():
     assert nodes[1].energy.read(SECOND).radio["receive"] == pytest.approx(51_376 * 59.1e-9, rel=1e-3)
 
 
-def test_noise_that_comes_and_goes_leaves_cut_links_cut():
+def test_variable_noise_does_not_restore_cut_links():
     made = air([(0, 0), (5, 0), (0, 5)], propagation=UnitDisk(10.0), mac=Aloha())
     network, frame = made.network, CC2420.airtime(31)
     network.cut(0, 1)

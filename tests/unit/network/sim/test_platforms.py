@@ -42,7 +42,7 @@ def test_transmitting_at_low_power_draws_less():
     assert MICAZ.radio.at(-40) == 8.5
 
 
-def test_a_platform_comes_by_name_or_from_a_file(tmp_path):
+def test_a_platform_is_given_by_name_or_by_file(tmp_path):
     assert platform("telosb") is TELOSB
     path = tmp_path / "zigduino.toml"
     path.write_text(FILE)

@@ -71,7 +71,7 @@ def test_many_points_become_rows_of_the_table(tmp_path, monkeypatch):
     assert re.search(r"(?m)^\| size 7 \| 20 \|", page)
 
 
-def test_without_matplotlib_the_report_has_no_figures_and_says_why(single, tmp_path, monkeypatch):
+def test_a_report_without_matplotlib_has_no_figures_and_names_the_reason(single, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.network.motes.report.page.find_spec", lambda name: None)
     files = report(single, tmp_path)
     assert not [path for path in files if path.suffix == ".png"]

@@ -55,7 +55,7 @@ def test_rounds_are_started_by_the_main_rendezvous_node_and_common_to_all():
     assert holder(found) == ["q"]
 
 
-def test_without_a_main_rendezvous_node_rounds_go_on_half_a_round_later():
+def test_rounds_continue_half_a_round_later_without_a_main_rendezvous_node():
     found = motes()
     subscribe(found, "s")
     found.at(25 * SECOND, lambda: energies(found, q=0.9))

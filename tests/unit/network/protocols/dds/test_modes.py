@@ -118,7 +118,7 @@ def test_nine_of_ten_subscriptions_may_get_lost(mode):
     assert motes.readings("s") == [1]
 
 
-def test_a_publisher_that_missed_the_demand_learns_it_with_the_next_sample():
+def test_a_publisher_that_missed_the_request_receives_it_with_the_next_sample():
     """A subscriber asks for more than the topic's level; the RN's word to the publisher is lost."""
     motes = Motes(deployment(), ("p", "r", "s"))
     motes.loses = lambda a, b, m: isinstance(m, message.Demand) and motes.now < 15 * SECOND

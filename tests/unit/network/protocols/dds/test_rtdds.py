@@ -154,7 +154,7 @@ def test_each_subscriber_has_its_own_level(mode):
     assert {who for _, who, _, ack in motes.sent(message.SampleAck) if not ack.complete} == {"full", "part"}
 
 
-def test_a_restarted_publisher_begins_a_new_session_that_readers_accept():
+def test_a_restarted_publisher_starts_a_new_session_that_readers_accept():
     motes = direct(FULL)
     publish(motes, 1, 2)
     motes.run(START + SECOND)

@@ -311,7 +311,7 @@ def test_a_former_holder_sends_its_tables_to_another_holder_too():
     assert comes(net) == 2
 
 
-def test_an_event_does_not_make_a_node_take_a_role():
+def test_receiving_an_event_gives_a_node_no_role():
     net = network(mapping=TIRING)
     connected(net)
     host, other, role = acting(net)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.network.protocols.agents.code_store import digest_of
-from support.gateways import NAMES, SHIPPED, STRATEGIES, World, chance_of, in_order
+from support.gateways import NAMES, SHIPPED, STRATEGIES, GatewayScenario, chance_of, in_order
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
 GATEWAYS = {"g4": "b4", "g5": "b5", "g7": "b7", "h7": "b7", "g9": "b9"}
@@ -21,7 +21,7 @@ seeds = pytest.mark.parametrize("seed", SEEDS)
 def world(using, seed=None):
     one, strategy = STRATEGIES[using]
     code = RING if using == SHIPPED else ""
-    return World(one, strategy, seed=seed, code=code, allowed=frozenset((digest_of(RING),)))
+    return GatewayScenario(one, strategy, seed=seed, code=code, allowed=frozenset((digest_of(RING),)))
 
 
 def walk(world, chance, steps, choose):
@@ -31,9 +31,9 @@ def walk(world, chance, steps, choose):
         event = world.reading(chance.choice(NAMES), chance)
         received, expected = world.send(choose(event.source), event)
         if world.unknown:  # then only what is certain
-            told = world.following.last_status
-            assert {s for s in told if told[s] == "ingress"} <= world.machine.active(), event
-            assert not {s for s in told if told[s] == "egress"} & world.machine.active(), event
+            emitted = world.following.last_status
+            assert {s for s in emitted if emitted[s] == "ingress"} <= world.machine.active(), event
+            assert not {s for s in emitted if emitted[s] == "egress"} & world.machine.active(), event
         else:
             assert received == in_order(expected), event
         count += len(expected)
@@ -203,5 +203,5 @@ def test_gateways_can_be_added_and_removed_while_every_source_is_advertised_some
             attributes = {a.name: 30.0 - i if at == 0 else 1.0 for a in one.topic.attributes}
             event = Event("User", one.time, name, attributes, one.number, (float(at * (i % 3)), 0.0))
             one.send(senders(name)[0], event)
-        told = one.following.last_status
-        assert {scope for scope in told if told[scope] == "ingress"} == one.machine.active()
+        emitted = one.following.last_status
+        assert {scope for scope in emitted if emitted[scope] == "ingress"} == one.machine.active()

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.network.protocols.agents.code_store import digest_of
 from holdfast.network.protocols.agents.shipped import STARLARK
-from support.agents import oracle, related
+from support.agents import oracle, relationship_of
 from support.agents_in_memory import World as InMemory
-from support.agents_on_tcp import World, run
+from support.agents_on_tcp import AgentsOnTcp, run
 from support.patience import PATIENCE
 from support.real_walks import real_walks
 
@@ -28,28 +28,28 @@ LONGEST = 0.008
 
 def meeting(names, using):
     pairs = ", ".join(f'("{a}", "{b}")' for a, b in combinations(names, 2))
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 relate Meet (a User, b User) pairs {pairs}
   when distance(a, b) <= 10 m until distance(a, b) >= 50 m using {using}""")
 
 
 def together(names, using):
     listed = ", ".join(f'"{name}"' for name in names)
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 group Team of User ({listed})
 relate Together all of Team within 40 m until 60 m using {using}""")
 
 
 def some_of(names, using):
     listed = ", ".join(f'"{name}"' for name in names)
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 group Team of User ({listed})
 relate Some at least 3 of Team within 20 m until 30 m using {using}""")
 
 
 def eastward(names, using):
     pairs = ", ".join(f'("{a}", "{b}")' for a, b in combinations(names, 2))
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 relate East (a User, b User) pairs {pairs}
   when a.east - b.east > 10 until a.east - b.east < -10 using {using}""")
 
@@ -93,7 +93,7 @@ def over_tcp(using, *, long):
         assert world.rows() == expected
 
     code = RING if using == STARLARK else ""
-    world = World(
+    world = AgentsOnTcp(
         one, names, using, code=code, allowed=(digest_of(RING),), wait=lambda: chance.uniform(0, LONGEST)
     )
     run(world, story, 3600 if long else 3 * PATIENCE)

@@ -18,7 +18,7 @@ from holdfast.network.protocols.cbps.client import (
 )
 from holdfast.network.protocols.cbps.runner import ConditionRunner
 from support.corrected import standing
-from support.subscribers import World
+from support.subscribers import SubscriberScenario
 
 WITHIN = 10
 FORM = (
@@ -28,11 +28,11 @@ FORM = (
 SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 103)]
 
 
-class Corrected(World):
+class Corrected(SubscriberScenario):
     """The same world; of each subscription what it heard and was told, and up to when it was released."""
 
     def __init__(self, seed):
-        self.heard, self.bands, self.until = {}, {}, {}
+        self.deliveries, self.bands, self.until = {}, {}, {}
         super().__init__("a state", seed)
 
     def edit(self, who):
@@ -41,28 +41,30 @@ class Corrected(World):
         self.serial += 1
         name = self.present[who] = f"{who} {self.serial}"
         high = self.chance.choice((20, 25, 30))
-        self.logs[name], self.heard[name], self.bands[name] = [], [], (high, high - 5)
+        self.logs[name], self.deliveries[name], self.bands[name] = [], [], (high, high - 5)
         self.net.ask(who, watch(name, FORM.format(high, high - 5)))
 
     def release(self, who):
         name = self.present.pop(who)
         self.net.settle()
-        self.hear()
+        self.receive()
         self.net.ask(who, ReleaseSubscription(name))
         self.until[name] = self.net.nodes[who].state.pairing.corrections_until.get(name, BEGINNING)
-        self.hear()
+        self.receive()
 
     def say(self, name, value, *, late=0):
         event = super().say(name, value, late=late)
-        for log in self.heard.values():
+        for log in self.deliveries.values():
             log.append(event)
 
-    def hear(self):
+    def receive(self):
         for who in ("s0", "s1"):
             for what in self.net.take(who):
                 match what:
-                    case ConditionChange(name, said) if said.status not in ("known", "late"):
-                        self.logs[name].append((said.scope, said.status, said.since, said.event.order))
+                    case ConditionChange(name, output) if output.status not in ("known", "late"):
+                        self.logs[name].append(
+                            (output.scope, output.status, output.since, output.event.order)
+                        )
                     case ConditionUnknown(name, _, scope, since):
                         self.logs[name].append((scope, "unknown", since, None))
                     case SubscriptionClosed(name):
@@ -76,7 +78,7 @@ class Corrected(World):
             self.say(name, 0.0)
         self.net.advance(60 * SECOND)
         self.net.settle()
-        self.hear()
+        self.receive()
 
 
 def in_order(readings, high, low, until):
@@ -130,7 +132,7 @@ def test_notifications_minus_retractions_equal_a_replay_in_order(seed):
     assert any(some != sorted(some) for some in moments), "something was corrected"
     for name, log in world.logs.items():
         assert log[-1] == "closed", (name, log)
-        expected = in_order(world.heard[name], *world.bands[name], world.until[name])
+        expected = in_order(world.deliveries[name], *world.bands[name], world.until[name])
         assert standing(log[:-1], 1) == standing(expected, 1), name
         assert orphans(log) == set()
 
@@ -163,7 +165,7 @@ def test_a_released_subscriber_receives_the_correction_of_an_end():
     assert [entry[2] for entry in log if entry[1] == "egress"] == [SECOND, 0]
     world.net.advance(60 * SECOND)
     world.net.settle()
-    world.hear()
+    world.receive()
     assert log[-1] == "closed", "by the clock alone"
 
 
@@ -177,11 +179,13 @@ def test_a_late_reading_does_not_increase_the_lag_of_the_others():
 
 def test_an_ended_scope_is_not_reported_as_known():
     watched = compile_condition(FORM.format(25, 22))
-    running, told = ConditionRunner.start(watched), []
+    running, emitted = ConditionRunner.start(watched), []
 
     def hear(second, value):
         event = Event("T", second * SECOND, "p", {"value": value}, second)
-        told.extend((one.status, one.event.time // SECOND) for one in running.process(event, second * SECOND))
+        emitted.extend(
+            (one.status, one.event.time // SECOND) for one in running.process(event, second * SECOND)
+        )
 
     hear(50, 30.0)
     hear(60, 23.0)
@@ -190,7 +194,7 @@ def test_an_ended_scope_is_not_reported_as_known():
     hear(70, 10.0)
     hear(75, 23.0)
     hear(69, 30.0)
-    assert told == [("ingress", 50), ("egress", 70)]
+    assert emitted == [("ingress", 50), ("egress", 70)]
 
 
 def test_corrected_states_with_minimum_durations_are_refused_on_brokers():

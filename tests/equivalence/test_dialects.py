@@ -38,11 +38,11 @@ readings = st.lists(
 )
 
 
-def said(text, rows):
+def transitions_of(text, rows):
     engine = Engine(text)
     events = [Event("T", i, source, values, i, None, place) for i, (source, values, place) in enumerate(rows)]
-    told = [n for event in events for n in engine.push(event)] + engine.advance(len(rows) + 1)
-    return sorted((n.scope or "", n.event.time, n.status, n.since or 0) for n in told)
+    emitted = [n for event in events for n in engine.push(event)] + engine.advance(len(rows) + 1)
+    return sorted((n.scope or "", n.event.time, n.status, n.since or 0) for n in emitted)
 
 
 @given(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), st.sampled_from(KEYS), readings)
@@ -51,9 +51,9 @@ def test_brackets_and_enter_statements_start_and_end_at_the_same_readings(enter,
     component = f"{TOPIC}state S on T {each} enter {enter} exit {leave}"
     brackets = to_brackets(check(parse(component)).of(ComponentCondition)[0])
     assert brackets is not None
-    heard = said(component, rows)
-    assert heard == said(TOPIC + show(brackets), rows)
-    assert heard == said(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
+    received = transitions_of(component, rows)
+    assert received == transitions_of(TOPIC + show(brackets), rows)
+    assert received == transitions_of(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
 
 
 @pytest.mark.parametrize(

@@ -68,15 +68,15 @@ def visible(notifications: Iterable[Notification]) -> list[tuple]:
 
 def by_scope(notifications: Iterable[Notification]) -> dict[tuple, list[tuple]]:
     """What each scope of each subscription hears, in the order in which it is said."""
-    heard: dict[tuple, list[tuple]] = {}
+    received: dict[tuple, list[tuple]] = {}
     for n in notifications:
-        heard.setdefault((n.subscription, n.scope), []).append((n.id, n.status, n.since, n.event.order))
-    return heard
+        received.setdefault((n.subscription, n.scope), []).append((n.id, n.status, n.since, n.event.order))
+    return received
 
 
-def same(heard: Sequence[Notification], expected: Sequence[Notification]) -> None:
-    assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
-    assert by_scope(heard) == by_scope(expected)
+def same(received: Sequence[Notification], expected: Sequence[Notification]) -> None:
+    assert sorted(visible(received), key=repr) == sorted(visible(expected), key=repr)
+    assert by_scope(received) == by_scope(expected)
 
 
 # --- how events arrive -------------------------------------------------------------------------------
@@ -111,13 +111,13 @@ def cut(draw, events: Sequence[Event]) -> Arrivals:
     return [group for group in groups if group]
 
 
-def arrived(groups: Arrivals) -> list[File]:
+def files_of(groups: Arrivals) -> list[File]:
     return [file for group in groups for file in sorted(group, key=lambda file: file.name)]
 
 
 def history(groups: Arrivals) -> list[Event]:
     """The events in the order of arrival."""
-    return [event for file in arrived(groups) for event in file.events]
+    return [event for file in files_of(groups) for event in file.events]
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,14 @@ class Way:
 ways = st.builds(Way, st.integers(1, 5), st.sampled_from([1, 6_000, 1 << 20]), st.integers(0, 99))
 
 
-class Query:
+class LiveQuery:
     """A live query that a test feeds, stops, and starts again."""
 
     def __init__(self, here: Site, way: Way, app: App, **settings) -> None:
         self.here, self.way, self.app, self.chance = here, way, app, Random(way.seed)
-        self.heard: list[Notification] = []
+        self.deliveries: list[Notification] = []
         self.batches: list[list[str]] = []
-        self.settings = {"sink": self.heard.append, **settings}
+        self.settings = {"sink": self.deliveries.append, **settings}
         self.start(app)
 
     def start(self, app: App, **more) -> None:
@@ -159,7 +159,7 @@ class Query:
         self.stream.run()
 
 
-def told(query: Query, name: str = "late.jsonl") -> list[dict]:
+def late_lines(query: LiveQuery, name: str = "late.jsonl") -> list[dict]:
     path = query.here.checkpoint / name
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -173,11 +173,11 @@ def test_timely_conditions_process_events_in_order_of_arrival(subs, groups, way)
     twin = Engine(app_of(subs))
     expected = [n for event in history(groups) for n in twin.push(event)]
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
-        same(query.heard, expected)
-        names = [file.name for file in arrived(groups)]
+        same(query.deliveries, expected)
+        names = [file.name for file in files_of(groups)]
         assert [name for batch in query.batches for name in batch] == names, "each file once, as it arrived"
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         record = query.stream.record
@@ -188,7 +188,7 @@ def test_timely_conditions_process_events_in_order_of_arrival(subs, groups, way)
             assert counts.transitions <= counts.passed <= counts.read
 
 
-def held(query: Query) -> list[tuple]:
+def held(query: LiveQuery) -> list[tuple]:
     """What the ledger says holds now."""
     found = ledger.read_ledger(query.here.checkpoint / "ledger.sqlite")
     assert found.record.holding == len(found.holding) or found.batch is None
@@ -224,8 +224,8 @@ def test_timely_downstream_conditions_are_active_while_their_upstream_is(events,
     expected = [n for event in events for n in twin.push(event)] + twin.finish()
     size = data.draw(st.integers(1, len(events)))
     parts = [events[i : i + size] for i in range(0, len(events), size)]
-    heard = in_parts(app, parts, lambda here, app, **how: Stream(here.live(app, shards=3, **how)).run())
-    assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
+    received = in_parts(app, parts, lambda here, app, **how: Stream(here.live(app, shards=3, **how)).run())
+    assert sorted(visible(received), key=repr) == sorted(visible(expected), key=repr)
 
 
 # --- ordered: the order of time ----------------------------------------------------------------------
@@ -236,12 +236,12 @@ def test_timely_downstream_conditions_are_active_while_their_upstream_is(events,
 def test_ordered_disorder_within_the_wait_equals_replay_in_order(subs, groups, way):
     groups = within(groups, subs[0].delivery.wait)
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
         query.finish()
-        same(query.heard, in_time(subs, history(groups)))
-        assert told(query) == []
+        same(query.deliveries, in_time(subs, history(groups)))
+        assert late_lines(query) == []
 
 
 def in_time(subs: Iterable[DefineState], events: Sequence[Event]) -> list[Notification]:
@@ -265,23 +265,23 @@ def within(groups: Arrivals, wait: int) -> Arrivals:
 @few
 @given(subs=late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
 def test_ordered_events_are_late_in_spark_where_they_are_late_in_the_engine(subs, groups, way):
-    events = {file.name: file.events for file in arrived(groups)}
+    events = {file.name: file.events for file in files_of(groups)}
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
         batches = [[e for name in batch for e in events[name]] for batch in query.batches]
         query.finish()
         twin = Engine(app_of(subs))
         expected = [n for batch in batches for n in twin.push_batch(TOPIC.name, from_events(TOPIC, batch))]
-        same(query.heard, expected + twin.finish())
-        assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
+        same(query.deliveries, expected + twin.finish())
+        assert sorted(line["id"] for line in late_lines(query)) == sorted(n.id for n in twin.late)
         counts = query.stream.record.subscriptions
         assert {name: c.late for name, c in counts.items() if c.late} == twin.late_counts
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         if subs[0].delivery.late == "drop":
             missed = {n.event.sequence for n in twin.late}
-            same(query.heard, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
+            same(query.deliveries, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
 
 
 def test_each_topic_has_its_own_watermark():
@@ -319,11 +319,11 @@ deaths = st.lists(st.sampled_from([None, *CRASHES]), min_size=6, max_size=6)
 def test_a_query_that_dies_continues_without_any_difference(subs, groups, way, deaths, sink):
     app = app_of(subs)
     with site() as here, site() as there:
-        calm = Query(there, way, app, sink=f"{sink}:{there.folder / 'out'}")
+        calm = LiveQuery(there, way, app, sink=f"{sink}:{there.folder / 'out'}")
         for group in groups:
             calm.take(group)
         calm.finish()
-        query = Query(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
+        query = LiveQuery(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
         for group, death in zip(groups, deaths, strict=False):
             try:
                 query.take(group, death)
@@ -333,18 +333,18 @@ def test_a_query_that_dies_continues_without_any_difference(subs, groups, way, d
             else:
                 query.start(app)
         query.finish()
-        assert written(here) == written(there)
+        assert files_written(here) == files_written(there)
         assert held(query) == held(calm)
         assert sums(query) == sums(calm)
 
 
-def written(here: Site) -> dict[str, list[str]]:
+def files_written(here: Site) -> dict[str, list[str]]:
     """Everything that a query has said: its sink, in order, and what is late."""
     out, late = here.folder / "out", here.checkpoint / "late.jsonl"
-    said = [repr(row) for path in sorted(out.glob("*/*")) for row in pq.read_table(path).to_pylist()]
+    output = [repr(row) for path in sorted(out.glob("*/*")) for row in pq.read_table(path).to_pylist()]
     return {
         "folders": sorted(path.name for path in here.folder.iterdir()),
-        "said": lines(out) if out.is_file() else said,
+        "said": lines(out) if out.is_file() else output,
         "late": sorted(lines(late)),
     }
 
@@ -353,7 +353,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def sums(query: Query) -> dict:
+def sums(query: LiveQuery) -> dict:
     """What the ledger has counted; how much reached the machines depends on how many readers there were."""
     record = query.stream.record
     counts = {name: (c.read, c.transitions, c.late) for name, c in record.subscriptions.items()}
@@ -370,22 +370,22 @@ def sums(query: Query) -> dict:
 def test_a_repeated_batch_leaves_the_same_output(sink, subs, groups, way):
     app = app_of(subs)
     with site() as here:
-        query = Query(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
+        query = LiveQuery(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
         for group in groups:
             for file in group:
                 here.put(file.name, TOPIC, file.events, **file.how)
             while dies(query, "recorded"):
-                once = written(here), held(query), sums(query)
+                once = files_written(here), held(query), sums(query)
                 for death in ("recorded", "sunk"):
                     query.start(app)
                     assert dies(query, death)
-                    assert (written(here), held(query), sums(query)) == once
+                    assert (files_written(here), held(query), sums(query)) == once
                 query.start(app)
                 query.stream.step()
-                assert (written(here), held(query), sums(query)) == once
+                assert (files_written(here), held(query), sums(query)) == once
 
 
-def dies(query: Query, crash: str) -> bool:
+def dies(query: LiveQuery, crash: str) -> bool:
     """Whether there was a batch to die in."""
     try:
         query.stream.run(crash)
@@ -411,9 +411,9 @@ def stages(draw) -> list[list[DefineState]]:
 @few
 @given(stages=stages(), groups=histories(most=20).flatmap(cut), way=ways)
 def test_other_subscriptions_continue_when_some_are_added_and_removed(stages, groups, way):
-    events = {file.name: file.events for file in arrived(groups)}
+    events = {file.name: file.events for file in files_of(groups)}
     with site() as here:
-        query = Query(here, way, app_of(stages[0]))
+        query = LiveQuery(here, way, app_of(stages[0]))
         twin, expected = Engine(app_of(stages[0])), []
         for i, group in enumerate(groups):
             app = app_of(stages[min(i, len(stages) - 1)])
@@ -425,8 +425,8 @@ def test_other_subscriptions_continue_when_some_are_added_and_removed(stages, gr
                 rows = [e for name in batch for e in events[name]]
                 expected += twin.push_batch(TOPIC.name, from_events(TOPIC, rows))
         query.finish()
-        same(query.heard, expected + twin.finish())
-        assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
+        same(query.deliveries, expected + twin.finish())
+        assert sorted(line["id"] for line in late_lines(query)) == sorted(n.id for n in twin.late)
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
 
 
@@ -475,12 +475,12 @@ state Shut on Reading [other > 25; other < 22] scope hall
 def test_a_changed_condition_under_its_old_name_is_refused_by_name(old, new, name, what):
     with site() as here:
         Stream(here.live(parse(WARM), sink=print))
-        kept = (here.checkpoint / "query.json").read_bytes()
+        stored = (here.checkpoint / "query.json").read_bytes()
         with pytest.raises(UsageError) as refused:
             Stream(here.live(parse(WARM.replace(old, new)), sink=print))
         assert f"'{name}' has changed: its {what} was" in str(refused.value)
         assert "give the new condition a name of its own" in str(refused.value)
-        assert (here.checkpoint / "query.json").read_bytes() == kept
+        assert (here.checkpoint / "query.json").read_bytes() == stored
 
 
 @pytest.mark.parametrize(
@@ -497,10 +497,10 @@ def test_a_changed_condition_under_its_old_name_is_refused_by_name(old, new, nam
 )
 def test_a_revision_that_keeps_the_meaning_continues_the_state(old, new):
     before, after = parse(WARM), parse(WARM.replace(old, new))
-    heard: list[Notification] = []
+    received: list[Notification] = []
     with site() as here:
         here.put("1.parquet", check(before).topics[0], [Event("Reading", 0, "s", {"value": 26.0}, 1)])
-        Stream(here.live(before, sink=heard.append)).run()
+        Stream(here.live(before, sink=received.append)).run()
         here.put("2.parquet", check(after).topics[0], [Event("Reading", 9, "s", {"value": 21.0}, 2)])
-        Stream(here.live(after, sink=heard.append, finish=True)).run()
-        assert [(n.subscription, n.status) for n in heard] == [("Warm", "ingress"), ("Warm", "egress")]
+        Stream(here.live(after, sink=received.append, finish=True)).run()
+        assert [(n.subscription, n.status) for n in received] == [("Warm", "ingress"), ("Warm", "egress")]

@@ -90,9 +90,9 @@ def scenario(definition: str, protocol: Protocol, nodes: tuple[int, ...] = tuple
     )
 
 
-def by_scope(told: list[Notification], numbered: bool) -> dict:
+def by_scope(emitted: list[Notification], numbered: bool) -> dict:
     found = defaultdict(list)
-    for each in told:
+    for each in emitted:
         event = each.event
         about = (each.status, event.time, event.source, event.attributes, each.since)
         found[each.subscription, each.scope].append((*about, each.id if numbered else None))
@@ -104,11 +104,15 @@ def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Pa
     run = SimulationRun(resolve_files(given, folder), seed)
     outcome = run.finish()
     engine = Engine(given.definition, base=folder)
-    told = [each for event in run.account.published for each in engine.push(event)]
-    told += engine.advance(given.duration - run.account.allowance)
-    assert by_scope([what for _, _, what in run.account.notifications], numbered) == by_scope(told, numbered)
+    emitted = [each for event in run.account.published for each in engine.push(event)]
+    emitted += engine.advance(given.duration - run.account.allowance)
+    assert by_scope([what for _, _, what in run.account.notifications], numbered) == by_scope(
+        emitted, numbered
+    )
     for row in outcome.subscriptions:
-        assert row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in told)
+        assert (
+            row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in emitted)
+        )
         assert row["unexpected"] == 0
     return run
 
@@ -191,12 +195,12 @@ def test_conditions_on_conditions_receive_the_readings_that_their_upstreams_need
     run = SimulationRun(resolve_files(case), 1)
     outcome = run.finish()
     engine = Engine(case.definition)
-    told = [each for event in run.account.published for each in engine.push(event)]
-    told += engine.advance(case.duration - run.account.allowance)
+    emitted = [each for event in run.account.published for each in engine.push(event)]
+    emitted += engine.advance(case.duration - run.account.allowance)
     wanted = to or ("Stuffy", "Alarm", "Doubled")
     assert {row["subscription"] for row in outcome.subscriptions} == set(wanted)
     for row in outcome.subscriptions:
-        due = sum(each.subscription == row["subscription"] for each in told)
+        due = sum(each.subscription == row["subscription"] for each in emitted)
         assert row["expected"] == row["delivered"] == due > 0
         assert (row["unexpected"], row["readings"] > 100) == (0, True)
 
@@ -252,13 +256,13 @@ def test_several_subscribers_get_equal_notifications():
         resolve_files(replace(given_, subscribers=(Subscriber(node=4), Subscriber(node=6, to="Warm")))), 1
     )
     run.finish()
-    told = {
+    emitted = {
         node: [
             each.id for _, wish, each in run.account.notifications if (wish.node, wish.name) == (node, "Warm")
         ]
         for node in (4, 6)
     }
-    assert sorted(told[4]) == sorted(told[6]) != []
+    assert sorted(emitted[4]) == sorted(emitted[6]) != []
 
 
 def test_disorder_within_the_allowance_does_not_change_results():

@@ -27,7 +27,7 @@ from support.overlays import definitions, often
 
 
 @dataclass
-class World:
+class HostedScenario:
     """A tree of brokers; publishers, each of one topic and perhaps of one source; subscribers; and an engine
     beside each subscription."""
 
@@ -93,9 +93,9 @@ class World:
         self.overlay.settle()
         event = self.say(which, event)
         self.overlay.settle()
-        return sorted(self.told(), key=repr), sorted(self.said(event), key=repr)
+        return sorted(self.emissions(), key=repr), sorted(self.outputs(event), key=repr)
 
-    def told(self):
+    def emissions(self):
         return [
             visible(s, what.subscription, what.notification)
             for s in range(len(self.subscribers))
@@ -103,7 +103,7 @@ class World:
             if isinstance(what, ConditionChange) and what.notification.status != "late"
         ]
 
-    def said(self, event):
+    def outputs(self, event):
         return [
             visible(*key, notification)
             for key, (name, engine) in self.engines.items()
@@ -153,14 +153,14 @@ def visible(subscriber, subscription, notification):
 
 
 @st.composite
-def worlds(draw, apps, topics, sources):
+def scenarios(draw, apps, topics, sources):
     brokers = draw(st.integers(1, 5))
     homes = st.integers(0, brokers - 1)
     parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
     some = st.tuples(homes, st.sampled_from(topics), st.sampled_from((None, None, *sources)))
     publishers = [(draw(homes), topic, None) for topic in topics] + draw(st.lists(some, max_size=3))
     subscribers = draw(st.lists(homes, min_size=1, max_size=2))
-    return World(parents, publishers, subscribers, draw(apps), draw(st.none() | st.integers(0, 99)))
+    return HostedScenario(parents, publishers, subscribers, draw(apps), draw(st.none() | st.integers(0, 99)))
 
 
 numbers = st.integers(0, 11)
@@ -185,8 +185,8 @@ def play(world, script):
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
-            told, said = outcome
-            assert told == said
+            emitted, output = outcome
+            assert emitted == output
             assert_one_place(world)
 
 
@@ -234,11 +234,11 @@ def readings(draw, least=8, most=30):
     ]
 
 
-small_worlds = worlds(small_apps, ("T", "U"), ("s1", "s2"))
+small_scenarios = scenarios(small_apps, ("T", "U"), ("s1", "s2"))
 
 
 @often
-@given(world=small_worlds, script=scripts(readings()))
+@given(world=small_scenarios, script=scripts(readings()))
 def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
@@ -246,8 +246,8 @@ def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script
 # --- every awkward definition and value there is ---
 
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
-components = worlds(fused.definitions(), ("T", "U"), ("s1", "s2"))
-correlations = worlds(correlated.definitions(deliveries=DELIVERIES), ("T", "U", "W"), correlated.SENSORS)
+components = scenarios(fused.definitions(), ("T", "U"), ("s1", "s2"))
+correlations = scenarios(correlated.definitions(deliveries=DELIVERIES), ("T", "U", "W"), correlated.SENSORS)
 
 
 @often
@@ -279,7 +279,9 @@ def talks(draw, conditions, *faults):
     brokers = draw(st.integers(2, 4))
     publishers = [(i, topic, None) for topic in "TU" for i in range(brokers)]
     app = f"{TOPICS}{draw(st.sampled_from(conditions))}\n"
-    world = World(list(range(brokers - 1)), publishers, [0], app, draw(st.none() | st.integers(0, 99)))
+    world = HostedScenario(
+        list(range(brokers - 1)), publishers, [0], app, draw(st.none() | st.integers(0, 99))
+    )
     world.overlay.client("speaker", f"b{brokers - 1}")
     for topic in world.topics.values():
         world.overlay.ask("speaker", advertise(topic.name, advertisement_for(topic)))
@@ -312,8 +314,8 @@ def talk(world, script, rows, *, all_of_them):
 @given(talks(LIVELY))
 def test_a_state_that_moves_while_one_publisher_sends_loses_and_repeats_nothing(given):
     world, script, rows = given
-    said = [one for row in talk(world, script, rows, all_of_them=False) for one in world.said(row)]
-    assert sorted(world.told(), key=repr) == sorted(said, key=repr)
+    output = [one for row in talk(world, script, rows, all_of_them=False) for one in world.outputs(row)]
+    assert sorted(world.emissions(), key=repr) == sorted(output, key=repr)
     assert_one_place(world)
 
 
@@ -321,8 +323,8 @@ def test_a_state_that_moves_while_one_publisher_sends_loses_and_repeats_nothing(
 @given(talks(WHATEVER_THE_ORDER))
 def test_a_state_that_moves_while_all_publishers_send_loses_and_repeats_nothing(given):
     world, script, rows = given
-    said = [one for row in talk(world, script, rows, all_of_them=True) for one in world.said(row)]
-    assert sorted(world.told(), key=repr) == sorted(said, key=repr)
+    output = [one for row in talk(world, script, rows, all_of_them=True) for one in world.outputs(row)]
+    assert sorted(world.emissions(), key=repr) == sorted(output, key=repr)
     assert_one_place(world)
 
 

@@ -60,17 +60,17 @@ def test_a_subscriber_prints_the_results_of_the_engine(broker, definition, text,
     definition.write_text(text, encoding="utf-8")
     events = [_writable(event) for event in events]
     engine = Engine(parse(text))
-    said = [n for event in events for n in engine.push(event)]
-    expected = sorted(json.dumps(n.to_json()) for n in [*said, *engine.late])
+    output = [n for event in events for n in engine.push(event)]
+    expected = sorted(json.dumps(n.to_json()) for n in [*output, *engine.late])
     assume(expected)
     there = ("--connect", broker)
     with running("subscribe", definition, *there, "--count", len(expected)) as subscriber:
         assert subscriber.stderr.readline() == "subscribed at 'hub'\n"
         with running("publish", "--topics", definition, *there, "--settle", 0) as publisher:
             publisher.communicate("".join(map(_line, events)), timeout=PATIENCE)
-        told, complaint = subscriber.communicate(timeout=PATIENCE)
+        emitted, complaint = subscriber.communicate(timeout=PATIENCE)
     assert (subscriber.returncode, complaint) == (0, "")
-    assert sorted(json.dumps(json.loads(line)) for line in told.splitlines()) == expected
+    assert sorted(json.dumps(json.loads(line)) for line in emitted.splitlines()) == expected
 
 
 def _writable(event):
@@ -85,5 +85,5 @@ def _writable(event):
 def _line(event):
     known = {name: value for name, value in event.attributes.items() if value is not None}
     where = dict(zip("xyz", event.location or (), strict=False))
-    said = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
-    return json.dumps({**said, "sequence": event.sequence, **where, **known}) + "\n"
+    output = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
+    return json.dumps({**output, "sequence": event.sequence, **where, **known}) + "\n"

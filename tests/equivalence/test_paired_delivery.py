@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.instant import SECOND
-from support.subscribers import FORMS, World
+from support.subscribers import FORMS, SubscriberScenario
 
 LONG = {"a guard": 150}
 """Readings of a storm: a guard, which edits and losses begin anew, tells fewer starts."""
@@ -34,7 +34,7 @@ def orphans(log):
 @pytest.mark.parametrize("seed", [*range(4), *SOAK])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_start_has_its_end_after_storms_of_edits_losses_and_late_readings(form, seed):
-    world = World(form, seed)
+    world = SubscriberScenario(form, seed)
     chance = world.chance
     for _ in range(LONG.get(form, 60)):
         late = chance.choice((0, 0, 0, 3 * SECOND))
@@ -51,7 +51,7 @@ def test_every_start_has_its_end_after_storms_of_edits_losses_and_late_readings(
             world.say(name, value)
     world.net.advance(60 * SECOND)
     world.net.settle()
-    world.hear()
+    world.receive()
     assert sum(entry[1] == "ingress" for log in world.logs.values() for entry in log if len(entry) == 3) > 5
     for name, log in world.logs.items():
         assert orphans(log) == set(), (name, log)
@@ -60,7 +60,7 @@ def test_every_start_has_its_end_after_storms_of_edits_losses_and_late_readings(
 
 
 def test_the_end_after_a_release_equals_that_of_other_subscribers():
-    world = World("a state", 1)
+    world = SubscriberScenario("a state", 1)
     world.say("p0", 35.0)
     world.release("s0")
     world.say("p1", 35.0)

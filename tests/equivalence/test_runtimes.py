@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Event, parse
-from support.overlays import told
+from support.overlays import run_on_overlay
 from support.runtimes import RUNTIMES, Runtime
 
 
@@ -64,7 +64,7 @@ def test_scopes_of_several_keys_are_distinguished_by_live_queries():
 
 
 def test_scopes_of_several_keys_are_distinguished_on_an_overlay():
-    stay_apart(told)
+    stay_apart(run_on_overlay)
 
 
 def stay_apart(runtime):
@@ -74,7 +74,9 @@ def stay_apart(runtime):
     ]
     out = list(runtime(parse(COMMAS), events))
     for name in ("Warm", "Long", "Heat", "Room"):
-        said = [(n.scope, n.status) for n in out if n.subscription == name]
-        assert sorted(said) == sorted([*((scope, "ingress") for scope in SHOWN), (SHOWN[0], "egress")]), name
+        output = [(n.scope, n.status) for n in out if n.subscription == name]
+        assert sorted(output) == sorted([*((scope, "ingress") for scope in SHOWN), (SHOWN[0], "egress")]), (
+            name
+        )
     two = [(n.status, n.event.attributes["members"]) for n in out if n.subscription == "Two"]
     assert two == [("ingress", 2)]

@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import InputError, UsageError
 from holdfast.network.motes.results import collect
 from holdfast.network.motes.study import read_text
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.runtimes import session
 from support.scenarios import GRID
 
@@ -34,7 +34,7 @@ def test_protocols_on_spark_give_local_results():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 
-    study = read_text(watched(more="sweep: {protocol.kind: [direct, dds, cbps]}\n"))
+    study = read_text(scenario_text(more="sweep: {protocol.kind: [direct, dds, cbps]}\n"))
     here, there = collect(study, map), collect(study, sweep)
     assert [run.subscriptions[0]["delivered"] > 5 for run in here.runs] == [True] * 3
     assert there.runs == here.runs

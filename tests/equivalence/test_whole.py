@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from holdfast import Event, parse
 from holdfast.model.instant import SECOND
-from support.overlays import each_alone, told
+from support.overlays import each_alone, run_on_overlay
 from support.runtimes import engine
 from support.whole import WITH_TABLES, definitions, visible
 
@@ -38,9 +38,9 @@ def test_scopes_that_are_active_without_a_notification_are_followed_on_an_overla
         Event("T", round(at * SECOND), "s", {"value": float(value)}, i)
         for i, (at, value) in enumerate(readings)
     ]
-    said = visible(each_alone(app, events))
-    assert said
-    assert visible(told(app, events)) == said
+    output = visible(each_alone(app, events))
+    assert output
+    assert visible(run_on_overlay(app, events)) == output
 
 
 # --- on Spark, without Spark -------------------------------------------------------------------------

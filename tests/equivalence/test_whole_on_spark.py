@@ -57,7 +57,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def test_definitions_of_all_kinds_run_on_frames_in_any_order_and_partitions(text, events, data):
     chance = Random(data.draw(st.integers(0, 99)))
     rows = [
-        (e.topic, moment(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())
+        (e.topic, to_datetime(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())
         for e in events
     ]
     chance.shuffle(rows)
@@ -75,8 +75,8 @@ def as_row(n):
         "subscription": n.subscription,
         "scope": n.scope,
         "status": n.status,
-        "time": moment(event.time),
-        "since": moment(n.since),
+        "time": to_datetime(event.time),
+        "since": to_datetime(n.since),
         "topic": event.topic,
         "source": event.source,
         "sequence": event.sequence,
@@ -86,7 +86,7 @@ def as_row(n):
     }
 
 
-def moment(at):
+def to_datetime(at):
     return None if at is None else EPOCH + timedelta(microseconds=at)
 
 

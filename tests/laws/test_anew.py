@@ -15,12 +15,12 @@ MINUTE = 60_000_000
 TODAY = 1_700_000_000_000_000
 
 
-def _heard(engine, events):
+def _push_all(engine, events):
     return [n for event in events for n in engine.push(event)]
 
 
-def _rows(told):
-    return sorted((n.subscription, n.scope or "", n.event.time, n.status, n.since or -1) for n in told)
+def _rows(emitted):
+    return sorted((n.subscription, n.scope or "", n.event.time, n.status, n.since or -1) for n in emitted)
 
 
 # --- components, beside a twin that asks for starts and ends by definitions of their own --------------
@@ -68,13 +68,15 @@ def test_a_revised_component_equals_a_new_one_with_unknown_scopes_until_it_decid
     after = _TOPIC + _component("Hot", view, high, f"A.v < {low}")
     engine, twin = Engine(before), Engine(_TOPIC + _DUMMY)
     for one in (engine, twin):
-        _heard(one, _events(first))
+        _push_all(one, _events(first))
     held = {one.scope: one.since for one in engine.holding()}
-    said = engine.revise(after)
+    output = engine.revise(after)
     if before == after:
-        assert (said, engine.unknown()) == ([], [])
+        assert (output, engine.unknown()) == ([], [])
         return
-    assert sorted((n.status, n.scope, n.since) for n in said) == sorted(("unknown", *o) for o in held.items())
+    assert sorted((n.status, n.scope, n.since) for n in output) == sorted(
+        ("unknown", *o) for o in held.items()
+    )
     assert {(one.scope, one.since) for one in engine.holding()} == set(held.items())
     assert engine.unknown() == [("Hot", scope) for scope in sorted(held)]
     edited, size = _events(first)[-1].time, _WINDOWS[view]
@@ -82,29 +84,31 @@ def test_a_revised_component_equals_a_new_one_with_unknown_scopes_until_it_decid
     twin.subscribe(_component("Hot", view, high, f"A.v < {low}"), starts.append)
     twin.subscribe(_component("Ends", view, 0, "true").replace("A.v > 0", f"A.v < {low}"), ends.append)
     events = _events(second, edited)
-    told = _heard(engine, events[:cut])
+    emitted = _push_all(engine, events[:cut])
     engine = Engine.restore(after, engine.snapshot())
-    told += _heard(engine, events[cut:]) + engine.finish()
-    _heard(twin, events)
+    emitted += _push_all(engine, events[cut:]) + engine.finish()
+    _push_all(twin, events)
     twin.finish()
     full = edited + size * MINUTE if size else 0
-    ends = _ended_by(view, low, events, full + 1) + ends if size else ends
-    assert _rows(told) == _rows(_expected(held, starts, ends, full))
-    assert _standing(held, told) == {(one.scope, one.since, one.known) for one in engine.holding()}
+    ends = _ends_by(view, low, events, full + 1) + ends if size else ends
+    assert _rows(emitted) == _rows(_expectation(held, starts, ends, full))
+    assert _standing(held, emitted) == {(one.scope, one.since, one.known) for one in engine.holding()}
 
 
-def _ended_by(view, low, events, at):
+def _ends_by(view, low, events, at):
     """What the exit says at an instant, whether anything happens then or not: somebody knocks."""
     if not events or events[-1].time < at:
         return []
     rule = f"  K = Knock each source\n  enter A.v < {low} && K.v > 0\n  exit true\n"
     engine = Engine(f"{_TOPIC}topic Knock (v float)\nstate Ends\n  A = {view} each source\n{rule}")
-    told = _heard(engine, [event for event in events if event.time <= at])
-    told += _heard(engine, [Event("Knock", at, source, {"v": 1.0}) for source in "abc"]) + engine.finish()
-    return [n for n in told if n.event.time == at]
+    emitted = _push_all(engine, [event for event in events if event.time <= at])
+    emitted += (
+        _push_all(engine, [Event("Knock", at, source, {"v": 1.0}) for source in "abc"]) + engine.finish()
+    )
+    return [n for n in emitted if n.event.time == at]
 
 
-def _expected(held, starts, ends, full):
+def _expectation(held, starts, ends, full):
     """What is to be told: of what held nothing until it starts where nothing held, or ends when the window is
     full; after that as one that begins tells it, once it agrees."""
     found = []
@@ -128,10 +132,10 @@ def _expected(held, starts, ends, full):
     return found
 
 
-def _standing(held, told):
+def _standing(held, emitted):
     """What holds after all that was told: (scope, since, known)."""
     now = {scope: (since, False) for scope, since in held.items()}
-    for n in told:
+    for n in emitted:
         match n.status:
             case "ingress":
                 assert n.scope not in now, "it started twice"
@@ -154,7 +158,7 @@ def _meet(pairs, near, far):
     return f"{_USERS}relate Meet (a User, b User) {pairs} {band}\n"
 
 
-_whom = st.sampled_from(("", 'pairs ("a", "b"), ("b", "c")', 'pairs ("a", "b")'))
+_members = st.sampled_from(("", 'pairs ("a", "b"), ("b", "c")', 'pairs ("a", "b")'))
 _distances = st.sampled_from(((1, 2), (1, 4), (2, 3), (2, 6), (3, 3)))
 _walks = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.sampled_from((0.0, 1.0, 2.5, 4.0, 9.0))),
@@ -174,35 +178,37 @@ def _steps(rows, start=TODAY):
 @given(
     old=_distances,
     new=_distances,
-    whom=st.tuples(_whom, _whom),
+    members=st.tuples(_members, _members),
     first=_walks,
     second=_walks,
     cut=st.integers(0, 16),
 )
 def test_a_revised_relationship_is_decided_when_all_members_have_reported_again(
-    old, new, whom, first, second, cut
+    old, new, members, first, second, cut
 ):
-    before, after = _meet(whom[0], *old), _meet(whom[1], *new)
+    before, after = _meet(members[0], *old), _meet(members[1], *new)
     engine = Engine(before)
     past = _steps(first)
-    _heard(engine, past)
+    _push_all(engine, past)
     edited = past[-1].time
     engine.advance(edited + 1)
     held = {one.scope: one.since for one in engine.holding()}
-    said = {n.scope: n.status for n in engine.revise(after)}
+    output = {n.scope: n.status for n in engine.revise(after)}
     if before == after:
-        assert said == {}
+        assert output == {}
         return
-    alike = {scope for scope in held if bool(whom[0]) == bool(whom[1]) and _is_watched(scope, whom[1])}
-    assert said == {scope: "unknown" if scope in alike else "revised" for scope in held}
+    alike = {
+        scope for scope in held if bool(members[0]) == bool(members[1]) and _is_watched(scope, members[1])
+    }
+    assert output == {scope: "unknown" if scope in alike else "revised" for scope in held}
     held = {scope: since for scope, since in held.items() if scope in alike}
     events = _steps(second, edited + 1)
-    told = _heard(engine, events[:cut])
+    emitted = _push_all(engine, events[:cut])
     engine = Engine.restore(after, engine.snapshot())
-    told += _heard(engine, events[cut:]) + engine.finish()
-    expected = _met(events, whom[1], new, held)
-    assert sorted((n.scope, n.event.time, n.status, n.since) for n in told) == sorted(expected)
-    assert _standing(held, told) == {(one.scope, one.since, one.known) for one in engine.holding()}
+    emitted += _push_all(engine, events[cut:]) + engine.finish()
+    expected = _met(events, members[1], new, held)
+    assert sorted((n.scope, n.event.time, n.status, n.since) for n in emitted) == sorted(expected)
+    assert _standing(held, emitted) == {(one.scope, one.since, one.known) for one in engine.holding()}
 
 
 def _is_watched(scope, pairs):
@@ -292,9 +298,9 @@ def _spread(rows, start):
     return out
 
 
-def _account(told, held):
+def _account(emitted, held):
     """What is left open of what was told, checked on the way: {(subscription, scope): known}."""
-    for n in told:
+    for n in emitted:
         key = n.subscription, n.scope
         match n.status:
             case "ingress":
@@ -332,14 +338,16 @@ def test_every_start_has_its_end_after_any_revisions(kind, sizes, parts, cuts, b
     held, at = {}, TODAY
     topic = check(parse(_both)).topics[0]
     for text, rows in zip(texts, parts, strict=True):
-        said = [engine.revise(text) for engine in engines]
-        assert _rows(said[0]) == _rows(said[1]) == _rows(said[2])
-        assert len({(n.subscription, n.scope) for n in said[0]}) == len(said[0]), "each scope is told once"
-        held = _account(said[0], held)
+        output = [engine.revise(text) for engine in engines]
+        assert _rows(output[0]) == _rows(output[1]) == _rows(output[2])
+        assert len({(n.subscription, n.scope) for n in output[0]}) == len(output[0]), (
+            "each scope is told once"
+        )
+        held = _account(output[0], held)
         assert held == _now(engines[0])
         events = _spread(rows, at)
         at = events[-1].time
-        told = _heard(engines[0], events)
+        emitted = _push_all(engines[0], events)
         again = []
         for i, event in enumerate(events):
             if i in cuts:
@@ -348,6 +356,6 @@ def test_every_start_has_its_end_after_any_revisions(kind, sizes, parts, cuts, b
         in_batches = []
         for i in range(0, len(events), batch):
             in_batches += engines[2].push_batch("T", from_events(topic, events[i : i + batch]))
-        assert _rows(again) == _rows(told) == _rows(in_batches)
-        held = _account(told, held)
+        assert _rows(again) == _rows(emitted) == _rows(in_batches)
+        held = _account(emitted, held)
         assert held == _now(engines[0]) == _now(engines[1]) == _now(engines[2])

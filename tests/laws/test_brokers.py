@@ -7,7 +7,7 @@ from unittest.mock import patch
 from hypothesis import given
 
 from holdfast.network.protocols.cbps import routing
-from support.overlays import deeds, often, worlds
+from support.overlays import deeds, often, scenarios
 
 QUIET = ("advertise", "subscribe", "withdraw", "withdraw", "publish", "publish", "publish")
 
@@ -17,24 +17,24 @@ def play(world, script):
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
-            told, expected = outcome
-            assert told == expected
+            emitted, expected = outcome
+            assert emitted == expected
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET))
+@given(world=scenarios(), script=deeds(*QUIET))
 def test_every_subscriber_receives_exactly_the_matching_events_once(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join", "join"))
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join", "join"))
 def test_subscribers_receive_matching_events_once_while_links_are_cut_and_networks_joined(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
 def test_subscribers_receive_matching_events_once_at_brokers_that_search_all_connections_at_once(
     world, script
 ):
@@ -45,7 +45,7 @@ def test_subscribers_receive_matching_events_once_at_brokers_that_search_all_con
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
 def test_brokers_store_nothing_after_everything_is_withdrawn(world, script):
     play(world, script)
     world.withdraw_everything()
@@ -53,8 +53,8 @@ def test_brokers_store_nothing_after_everything_is_withdrawn(world, script):
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
 def test_the_state_of_brokers_does_not_depend_on_history(world, script):
     play(world, script)
     world.overlay.settle()
-    assert world.in_sight() == world.built_anew().in_sight()
+    assert world.in_sight() == world.rebuild().in_sight()

@@ -70,7 +70,7 @@ class Broker:
     """A feed and what waits for it."""
 
     devices: list[Device]
-    world: World
+    world: ClockScenario
     connected: bool = True
     travelling: list[tuple[int, Event]] = field(default_factory=list)
     waiting: list[Event] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Broker:
             self.read = self.world.now
 
 
-class World:
+class ClockScenario:
     """The devices, the brokers and the service, as a story moves them."""
 
     def __init__(self, devices, folder, app):
@@ -118,7 +118,7 @@ class World:
         self.published = []
         self.app, self.folder, self.lives = app, folder, 0
         self.brokers = [Broker(some, self) for some in devices]
-        self.told = {}
+        self.emissions = {}
 
     @asynccontextmanager
     async def life(self):
@@ -141,7 +141,7 @@ class World:
     def note(self, service):
         """Remember what was told, and how much was published then."""
         for one in service.store.notifications(0, 1 << 20):
-            self.told.setdefault(one.id, (len(self.published), json.loads(one.line)))
+            self.emissions.setdefault(one.id, (len(self.published), json.loads(one.line)))
 
     async def run(self, story):
         story = [*story, ("connect", 0), ("connect", 1), ("send", 0), ("pass", 8)]
@@ -206,7 +206,7 @@ def stories(*more):
 def live(story, some, delivery):
     """The world after a story."""
     with TemporaryDirectory() as folder:
-        world = World(some, Path(folder), APP.format(delivery=delivery))
+        world = ClockScenario(some, Path(folder), APP.format(delivery=delivery))
         asyncio.run(world.run(list(story)))
         return world
 
@@ -225,7 +225,7 @@ def test_ordered_states_emit_live_what_a_replay_of_the_readings_emits(story, som
         (show_instant(n.event.time), n.subscription, n.scope, n.status, n.since and show_instant(n.since))
         for n in engine.run(events)
     ]
-    found = [tuple(one[key] for key in KEYS) for _, one in world.told.values()]
+    found = [tuple(one[key] for key in KEYS) for _, one in world.emissions.values()]
     assert before(cut, found) == before(cut, replayed)
 
 
@@ -241,7 +241,7 @@ def before(cut, rows):
 )
 def test_timely_states_do_not_end_durations_over_readings_that_are_not_yet_read(story, some, others):
     world = live(story, [list(some), list(others)], "")
-    for known, one in world.told.values():
+    for known, one in world.emissions.values():
         at, since = instant(one["time"]), one["since"] and instant(one["since"])
         assert since is None or since <= at, one
         mine = [event for _, event in world.published[:known] if event.source == one["scope"]]

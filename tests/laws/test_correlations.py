@@ -14,7 +14,7 @@ from holdfast.kinds.correlation.syntax import DefineCorrelation, MatchRange
 from holdfast.lang.ops import Name
 from holdfast.model.batch import to_events
 from holdfast.model.instant import NEVER
-from support.correlated import SECOND, batches, definitions, expected, heard, histories, running
+from support.correlated import SECOND, as_counts, batches, definitions, histories, oracle, running
 from support.definitions import deliveries, numbers, shapes
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
@@ -60,13 +60,13 @@ def test_printed_correlations_parse_to_themselves(statements):
 # --- the machine -------------------------------------------------------------------------------
 
 
-def stepped(operator, events, until, state=None):
+def step_all(operator, events, until, state=None):
     it = operator.machine
     state, out = it.step(it.initial() if state is None else state, batches(it.topics, events), until)
     return state, operator.notifications(out)
 
 
-def pushed(operator, events, state=None):
+def push_all(operator, events, state=None):
     """One event at a time, as an engine does it."""
     it, out = operator.machine, []
     state = it.initial() if state is None else state
@@ -83,9 +83,9 @@ def rows(notifications):
 
 @given(definitions(), histories)
 def test_correlations_equal_a_search_over_every_combination(text, events):
-    told = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
-    assert heard(text, events, told) == expected(text, events)
-    assert {(n.status, n.scope, n.since) for n in told} <= {("atomic", None, None)}
+    emitted = [n for operator in running(text) for n in step_all(operator, events, NEVER)[1]]
+    assert as_counts(text, events, emitted) == oracle(text, events)
+    assert {(n.status, n.scope, n.since) for n in emitted} <= {("atomic", None, None)}
 
 
 @few
@@ -98,7 +98,7 @@ def test_disorder_shorter_than_a_window_changes_no_correlation(text, events, dat
         for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
     ]
     for operator in running(text):
-        assert rows(pushed(operator, arrival)[1]) == rows(stepped(operator, events, NEVER)[1])
+        assert rows(push_all(operator, arrival)[1]) == rows(step_all(operator, events, NEVER)[1])
 
 
 @few
@@ -119,9 +119,9 @@ def test_rows_of_a_batch_are_relevant_exactly_if_they_match_alone(text, events):
 def test_events_later_than_the_wait_are_reported_late_or_applied(text, events, more, at):
     for operator in running(text):
         it = operator.machine
-        state, _ = stepped(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
+        state, _ = step_all(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
         late = [e for e in more if e.time < (at - 2) * SECOND]
-        _, out = stepped(operator, late, at * SECOND, state)
+        _, out = step_all(operator, late, at * SECOND, state)
         matching = {(e.topic, e.order) for e in late if e.topic in it.topics and it.match_one(e)}
         reported = {(n.event.topic, n.event.order) for n in out if n.status == "late"}
         assert reported == (matching if it.late == "drop" else set())
@@ -132,11 +132,11 @@ def test_events_later_than_the_wait_are_reported_late_or_applied(text, events, m
 def test_the_state_of_a_correlation_is_bounded_by_its_window(text, events):
     for operator in running(text):
         it = operator.machine
-        state, _ = stepped(operator, events, 10 * SECOND)
-        kept = [
+        state, _ = step_all(operator, events, 10 * SECOND)
+        stored = [
             int(t)
             for one in state.stored.values()
             for t in one.events.column("time").cast("int64").to_pylist()
         ]
-        assert all(time > 10 * SECOND - 2 * it.within for time in kept)
+        assert all(time > 10 * SECOND - 2 * it.within for time in stored)
         assert it.active(state) == []

@@ -53,7 +53,7 @@ def events():
 
 
 def holds(predicate, event):
-    return any(naive.satisfied(filter_, event) for filter_ in predicate)
+    return any(naive.satisfies(filter_, event) for filter_ in predicate)
 
 
 def momentary(state):
@@ -62,12 +62,12 @@ def momentary(state):
 
 def run(state, sequence):
     """The filter as the paper describes it: for each event, whether it passes and whether the state holds."""
-    bit, told = False, []
+    bit, emitted = False, []
     for event in sequence:
         passes = holds(state.leave if bit else state.enter, event)
         bit ^= passes and not momentary(state)
-        told.append((passes, bit or (passes and momentary(state))))
-    return told
+        emitted.append((passes, bit or (passes and momentary(state))))
+    return emitted
 
 
 def output(state, sequence):
@@ -150,10 +150,10 @@ def test_covering_with_too_many_boxes_is_denied_without_computing_them():
 @example(WARM, HOT, [{"v": 26.0}, {"v": 31.0}, {"v": 21.0}])
 def test_a_covered_state_is_active_only_while_the_coverer_is(a, b, sequence):
     assume(states.covers_state(a, b))
-    told_a, told_b = run(a, sequence), run(b, sequence)
-    assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(told_a, told_b, strict=True))
-    stretches = [e for e, (passes, on) in zip(sequence, told_a, strict=True) if passes or on]
-    assert output(b, stretches) == output(b, sequence)
+    emitted_a, emitted_b = run(a, sequence), run(b, sequence)
+    assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(emitted_a, emitted_b, strict=True))
+    intervals = [e for e, (passes, on) in zip(sequence, emitted_a, strict=True) if passes or on]
+    assert output(b, intervals) == output(b, sequence)
 
 
 @given(definitions(), definitions())
@@ -245,7 +245,7 @@ def test_a_coverer_matches_everything_that_a_covered_subscription_matches(a, b, 
 @given(naive.numeric_filters, naive.numeric_filters, naive.numeric_filters)
 def test_a_covered_advertisement_attracts_nothing_that_its_coverer_does_not(a, b, wanted):
     assume(covers("advertisement", a, b))
-    attracts = [naive.related(wanted, advertised, "subset", "intersection") for advertised in (a, b)]
+    attracts = [naive.relations_of(wanted, advertised, "subset", "intersection") for advertised in (a, b)]
     assert attracts[0] or not attracts[1]
 
 

@@ -12,7 +12,7 @@ from holdfast.engine.graph import Graph, LocalStates, Watermarks, notifications
 from holdfast.model.batch import concatenate, from_events, times
 from holdfast.model.instant import BEGINNING
 from holdfast.plan.compile import on_history, operators
-from support.runtimes import batched, in_order, output
+from support.runtimes import in_batches_of, in_order, output
 from support.whole import cut, definitions, histories, visible
 
 
@@ -23,7 +23,7 @@ def graph_of(text, sharded=False):
     return Graph(dict(enumerate(linked))), {topic.name: topic for topic in checked.topics}
 
 
-def emitted_by(steps):
+def emissions_of(steps):
     """The notifications of steps, in the order of an output."""
     return visible(output(list(notifications(steps))))
 
@@ -31,7 +31,7 @@ def emitted_by(steps):
 def chunks(topics, events):
     """Batches of neighbouring events of one topic, three at most."""
     for name, some in groupby(events, key=lambda event: event.topic):
-        for part in batched(some, 3):
+        for part in in_batches_of(some, 3):
             yield name, from_events(topics[name], part)
 
 
@@ -43,7 +43,7 @@ def run(text, events):
         watermarks.advance(topic, int(times(batch).max()))
         steps += graph.run(states, {topic: batch}, watermarks).steps
     steps += graph.run(states, {}, watermarks, final=True).steps
-    return emitted_by(steps)
+    return emissions_of(steps)
 
 
 def push(text, events):
@@ -54,7 +54,7 @@ def push(text, events):
         watermarks.advance(event.topic, event.time)
         steps += graph.push(states, event, watermarks)
     steps += graph.run(states, {}, watermarks, final=True).steps
-    return emitted_by(steps)
+    return emissions_of(steps)
 
 
 @given(text=definitions(), sharded=st.booleans())
@@ -104,7 +104,7 @@ def test_stored_and_loaded_states_continue_between_chunks(text, events, data):
             steps += graph.push(states, event, watermarks)
     steps += graph.run(states, {}, watermarks, final=True).steps
     assert topics
-    assert emitted_by(steps) == push(text, in_order(events))
+    assert emissions_of(steps) == push(text, in_order(events))
 
 
 @given(text=definitions(), events=histories())
@@ -139,4 +139,4 @@ def test_running_stage_by_stage_equals_running_all_stages_at_once(text, events):
             found.setdefault(topic, []).append(rows)
         derived = {**derived, **{topic: concatenate(rows) for topic, rows in found.items()}}
         emitted += steps
-    assert emitted_by(emitted) == push(text, in_order(events))
+    assert emissions_of(emitted) == push(text, in_order(events))

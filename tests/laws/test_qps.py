@@ -10,7 +10,7 @@ from holdfast.model.instant import SECOND
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
 from holdfast.network.protocols.qps.mapping import RoleMapping, by_resources, fallen_below
-from support.fields import World
+from support.fields import FieldScenario
 from support.roaming import Roaming, Watchful
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 16)
@@ -26,7 +26,7 @@ TIRING = RoleMapping(
 @given(st.integers(0, 2**32), POLICIES, st.booleans(), st.booleans())
 @example(1905, "best-effort", False, False)  # publishers of one name, at the same time and place
 def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settled, wide):
-    world = World(seed, compliance, settled, wide)
+    world = FieldScenario(seed, compliance, settled, wide)
     for _ in range(3):
         for _ in range(world.chance.randint(3, 12)):
             world.something()
@@ -43,7 +43,7 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
 @fewer
 @given(st.integers(0, 2**32), POLICIES)
 def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, compliance):
-    world = World(seed, compliance, watched=True)
+    world = FieldScenario(seed, compliance, watched=True)
     for _ in range(3):
         for _ in range(world.chance.randint(2, 6)):
             world.something()
@@ -54,7 +54,7 @@ def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, c
 @fewer
 @given(st.integers(0, 2**32))
 def test_brokers_hand_over_while_events_pass_without_loss_or_duplicates(seed):
-    world = World(seed, options={"mapping": TIRING})
+    world = FieldScenario(seed, options={"mapping": TIRING})
     for _ in range(2):
         for _ in range(world.chance.randint(3, 8)):
             world.something()
@@ -75,7 +75,9 @@ def test_brokers_hand_over_while_events_pass_without_loss_or_duplicates(seed):
 @fewer
 @given(st.integers(0, 2**32), POLICIES, st.booleans())
 def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, compliance, tiring):
-    world = World(seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})})
+    world = FieldScenario(
+        seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})}
+    )
     for _ in range(3):
         for _ in range(world.chance.randint(3, 12)):
             world.something()
@@ -97,7 +99,7 @@ def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, 
 @given(st.integers(0, 2**32), st.booleans())
 def test_every_event_arrives_after_failures_and_none_arrives_twice(seed, tiring):
     mapping = TIRING if tiring else RoleMapping(check=8 * SECOND)
-    world = World(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
+    world = FieldScenario(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
     world.network.run(20 * SECOND)
@@ -133,7 +135,7 @@ def test_subscribers_that_move_while_events_pass_receive_each_event_once(seed, t
         world.all_come()
         world.rest()
         assert world.came() == due
-        assert not any(kept.waiting for kept in world.kept)
+        assert not any(stored.waiting for stored in world.known_subscribers)
         world.require_partition()
 
 

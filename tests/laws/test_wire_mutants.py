@@ -51,14 +51,14 @@ class Hosted:
         for peer, role in PEERS.items():
             self.host.tell(Joined, peer, role)
 
-    def hear(self, peer, raw):
+    def receive(self, peer, raw):
         """Let a peer say something, and time pass; whether it was a message."""
         self.now += 1_000
         try:
-            said = unpack(raw)
+            output = unpack(raw)
         except WireFault:
             return False
-        self.host.tell(Received, peer, said)
+        self.host.tell(Received, peer, output)
         for timer, at in list(self.host.timers.items()):
             if at <= self.now and timer in self.host.timers:
                 self.host.fire(timer)
@@ -94,7 +94,7 @@ def test_machines_survive_random_frames_from_the_wire(kind, seed, count):
     for _ in range(count):
         raw = frame(random)
         try:
-            taken += it.hear(random.choice([*PEERS]), raw)
+            taken += it.receive(random.choice([*PEERS]), raw)
         except BaseException as error:
             error.add_note(f"of seed {seed}, the frame {raw!r}")
             raise

@@ -14,7 +14,7 @@ from holdfast.network.protocols.agents.talk import AgentReading
 from holdfast.plan.compile import operators
 
 
-def related(text):
+def relationship_of(text):
     """The relationship that a definition has."""
     (one,) = check(parse(text)).of(RelationCondition)
     return one
@@ -47,13 +47,13 @@ def oracle(one, events):
     state = machine.initial()
     for event in events:
         state, _ = machine.react(state, event)
-    _, said = machine.advance(state, NEVER)
-    return sorted((t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in said)
+    _, output = machine.advance(state, NEVER)
+    return sorted((t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in output)
 
 
 def run(one, made, events, *, seed=None):
     """What agents of each tie report of the same events, and how much they say."""
-    told, counted = [], {"messages": 0, "readings": 0, "reports": 0}
+    emitted, counted = [], {"messages": 0, "readings": 0, "reports": 0}
     for tie in one.relation.ties:
         room = AgentRoom({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)
         mine = [event for event in events if event.source in room.agents]
@@ -66,7 +66,9 @@ def run(one, made, events, *, seed=None):
             ]
             for report in room.process(readings):
                 scope = tie.scope if report.alternative is None else report.alternative
-                told.append((report.reading.time, scope, report.status, report.by, report.reading.sequence))
+                emitted.append(
+                    (report.reading.time, scope, report.status, report.by, report.reading.sequence)
+                )
         for name in counted:
             counted[name] += room.counted[name]
-    return sorted(told), counted
+    return sorted(emitted), counted

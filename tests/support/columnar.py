@@ -15,7 +15,7 @@ from holdfast.errors import DefinitionError
 from holdfast.kinds.component.compile import component_group
 from holdfast.kinds.component.condition import ComponentCondition
 from holdfast.model.event import Event
-from support.fused import SECOND, batches, seen
+from support.fused import SECOND, batches, visible
 
 TOPICS = (
     "topic T (value float, n int, road text, wet bool)\ntopic U (value float, n int, road text, wet bool)\n"
@@ -137,7 +137,7 @@ def definitions(draw, keys=KEYS):
 
 
 @st.composite
-def outspoken(draw):
+def emitting_components(draw):
     """A component whose events are told by columns: nothing waits, nothing is computed of what they lack."""
     key = draw(st.sampled_from((*KEYS, None)))
     names = draw(st.sampled_from(("A", "A", "AB")))
@@ -215,7 +215,7 @@ def several(draw):
 @st.composite
 def levels(draw):
     """A component above another; it may look at readings, too."""
-    below = draw(definitions() | outspoken())
+    below = draw(definitions() | emitting_components())
     key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
     places = ("", "", " any location", " closest to 1", " sum location", f" {draw(_folds)} location")
     apart = f" each {key}" if key else draw(st.sampled_from(places))
@@ -244,7 +244,7 @@ def levels(draw):
 
 
 @st.composite
-def carried(draw):
+def carried_components(draw):
     """A component that sources of a topic carry with them."""
     place = draw(
         st.sampled_from(
@@ -349,11 +349,11 @@ def is_planned(text):
         return False
 
 
-def stepped(it, state, some, until, *, reduced=False):
+def step_visibly(it, state, some, until, *, reduced=False):
     """The state after a batch of some events, and what can be seen of what it said."""
     whole = batches(it, some)
     state, out = it.step(state, compact_part(it, whole) if reduced else whole, until)
-    return state, seen(transitions(it.topics, out))
+    return state, visible(transitions(it.topics, out))
 
 
 def instances(it, state):

@@ -21,14 +21,14 @@ def standing(rows: Iterable[tuple[Any, ...]], status: int) -> list[tuple[Any, ..
     than nothing is left of what was told before."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
-        said = MADE_GOOD.get(row[status], row[status])
-        counts[(*row[:status], said, *row[status + 1 :])] += -1 if row[status] in MADE_GOOD else 1
+        output = MADE_GOOD.get(row[status], row[status])
+        counts[(*row[:status], output, *row[status + 1 :])] += -1 if row[status] in MADE_GOOD else 1
     return sorted(((*row, count) for row, count in counts.items() if count), key=repr)
 
 
-def heard(_definition, _events, told):
+def as_rows(_definition, _events, emitted):
     """What notifications say, all in all."""
-    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in told]
+    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted]
     return standing(rows, 2)
 
 

@@ -29,7 +29,7 @@ def definitions(draw, per: str) -> Checked:
     unknown = draw(st.sampled_from(("left", "kept", "spreads")))
     care = draw(st.sampled_from(("", "unknown after 1 h")))  # then it waits for moments to be over
     count = f"at least {least} of S {within} until fewer than {fewer} {joined} unknown {unknown}"
-    made = _checked(per, care, count)
+    made = _check(per, care, count)
     if not draw(st.booleans()):
         return made
     (count,) = made.of(CountCondition)
@@ -45,7 +45,7 @@ def definitions(draw, per: str) -> Checked:
 
 
 @lru_cache(maxsize=64)
-def _checked(per: str, care: str, count: str) -> Checked:
+def _check(per: str, care: str, count: str) -> Checked:
     state = f"state S on T [v > 1; v < 0] per {per} {care}"
     return check(parse(f"topic T (v float, room text)\n{state}\nstate C = {count}\n"))
 
@@ -79,7 +79,7 @@ def histories(draw, per: str) -> list[Event]:
     ]
 
 
-def expected(checked: Checked, events: list[Event]) -> list[tuple]:
+def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
     """Who holds and who is unknown is found out anew after every event."""
     (count,) = checked.of(CountCondition)
     rows, holding, known = [], {}, {}

@@ -43,7 +43,7 @@ def matches(shape, point):
 
 
 @dataclass
-class World:
+class FieldScenario:
     """A network, what its clients do, and what each of them should be told."""
 
     seed: int
@@ -236,13 +236,13 @@ class World:
 
     def _is_spare(self, node):
         left = set(self.alive) - {node}
-        reached, waiting = set(), [next(iter(left))]
+        watermark, waiting = set(), [next(iter(left))]
         while waiting:
             here = waiting.pop()
-            if here not in reached:
-                reached.add(here)
+            if here not in watermark:
+                watermark.add(here)
                 waiting += [other for other in self.field.near(here) if other in left]
-        return reached == left
+        return watermark == left
 
     def roles(self):
         """Who acts for which logical broker."""
@@ -262,8 +262,8 @@ class World:
 
     def came(self):
         """What was delivered since the last look: how often each event to each subscriber."""
-        told, self.network.delivered[:] = self.network.delivered[:], []
-        self.deliveries = [(node, what) for _, node, what in told if isinstance(what, QpsNotify)]
+        emitted, self.network.delivered[:] = self.network.delivered[:], []
+        self.deliveries = [(node, what) for _, node, what in emitted if isinstance(what, QpsNotify)]
         return Counter((node, what.client, what.values["n"]) for node, what in self.deliveries)
 
     def require_epsilon(self):
@@ -286,7 +286,7 @@ class World:
         ]
         for node, client, topic, region in self.must:
             missing = self.states[node].topics[topic].missing_area
-            said = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
+            output = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
             offered = [each for (_, _, of), some in self.publishers.items() if of == topic for each in some]
             for _ in range(20):
                 point = self.point(region)
@@ -295,7 +295,7 @@ class World:
                 inside = self.deployment.location(point)
                 uncovered = not any(matches(each, point) for each in offered)
                 assert areas.contains_point(missing, inside) == uncovered, (node, topic, point)
-                assert not uncovered or any(areas.contains_point(area, inside) for area in said), (
+                assert not uncovered or any(areas.contains_point(area, inside) for area in output), (
                     client,
                     point,
                 )

@@ -122,12 +122,12 @@ def batches(machine, some):
     }
 
 
-def seen(transitions):
+def visible(transitions):
     """What can be seen of transitions."""
     return [(t.condition, t.scope, t.status, t.since, repr(t.event)) for t in transitions]
 
 
-def heard(machine, some):
+def relevant_events(machine, some):
     """The events that the machine listens to."""
     return [event for event in some if event.topic in machine.topics]
 
@@ -180,7 +180,7 @@ def reading(seconds, topic, where=None, value=None, source="s", **attributes):
     return Event(topic, round(seconds * SECOND), source, known, 0, at, place)
 
 
-def told(text, readings, until=NEVER):
+def run_components(text, readings, until=NEVER):
     """What the components of a definition say of readings: (name, scope, status, seconds)."""
     checked = check(parse(text))
     (it,) = operators(checked.of(ComponentCondition), checked.topics)
@@ -193,4 +193,4 @@ def told(text, readings, until=NEVER):
 
 def marks(text, readings, name=None, until=NEVER):
     """The same of one component, as (status, seconds)."""
-    return [(status, at) for n, _, status, at in told(text, readings, until) if name in (None, n)]
+    return [(status, at) for n, _, status, at in run_components(text, readings, until) if name in (None, n)]

@@ -19,7 +19,7 @@ filter Ajar on Door where open
 START = instant("2026-06-21T12:00:00Z")
 
 
-def kept(folder, first, number):
+def store_readings(folder, first, number):
     """Let a service keep so many seconds of readings; the ids of all that it has told."""
 
     async def story():

@@ -52,7 +52,7 @@ def deployment(
 
 
 @dataclass
-class Air:
+class MoteRadio:
     """How badly messages travel."""
 
     seed: int = 0
@@ -68,7 +68,7 @@ class Motes:
 
     deployment: DdsDeployment
     nodes: tuple[Peer, ...]
-    air: Air = field(default_factory=Air)
+    air: MoteRadio = field(default_factory=MoteRadio)
     loses: Callable[[Peer, Peer, Any], bool] = lambda sender, to, message: False
 
     def __post_init__(self) -> None:
@@ -76,8 +76,8 @@ class Motes:
         self.random = Random(self.air.seed)
         self.machines = {node: DdsParticipant(self.deployment, node) for node in self.nodes}
         self.states: dict[Peer, Any] = {}
-        self.said: list[tuple[Instant, Peer, Peer, Any]] = []
-        self.told: list[tuple[Instant, Peer, Any]] = []
+        self.outputs: list[tuple[Instant, Peer, Peer, Any]] = []
+        self.emissions: list[tuple[Instant, Peer, Any]] = []
         self.lost: Counter[str] = Counter()
         self._heap: list[tuple[Instant, int, Callable[[], None]]] = []
         self._count = 0
@@ -116,7 +116,7 @@ class Motes:
         """What the application of a node was told, in order."""
         return [
             what
-            for _, who, what in self.told
+            for _, who, what in self.emissions
             if who == node
             and isinstance(what, request.DdsNotify)
             and subscription in (None, what.subscription)
@@ -127,11 +127,11 @@ class Motes:
 
     def of(self, kind: type) -> list[tuple[Peer, Any]]:
         """What applications were told of that kind."""
-        return [(who, what) for _, who, what in self.told if isinstance(what, kind)]
+        return [(who, what) for _, who, what in self.emissions if isinstance(what, kind)]
 
     def sent(self, kind: type, sender: Peer | None = None) -> list[tuple[Instant, Peer, Peer, Any]]:
         """The messages of a kind, whether they arrived or not."""
-        return [each for each in self.said if isinstance(each[3], kind) and sender in (None, each[1])]
+        return [each for each in self.outputs if isinstance(each[3], kind) and sender in (None, each[1])]
 
     # The host.
 
@@ -153,7 +153,7 @@ class Motes:
             case CancelTimer(timer):
                 self._timers.pop((node, timer), None)
             case Deliver(what):
-                self.told.append((self.now, node, what))
+                self.emissions.append((self.now, node, what))
 
     def _fire(self, node: Peer, timer: str, number: int) -> None:
         if node in self.states and self._timers.get((node, timer)) == number:
@@ -161,7 +161,7 @@ class Motes:
             self._tell(node, Fired(self.now, timer))
 
     def _carry(self, sender: Peer, to: Peer, message: Any) -> None:
-        self.said.append((self.now, sender, to, message))
+        self.outputs.append((self.now, sender, to, message))
         for _ in range(2 if self.random.random() < self.air.twice else 1):
             if self.random.random() < self.air.loss or self.loses(sender, to, message):
                 self.lost[type(message).__name__] += 1

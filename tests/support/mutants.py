@@ -76,8 +76,8 @@ def corpus() -> tuple[str, ...]:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    said = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
-    found = sorted({*blocks, *examples, *thesis.ALL.values(), *said})
+    output = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
+    found = sorted({*blocks, *examples, *thesis.ALL.values(), *output})
     return tuple(text for text in found if _parses(text))
 
 
@@ -154,24 +154,24 @@ def _flattest(symbol: str) -> list[list[tuple[str, bool]]]:
     return [p for p, height in zip(expansions, heights, strict=True) if height == min(heights)]
 
 
-def derived(random: Random, symbol: str = "statement", depth: int = 14) -> Iterator[str]:
+def derive(random: Random, symbol: str = "statement", depth: int = 14) -> Iterator[str]:
     """A statement that the grammar allows, word by word."""
     if symbol == "expression" and random.random() < 0.7:
         yield from (_predicate(random), " ")
         return
     for name, is_word in random.choice(_rules()[symbol] if depth > 0 else _flattest(symbol)):
-        yield from (_said(name, random), " ") if is_word else derived(random, name, depth - 1)
+        yield from (_text_of(name, random), " ") if is_word else derive(random, name, depth - 1)
 
 
 @cache
-def _fixed() -> dict[str, str]:
+def _fixed_terminals() -> dict[str, str]:
     return {t.name: t.pattern.value for t in parser().terminals if isinstance(t.pattern, PatternStr)}
 
 
-def _said(terminal: str, random: Random) -> str:
+def _text_of(terminal: str, random: Random) -> str:
     if terminal in _SAID:
         return _word(random) if random.random() < 0.03 else random.choice(_SAID[terminal])
-    return _fixed().get(terminal) or _WRITTEN.get(terminal) or terminal.strip("_").lower()
+    return _fixed_terminals().get(terminal) or _WRITTEN.get(terminal) or terminal.strip("_").lower()
 
 
 def _predicate(random: Random, depth: int = 3) -> str:
@@ -219,7 +219,7 @@ def mutant(random: Random) -> str:
     else:
         tokens, changes = _TOKEN.findall(TOPICS), (0, 0, 0, 0, 1, 1, 2)
         for _ in range(random.choice((1, 1, 2, 3))):
-            tokens += [*derived(random), "\n"]
+            tokens += [*derive(random), "\n"]
     for _ in range(random.choice(changes)):
         tokens = [token for token in random.choice(_CHANGES)(tokens, random) if token] or ["topic"]
     return "".join(tokens)[:20_000]

@@ -56,13 +56,13 @@ def instants(streams, first, end):
     ]
 
 
-def tallied(parts, owners, found):
+def tally(parts, owners, found):
     """For each instant of each owner, the sum of the changes of its parts that it is the first at or
     after; ``parts`` are lists of (moment, change)."""
     out = [[0] * len(instants) for instants in found]
     for changes, owner in zip(parts, owners, strict=True):
-        for moment, change in changes:
-            later = [i for i, at in enumerate(found[owner]) if at >= moment]
+        for instant, change in changes:
+            later = [i for i, at in enumerate(found[owner]) if at >= instant]
             if later:
                 out[owner][later[0]] += change
     return out
@@ -75,7 +75,7 @@ def foremost(parts, owners, order, found):
 
     def of(owner, at):
         for p in order:
-            past = [j for j, (moment, _) in enumerate(parts[p]) if moment <= at]
+            past = [j for j, (instant, _) in enumerate(parts[p]) if instant <= at]
             if owners[p] == owner and past and parts[p][past[-1]][1]:
                 return base[p] + past[-1]
         return -1

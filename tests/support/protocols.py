@@ -25,13 +25,13 @@ duration: 90 s
 """Nine nodes: three of them publish to the one in the middle."""
 
 
-def watched(protocol: str = "{kind: direct}", to: str = "Warm", more: str = "") -> str:
+def scenario_text(protocol: str = "{kind: direct}", to: str = "Warm", more: str = "") -> str:
     """The same by another protocol, or for another subscription."""
     text = WATCHED.replace("protocol: {kind: direct}", f"protocol: {protocol}")
     return text.replace("to: Warm", f"to: {to}") + more
 
 
-def marked(message: str) -> str:
+def underlined_text(message: str) -> str:
     """What an error underlines in the line that it shows."""
     _, line, carets = message.splitlines()[:3]
     begin = carets.index("^")

@@ -6,10 +6,10 @@ from collections import Counter
 
 from holdfast.network.protocols.sps.proxy import ArriveRequest, GotRequest, ProxyNode
 from holdfast.network.protocols.sps.traveller import BroughtEvent, Ticket, Traveller, wish
-from support.fields import SIDE, TOPICS, World
+from support.fields import SIDE, TOPICS, FieldScenario
 
 
-class Roaming(World):
+class Roaming(FieldScenario):
     """Everybody who subscribes is on the move."""
 
     every = None
@@ -18,18 +18,18 @@ class Roaming(World):
         super().__post_init__()
         self.travellers: dict[str, Traveller] = {}
         self.where: dict[str, int | None] = {}
-        self.network.on_delivery = self.hear
-        self.heard: list[tuple] = []
+        self.network.on_delivery = self.receive
+        self.deliveries: list[tuple] = []
 
     def machine(self, node):
         return ProxyNode(super().machine(node), self.field.places[node], self.every)
 
-    def hear(self, node, what):
+    def receive(self, node, what):
         """Who is there at that moment hears what a node has for it, and says that it has it."""
         if isinstance(what, BroughtEvent) and self.where.get(what.client) == node:
             traveller = self.travellers[what.client]
             if (event := traveller.accept(what)) is not None:
-                self.heard.append((what.client, event))
+                self.deliveries.append((what.client, event))
             self.network.ask(node, GotRequest(traveller.ticket, what))
 
     @property
@@ -97,13 +97,13 @@ class Roaming(World):
     # --- what came of it ---
 
     def came(self):
-        heard, self.heard = self.heard, []
-        return Counter(("", name, event.values["n"]) for name, event in heard)
+        received, self.deliveries = self.deliveries, []
+        return Counter(("", name, event.values["n"]) for name, event in received)
 
     @property
-    def kept(self):
+    def known_subscribers(self):
         """Subscribers, as their proxies know them."""
-        return [kept for host in self.network.hosts.values() for kept in host.state.subscribers.values()]
+        return [stored for host in self.network.hosts.values() for stored in host.state.subscribers.values()]
 
 
 class Watchful(Roaming):

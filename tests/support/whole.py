@@ -91,7 +91,7 @@ _cared = st.sampled_from(
 
 
 @st.composite
-def guarded(draw, name, delivery=""):
+def states_with_duration(draw, name, delivery=""):
     scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
     return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
 
@@ -110,7 +110,7 @@ def limits() -> str:
 
 
 @st.composite
-def tabled(draw, name, delivery=""):
+def states_with_table(draw, name, delivery=""):
     """A state whose limits, and perhaps guards, are in a table."""
     columns = "(source text, high float, low float, wait duration)"
     guard = draw(st.sampled_from(("", f" for L{name}.wait", " for 1 s")))
@@ -207,7 +207,7 @@ def levels(draw, name, delivery=""):
 @st.composite
 def counts(draw, name, delivery=""):
     """A count over a state, with or without guards, or over levels, perhaps with one above it."""
-    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, levels)))(f"{name}Below", delivery))
     least = draw(st.integers(1, 3))
     within = draw(st.sampled_from(("", "within road", "within n", "within road, wet", "scope hall")))
     fewer = draw(st.sampled_from(("", "until fewer than 1")))
@@ -219,8 +219,8 @@ def counts(draw, name, delivery=""):
 @st.composite
 def mutes(draw, name, delivery=""):
     """A state that is muted by the clock, while another one holds, or in a storm."""
-    below = draw(draw(st.sampled_from((filters, guarded, counts)))(name, delivery))
-    parent = draw(draw(st.sampled_from((filters, guarded)))(f"{name}Parent", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, counts)))(name, delivery))
+    parent = draw(draw(st.sampled_from((filters, states_with_duration)))(f"{name}Parent", delivery))
     causes = (
         f'mute {name} during "00:00 – 24:00"',
         f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
@@ -235,9 +235,9 @@ def mutes(draw, name, delivery=""):
 @st.composite
 def intervals(draw, name, delivery=""):
     """Conditions of several kinds that hold at once or after one another, perhaps with a count above them."""
-    lasting = st.sampled_from((filters, guarded, levels, counts))
+    lasting = st.sampled_from((filters, states_with_duration, levels, counts))
     some = [draw(draw(lasting)(f"{name}{c}", delivery)) for c in "AB"]
-    moment = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
+    instant = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
     a, b, f = (f"{name}{c}" for c in "ABF")
     related = draw(
         st.sampled_from(
@@ -257,14 +257,14 @@ def intervals(draw, name, delivery=""):
     within = draw(st.sampled_from(("1 s", "3 s") if "before" in related else ("", "", "2 s")))
     extents = ", ".join(filter(None, (within, draw(st.sampled_from(("", "", "2 m"))))))
     per = draw(st.sampled_from(("", "", "per road", "per n")))
-    text = f"{''.join(some)}{moment}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
+    text = f"{''.join(some)}{instant}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
     return text + (f"state {name}Above = any of {name}\n" if "overlapping" in related else "")
 
 
 @st.composite
 def folds(draw, name, delivery=""):
     """A storm of a state, with or without guards, perhaps with a count above it."""
-    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, levels)))(f"{name}Below", delivery))
     cells = draw(st.sampled_from(("scope hall", "scope nook within hall", "cells 1 m within 4 m")))
     most = draw(st.integers(1, 2))
     fewer = draw(st.sampled_from(("", "until fewer than 1")))
@@ -276,7 +276,7 @@ def folds(draw, name, delivery=""):
 
 KINDS = {
     "Filter": filters,
-    "Guarded": guarded,
+    "Guarded": states_with_duration,
     "Component": components,
     "Correlation": correlations,
     "Levels": levels,
@@ -285,7 +285,7 @@ KINDS = {
     "Intervals": intervals,
     "Fold": folds,
 }
-WITH_TABLES = KINDS | {"Tabled": tabled}
+WITH_TABLES = KINDS | {"Tabled": states_with_table}
 """An overlay has no tables: they are files elsewhere."""
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 

@@ -135,10 +135,10 @@ def message(random: Random) -> CbpsMessage:
 
 def frame(random: Random) -> bytes:
     """The bytes of a message, of which about a half are as they should be."""
-    said = msgspec.msgpack.decode(msgspec.msgpack.encode(message(random)))
+    output = msgspec.msgpack.decode(msgspec.msgpack.encode(message(random)))
     for _ in range(random.choice((0, 0, 0, 0, 1, 1, 2, 5))):
-        _change(random, said)
-    raw = bytearray(b"\x01" + msgspec.msgpack.encode(said))
+        _change(random, output)
+    raw = bytearray(b"\x01" + msgspec.msgpack.encode(output))
     for _ in range(random.choice((0, 0, 0, 0, 0, 0, 1, 3))):
         at = random.randrange(len(raw))
         match random.randrange(4):
@@ -155,15 +155,15 @@ def frame(random: Random) -> bytes:
     return bytes(raw)
 
 
-def _change(random: Random, said: Any) -> None:
+def _change(random: Random, output: Any) -> None:
     """Exchange one value somewhere in nested lists and maps."""
-    while isinstance(said, list | dict) and said:
-        keys = list(said) if isinstance(said, dict) else range(len(said))
+    while isinstance(output, list | dict) and output:
+        keys = list(output) if isinstance(output, dict) else range(len(output))
         key = random.choice(keys)
-        if not isinstance(said[key], list | dict) or random.random() < 0.3:
+        if not isinstance(output[key], list | dict) or random.random() < 0.3:
             if random.random() < 0.2:
-                del said[key]
+                del output[key]
             else:
-                said[key] = deepcopy(random.choice(VALUES))
+                output[key] = deepcopy(random.choice(VALUES))
             return
-        said = said[key]
+        output = output[key]

@@ -35,7 +35,7 @@ from holdfast.network.overlay.requests import requests_of
 from holdfast.network.protocols.cbps.client import ConditionChange, advertise, publish
 from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from holdfast.network.sim.propagation import UnitDisk
-from support.machines import Listed, checked, condition_by_condition
+from support.machines import Listed, condition_by_condition, to_checked
 
 TEXT = "topic Door (open bool, angle float)\nchanges Moved on Door of open\n"
 REVISED = TEXT.replace("of open", "of angle")
@@ -199,7 +199,7 @@ def laws() -> Any:
 def slow_twin(definition: Any, events: Iterable[Event]) -> list[Any]:
     """What a loop over the events emits."""
     rows = []
-    for condition in checked(definition).conditions:
+    for condition in to_checked(definition).conditions:
         last: dict[str, Any] = {}
         for event in events:
             value = event.attributes[condition.attribute]

@@ -42,7 +42,7 @@ def one_screen(ran: Any, status: int, *words: str) -> None:
         assert word in ran.err
 
 
-def untouched(place: Path, *more: str) -> None:
+def require_untouched(place: Path, *more: str) -> None:
     """Nothing is half-written: no output, no part of one, and the earlier output as it was."""
     assert (place / "out.jsonl").read_text() == "of an earlier run\n"
     assert not list(place.rglob("*.part"))
@@ -86,7 +86,7 @@ def test_a_file_whose_content_does_not_match_its_suffix_fails(
 ) -> None:
     (place / name).write_bytes(content)
     one_screen(replay(holdfast, "-i", "good.csv", "-i", name), 1, name)
-    untouched(place, name)
+    require_untouched(place, name)
 
 
 def test_a_torn_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -94,7 +94,7 @@ def test_a_torn_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> Non
     raw = gzip.compress(("time,source,value\n" + lines).encode())
     (place / "data.csv.gz").write_bytes(raw[: len(raw) // 2])
     one_screen(replay(holdfast, "-i", "good.csv", "-i", "data.csv.gz"), 1, "data.csv.gz", "gzip", "again")
-    untouched(place, "data.csv.gz")
+    require_untouched(place, "data.csv.gz")
 
 
 def test_a_damaged_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -102,7 +102,7 @@ def test_a_damaged_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> 
     raw[len(raw) // 2] ^= 0xFF
     (place / "data.csv.gz").write_bytes(bytes(raw))
     one_screen(replay(holdfast, "-i", "data.csv.gz"), 1, "data.csv.gz", "gzip")
-    untouched(place, "data.csv.gz")
+    require_untouched(place, "data.csv.gz")
 
 
 def test_a_parquet_file_damaged_inside_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -119,7 +119,7 @@ def test_a_parquet_file_damaged_inside_fails_and_leaves_nothing(place: Path, hol
     raw[half : half + 4000] = bytes(range(7, 207)) * 20
     (place / "data.parquet").write_bytes(bytes(raw))
     one_screen(replay(holdfast, "-i", "data.parquet"), 1, "data.parquet")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
 # --- columns ------------------------------------------------------------------------------------------
@@ -139,41 +139,41 @@ def test_a_missing_column_is_named_with_what_the_file_has(
         pq.write_table(table, place / "data.parquet")
     ran = replay(holdfast, "-i", f"data.{format}")
     one_screen(ran, 2, f"data.{format}", f"'{missing}'", f"my_{missing}", f"--map {missing}=")
-    untouched(place, f"data.{format}")
+    require_untouched(place, f"data.{format}")
 
 
 def test_a_mapped_column_that_no_file_has_is_a_usage_error(place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", "value=temp"), 2, "good.csv", "'temp'", "source")
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("text", ["value", "=x", "value=", "value=a=b=c,"])
 def test_an_unreadable_map_option_is_a_usage_error(text: str, place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", text), 2, "--map")
-    untouched(place)
+    require_untouched(place)
 
 
 def test_a_map_of_a_name_that_no_topic_has_is_a_usage_error(place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", "valeu=value"), 2, "valeu", "value")
-    untouched(place)
+    require_untouched(place)
 
 
 def test_a_column_that_occurs_twice_is_named(place: Path, holdfast: Any) -> None:
     (place / "data.csv").write_text("time,source,value,value\n2020-01-01T00:00:00Z,s1,26,1\n")
     one_screen(replay(holdfast, "-i", "data.csv"), 2, "data.csv", "'value'", "twice")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
 def test_a_parquet_column_of_a_wrong_type_is_named(place: Path, holdfast: Any) -> None:
     pq.write_table(PARQUET.set_column(2, "value", pa.array([[1.0]])), place / "data.parquet")
     one_screen(replay(holdfast, "-i", "data.parquet"), 1, "data.parquet", "'value'", "float")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
 def test_numeric_times_in_parquet_require_a_unit(place: Path, holdfast: Any) -> None:
     pq.write_table(PARQUET.set_column(0, "time", pa.array([1_577_836_800])), place / "data.parquet")
     one_screen(replay(holdfast, "-i", "data.parquet"), 2, "data.parquet", "'time'", "--time-unit")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
@@ -247,7 +247,7 @@ def test_strict_makes_the_first_bad_row_fatal(place: Path, holdfast: Any) -> Non
     (place / "data.csv").write_text(ROWS)
     ran = replay(holdfast, "-i", "data.csv", "--strict")
     one_screen(ran, 1, "data.csv", "row 2", "unreadable time", "yesterday", "--strict")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
 def test_strict_accepts_good_rows(place: Path, holdfast: Any) -> None:
@@ -295,7 +295,7 @@ def test_an_error_in_a_definition_is_shown_with_a_caret(
     (place / "app.hf").write_text(text, encoding="utf-8")
     ran = replay(holdfast, "-i", "good.csv") if command == "replay" else holdfast(command, "app.hf")
     one_screen(ran, 2, "^", *words)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_an_error_in_a_gazetteer_names_the_file(gazetteer: str, place: Path, hol
     (place / "places.toml").write_text(gazetteer)
     (place / "app.hf").write_text('gazetteer "places.toml"\n' + WARM.replace("per source", "scope rooms"))
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "places.toml")
-    untouched(place, "places.toml")
+    require_untouched(place, "places.toml")
 
 
 def test_a_missing_definition_is_a_usage_error(place: Path, holdfast: Any) -> None:
@@ -334,7 +334,7 @@ def test_a_missing_definition_is_a_usage_error(place: Path, holdfast: Any) -> No
 def test_a_definition_that_is_not_text_is_a_usage_error(place: Path, holdfast: Any) -> None:
     (place / "app.hf").write_bytes(b"\xff\xfe\x00topic")
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "app.hf", "UTF-8")
-    untouched(place)
+    require_untouched(place)
 
 
 # --- options ------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def test_wrong_options_are_usage_errors(
     options: list[str], words: list[str], place: Path, holdfast: Any
 ) -> None:
     one_screen(replay(holdfast, *options), 2, *words)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("option", ["-o", "--rejects"])
@@ -372,7 +372,7 @@ def test_an_output_that_cannot_be_written_is_a_usage_error(
     option: str, path: str, place: Path, holdfast: Any
 ) -> None:
     one_screen(holdfast("replay", "app.hf", "-i", "good.csv", option, path), 2, path)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("option", ["-o", "--rejects"])
@@ -385,7 +385,7 @@ def test_output_and_rejects_cannot_be_one_file(place: Path, holdfast: Any) -> No
     (place / "data.csv").write_text(ROWS)
     ran = holdfast("replay", "app.hf", "-i", "data.csv", "-o", "out.jsonl", "--rejects", "out.jsonl")
     one_screen(ran, 2, "out.jsonl")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
 def test_parquet_output_to_a_terminal_is_refused(place: Path, holdfast: Any) -> None:
@@ -417,7 +417,7 @@ def test_input_of_two_topics_without_a_topic_column_requires_the_topic_option(
 ) -> None:
     (place / "app.hf").write_text(WARM + "topic Other (value float)\nfilter O on Other where value > 1\n")
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "topic", "--topic")
-    untouched(place)
+    require_untouched(place)
 
 
 # --- little and nothing ---------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def test_an_empty_table_still_has_its_columns(format: str, form: str, place: Pat
 def test_an_empty_folder_is_a_usage_error(place: Path, holdfast: Any) -> None:
     (place / "folder").mkdir()
     one_screen(replay(holdfast, "-i", "folder"), 2, "folder")
-    untouched(place, "folder")
+    require_untouched(place, "folder")
 
 
 # --- pipes ----------------------------------------------------------------------------------------------
@@ -517,6 +517,6 @@ def test_ambiguous_and_skipped_local_times_cause_a_warning(place: Path, holdfast
 def test_an_output_of_an_unknown_kind_is_refused(place: Path, holdfast: Any, name: str) -> None:
     ran = holdfast("replay", "app.hf", "-i", "good.csv", "-o", name)
     one_screen(ran, 2, name, Path(name).suffix, "--format")
-    untouched(place)
+    require_untouched(place)
     assert holdfast("replay", "app.hf", "-i", "good.csv", "-o", name, "--format", "csv").status == 0
     assert (place / name).read_text().startswith("id,")

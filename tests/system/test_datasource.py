@@ -23,17 +23,17 @@ def readings(tmp_path: Path) -> Path:
     return folder
 
 
-def noted(rows: list[dict]) -> list[tuple]:
+def as_rows(rows: list[dict]) -> list[tuple]:
     names = ("subscription", "scope", "status", "time", "value")
     return sorted(tuple(row[name] for name in names) for row in rows)
 
 
-def replayed(folder: Path, path: Path) -> list[tuple]:
+def replay_rows(folder: Path, path: Path) -> list[tuple]:
     from holdfast.runtimes.table import to_table
 
     notifications = list(hf.replay(TIMELY, folder))
     assert len(notifications) > 50
-    return noted(to_table(hf.parse(TIMELY).check().topics, notifications).to_pylist())
+    return as_rows(to_table(hf.parse(TIMELY).check().topics, notifications).to_pylist())
 
 
 def test_history_is_compacted_where_it_is_read(readings: Path) -> None:
@@ -41,8 +41,8 @@ def test_history_is_compacted_where_it_is_read(readings: Path) -> None:
     frame = source.load(str(readings))
     whole = sum(pq.read_metadata(path).num_rows for path in readings.iterdir())
     assert 50 < frame.count() < whole / 2
-    said = hf.spark.replay(TIMELY, frame).toArrow().to_pylist()
-    assert noted(said) == replayed(readings, readings.parent)
+    output = hf.spark.replay(TIMELY, frame).toArrow().to_pylist()
+    assert as_rows(output) == replay_rows(readings, readings.parent)
 
 
 def test_a_stream_of_arriving_files_gives_the_notifications_of_a_replay(
@@ -50,16 +50,16 @@ def test_a_stream_of_arriving_files_gives_the_notifications_of_a_replay(
 ) -> None:
     source = session().readStream.format("holdfast").option("definition", TIMELY).option("settle", "0")
     frame = source.option("log", str(tmp_path / "log")).load(str(readings))
-    said: list[dict] = []
+    output: list[dict] = []
     query = (
         hf.spark.stream(TIMELY, frame)
-        .writeStream.foreachBatch(lambda batch, _: said.extend(batch.toArrow().to_pylist()))
+        .writeStream.foreachBatch(lambda batch, _: output.extend(batch.toArrow().to_pylist()))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    assert noted(said) == replayed(readings, tmp_path)
+    assert as_rows(output) == replay_rows(readings, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ Collected = Callable[[], list[tuple[int, int]]]
 
 
 @pytest.fixture
-def collected() -> Collected:
+def collect_tasks() -> Collected:
     """For each stage since then its tasks, and how many bytes they have given to the driver, as Spark counts
     them."""
     context = session()._jsc.sc()
@@ -62,7 +62,9 @@ def collected() -> Collected:
     return lambda: [(one.numTasks(), one.resultSize()) for one in stages() if one.stageId() > latest]
 
 
-def test_notifications_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, collected: Collected) -> None:
+def test_notifications_reach_the_driver_in_chunks(
+    tmp_path: Path, replay: Any, collect_tasks: Collected
+) -> None:
     rows = np.arange(30_000)
     columns = {
         "time": pa.array(1_700_000_000 + rows // 20).cast(pa.timestamp("s", "UTC")),
@@ -70,18 +72,20 @@ def test_notifications_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, c
         "value": 20.0 + 10 * (rows // 20 % 2),
     }
     pq.write_table(pa.table(columns), tmp_path / "readings.parquet", row_group_size=4000)
-    told = replay.replay(WARM, tmp_path, spark=session())
-    assert sum(1 for _ in told) == len(rows) - 20  # the first reading of each starts nothing
-    parts = sum(report.packed for report in told.reports) // FEW
+    emitted = replay.replay(WARM, tmp_path, spark=session())
+    assert sum(1 for _ in emitted) == len(rows) - 20  # the first reading of each starts nothing
+    parts = sum(report.packed for report in emitted.reports) // FEW
     assert parts > 4
-    found = collected()
+    found = collect_tasks()
     ranges = [size for tasks, size in found if tasks == 1]
     assert max(ranges) <= LARGER * FEW
     assert sum(ranges) > 3 * max(ranges)  # and all together they are more
     assert max(size for _, size in found) <= max(FEW, LARGER * FEW, SAMPLED * parts) + ANYHOW
 
 
-def test_rejected_rows_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, collected: Collected) -> None:
+def test_rejected_rows_reach_the_driver_in_chunks(
+    tmp_path: Path, replay: Any, collect_tasks: Collected
+) -> None:
     lines = ["time,source,value"]
     for i in range(6_000):
         lines.append(f"{'yesterday' if i % 10 else '2026-01-01T00:00:00Z'},s{i % 7},{i}")
@@ -98,7 +102,7 @@ def test_rejected_rows_reach_the_driver_in_chunks(tmp_path: Path, replay: Any, c
     assert len(wanted) == 10_800
     assert found == wanted
     assert sum(len(json.dumps(row)) for row in wanted) > 4 * (FEW + ANYHOW)
-    assert max(size for _, size in collected()) <= FEW + ANYHOW
+    assert max(size for _, size in collect_tasks()) <= FEW + ANYHOW
 
 
 def read(path: Path) -> list[tuple[str, int, str, Any]]:
@@ -107,7 +111,7 @@ def read(path: Path) -> list[tuple[str, int, str, Any]]:
 
 
 def test_rejected_rows_without_a_rejects_file_are_only_counted(
-    tmp_path: Path, replay: Any, collected: Collected
+    tmp_path: Path, replay: Any, collect_tasks: Collected
 ) -> None:
     rows = (f"{'yesterday' if i % 10 else '2026-01-01T00:00:00Z'},s,{i}" for i in range(6_000))
     (tmp_path / "readings.csv").write_text("\n".join(["time,source,value", *rows, ""]))
@@ -116,4 +120,4 @@ def test_rejected_rows_without_a_rejects_file_are_only_counted(
     with Rejects() as aside:
         found = replay.Replay(checked, files, Reading(checked.topics), rejects=aside, spark=session())
         assert found.tally.rejected.total() == 5_400
-    assert max(size for _, size in collected()) <= ANYHOW
+    assert max(size for _, size in collect_tasks()) <= ANYHOW

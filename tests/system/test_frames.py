@@ -41,7 +41,7 @@ def readings(values, *, type="double", source="attic"):
     return session().createDataFrame(rows, f"time timestamp, source string, value {type}")
 
 
-def said(found):
+def as_rows(found):
     """What is said of a DataFrame of notifications, in order."""
     rows = found.orderBy("time", "subscription").toArrow().to_pylist()
     return [(row["subscription"], row["scope"], row["status"], (row["time"] - START) / timedelta(minutes=30))
@@ -57,7 +57,7 @@ def test_every_number_is_a_float(type):
 
     convert = {"double": float, "float": float, "decimal(5,1)": Decimal}.get(type, int)
     found = replay(WARM, readings([convert(v) for v in (24, 26, 27, 21)], type=type))
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     assert dict(found.dtypes)["value"] == "double"
 
 
@@ -97,7 +97,7 @@ def test_times_without_a_zone_are_refused_in_a_session_of_another_zone_unless_a_
         UsageError, match=r"'time' has no time zone .* the session is in Asia/Shanghai.*zone='UTC'"
     ):
         replay(WARM, local())
-    assert said(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED  # these are instants
+    assert as_rows(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED  # these are instants
     with pytest.raises(UsageError, match="there is no time zone 'Mars'"):
         replay(WARM, local(), zone="Mars")
 
@@ -121,18 +121,18 @@ def test_a_selected_renamed_and_filtered_scan_of_files_uses_our_readers(tmp_path
     (tmp_path / "100% #1").mkdir()
     pq.write_table(frame.withColumn("essay", sf.lit("x")).toArrow(), f"{path}/a.parquet")
     scan = session().read.parquet(path)
-    told = {}
+    emitted = {}
     for condition in ("value > 22 and source = 'attic'", "value is not null", "value < 26 or value > 26.5",
                       "source in ('attic', 'lab')", "value * 2 > 44"):  # fmt: skip
         some = scan.where(condition).select("time", sf.col("source").alias("room"), "value")
         caplog.clear()
         with caplog.at_level("INFO", "holdfast.spark"):
             rows = replay(WARM, some, map={"source": "room"}).orderBy("time").toArrow().to_pylist()
-        told[condition] = caplog.records[-1].message.split()[4].strip(";")
+        emitted[condition] = caplog.records[-1].message.split()[4].strip(";")
         packed = replay(WARM, some, map={"source": "room"}, plan="packed")
         assert rows == packed.orderBy("time").toArrow().to_pylist(), condition
         assert rows
-    assert [*told.values()] == ["files", "files", "files", "files", "native"]
+    assert [*emitted.values()] == ["files", "files", "files", "files", "native"]
 
 
 def test_a_scan_filtered_by_a_column_that_some_files_lack_is_read_by_spark(tmp_path):
@@ -146,7 +146,7 @@ def test_a_scan_filtered_by_a_column_that_some_files_lack_is_read_by_spark(tmp_p
         pq.write_table(frame.toArrow(), f"{path}/{name}.parquet")
     columns = "time timestamp, source string, value double, state string"
     some = session().read.schema(columns).parquet(path).where("state is null")
-    assert said(replay(WARM, some)) == EXPECTED
+    assert as_rows(replay(WARM, some)) == EXPECTED
 
 
 def test_tables_with_folders_buckets_or_views_are_read_by_spark(tmp_path, caplog):
@@ -217,14 +217,14 @@ def test_a_parquet_format_with_separate_deletions_is_read_by_spark():
 def test_columns_with_awkward_names_can_be_mapped():
     frame = readings([24.0, 26.0, 27.0, 21.0]).toDF("a.time", "room `1`", "Value")
     found = replay(WARM, frame, map={"time": "a.time", "source": "room `1`", "value": "Value"})
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
 
 
 def test_unused_columns_may_share_a_name():
     frame = readings([24.0, 26.0, 27.0, 21.0])
     for others in (("junk", "junk"), ("junk", "Junk"), ("Value", "TIME")):
         found = replay(WARM, frame.select("*", *(sf.lit("x").alias(name) for name in others)))
-        assert said(found) == EXPECTED, others
+        assert as_rows(found) == EXPECTED, others
 
 
 @pytest.mark.parametrize("more", ["", ", b float, c float"])
@@ -233,7 +233,7 @@ def test_a_shuffle_has_no_more_columns_than_in_a_hand_written_query(more):
     definition = WARM.replace("value float", f"value float{more}")
     frame = readings([24.0, 26.0, 27.0, 21.0]).selectExpr("*", "1.0D AS b", "2.0D AS c")
     found = replay(definition, frame, plan="native")
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     plan = found.select("time", "source", "status")._jdf.queryExecution().executedPlan().initialPlan()
     assert [shuffle.output().size() for shuffle in shuffles(plan)] == [3]
 
@@ -289,7 +289,7 @@ def test_one_frame_may_have_several_topics_whose_names_differ_in_capitals():
     frame = session().createDataFrame(
         rows, "time timestamp, topic string, source string, warmth double, count int, open boolean"
     )
-    assert said(replay(CAPITALS, frame, map={"value": "warmth", "Value": "count"})) == [
+    assert as_rows(replay(CAPITALS, frame, map={"value": "warmth", "Value": "count"})) == [
         ("Many", None, "atomic", 0),
         ("Open", "d1", "ingress", 0),
         ("Warm", "t1", "ingress", 0),
@@ -300,7 +300,7 @@ def test_one_frame_may_have_several_topics_whose_names_differ_in_capitals():
 
 def test_a_topic_whose_columns_are_missing_fails_only_if_it_has_rows():
     frame = readings([24.0, 26.0, 27.0, 21.0]).withColumn("topic", sf.lit("Temperature"))
-    assert said(replay(BOTH, frame)) == EXPECTED
+    assert as_rows(replay(BOTH, frame)) == EXPECTED
     with_a_door = frame.withColumn("topic", sf.when(sf.col("value") > 26, "Door").otherwise(sf.col("topic")))
     with pytest.raises(PySparkException, match="the column 'open' that topic 'Door' declares is missing"):
         replay(BOTH, with_a_door).count()
@@ -335,7 +335,7 @@ def test_rows_need_a_topic_where_several_are_declared():
         UsageError, match=r"which topic are the frame's rows of\? Declared: Temperature, Door"
     ):
         replay(BOTH, frame)
-    assert said(replay(BOTH, frame, topic="Temperature")) == EXPECTED
+    assert as_rows(replay(BOTH, frame, topic="Temperature")) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_an_unusable_row_fails_or_is_dropped_by_option(column, value, reason):
     frame = frame.withColumn(column, spoilt)
     with pytest.raises(PySparkException, match=f"a row of the frame has {reason}"):
         replay(BOTH, frame).count()
-    assert [status for _, _, status, _ in said(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
+    assert [status for _, _, status, _ in as_rows(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
 
 
 @pytest.mark.parametrize("plan", ["native", "packed"])
@@ -368,7 +368,7 @@ def test_the_native_plan_needs_python_only_for_ids():
     found = replay(WARM, readings([24.0, 26.0, 27.0, 21.0]), plan="native")
     for rows, is_needed in ((found, True), (found.drop("id"), False)):
         assert ("Python" in rows._jdf.queryExecution().executedPlan().toString()) is is_needed
-        assert said(rows) == EXPECTED
+        assert as_rows(rows) == EXPECTED
 
 
 def test_a_float_shown_as_text_beside_another_topic_is_formatted_by_python():
@@ -395,7 +395,7 @@ def test_only_declared_columns_are_read(tmp_path):
     wide = readings([24.0, 26.0, 27.0, 21.0]).withColumn("essay", sf.repeat(sf.lit("x"), 9))
     wide.write.parquet(path)
     found = replay(WARM, session().read.parquet(path))
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     assert "essay" not in found._jdf.queryExecution().executedPlan().toString()
 
 

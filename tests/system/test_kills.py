@@ -29,15 +29,15 @@ def survives(folder: Path, files: int, rows: int, kills: list[str], seed: int, h
     assert met == len(kills), log
     last = holdfast("run", *arguments, "--available-now", "--finish")
     assert last.status == 0, last.err
-    told = ds.dataset(folder / "out").to_table().to_pylist()
+    emitted = ds.dataset(folder / "out").to_table().to_pylist()
     ran = holdfast("replay", folder / "warm.hf", "-i", folder / "inbox", "-o", folder / "replay.parquet")
     assert ran.status == 0, ran.err
     expected = ds.dataset(folder / "replay.parquet").to_table().to_pylist()
-    assert len({row["id"] for row in told}) == len(told), "something was said twice"
-    assert {row["id"]: row for row in told} == {row["id"]: row for row in expected}
-    assert len(told) > 100
+    assert len({row["id"] for row in emitted}) == len(emitted), "something was said twice"
+    assert {row["id"]: row for row in emitted} == {row["id"]: row for row in expected}
+    assert len(emitted) > 100
     pairs = defaultdict(list)
-    for row in sorted(told, key=lambda row: row["time"]):
+    for row in sorted(emitted, key=lambda row: row["time"]):
         if row["status"] != "atomic":
             pairs[row["subscription"], row["scope"]].append(row["status"])
     for marks in pairs.values():

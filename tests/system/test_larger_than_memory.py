@@ -65,11 +65,11 @@ def replay(definition: Path, folder: Path, output: Path, *options: str) -> int:
     command = [sys.executable, "-m", "holdfast", "replay", str(definition), "--input", str(folder)]
     process = subprocess.Popen([*command, "--output", str(output), *options], stderr=subprocess.PIPE)
     assert process.stderr is not None
-    said = process.stderr.read().decode()
+    emitted = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stderr.close()
-    assert process.returncode == 0, said
+    assert process.returncode == 0, emitted
     return usage.ru_maxrss * 1024
 
 

@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 from support.chaos import generate
 from support.kept import APP as KEPT
-from support.kept import kept
+from support.kept import store_readings
 from support.patience import PATIENCE
 from support.runtimes import session
 
@@ -56,7 +56,7 @@ def write(name: str, *rows: tuple[str, str, float]) -> None:
     part.rename(Path("inbox") / name)
 
 
-def said(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
+def read_rows(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     return [(n["subscription"], n["scope"], n["status"], n["time"][11:16]) for n in lines]
 
@@ -86,18 +86,18 @@ def test_spark_reads_the_logs_of_two_services_and_gives_their_notification_ids(
     """Two services, one Spark job: it reads what is sealed, then what came later, and tells it once."""
     Path("kept.hf").write_text(KEPT)
     north, south = site / "north", site / "south"
-    expected = set(kept(north, 0, 30)) | set(kept(south, 1_000, 30))
+    expected = set(store_readings(north, 0, 30)) | set(store_readings(south, 1_000, 30))
     command = (
         "run", "kept.hf", "--source", f"log:{north}", "--source", f"log:{south}", "--settle", "0",
         "--checkpoint", "checkpoint", "--sink", "jsonl:out.jsonl", "--available-now",
     )  # fmt: skip
     assert holdfast(*command).status == 0
-    expected |= set(kept(south, 1_030, 20))
+    expected |= set(store_readings(south, 1_030, 20))
     done = holdfast(*command)
     assert done.status == 0, done.err
-    told = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
-    assert len(told) == len(set(told))
-    assert set(told) == expected
+    emitted = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert len(emitted) == len(set(emitted))
+    assert set(emitted) == expected
 
 
 def test_a_live_query_continues_after_a_stop(site: Path, run: Any, holdfast: Any) -> None:
@@ -108,7 +108,7 @@ def test_a_live_query_continues_after_a_stop(site: Path, run: Any, holdfast: Any
     Path("checkpoint/stop").touch()  # as a stop leaves it
     done = run()
     assert not Path("checkpoint/stop").exists()
-    assert said() == [
+    assert read_rows() == [
         ("Warm", "attic", "ingress", "12:00"),
         ("Warm", "lab", "ingress", "12:01"),
         ("Warm", "attic", "egress", "12:05"),
@@ -117,14 +117,16 @@ def test_a_live_query_continues_after_a_stop(site: Path, run: Any, holdfast: Any
     ]
     assert "3 files read" in done.err
     run()
-    assert len(said()) == 5, "nothing new, nothing said"
-    told = json.loads(holdfast("status", "--checkpoint", "checkpoint", "--json").out)
-    assert told["running"] is False
-    assert told["subscriptions"]["Warm"] == {
+    assert len(read_rows()) == 5, "nothing new, nothing said"
+    emitted = json.loads(holdfast("status", "--checkpoint", "checkpoint", "--json").out)
+    assert emitted["running"] is False
+    assert emitted["subscriptions"]["Warm"] == {
         "read": 5, "passed": 5, "transitions": 5, "late": 0, "outside": 0,
     }  # fmt: skip
     since = "2026-07-01T12:07:00.000000Z"
-    assert told["conditions"] == [{"subscription": "Warm", "scope": "attic", "since": since, "known": True}]
+    assert emitted["conditions"] == [
+        {"subscription": "Warm", "scope": "attic", "since": since, "known": True}
+    ]
     assert "Warm attic since 2026-07-01T12:07" in holdfast("status", "--checkpoint", "checkpoint").out
 
 
@@ -136,11 +138,11 @@ def test_ordered_conditions_wait_and_report_late_events(site: Path, run: Any, ho
     assert not Path("out.jsonl").exists(), "time has not come so far"
     write("3.csv", ("12:10", "lab", 26), ("12:03", "attic", 21))
     run()
-    assert said() == [("Warm", "attic", "ingress", "12:02"), ("Warm", "attic", "egress", "12:03")]
+    assert read_rows() == [("Warm", "attic", "ingress", "12:02"), ("Warm", "attic", "egress", "12:03")]
     write("4.csv", ("12:04", "attic", 30), ("12:11", "lab", 20))
     done = run("--finish")
-    assert said()[2:] == [("Warm", "lab", "ingress", "12:10"), ("Warm", "lab", "egress", "12:11")]
-    assert said("checkpoint/late.jsonl") == [("Warm", None, "late", "12:04")]
+    assert read_rows()[2:] == [("Warm", "lab", "ingress", "12:10"), ("Warm", "lab", "egress", "12:11")]
+    assert read_rows("checkpoint/late.jsonl") == [("Warm", None, "late", "12:04")]
     assert holdfast("status", "--checkpoint", "checkpoint", "--json").out.count('"late": 1') == 1
     assert "Warm" in done.err
 
@@ -152,7 +154,10 @@ def test_other_subscriptions_keep_their_state_when_one_is_added(site: Path, run:
     Path("warm.hf").write_text(WARM + "state Hot on Temperature [value > 35; value < 30] per source\n")
     write("2.csv", ("12:01", "attic", 41), ("12:01", "lab", 41))
     run(sink="jsonl:other.jsonl")
-    assert said("other.jsonl") == [("Hot", "attic", "ingress", "12:01"), ("Hot", "lab", "ingress", "12:01")]
+    assert read_rows("other.jsonl") == [
+        ("Hot", "attic", "ingress", "12:01"),
+        ("Hot", "lab", "ingress", "12:01"),
+    ]
 
 
 @pytest.mark.soak
@@ -166,7 +171,7 @@ def test_other_subscriptions_keep_their_state_when_some_are_added_and_removed(si
     Path("warm.hf").write_text(WARM + "state Hot on Temperature [value > 35; value < 30] per source\n")
     write("4.csv", ("12:03", "lab", 20), ("12:04", "attic", 26))
     run(sink="jsonl:other.jsonl")
-    assert said("other.jsonl")[2:] == [
+    assert read_rows("other.jsonl")[2:] == [
         ("Hot", "attic", "egress", "12:02"),
         ("Hot", "lab", "egress", "12:03"),  # and not the end of the Warm that was removed
         ("Warm", "attic", "ingress", "12:04"),
@@ -181,7 +186,7 @@ def test_a_revision_is_decided_by_the_files_that_were_read(site: Path, run: Any)
     run()
     write("3.csv", ("12:02", "attic", 20), ("12:02", "lab", 20))
     run()
-    assert said()[2:] == [
+    assert read_rows()[2:] == [
         ("Warm", "attic", "revised", "12:00"),  # and of the lab nothing: it was above 28, too
         ("Warm", "lab", "egress", "12:02"),
     ]
@@ -201,7 +206,7 @@ def test_a_revision_that_cannot_continue_is_refused_with_the_change(site: Path, 
     assert "--zone was 'UTC'" in run("--zone", "Europe/Paris", status=2).err
     write("2.csv", ("12:01", "attic", 20))
     run()
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
 
 
 def test_a_damaged_file_stops_the_query_or_is_quarantined(site: Path, run: Any) -> None:
@@ -213,7 +218,7 @@ def test_a_damaged_file_stops_the_query_or_is_quarantined(site: Path, run: Any) 
     assert "Traceback" not in stopped.err
     assert not Path("out.jsonl").exists(), "nothing of a batch that failed"
     done = run("--bad-files", "quarantine")
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
     (bad,) = [json.loads(line) for line in Path("checkpoint/quarantine.jsonl").read_text().splitlines()]
     assert bad["file"].endswith("2.parquet")
     assert "footer" in bad["reason"]
@@ -229,17 +234,17 @@ def test_rejected_rows_are_stored_with_their_reason(site: Path, run: Any) -> Non
     write("2.csv", ("12:01", "attic", 20))
     Path("inbox/3.csv").write_text("time,source,value\ntomorrow,attic,26\n")
     assert "tomorrow" in run("--strict", status=1).err
-    assert len(said()) == 1
+    assert len(read_rows()) == 1
 
 
 def test_a_callback_receives_every_notification_of_a_live_query(site: Path) -> None:
     write("1.csv", ("12:00", "attic", 26), ("12:01", "attic", 20))
-    heard: list[hf.Notification] = []
+    received: list[hf.Notification] = []
     live = hf.spark.live(
-        hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink=heard.append, every=None, settle=0
+        hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink=received.append, every=None, settle=0
     )
     record = hf.spark.run(live, session())
-    assert [(n.status, n.scope) for n in heard] == [("ingress", "attic"), ("egress", "attic")]
+    assert [(n.status, n.scope) for n in received] == [("ingress", "attic"), ("egress", "attic")]
     assert record.subscriptions["Warm"].transitions == 2
 
 
@@ -259,7 +264,7 @@ def test_a_running_query_can_be_inspected_and_stopped(site: Path) -> None:
             query.wait(0.2)
         query.stop()
         assert query.wait(PATIENCE)
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
     assert not hf.spark.status(Path("checkpoint"))["running"]
 
 

@@ -70,7 +70,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_not_changed(site: P
     assert holdfast(*command).status == 0
     whole = site / "whole"
     shutil.copytree("checkpoint", whole)
-    for part, kept in [
+    for part, stored in [
         ("spark/metadata", 10),
         ("spark/offsets/0", 30),
         ("spark/commits/0", 0),
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_not_changed(site: P
         ("ledger.sqlite", 1_000),
     ]:
         damaged = site / "checkpoint" / part
-        damaged.write_bytes(damaged.read_bytes()[:kept])
+        damaged.write_bytes(damaged.read_bytes()[:stored])
         before = contents(site)
         refused = holdfast(*command)
         assert refused.status == 2, part
@@ -134,8 +134,8 @@ def test_a_file_removed_before_it_was_read_is_reported(site: Path, holdfast: Any
     assert "0001.parquet: removed before it could be read" in gone.err
     Path("inbox/0001.parquet").write_bytes(damaged)
     assert holdfast(*command).status == 0
-    told = holdfast("status", "--checkpoint", "checkpoint")
-    assert "3 files read" in told.out
+    emitted = holdfast("status", "--checkpoint", "checkpoint")
+    assert "3 files read" in emitted.out
 
 
 def six_batches(site: Path) -> list[str]:
@@ -178,10 +178,10 @@ def test_a_live_process_asked_to_stop_finishes_its_batch(site: Path, holdfast: A
     assert os.path.exists(site / "checkpoint/spark.log")
 
 
-def its_last_batch_is_whole(site: Path, said: str, holdfast: Any) -> None:
+def its_last_batch_is_whole(site: Path, output: str, holdfast: Any) -> None:
     done = batches_done(site / "checkpoint")
-    assert "Traceback" not in said
-    assert "conditions holding now" in said
+    assert "Traceback" not in output
+    assert "conditions holding now" in output
     commits = {int(p.name) for p in (site / "checkpoint/spark/commits").iterdir() if p.name.isdigit()}
     assert max(commits) + 1 == done, "the last batch was committed, not cut off"
     folders = [p for p in (site / "out").iterdir() if p.name.startswith("batch-")]

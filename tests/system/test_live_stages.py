@@ -21,7 +21,7 @@ class Died(Exception):
     """The query died."""
 
 
-class Story:
+class StageStory:
     """A query on Spark and an engine that hear the same, with definitions that follow one another."""
 
     def __init__(self, folder: Path, text: str) -> None:
@@ -50,8 +50,8 @@ class Story:
 
     def same(self) -> bool:
         """What was told, each once."""
-        told = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
-        return told == sorted(note.id for note in self.expected)
+        emitted = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
+        return emitted == sorted(note.id for note in self.expected)
 
     def read_ledger(self) -> tuple[int, int, int]:
         """The last batch, the files that were read, and how many conditions hold."""
@@ -61,7 +61,7 @@ class Story:
 
 def test_an_additional_stage_takes_over_although_no_input_is_left(tmp_path):
     """In short; whatever dies on the way, below and in ``unit/runtimes/spark/live/test_generation.py``."""
-    story = Story(tmp_path, STAGES[1])
+    story = StageStory(tmp_path, STAGES[1])
     story.arrives(0)
     story.runs(STAGES[1])
     story.revised(STAGES[2])
@@ -77,7 +77,7 @@ def test_an_additional_stage_takes_over_although_no_input_is_left(tmp_path):
 
 @pytest.mark.soak
 def test_an_additional_stage_takes_over_with_the_next_batch_despite_crashes(tmp_path, monkeypatch):
-    story = Story(tmp_path, STAGES[0])
+    story = StageStory(tmp_path, STAGES[0])
 
     def dies(text: str, at: Any, name: str, fault: Exception, *, after: bool) -> None:
         """Run it, and let it die before it does something, or after it."""

@@ -11,7 +11,7 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
 
 
-def shown(code: str, names: dict) -> object:
+def output_of(code: str, names: dict) -> object:
     """What a cell shows: the value of its last line, if that is an expression."""
     *before, last = ast.parse(code).body
     if not isinstance(last, ast.Expr):
@@ -29,7 +29,7 @@ def test_notebook_outputs_match_the_committed_ones(path, tmp_path, monkeypatch):
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code":
             continue
-        found = shown("".join(cell["source"]), names)
+        found = output_of("".join(cell["source"]), names)
         printed = [output.get("data", {}) for output in cell["outputs"]]
         if any("image/png" in data for data in printed):
             assert found._repr_png_().startswith(b"\x89PNG")

@@ -41,10 +41,10 @@ filter Hot on Temperature where value > 40
 """
 
 
-class Running:
+class RunningCommand:
     """A command in a process of its own, whose lines can be waited for."""
 
-    all: ClassVar[list[Running]] = []
+    all: ClassVar[list[RunningCommand]] = []
 
     def __init__(self, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
@@ -81,9 +81,9 @@ class Running:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _nobody_stays() -> Iterator[None]:
+def _kill_all() -> Iterator[None]:
     yield
-    for running in Running.all:
+    for running in RunningCommand.all:
         if running.process.poll() is None:
             running.process.kill()
             running.process.communicate()
@@ -92,7 +92,7 @@ def _nobody_stays() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     """A broker; where it listens."""
-    running = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    running = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     yield running.line().split()[-1]
     status, out, err = running.end()
     assert (status, out) == (0, ""), err
@@ -106,9 +106,9 @@ def definition(tmp_path) -> Path:
     return path
 
 
-def subscribed(broker: str, *arguments: str | Path) -> Running:
+def subscribe(broker: str, *arguments: str | Path) -> RunningCommand:
     """A subscriber of whom the broker knows."""
-    running = Running("subscribe", *arguments, "--connect", broker)
+    running = RunningCommand("subscribe", *arguments, "--connect", broker)
     assert running.line("stderr") == "subscribed at 'hub'\n"
     return running
 
@@ -118,7 +118,7 @@ def events(*values: float, source: str = "s1") -> list[str]:
 
 
 def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition, holdfast):
-    subscriber = subscribed(broker, definition, "--count", "3")
+    subscriber = subscribe(broker, definition, "--count", "3")
     ran = holdfast("publish", *events(24, 26, 27, 41, 23, 21), "--connect", broker, "--settle", "0")
     assert (ran.status, ran.out, ran.err) == (0, "", "6 events sent\n")
     status, out, err = subscriber.rest()
@@ -143,11 +143,11 @@ def test_the_overlay_page_shows_the_real_output(broker, tmp_path):
         (found,) = re.findall(rf"```\w+ title={name}\n(.*?)```", page, re.DOTALL)
         (tmp_path / name).write_text(found)
     (shown,) = re.findall(r"```text\n({.*?\n)```", page, re.DOTALL)
-    subscriber = subscribed(broker, tmp_path / "warm.hf", "--count", "3")
-    publisher = Running("publish", "--topics", tmp_path / "warm.hf", "--connect", broker)
+    subscriber = subscribe(broker, tmp_path / "warm.hf", "--count", "3")
+    publisher = RunningCommand("publish", "--topics", tmp_path / "warm.hf", "--connect", broker)
     publisher.say((tmp_path / "readings.jsonl").read_text().rstrip())
-    _, _, said = publisher.rest()
-    assert f"< readings.jsonl\n{said}```" in page
+    _, _, output = publisher.rest()
+    assert f"< readings.jsonl\n{output}```" in page
     assert subscriber.rest()[1] == shown
 
 
@@ -156,16 +156,16 @@ def test_a_broker_provides_the_regions_in_which_sensors_are_redundant(tmp_path, 
     (tmp_path / "house.toml").write_text("[rooms]\nnorth = { rectangle = [0, 5, 9, 9] }\nsouth = {}\n")
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
     regions = ("--regions", tmp_path / "house.toml")
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *regions).line().split()[-1]
-    subscriber = subscribed(hub, tmp_path / "app.hf", "--count", "2", "--wire", "xml")
-    said = [
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0", *regions).line().split()[-1]
+    subscriber = subscribe(hub, tmp_path / "app.hf", "--count", "2", "--wire", "xml")
+    output = [
         {"topic": "Temperature", "source": f"s{i % 2}", "x": i % 2, "y": 6, "value": value}
         for i, value in enumerate([26, 26, 27, 21, 20])
     ]
-    ran = holdfast("publish", *map(json.dumps, said), "--connect", hub, "--settle", "0")
+    ran = holdfast("publish", *map(json.dumps, output), "--connect", hub, "--settle", "0")
     assert ran.err == "5 events sent\n"
-    told = [json.loads(line) for line in subscriber.rest()[1].splitlines()]
-    assert [(n["status"], n["scope"], n["source"]) for n in told] == [
+    await_status = [json.loads(line) for line in subscriber.rest()[1].splitlines()]
+    assert [(n["status"], n["scope"], n["source"]) for n in await_status] == [
         ("ingress", "north", "s0"),
         ("egress", "north", "s1"),
     ]
@@ -183,10 +183,10 @@ def test_subscribing_to_regions_of_a_broker_without_regions_is_refused(broker, t
 
 def test_a_content_filter_needs_no_definition_and_works_over_xml(broker, holdfast):
     where = 'topic == "Room" && temp >= 20 && name != "Ann"'
-    subscriber = subscribed(broker, "--where", where, "--count", "1", "--wire", "xml")
+    subscriber = subscribe(broker, "--where", where, "--count", "1", "--wire", "xml")
     room = {"topic": "Room", "source": "s", "time": "2007-09-13T13:35:00Z"}
-    said = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
-    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0", "--wire", "xml")
+    output = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
+    ran = holdfast("publish", *output, "--connect", broker, "--settle", "0", "--wire", "xml")
     assert ran.status == 0, ran.err
     (line,) = subscriber.rest()[1].splitlines()
     assert json.loads(line)["attributes"] == {"temp": 21.0, "name": "Bob"}
@@ -194,8 +194,8 @@ def test_a_content_filter_needs_no_definition_and_works_over_xml(broker, holdfas
 
 
 def test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named(broker, definition):
-    subscriber = subscribed(broker, definition, "--only", "Hot")
-    publisher = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+    subscriber = subscribe(broker, definition, "--only", "Hot")
+    publisher = RunningCommand("publish", "--topics", definition, "--connect", broker, "--settle", "0")
     publisher.say('{"source": "s1", "value": 50}')
     assert json.loads(subscriber.line())["attributes"] == {"value": 50.0}
     publisher.say("oops", "", '{"source": "s1", "value": "warm"}', '{"source": "s1", "valeu": 3}')
@@ -210,7 +210,7 @@ def test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_
         "2 events sent, 4 lines rejected",
     ]
     assert json.loads(subscriber.line())["source"] == "s2"
-    waiting = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+    waiting = RunningCommand("publish", "--topics", definition, "--connect", broker, "--settle", "0")
     waiting.say('{"source": "s3", "value": 70}')
     assert json.loads(subscriber.line())["source"] == "s3"
     assert waiting.end(signal.SIGINT) == (0, "", "")
@@ -223,28 +223,28 @@ SETTLES = (0.5, 2, 8, 32, 128)
 
 def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definition, holdfast):
     """Each says one thing and ends in order: what it said stays, and nothing is lost."""
-    attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
+    attic = RunningCommand("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
     address = attic.line().split()[-1]
     for at, home in ((broker, "hub"), (address, "attic")):
-        subscriber = Running("subscribe", definition, "--only", "Warm", "--connect", at)
+        subscriber = RunningCommand("subscribe", definition, "--only", "Warm", "--connect", at)
         assert subscriber.line("stderr") == f"subscribed at '{home}'\n"
-        told: dict[str, list] = defaultdict(list)
+        await_status: dict[str, list] = defaultdict(list)
         for settle in SETTLES:
             source = f"{home} {settle}"
             for value in (31, 29, 20):
                 options = ("--connect", broker, "--settle", str(settle))
                 ran = holdfast("publish", *events(value, source=source), *options)
                 assert (ran.status, ran.err) == (0, "1 event sent\n")
-            while len(told[source]) < 2 and subscriber.has_more(patience=settle):
+            while len(await_status[source]) < 2 and subscriber.has_more(patience=settle):
                 one = json.loads(subscriber.line())
-                told[one["source"]].append(one)
-            if len(told[source]) == 2:
+                await_status[one["source"]].append(one)
+            if len(await_status[source]) == 2:
                 break
-        assert [(n["status"], n["attributes"]["value"]) for n in told[source]] == [
+        assert [(n["status"], n["attributes"]["value"]) for n in await_status[source]] == [
             ("ingress", 31.0),
             ("egress", 20.0),
         ]
-        start, end = told[source]
+        start, end = await_status[source]
         assert end["since"] == start["time"]
         subscriber.end()
     attic.end()
@@ -252,33 +252,33 @@ def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definitio
 
 def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
     """Of twenty readings two come to the broker, and what is said once about the filter."""
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = hub.line().split()[-1]
-    subscriber = subscribed(address, definition, "--only", "Warm")
-    said = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
+    subscriber = subscribe(address, definition, "--only", "Warm")
+    output = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
 
-    def received() -> int:
+    def messages_received() -> int:
         return int(json.loads(holdfast("broker", "--ask", address).out)["received"])
 
     def comes(*options: str) -> int:
         """How much comes to the broker, when it has come."""
-        before = received()
-        ran = holdfast("publish", *said, "--connect", address, *options)
+        before = messages_received()
+        ran = holdfast("publish", *output, "--connect", address, *options)
         assert (ran.status, ran.err) == (0, "20 events sent\n")
         assert [json.loads(subscriber.line())["attributes"]["value"] for _ in range(2)] == [26.0, 21.0]
-        return received() - before
+        return messages_received() - before
 
-    all_that_is_said = comes("--settle", "0")
+    all_that_is_output = comes("--settle", "0")
     filtered = (comes("--filter", "--settle", str(settle)) for settle in SETTLES)
-    assert any(some <= all_that_is_said - 10 for some in filtered)
+    assert any(some <= all_that_is_output - 10 for some in filtered)
     subscriber.end()
     hub.end()
 
 
 def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
     number = "9" * 400
-    said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
-    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0")
+    output = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
+    ran = holdfast("publish", *output, "--connect", broker, "--settle", "0")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.splitlines() == [
         "warning: line 1: it has no topic; add one, or give --topic",
@@ -286,7 +286,7 @@ def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
         "warning: line 3: value 99999999999999999999… has 400 digits; a number has 308 at most",
         "0 events sent, 3 lines rejected",
     ]
-    ran = holdfast("publish", said[1], *events(1), "--connect", broker, "--settle", "0")
+    ran = holdfast("publish", output[1], *events(1), "--connect", broker, "--settle", "0")
     assert ran.status == 0
 
 
@@ -300,8 +300,8 @@ def test_with_strict_the_first_bad_line_ends_the_run(broker, holdfast):
 
 def test_a_publisher_can_wait_for_a_broker_that_starts_later(holdfast):
     address = f"127.0.0.1:{free_port()}"
-    early = Running("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
-    late = Running("broker", "--name", "late", "--listen", address)
+    early = RunningCommand("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
+    late = RunningCommand("broker", "--name", "late", "--listen", address)
     late.line()
     status, _, err = early.rest()
     assert (status, err.splitlines()[-1]) == (0, "1 event sent")
@@ -309,16 +309,16 @@ def test_a_publisher_can_wait_for_a_broker_that_starts_later(holdfast):
 
 
 def test_a_subscriber_survives_the_end_of_its_broker(definition, holdfast):
-    first = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    first = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = first.line().split()[-1]
-    subscriber = subscribed(address, definition, "--only", "Warm")
+    subscriber = subscribe(address, definition, "--only", "Warm")
     holdfast("publish", *events(26), "--connect", address, "--settle", "0")
     assert json.loads(subscriber.line())["status"] == "ingress"
     first.process.kill()
     first.rest()
     unknown = json.loads(subscriber.line())
     assert (unknown["status"], unknown["scope"], unknown["attributes"]) == ("unknown", "s1", {})
-    second = Running("broker", "--name", "hub", "--listen", address)
+    second = RunningCommand("broker", "--name", "hub", "--listen", address)
     assert second.line() == f"listening on {address}\n"
     while not subscriber.has_more():
         holdfast("publish", *events(27), "--connect", address)
@@ -348,16 +348,18 @@ class House:
     the office, and somebody at the hub who hears every reading."""
 
     def __init__(self, definition: Path) -> None:
-        self.at = {"hub": Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]}
+        self.at = {
+            "hub": RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+        }
         for name in ("attic", "cellar", "office"):
             options = ("--listen", "127.0.0.1:0", "--connect", self.at["hub"])
-            self.at[name] = Running("broker", "--name", name, *options).line().split()[-1]
-        self.subscriber = Running("subscribe", definition, "--connect", self.at["office"])
-        self.listener = Running("subscribe", "--where", "value > -300", "--connect", self.at["hub"])
+            self.at[name] = RunningCommand("broker", "--name", name, *options).line().split()[-1]
+        self.subscriber = RunningCommand("subscribe", definition, "--connect", self.at["office"])
+        self.listener = RunningCommand("subscribe", "--where", "value > -300", "--connect", self.at["hub"])
         for running in (self.subscriber, self.listener):
             running.line("stderr")
         self.sensors = {
-            topic: Running("publish", "--topics", definition, "--connect", self.at[home])
+            topic: RunningCommand("publish", "--topics", definition, "--connect", self.at[home])
             for topic, home in (("Temperature", "attic"), ("Humidity", "cellar"))
         }
         self.known: set[str] = set()
@@ -367,8 +369,8 @@ class House:
         lines = []
         for minute, (topic, value) in enumerate(STORY):
             time = f"2026-07-01T{hour:02}:{minute:02}:00.000000Z"
-            said = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
-            lines.append(json.dumps({**said, "value": value}))
+            output = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
+            lines.append(json.dumps({**output, "value": value}))
             self.say(topic, lines[-1], time)
         return lines
 
@@ -376,10 +378,10 @@ class House:
         """Say a reading, and wait until the hub has it.  The first of a topic is said again and again, for
         its broker may not know yet that somebody wants it."""
         self.sensors[topic].say(line)
-        heard = ""
-        while heard != time:
+        received = ""
+        while received != time:
             if topic in self.known or self.listener.has_more(patience=0.2):
-                heard = json.loads(self.listener.line())["time"]
+                received = json.loads(self.listener.line())["time"]
             else:
                 self.sensors[topic].say(line)
         self.known.add(topic)
@@ -403,11 +405,11 @@ def test_conditions_over_publishers_at_two_brokers_emit_what_a_replay_emits(tmp_
     readings.write_text("".join(f"{line}\n" for line in house.tell(hour + 1)))
     replayed = holdfast("replay", definition, "--input", readings).out.splitlines(keepends=True)
     assert len(replayed) == 5
-    told: list[str] = []
-    while len(told) < len(replayed):
+    await_status: list[str] = []
+    while len(await_status) < len(replayed):
         line = house.subscriber.line()  # it may be one of the hour before
-        told += [line] * (f"T{hour + 1:02}:" in json.loads(line)["time"])
-    assert sorted(told) == sorted(replayed)
+        await_status += [line] * (f"T{hour + 1:02}:" in json.loads(line)["time"])
+    assert sorted(await_status) == sorted(replayed)
     assert json.loads(holdfast("broker", "--ask", house.at["hub"]).out)["routing: conditions run here"] == 2
 
 
@@ -417,27 +419,27 @@ def test_a_condition_restarts_when_the_broker_that_runs_it_dies(tmp_path, holdfa
         "topic Temperature (value float)\n"
         "state High  A = Temperature each source  enter A.value > 25  exit A.value < 22\n"
     )
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
-    attic = Running(
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    attic = RunningCommand(
         "broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", hub, "--retry", "0.1"
     )
     address = attic.line().split()[-1]
-    subscriber = subscribed(hub, definition)
-    sensor = Running("publish", "--topics", definition, "--connect", address, "--source", "s1")
+    subscriber = subscribe(hub, definition)
+    sensor = RunningCommand("publish", "--topics", definition, "--connect", address, "--source", "s1")
 
-    def until_told() -> tuple[str, str]:
+    def next_status() -> tuple[str, str]:
         while not subscriber.has_more(patience=0.2):
             sensor.say('{"value": 30}')
         line = json.loads(subscriber.line())
         return line["status"], line["scope"]
 
-    assert until_told() == ("ingress", "s1")
+    assert next_status() == ("ingress", "s1")
     until(lambda: "routing: conditions run here" in holdfast("broker", "--ask", address).out)
     attic.process.kill()
     attic.rest()
     assert json.loads(subscriber.line())["status"] == "unknown"
-    Running("broker", "--name", "attic", "--listen", address, "--connect", hub).line()
-    assert until_told() == ("ingress", "s1")
+    RunningCommand("broker", "--name", "attic", "--listen", address, "--connect", hub).line()
+    assert next_status() == ("ingress", "s1")
 
 
 def test_a_program_that_uses_only_xml_and_sockets_can_take_part(broker, definition):
@@ -448,14 +450,14 @@ def test_a_program_that_uses_only_xml_and_sockets_can_take_part(broker, definiti
             b'<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>'
             b'<ISCAMsg><Subscription><ac name="speed" type="long" op="ANY"/></Subscription></ISCAMsg>'
         )
-        heard = listener.recv(1 << 16)
-        assert b'<ISCAConfig><Registration reply="true">' in heard or b"request" in heard
+        received = listener.recv(1 << 16)
+        assert b'<ISCAConfig><Registration reply="true">' in received or b"request" in received
         with socket.create_connection((host, int(port)), PATIENCE) as sensor:
-            while b"</ISCAMsg>" not in heard:
+            while b"</ISCAMsg>" not in received:
                 sensor.sendall(b"<ISCAMsg><Notification>")
                 sensor.sendall(b'<av name="speed" type="long" value="62"/></Notification></ISCAMsg>')
-                heard += listener.recv(1 << 16)
-    assert b'<av name="speed" type="long" value="62" />' in heard
+                received += listener.recv(1 << 16)
+    assert b'<av name="speed" type="long" value="62" />' in received
 
 
 def test_a_broker_reports_its_statistics(broker, holdfast):
@@ -607,12 +609,14 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
     key.write_bytes(mine.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public.write_bytes(mine.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     allowed = ("--allow-code", ring, "--allow-signer", public)
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *allowed)
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0", *allowed)
     at = hub.line().removeprefix("listening on ").strip()
     shipped = ("--ship", other, "--sign", key)
-    hearing = [subscribed(at, friends, *more) for more in ((), ("--ship", ring), shipped)]
+    receiver = [subscribe(at, friends, *more) for more in ((), ("--ship", ring), shipped)]
     walkers = {
-        name: Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+        name: RunningCommand(
+            "publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name
+        )
         for name in ("ann", "bob")
     }
 
@@ -622,16 +626,16 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
 
     second = 0
     for x in (5.0, 90.0):  # both say where they are until it has been heard
-        told: list[dict] = []
-        for one in hearing:
+        await_status: list[dict] = []
+        for one in receiver:
             while not one.has_more(patience=0.3):
                 second += 1
                 say("ann", second, 0.0)
                 say("bob", second, x)
-            told.append(json.loads(one.line()))
-        assert {row["status"] for row in told} == {"ingress" if x == 5.0 else "egress"}
-        assert {row["scope"] for row in told} == {"ann,bob"}
-        assert {row["attributes"]["distance"] for row in told} == {x}
+            await_status.append(json.loads(one.line()))
+        assert {row["status"] for row in await_status} == {"ingress" if x == 5.0 else "egress"}
+        assert {row["scope"] for row in await_status} == {"ann,bob"}
+        assert {row["attributes"]["distance"] for row in await_status} == {x}
     for code in (friends, other):  # which nobody has signed
         refused = holdfast("subscribe", friends, "--connect", at, "--ship", code)
         assert refused.status == 2
@@ -649,34 +653,36 @@ def test_relationships_are_unknown_after_their_broker_is_killed_until_they_are_c
         'topic User ()\nrelate Meet (a User, b User) pairs ("ann", "bob")\n'
         "  when distance(a, b) <= 10 m until distance(a, b) >= 50 m using range_ring (volatility a 2)\n"
     )
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
     edge = f"127.0.0.1:{free_port()}"
 
-    def beside(at: str, name: str) -> Running:
-        return Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+    def beside(at: str, name: str) -> RunningCommand:
+        return RunningCommand(
+            "publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name
+        )
 
-    def begin() -> tuple[Running, Running]:
-        broker = Running("broker", "--name", "edge", "--listen", edge, "--connect", hub)
+    def begin() -> tuple[RunningCommand, RunningCommand]:
+        broker = RunningCommand("broker", "--name", "edge", "--listen", edge, "--connect", hub)
         assert broker.line().split()[-1] == edge
         return broker, beside(edge, "ann")
 
-    hearing, bob = subscribed(hub, friends), beside(hub, "bob")
+    receiver, bob = subscribe(hub, friends), beside(hub, "bob")
     seconds = count(1)
 
-    def told(ann: Running, x: float) -> dict:
+    def await_status(ann: RunningCommand, x: float) -> dict:
         """What is told while both say where they are, again and again."""
-        while not hearing.has_more(patience=0.3):
+        while not receiver.has_more(patience=0.3):
             at = (datetime(2026, 1, 1) + timedelta(seconds=next(seconds))).isoformat()
             ann.say(json.dumps({"time": at, "x": 0.0, "y": 0.0}))
             bob.say(json.dumps({"time": at, "x": x, "y": 0.0}))
-        return json.loads(hearing.line())
+        return json.loads(receiver.line())
 
     broker, ann = begin()
-    assert told(ann, 5.0)["status"] == "ingress"
+    assert await_status(ann, 5.0)["status"] == "ingress"
     broker.end(signal.SIGKILL)
-    assert json.loads(hearing.line())["status"] == "unknown"
+    assert json.loads(receiver.line())["status"] == "unknown"
     ann.process.kill()
     broker, ann = begin()
-    again = told(ann, 6.0)
+    again = await_status(ann, 6.0)
     assert (again["status"], again["attributes"]["distance"]) == ("ingress", 6.0)
-    assert told(ann, 90.0)["status"] == "egress"
+    assert await_status(ann, 90.0)["status"] == "egress"

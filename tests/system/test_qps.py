@@ -39,7 +39,7 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
     )
     came: list[int] = []
 
-    def told(what: object) -> None:
+    def on_delivery(what: object) -> None:
         if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
@@ -69,7 +69,7 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
         hosts = {}
         for name, place in PLACES.items():
             machine = PointsNode(PhysicalNode(deployment, place), name, PLACES)
-            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, told, DatagramFaults(late=5000))
+            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, on_delivery, DatagramFaults(late=5000))
             await listen(hosts[name], ("127.0.0.1", 0))
         for name, host in hosts.items():
             host.peers |= {other: each.address for other, each in hosts.items() if other != name}
@@ -106,7 +106,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
     )
     came: list[int] = []
 
-    def told(what: object) -> None:
+    def on_delivery(what: object) -> None:
         if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
@@ -115,7 +115,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
         for name, place in GRID.items():
             near = neighbours(GRID, name, REACH)
             machine = Relays(PhysicalNode(deployment, place), name, place, near, Envelope, 20 * SECOND)
-            hosts[name] = UdpHost(name, machine, Wire, {}, told)
+            hosts[name] = UdpHost(name, machine, Wire, {}, on_delivery)
             await listen(hosts[name], ("127.0.0.1", 0))
         for host in hosts.values():
             host.peers |= {other: hosts[other].address for other in host.machine.near}
@@ -245,7 +245,7 @@ def test_a_node_without_a_position_or_at_an_occupied_one_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--at", "3"], "--at 3: 2 numbers with commas"),
         (["--peer", "b=127.0.0.1:1"], "write it as NAME@X,Y=HOST:PORT"),
@@ -261,8 +261,8 @@ def test_a_node_without_a_position_or_at_an_occupied_one_is_refused():
         (["nan"], "a reading is a number"),
     ],
 )
-def test_wrong_options_of_qps_are_usage_errors(holdfast, words, says):
+def test_wrong_options_of_qps_are_usage_errors(holdfast, words, message):
     ran = holdfast("qps", *words)
     assert ran.status == 2
-    assert says in ran.err
+    assert message in ran.err
     assert "listens" not in ran.err  # before anything is begun

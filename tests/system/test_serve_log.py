@@ -10,7 +10,7 @@ import sys
 import httpx
 import pytest
 
-from support.kept import APP, kept
+from support.kept import APP, store_readings
 from support.patience import PATIENCE
 from support.served import Served
 
@@ -23,16 +23,16 @@ def definition(tmp_path):
 
 
 def test_replay_reads_the_log_of_a_service(tmp_path, definition, holdfast):
-    told = kept(tmp_path / "data", 0, 150)
+    emitted = store_readings(tmp_path / "data", 0, 150)
     assert len(list((tmp_path / "data/readings").glob("*.parquet"))) > 2, "several segments were sealed"
     ran = holdfast("replay", definition, "-i", f"log:{tmp_path / 'data'}")
     assert ran.status == 0, ran.err
-    assert sorted(json.loads(line)["id"] for line in ran.out.splitlines()) == sorted(told)
-    assert len(told) > 20
+    assert sorted(json.loads(line)["id"] for line in ran.out.splitlines()) == sorted(emitted)
+    assert len(emitted) > 20
 
 
 def test_a_replay_of_a_log_names_a_file_that_is_missing(tmp_path, definition, holdfast):
-    kept(tmp_path / "data", 0, 60)
+    store_readings(tmp_path / "data", 0, 60)
     gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
     gone.unlink()
     ran = holdfast("replay", definition, "-i", f"log:{tmp_path / 'data'}")
@@ -41,7 +41,7 @@ def test_a_replay_of_a_log_names_a_file_that_is_missing(tmp_path, definition, ho
 
 
 def test_a_service_without_its_log_names_a_remedy_and_starts_when_the_loss_is_accepted(tmp_path, definition):
-    kept(tmp_path / "data", 0, 20)
+    store_readings(tmp_path / "data", 0, 20)
     shutil.rmtree(tmp_path / "data" / "wal")
     command = [sys.executable, "-m", "holdfast", "serve", definition, "--data", tmp_path / "data"]
     refused = subprocess.run(

@@ -49,13 +49,13 @@ state Warm on Climate [temperature > 25; temperature < 24] per place
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 
 
-def moved(batch, dawn):
+def move_to_date(batch, dawn):
     """The generated day, on another date."""
     at = pa.array(times(batch) - demo.DAWN + dawn).cast(TIME)
     return batch.set_column(batch.schema.get_field_index("time"), "time", at)
 
 
-def posted(url, batch):
+def post(url, batch):
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -69,7 +69,7 @@ def posted(url, batch):
     assert answer.json()["taken"] == len(batch), answer.text
 
 
-class Page:
+class ServicePage:
     """What somebody does and sees."""
 
     def __init__(self, window, url):
@@ -136,16 +136,16 @@ def definition(tmp_path):
 def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
     today = time.time_ns() // 1_000
     with Served(tmp_path, definition) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         page.sees("Nothing holds.")
         page.sees("Nothing was told yet.")
 
         # readings come, and the page says what holds without being asked
         dawn = today - 16 * HOUR
-        posted(service.url, moved(demo.climate(), dawn - DAY))
-        batch = moved(demo.climate(), dawn)
-        posted(service.url, batch.slice(0, int((times(batch) < today).sum())))
+        post(service.url, move_to_date(demo.climate(), dawn - DAY))
+        batch = move_to_date(demo.climate(), dawn)
+        post(service.url, batch.slice(0, int((times(batch) < today).sum())))
         page.sees("Warm")
         page.sees("starts in")
         holding = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
@@ -240,7 +240,7 @@ def test_levels_and_refused_notifications_are_shown_and_sent_again(tmp_path):
             f'allowed_hosts = ["127.0.0.1"]\n[[webhook]]\nname = "pager"\nurl = "{receiver.url}"\n'
         )
         with Served(tmp_path, rules, "--config", settings) as service, browser() as window:
-            page = Page(window, service.url)
+            page = ServicePage(window, service.url)
             for value in (26, 31):
                 line = json.dumps({"topic": "T", "source": "boiler", "value": value})
                 httpx.post(f"{service.url}/api/readings", content=line, timeout=PATIENCE, trust_env=False)
@@ -271,12 +271,12 @@ def test_names_are_shown_as_text_and_everything_fits_on_a_phone(tmp_path):
         }
     )
     with Served(tmp_path, definition) as service, browser(390, 844, phone=True) as window:
-        posted(service.url, batch)
+        post(service.url, batch)
         bad = httpx.post(
             f"{service.url}/api/readings", content=EVIL.encode(), timeout=PATIENCE, trust_env=False
         )
         assert bad.status_code == 422
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         for view, shown in (
             ("now", EVIL),
             ("timeline", EVIL),
@@ -338,7 +338,7 @@ def test_a_viewer_can_choose_zone_theme_and_plan_and_use_the_keyboard(tmp_path):
         window.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "en-GB"})
         dark = [{"name": "prefers-color-scheme", "value": "dark"}]
         window.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         page.sees("hall")
         there = datetime.fromtimestamp(at / 1e6, ZoneInfo("Asia/Tokyo"))
@@ -407,7 +407,7 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
     settings = tmp_path / "serve.toml"
     settings.write_text(f'[[user]]\nname = "Ann"\nrole = "see"\ntoken = "{digest("hf_right")}"\n')
     with Served(tmp_path, definition, "--config", settings) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
 
         def give(token):
@@ -432,11 +432,11 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
 def test_the_page_shows_damage_in_the_log_while_readings_are_accepted(tmp_path):
     definition = tmp_path / "app.hf"
     definition.write_text(kept.APP)
-    kept.kept(tmp_path / "data", 0, 30)
+    kept.store_readings(tmp_path / "data", 0, 30)
     gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
     gone.unlink()
     with Served(tmp_path, definition) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("health")
         page.sees("Damaged or missing in the log")
         page.sees(f"readings/{gone.name} is missing")
@@ -451,7 +451,7 @@ def test_the_page_shows_that_a_broker_is_lost(tmp_path, definition):
         browser() as window,
         Served(tmp_path, definition, "--mqtt", broker.url) as service,
     ):
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         link = "return document.querySelector('#link').textContent"
         until(lambda: page.run(link) == "live", "the connection")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from holdfast.network.motes.study import label
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,16 +167,18 @@ def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
     ran = holdfast("sim", tmp_path / "vineyard.yaml", "--json", "--out", out)
     assert ran.status == 0, ran.err
     found = json.loads(ran.out)
-    told = {
+    emitted = {
         label(point["settings"]["protocol"]): point["subscriptions"]["Frost"] for point in found["points"]
     }
-    assert {name: each["delivered"]["mean"] for name, each in told.items()} == dict.fromkeys(told, frosts)
-    assert all(
-        each["expected"]["mean"] == frosts and each["unexpected"]["mean"] == 0 for each in told.values()
+    assert {name: each["delivered"]["mean"] for name, each in emitted.items()} == dict.fromkeys(
+        emitted, frosts
     )
-    joules = {name: each["energy_mj"]["mean"] for name, each in told.items()}
+    assert all(
+        each["expected"]["mean"] == frosts and each["unexpected"]["mean"] == 0 for each in emitted.values()
+    )
+    joules = {name: each["energy_mj"]["mean"] for name, each in emitted.items()}
     assert joules["dds mode=HyTDDS"] < joules["cbps"] / 3 < joules["direct"] / times
-    messages = {name: each["messages"]["mean"] for name, each in told.items()}
+    messages = {name: each["messages"]["mean"] for name, each in emitted.items()}
     assert messages["dds mode=HyTDDS"] < messages["cbps"] < messages["direct"]
     assert "protocol" not in found["runs"][0]
     assert found["runs"][2]["protocol"]["brokers"] == 25
@@ -187,7 +189,7 @@ def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
 
 def test_a_definition_in_the_scenario_runs_and_prints_its_results(holdfast, tmp_path):
     path = tmp_path / "warm.yaml"
-    path.write_text(watched("{kind: cbps}", more="seeds: 2\n"))
+    path.write_text(scenario_text("{kind: cbps}", more="seeds: 2\n"))
     ran = holdfast("sim", path)
     assert ran.status == 0, ran.err
     heading, row = ran.out.splitlines()[-2:]
@@ -217,7 +219,7 @@ def test_readings_can_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
     path = tmp_path / "warm.yaml"
     recorded = "recorded: {file: rooms.csv, map: {time: ts, source: room, value: co2}}"
     path.write_text(
-        watched("{kind: dds}")
+        scenario_text("{kind: dds}")
         .replace("readings: {value: {kind: uniform}}", recorded)
         .replace("every: 2 s", "every: 1 min\n    phase: together")
         .replace("stop: 80 s", "stop: 10 min")
@@ -245,7 +247,7 @@ def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         ([], 2, "which scenario?  'holdfast sim --example > my.yaml' makes one to begin with"),
         (["nowhere.yaml"], 1, "nowhere.yaml: No such file or directory"),
@@ -254,10 +256,10 @@ def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
         (["{}", "--out", "{}"], 2, "this is a file; name a folder"),
     ],
 )
-def test_wrong_use_of_sim_is_reported(holdfast, scenario, arguments, status, said):
+def test_wrong_use_of_sim_is_reported(holdfast, scenario, arguments, status, message):
     ran = holdfast("sim", *(str(scenario) if word == "{}" else word for word in arguments))
     assert ran.status == status
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_a_trace_requires_an_output_folder(holdfast, scenario):

@@ -126,7 +126,7 @@ def violations(path: str, code: str) -> list[str]:
     elif parts[0] in MAY_IMPORT:
         own_rule = MAY_IMPORT[parts[0]]
     else:
-        return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {listed(MAY_IMPORT)}"]
+        return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {join_names(MAY_IMPORT)}"]
 
     found = []
     for imported in imports(code, ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])):
@@ -136,9 +136,11 @@ def violations(path: str, code: str) -> list[str]:
         elif top in {"holdfast", "holdfast_lab"}:
             reason = None if own_rule is None else wrong_direction(parts, folder(top, inner), own_rule)
         elif top == "pyspark":
-            reason = None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {listed(SPARK_LIVES_IN)} only"
+            reason = (
+                None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {join_names(SPARK_LIVES_IN)} only"
+            )
         elif parts[0] == "kernels" and top not in KERNELS_BUILD_ON | sys.stdlib_module_names:
-            reason = f"kernels: {listed(KERNELS_BUILD_ON)} only"
+            reason = f"kernels: {join_names(KERNELS_BUILD_ON)} only"
         else:
             reason = None
         if reason:
@@ -159,10 +161,10 @@ def wrong_direction(parts: list[str], target: list[str], allowed: frozenset[str]
     here, there = parts[0], target[0]
     if there in {here, "errors"} | allowed:
         return None
-    return f"{here}: itself, {listed(allowed | {'errors'})}"
+    return f"{here}: itself, {join_names(allowed | {'errors'})}"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
@@ -195,13 +197,13 @@ def circles(sources: dict[str, str]) -> list[set[str]]:
         ".".join(path.removesuffix(".py").split("/")).removesuffix("__init__").strip("."): path
         for path in sources
     }
-    known = {name: reached(packages, path, sources[path]) - {name} for name, path in packages.items()}
+    known = {name: reachable(packages, path, sources[path]) - {name} for name, path in packages.items()}
     leads_to = {name: closure(known, name) for name in known}
     found = {frozenset(other for other in leads_to[name] if name in leads_to[other]) for name in known}
     return sorted((set(circle) for circle in found if circle), key=sorted)
 
 
-def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
+def reachable(packages: Iterable[str], path: str, code: str) -> set[str]:
     """The modules of ours that a module imports."""
     package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
     inside = ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])
@@ -256,7 +258,7 @@ def test_the_check_for_circular_imports_finds_them(sources, found):
 
 def test_module_names_describe_their_contents():
     vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
-    assert not vague, f"name these after what they hold: {listed(vague)}"
+    assert not vague, f"name these after what they hold: {join_names(vague)}"
 
 
 def test_spark_knows_no_kind_of_condition_by_name():

@@ -68,15 +68,15 @@ def test_falling_bands_show_the_readings_unchanged():
 
 
 @pytest.mark.parametrize(
-    ("subscription", "scope", "said"),
+    ("subscription", "scope", "message"),
     [
         ("Warm", None, "has several scopes: say which. There is 'a', 'b'"),
         ("Warm", "c", "has no scope 'c'"),
         ("Worm", "a", "Did you mean 'Warm'"),
     ],
 )
-def test_empty_bands_are_refused(subscription, scope, said):
-    with pytest.raises(UsageError, match=said):
+def test_empty_bands_are_refused(subscription, scope, message):
+    with pytest.raises(UsageError, match=message):
         hf.plot.bands(WARM, subscription, READINGS, scope=scope)
 
 

@@ -57,7 +57,7 @@ def quiet(_: str) -> None:
     """Nobody watches."""
 
 
-def shortened(point: Point, seconds: int) -> Point:
+def shorten(point: Point, seconds: int) -> Point:
     """The same point, over sooner; its noise from the beginning."""
     return replace(point, make=partial(point.make, duration=seconds * SECOND), noise=point.noise[:1])
 
@@ -77,14 +77,14 @@ def test_a_node_of_the_grid_receives_its_eight_neighbours_only():
 def test_noise_destroys_the_configured_share_of_frames():
     """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
 
-    def delivered(share: float) -> float:
+    def delivery_ratio(share: float) -> float:
         more = {"level": BEST_EFFORT, "duration": 600 * SECOND, **radio(setups.SPACING)}
         run = setups.rtdds_rto(SECOND, 1, **more).run()
         run.network.at(0, partial(disturb, run.network, share))
         return finish(run).pdr
 
-    assert delivered(0.0) == 1.0
-    assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
+    assert delivery_ratio(0.0) == 1.0
+    assert delivery_ratio(0.2) == pytest.approx(0.64, abs=0.04)
 
 
 def test_in_the_fitted_radio_model_five_publishers_need_the_retransmissions_of_the_thesis():
@@ -117,7 +117,7 @@ def test_energies_under_both_rest_states_come_from_one_run():
 
 
 def test_equal_points_and_seeds_give_equal_measurements():
-    point = shortened(rtdds_partial.points(False)[-1], 20)
+    point = shorten(rtdds_partial.points(False)[-1], 20)
     assert measure(nothing, (point, 3)) == measure(nothing, (point, 3))
     assert measure(nothing, (point, 3)) != measure(nothing, (point, 4))
 
@@ -129,7 +129,7 @@ def test_every_design_has_points_that_run_and_measure_what_its_table_shows():
         design = module.EXPERIMENT.run.args[0]
         points = design.points(False)
         assert len({point.key for point in points}) == len(points) <= len(design.points(True))
-        found = measure(design.extra, (shortened(points[0], 12), 1))
+        found = measure(design.extra, (shorten(points[0], 12), 1))
         assert set(design.quantities) <= set(found)
         json.dumps(found)
 
@@ -144,7 +144,7 @@ def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
 
 def test_an_interrupted_full_run_continues(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
+    points = [shorten(point, 12) for point in rtdds_rto.points(False)[:2]]
     design = replace(rtdds_rto.EXPERIMENT.run.args[0], points=lambda _: points)
     ran: list[str] = []
 
@@ -178,7 +178,7 @@ def claims(module, value, **more) -> list[Claim]:
     return list(design.claims(study))
 
 
-def judged(module, value, **more) -> dict[str, bool | None]:
+def judge(module, value, **more) -> dict[str, bool | None]:
     """The verdicts on them."""
     found = claims(module, value, **more)
     assert [claim.id for claim in found] == list(module.RULES)
@@ -223,7 +223,7 @@ def part(at):
     return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
 
 
-def scheduled(at):
+def schedule_values(at):
     better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
     return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
 
@@ -253,7 +253,7 @@ def spent(at):
     }
 
 
-def lived(at):
+def lifetime_values(at):
     best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
     return {
         "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
@@ -292,7 +292,7 @@ def turning(at):
     }  # fmt: skip
 
 
-def switched(at):
+def switch_values(at):
     """Not the thesis': what our rules expect."""
     factors = {
         air_parts.PERFECT: 0.1, air_parts.BETTER: 0.8, air_parts.SURVIVE: 0.8, air_parts.PATIENT: 0.9,
@@ -306,14 +306,14 @@ def switched(at):
 
 
 MEASURED = {
-    air_parts: switched,
-    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
+    air_parts: switch_values,
+    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: schedule_values,
     arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
-    eatdds_lifetime: lived, state_on_mote: states, by_transition: turning,
+    eatdds_lifetime: lifetime_values, state_on_mote: states, by_transition: turning,
 }  # fmt: skip
 
 
-def as_the_thesis_says(module):
+def thesis_values(module):
     return lambda at: ANYTHING | MEASURED[module](at)
 
 
@@ -326,7 +326,7 @@ AIRY = {"processor-delays", "tossim-alike"}
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_every_claim_holds_with_the_figures_of_the_thesis(module):
-    assert judged(module, as_the_thesis_says(module)) == {
+    assert judge(module, thesis_values(module)) == {
         claim: None if claim in NO_FINDINGS else True for claim in module.RULES
     }
 
@@ -385,22 +385,22 @@ def test_every_claim_holds_with_the_figures_of_the_thesis(module):
     ],
 )
 def test_each_claim_fails_with_different_figures(module, measured, fails):
-    assert judged(module, as_the_thesis_says(module), **measured)[fails] is False
+    assert judge(module, thesis_values(module), **measured)[fails] is False
 
 
 def test_a_curve_of_another_shape_is_reported():
     def value(at):
         apart = at["switched"] == air_parts.TOSSIM and at["publishers"] == air_parts.CROWD
-        return as_the_thesis_says(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
+        return thesis_values(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
 
-    assert judged(air_parts, value)["tossim-alike"] is False
+    assert judge(air_parts, value)["tossim-alike"] is False
 
 
 @pytest.mark.parametrize(("behind", "named"), [(1.8, True), (2.2, False)])
 def test_the_detour_is_given_as_a_cause_only_where_its_switch_shows_that(behind, named):
     def value(at):
         retx = {air_parts.COLLECTED: 2.4, air_parts.BEHIND_COLLECTED: behind}.get(at["switched"], 2.0)
-        return as_the_thesis_says(air_parts)(at) | {"ReTx/msg": retx}
+        return thesis_values(air_parts)(at) | {"ReTx/msg": retx}
 
     (claim,) = (each for each in claims(air_parts, value) if each.id == "who-acknowledges")
     assert claim.holds is False
@@ -415,7 +415,7 @@ def test_timeouts_are_given_as_a_cause_only_where_their_switch_shows_that(idle, 
 
     def value(at):
         measured = {"EED ms": delay.get(at["switched"], 400.0), "ReTx/msg": again.get(at["switched"], 2.0)}
-        return as_the_thesis_says(air_parts)(at) | measured
+        return thesis_values(air_parts)(at) | measured
 
     (claim,) = (each for each in claims(air_parts, value) if each.id == "processor-delays")
     assert claim.holds is False
@@ -435,10 +435,10 @@ def test_acknowledgements_take_the_direct_path_or_that_through_the_rendezvous_no
 
 def test_neither_load_nor_mode_may_matter_at_best_effort():
     def value(at):
-        thesis = as_the_thesis_says(tinydds_modes)(at)
+        thesis = thesis_values(tinydds_modes)(at)
         return thesis | {"EED ms": 10.0 * at["IPI s"], "mJ, sleeping": len(at["mode"]) * 1.0}
 
-    found = judged(tinydds_modes, value)
+    found = judge(tinydds_modes, value)
     assert found["steady-at-BE"] is found["equal-at-BE"] is False
 
 
@@ -451,11 +451,11 @@ def test_ten_seeds_draw_ten_placements_of_rendezvous_nodes_without_another_role(
 
 def test_jumping_drops_are_not_linear_and_missing_drops_are_undecided():
     def value(at):
-        thesis = as_the_thesis_says(rtdds_partial)(at)
+        thesis = thesis_values(rtdds_partial)(at)
         return thesis | {"DMR": 0.5 if at["FR %"] == 100 else 0.0}
 
-    assert judged(rtdds_partial, value)["near-linear"] is False
-    assert judged(rtdds_partial, as_the_thesis_says(rtdds_partial), DMR=0.0)["near-linear"] is None
+    assert judge(rtdds_partial, value)["near-linear"] is False
+    assert judge(rtdds_partial, thesis_values(rtdds_partial), DMR=0.0)["near-linear"] is None
 
 
 # State filters on motes.
@@ -561,7 +561,7 @@ def test_records_agree_with_the_present_rules():
 def test_a_result_is_shown_as_a_table_and_a_figure(tmp_path):
     design = replace(
         rtdds_rate.EXPERIMENT.run.args[0],
-        points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
+        points=lambda full: [shorten(point, 12) for point in rtdds_rate.points(full)],
     )
     result = run(design, None, False, quiet, Effort(1, in_turn))
     assert [row["PDR, sd"] for row in result.rows] == [0.0] * 8

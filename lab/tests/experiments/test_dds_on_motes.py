@@ -152,7 +152,7 @@ def test_energy_for_a_bit_agrees_only_if_the_thesis_counted_messages():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: setups.rtdds_rto(SECOND, 6), "from 1 to 5"),
         (lambda: setups.rtdds_load(40, SECOND), "from 1 to 33"),
@@ -165,8 +165,8 @@ def test_energy_for_a_bit_agrees_only_if_the_thesis_counted_messages():
         (lambda: setups.modes("HyTDDS", ipi=0).run(), "some time apart"),
     ],
 )
-def test_an_impossible_setup_names_the_cause(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_an_impossible_setup_names_the_cause(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 

@@ -42,7 +42,7 @@ def topic_of(smc, topics):
     )
 
 
-def said(smcs, topics, events, name="S"):
+def as_rows(smcs, topics, events, name="S"):
     """What the components of one topic say, in order."""
     it = link_components([Component(smc, topic_of(smc, topics)) for smc in smcs], topics)
     state = it.initial()
@@ -80,7 +80,7 @@ def test_parts_and_a_counting_join_equal_the_undivided_component(
     """
     singular, topics = whole(text)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 @given(windows, tests, exits, st.sampled_from(("", " within [-1, 2]", " within [0, 1]")), cuts, histories)
@@ -91,7 +91,7 @@ def test_separate_values_need_no_join(window, enter, leave, within, at, events):
     """)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
     assert [part.part for part in parts] == [str(i + 1) for i in range(len(at) + 1)]
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 whens = st.sampled_from(
@@ -119,7 +119,7 @@ def test_a_join_decides_from_selections_where_parts_cannot(chosen, enter, leave,
     """
     singular, topics = whole(text)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 CONGESTION = """
@@ -142,9 +142,9 @@ def test_the_congestion_of_table_5_4_with_the_quantifier_one_can_be_divided():
     events = loops + cars
     for query in ("A", "B"):
         parts = decompose(singular, query, "location", cut(singular.inputs[query].query.location.group, 8.0))
-        told = said(parts, topics, events, "TrafficCongestion")
-        assert told == said([singular], topics, events, "TrafficCongestion")
-        assert [row[1] for row in told] == ["ingress", "egress"]
+        emitted = as_rows(parts, topics, events, "TrafficCongestion")
+        assert emitted == as_rows([singular], topics, events, "TrafficCongestion")
+        assert [row[1] for row in emitted] == ["ingress", "egress"]
 
 
 def test_a_part_in_the_plane_has_all_sides_of_the_whole():
@@ -156,8 +156,8 @@ def test_a_part_in_the_plane_has_all_sides_of_the_whole():
     outside = replace(reading(0, "T", 1, 5.0), location=(1.0, 9.0))
     inside = replace(reading(1, "T", 1, 5.0), location=(1.0, 4.0))
     parts = decompose(singular, "A", "location", pieces)
-    assert said(parts, topics, [outside]) == said([singular], topics, [outside]) == []
-    assert len(said(parts, topics, [inside])) == 1
+    assert as_rows(parts, topics, [outside]) == as_rows([singular], topics, [outside]) == []
+    assert len(as_rows(parts, topics, [inside])) == 1
     quarters = [quarter for piece in pieces for quarter in cut(piece, 2.5, axis=1)]
     for x, y in ((0.0, 0.0), (2.5, 2.5), (2.6, 2.5), (5.0, 5.0)):
         known = of_event(replace(inside, location=(x, y)))
@@ -170,8 +170,8 @@ def test_named_places_are_in_a_part_of_all_places():
     at_home = replace(reading(0, "T", 1, 5.0), location=None, place="kitchen")
     nowhere = replace(reading(1, "T", 1, 0.0), location=None, place=None)
     events = [at_home, nowhere, reading(2, "T", 0, 5.0)]
-    assert said(parts, topics, events[:1])
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events[:1])
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 def test_listed_members_are_divided_by_listing_them():
@@ -180,8 +180,8 @@ def test_listed_members_are_divided_by_listing_them():
     group = singular.inputs["A"].query.location.group
     parts = decompose(singular, "A", "location", [MemberSet(group.values[:1]), MemberSet(group.values[1:])])
     events = [reading(t, "T", where, 5.0) for t, where in enumerate((0, 1, 2, 7))]
-    assert [row[3] for row in said(parts, topics, events)] == [2 * SECOND]
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert [row[3] for row in as_rows(parts, topics, events)] == [2 * SECOND]
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 # --- the thesis' joins, taken literally --------------------------------------------------------
@@ -213,7 +213,7 @@ def test_xor_mistakes_two_matches_of_one_part_and_one_of_the_other_for_one_match
     assert ("atomic", 10) in marks(XOR, before + both, "S")
     singular, topics = whole(ONE)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, 4.5))
-    assert [row[3] // SECOND for row in said(parts, topics, before + both)] == [0, 2]
+    assert [row[3] // SECOND for row in as_rows(parts, topics, before + both)] == [0, 2]
 
 
 ALL = TOPICS + "state Fire A = T all location within [-10, 10] enter A.value > 50 exit A.value < 30"
@@ -244,7 +244,7 @@ def test_and_never_fires_where_a_part_has_no_data():
     assert marks(AND, alone, "Fire") == []
     singular, topics = whole(ALL)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, 0.0))
-    assert said(parts, topics, alone, "Fire") == said([singular], topics, alone, "Fire")
+    assert as_rows(parts, topics, alone, "Fire") == as_rows([singular], topics, alone, "Fire")
 
 
 # --- what cannot be decomposed -----------------------------------------------------------------

@@ -295,7 +295,7 @@ AS_PRINTED = {
 }
 
 
-def judged(**changed: FsfMeasurement) -> dict[str, bool | None]:
+def judge(**changed: FsfMeasurement) -> dict[str, bool | None]:
     """The verdicts on a medium network whose approaches do as the document says, but for some."""
     runs = AS_PRINTED | {name.replace("_", "-"): run for name, run in changed.items()}
     cells = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
@@ -303,7 +303,7 @@ def judged(**changed: FsfMeasurement) -> dict[str, bool | None]:
 
 
 def test_results_as_in_the_document_satisfy_every_claim():
-    assert judged() == dict.fromkeys(RULES, True)
+    assert judge() == dict.fromkeys(RULES, True)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_results_as_in_the_document_satisfy_every_claim():
     ],
 )
 def test_a_claim_fails_where_its_rule_is_broken(approach, change, broken):
-    verdicts = judged(**{approach.replace("-", "_"): AS_PRINTED[approach]._replace(**change)})
+    verdicts = judge(**{approach.replace("-", "_"): AS_PRINTED[approach]._replace(**change)})
     assert {claim for claim, holds in verdicts.items() if not holds} == broken
 
 

@@ -238,7 +238,7 @@ def test_one_process_and_nodes_find_the_same_jam_and_count_its_messages():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_placement_by_the_network_gives_users_equal_notifications(seed):
     """Each part of a congestion beside its road's sensors; the thesis has 256 parts, and most say nothing."""
-    town_scene = drawn(seed)
+    town_scene = draw_scene(seed)
     smcs = {name: smc(one) for name, one in components(LIMITS).items()}
     users = [user_name(user) for user in range(len(town_scene.users))]
     hosts = cheapest_hosts(smcs, town_scene.map, town_scene.roads, users)
@@ -287,7 +287,7 @@ def test_an_event_is_compared_with_every_knowledge_point_of_the_other_query():
 # --- drawn towns ---
 
 
-def drawn(seed: int) -> JourneyScene:
+def draw_scene(seed: int) -> JourneyScene:
     """Two hours in a town: readings come and go about the limits, some are missing."""
     chance = np.random.default_rng(seed)
     map, (start, _) = town(3), hours(MONDAY)
@@ -310,7 +310,7 @@ def drawn(seed: int) -> JourneyScene:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_and_one_process_agree_with_pandas(seed):
-    town_scene = drawn(seed)
+    town_scene = draw_scene(seed)
     counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
     assert min(counts[HIGH], counts[SLOW], counts[CONGESTION], counts[NEAR]) > 5
@@ -473,7 +473,7 @@ def test_the_page_shows_the_tables_of_the_stored_run():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_users_who_move_between_nodes_get_the_notifications_of_pandas(seed):
-    town_scene = drawn(seed)
+    town_scene = draw_scene(seed)
     ride, found = on_field(town_scene, city(town_scene.map, town_scene.roads), LIMITS)
     notifications = [
         one for one in notifications_of(town_scene, LIMITS) if one.component in (CONGESTION, NEAR)
@@ -490,7 +490,7 @@ def test_users_who_move_between_nodes_get_the_notifications_of_pandas(seed):
 
 
 def test_a_part_of_a_town_has_its_own_streets_and_readings():
-    town_scene = drawn(1)
+    town_scene = draw_scene(1)
     start = int(town_scene.times[0])
     small = part(town_scene, 0, 1, (start, start + 60 * MINUTE), Crowd(3, 1))
     assert len(small.map.junctions) < len(town_scene.map.junctions)
@@ -545,7 +545,7 @@ def test_the_page_of_the_network_lists_every_claim():
 
 @pytest.mark.soak
 def test_no_notification_over_radios_is_wrong_and_most_arrive():
-    town_scene = drawn(1)
+    town_scene = draw_scene(1)
     ride, _ = on_air(town_scene, city(town_scene.map, town_scene.roads, filled=True), LIMITS, 1)
     due = Counter(one for one in notifications_of(town_scene, LIMITS) if one.component == NEAR)
     came = Counter(ride.reports)

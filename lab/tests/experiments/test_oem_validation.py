@@ -50,22 +50,22 @@ def test_the_errors_of_the_thesis_are_fractions_of_its_own_columns():
     assert errors == pytest.approx([0.00128, 0.00066, 0.00033, 0.00022], rel=0.02)
 
 
-def judged(rows) -> dict[str, bool]:
+def judge(rows) -> dict[str, bool]:
     return {claim.id: claim.holds for claim in claims(rows)}
 
 
 def test_every_claim_of_the_issue_is_judged_by_a_rule_that_can_fail():
     exact = [row(i) for i in range(4)]
-    assert list(judged(exact)) == list(RULES)
-    assert judged([row(0, radio_factor=1.004), *exact[1:]])["radio-error"] is False
-    assert judged([*exact[:2], row(2, radio_factor=0.996), exact[3]])["values"] is False
-    assert judged([*exact[:3], row(3, mcu_factor=1.004)])["mcu-error"] is False
-    assert judged([row(0, radio_factor=0.99), *exact[1:]])["linear"] is False
+    assert list(judge(exact)) == list(RULES)
+    assert judge([row(0, radio_factor=1.004), *exact[1:]])["radio-error"] is False
+    assert judge([*exact[:2], row(2, radio_factor=0.996), exact[3]])["values"] is False
+    assert judge([*exact[:3], row(3, mcu_factor=1.004)])["mcu-error"] is False
+    assert judge([row(0, radio_factor=0.99), *exact[1:]])["linear"] is False
 
 
 def test_the_thesis_itself_is_not_quite_linear_by_the_rule():
     """Its processor draws 14.849 mW for 5 minutes and 14.793 mW for 120."""
-    assert judged([row(i) for i in range(4)]) == {
+    assert judge([row(i) for i in range(4)]) == {
         "radio-error": True, "mcu-error": True, "linear": False, "values": True,
     }  # fmt: skip
 

@@ -24,12 +24,12 @@ def test_a_killed_study_continues_with_its_last_cell(tmp_path: Path) -> None:
     there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     found = subprocess.run([sys.executable, "-c", code], env=os.environ | there, capture_output=True)
     assert found.returncode == -signal.SIGKILL, found.stderr
-    ran, result = studied(str(stored))
+    ran, result = run_study(str(stored))
     assert ran == [11, 12]
     assert result == {cell: cell * cell for cell in (0, 1, 2, 10, 11, 12)}
 
 
-def studied(path: str, dies: int | None = None) -> tuple[list[int], dict[int, int]]:
+def run_study(path: str, dies: int | None = None) -> tuple[list[int], dict[int, int]]:
     """Which cells were run, and what all of them gave."""
     ran: list[int] = []
 

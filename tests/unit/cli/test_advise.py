@@ -54,17 +54,17 @@ def test_every_variant_equals_a_replay_of_the_changed_definition(home):
         guard = f"for {one['guard']:.0f} s" if one["guard"] else ""
         band = f"[value > {one['enter']} {guard}; value < {one['exit']}]"
         text = f"topic T (value float)\nstate Warm on T {band} per source"
-        told = replay(parse(text), home / "rooms.csv").intervals()
+        emitted = replay(parse(text), home / "rooms.csv").intervals()
         end = instant("2026-03-02") + (DAYS * 24 * 60 - 10) * 60_000_000
-        assert one["starts"] == len(told)
-        assert one["holding"] == sum((end if i.end is None else i.end) - i.start for i in told) / 1e6
-        assert one["flaps"] == flaps(told)
-        assert one["messages"] == sum(2 - i.open for i in told)
+        assert one["starts"] == len(emitted)
+        assert one["holding"] == sum((end if i.end is None else i.end) - i.start for i in emitted) / 1e6
+        assert one["flaps"] == flaps(emitted)
+        assert one["messages"] == sum(2 - i.open for i in emitted)
     assert any(one["front"] for one in found)
 
 
-def flaps(told: list[Interval]) -> int:
-    by_room = {room: sorted((i for i in told if i.scope == room), key=lambda i: i.start) for room in "abc"}
+def flaps(emitted: list[Interval]) -> int:
+    by_room = {room: sorted((i for i in emitted if i.scope == room), key=lambda i: i.start) for room in "abc"}
     return sum(b.start - a.end < 5 * 60e6 for some in by_room.values() for a, b in pairwise(some))
 
 
@@ -128,9 +128,9 @@ duration: 1 h
 def test_variants_with_more_notifications_take_more_joules_in_a_network(home):
     (home / "net.yaml").write_text(NETWORK)
     some = lines("--network", "net.yaml", "--enter", "25", "--exit", "22:24:1", "--guard", "0 s")
-    told = sorted((one["messages"], one["joules"]) for one in some)
-    assert [joules for _, joules in told] == sorted(joules for _, joules in told)
-    assert told[0][1] < told[-1][1]
+    emitted = sorted((one["messages"], one["joules"]) for one in some)
+    assert [joules for _, joules in emitted] == sorted(joules for _, joules in emitted)
+    assert emitted[0][1] < emitted[-1][1]
     assert "J/day" in advise("--network", "net.yaml", "--enter", "25", "--exit", "24").stdout
 
 
@@ -177,13 +177,13 @@ def test_a_label_that_ends_before_it_starts_is_reported(home):
 
 def test_a_state_that_is_never_active_has_no_delay(home):
     (home / "app.hf").write_text(WARM.replace("> 25", "> 95"))
-    said = advise("--enter", "95")
-    assert "nothing in this history tells what is late: 'Warm' never holds in it" in said.stderr
+    output = advise("--enter", "95")
+    assert "nothing in this history tells what is late: 'Warm' never holds in it" in output.stderr
 
 
 def test_unusable_rows_are_counted(home):
     with open(home / "rooms.csv", "a") as file:
         file.write("2026-04-01T00:00:00Z,a,warm\nnever,b,21\n")
-    said = advise("--json", "--enter", "25", "--exit", "24")
-    assert said.exit_code == 0
-    assert said.stderr.count("1 row rejected: ") == 2
+    output = advise("--json", "--enter", "25", "--exit", "24")
+    assert output.exit_code == 0
+    assert output.stderr.count("1 row rejected: ") == 2

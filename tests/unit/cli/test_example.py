@@ -18,9 +18,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_example_is_copied_into_a_folder_and_its_cases_and_readings_agree() -> None:
-    told = CliRunner().invoke(app, ["example", "traffic"])
-    assert told.exit_code == 0, told.output
-    assert "holdfast replay traffic/traffic.hf --input traffic/readings.csv --as timeline" in told.output
+    emitted = CliRunner().invoke(app, ["example", "traffic"])
+    assert emitted.exit_code == 0, emitted.output
+    assert "holdfast replay traffic/traffic.hf --input traffic/readings.csv --as timeline" in emitted.output
     definition = hf.load("traffic/traffic.hf")
     assert all(outcome.holds for outcome in hf.cases(definition))
     held = hf.replay(definition, "traffic/readings.csv").intervals()
@@ -32,8 +32,8 @@ def test_an_example_is_copied_into_a_folder_and_its_cases_and_readings_agree() -
 def test_existing_files_of_the_user_are_not_overwritten() -> None:
     Path("traffic").mkdir()
     Path("traffic/traffic.hf").write_text("mine")
-    told = CliRunner().invoke(app, ["example", "traffic"])
-    assert isinstance(told.exception, UsageError)
+    emitted = CliRunner().invoke(app, ["example", "traffic"])
+    assert isinstance(emitted.exception, UsageError)
     assert Path("traffic/traffic.hf").read_text() == "mine"
     assert not Path("traffic/readings.csv").exists()
     assert CliRunner().invoke(app, ["example", "traffic", "--into", "other"]).exit_code == 0
@@ -42,5 +42,5 @@ def test_existing_files_of_the_user_are_not_overwritten() -> None:
 
 def test_the_command_lists_examples_and_suggests_the_nearest_for_an_unknown_name() -> None:
     assert "holdfast example traffic" in CliRunner().invoke(app, ["example"]).output
-    told = CliRunner().invoke(app, ["example", "trafic"])
-    assert "Did you mean 'traffic'?" in str(told.exception)
+    emitted = CliRunner().invoke(app, ["example", "trafic"])
+    assert "Did you mean 'traffic'?" in str(emitted.exception)

@@ -374,18 +374,18 @@ def test_the_tables_of_the_parser_are_cached_and_rebuilt_if_damaged(tmp_path, mo
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = read()
-    (kept,) = (tmp_path / "holdfast" / "language").iterdir()
-    whole, made = kept.read_bytes(), kept.stat().st_ino
+    (stored,) = (tmp_path / "holdfast" / "language").iterdir()
+    whole, made = stored.read_bytes(), stored.stat().st_ino
     assert read() == first
-    assert kept.stat().st_ino == made, "it was read, not made again"
-    kept.write_bytes(whole[: len(whole) // 2])
+    assert stored.stat().st_ino == made, "it was read, not made again"
+    stored.write_bytes(whole[: len(whole) // 2])
     assert read() == first
-    assert len(kept.read_bytes()) > len(whole) // 2
-    kept.parent.chmod(0o777)
-    kept.write_bytes(b"of somebody else")
+    assert len(stored.read_bytes()) > len(whole) // 2
+    stored.parent.chmod(0o777)
+    stored.write_bytes(b"of somebody else")
     assert read() == first
-    assert kept.read_bytes() == b"of somebody else", "where others may write, nothing is read or kept"
-    kept.unlink()
-    kept.parent.rmdir()
-    kept.parent.write_text("no folder")
+    assert stored.read_bytes() == b"of somebody else", "where others may write, nothing is read or kept"
+    stored.unlink()
+    stored.parent.rmdir()
+    stored.parent.write_text("no folder")
     assert read() == first

@@ -15,7 +15,7 @@ def found(text, of=None, name="W"):
     return tunable(check(parse(TOPIC + text)), name, of)
 
 
-def rewritten(text, enter, exit, guard, of=None):
+def rewrite(text, enter, exit, guard, of=None):
     app = parse(TOPIC + text)
     return tune(app, tunable(check(app), "W", of), (enter, exit, guard * MINUTE)).text.removeprefix(TOPIC)
 
@@ -40,7 +40,7 @@ def rewritten(text, enter, exit, guard, of=None):
     ],
 )
 def test_tuning_changes_only_the_numbers_in_the_text(before, after):
-    assert rewritten(before + " per source", 26.5, 20, 0) == after + " per source"
+    assert rewrite(before + " per source", 26.5, 20, 0) == after + " per source"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_tuning_changes_only_the_numbers_in_the_text(before, after):
     ],
 )
 def test_a_minimum_duration_is_added_changed_and_removed(before, guard, after):
-    assert rewritten(f"state W on T {before} per source", 25, 22, guard) == f"state W on T {after} per source"
+    assert rewrite(f"state W on T {before} per source", 25, 22, guard) == f"state W on T {after} per source"
 
 
 def test_a_statement_that_cannot_be_edited_in_its_text_is_printed_again():

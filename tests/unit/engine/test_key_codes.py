@@ -21,7 +21,7 @@ takings = st.lists(
 
 
 @pytest.fixture
-def hurried(monkeypatch):
+def small_limits(monkeypatch):
     """Batches of three and more go through the kernel, five at a time, and only four recent keys are
     remembered."""
     monkeypatch.setattr(module, "_FEW", 3)
@@ -41,7 +41,7 @@ def agrees(keys, known):
     return True
 
 
-def taken(takings):
+def take_all(takings):
     """One key at a time and batches, mixed, into Keys and into a dict."""
     keys, known = KeyCodes(), {}
     for how, what in takings:
@@ -53,13 +53,13 @@ def taken(takings):
 
 @given(takings)
 def test_key_codes_equal_a_dict(takings):
-    assert agrees(*taken(takings))
+    assert agrees(*take_all(takings))
 
 
 @pytest.mark.usefixtures("hurried")
 @given(takings)
 def test_key_codes_equal_a_dict_across_the_limits_of_batch_and_memory(takings):
-    assert agrees(*taken(takings))
+    assert agrees(*take_all(takings))
 
 
 @pytest.mark.usefixtures("hurried")

@@ -172,11 +172,11 @@ def test_a_missing_column_names_the_file_the_columns_and_the_remedy(put, reads, 
     }[name]
     with pytest.raises(UsageError) as caught:
         reads(put(name, content))
-    said = str(caught.value)
-    assert name in said
-    assert "column 'time' is missing" in said
-    assert "tiem, source, value" in said
-    assert "Did you mean 'tiem'? Say which column it is, for example --map time=tiem" in said
+    output = str(caught.value)
+    assert name in output
+    assert "column 'time' is missing" in output
+    assert "tiem, source, value" in output
+    assert "Did you mean 'tiem'? Say which column it is, for example --map time=tiem" in output
 
 
 def test_a_missing_attribute_names_its_topic(put, reads):
@@ -220,7 +220,7 @@ def test_a_parquet_column_of_a_wrong_type_is_an_error(put, reads, mixed):
         "t": ["t"],
         "b": [True],
     }
-    for name, column, said in (
+    for name, column, output in (
         ("f", pa.array([[1.0]]), r"'f' is of type list<.*declared as float \(topic 'Mixed'\)"),
         ("i", pa.array([True]), "'i' is of type bool, but 'i' is declared as int"),
         ("f", pa.array(["warm"]), "f: not a float"),
@@ -228,7 +228,7 @@ def test_a_parquet_column_of_a_wrong_type_is_an_error(put, reads, mixed):
         ("time", pa.array([[0]]), "'time' is of type list"),
         ("source", pa.array([None], pa.string()), "no source"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=output):
             reads(put("a.parquet", {**good, name: column}), topics=(mixed,))
 
 
@@ -285,9 +285,9 @@ def test_files_whose_content_does_not_match_their_suffix_are_an_error(put, reads
         ("g.csv", HEADER + '2007-09-13,"s,1\n' + GOOD * 200_000, "probably a quoted field is not closed"),
         ("h.csv", ",,\n", "names no columns"),
     ]  # fmt: skip
-    for name, content, said in cases:
+    for name, content, output in cases:
         path = put(name, content)
-        with pytest.raises(InputError, match=said) as caught:
+        with pytest.raises(InputError, match=output) as caught:
             reads(path)
         assert path in str(caught.value)
         assert caught.value.__suppress_context__ or caught.value.__cause__ is None
@@ -298,7 +298,7 @@ def test_torn_and_damaged_gzip_files_are_an_error(put, reads, tmp_path):
     whole = gzip.compress(text.encode())
     lines = "".join(f'{{"time": "2007-09-13", "source": "{os.urandom(4).hex()}"}}\n' for _ in range(30_000))
     json_whole = gzip.compress(lines.encode())
-    for name, raw, said in (
+    for name, raw, output in (
         ("torn.csv.gz", whole[: len(whole) // 2], "torn or damaged after"),
         ("tail.csv.gz", whole[:-4], "torn or damaged after"),
         ("flip.csv.gz", whole[:-8] + b"\0\0\0\0" + whole[-4:], "torn or damaged after"),
@@ -307,7 +307,7 @@ def test_torn_and_damaged_gzip_files_are_an_error(put, reads, tmp_path):
     ):
         path = tmp_path / name
         path.write_bytes(raw)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=output):
             reads(str(path))
 
 

@@ -48,11 +48,11 @@ def test_a_topic_can_precede_the_path(put):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("data.txt", "no known suffix"), ("data.parquet.gz", "no known suffix"), ("data.csv.zst", ".csv")],
 )
-def test_an_error_about_an_unknown_suffix_lists_the_known_ones(put, name, said):
-    with pytest.raises(UsageError, match=said):
+def test_an_error_about_an_unknown_suffix_lists_the_known_ones(put, name, message):
+    with pytest.raises(UsageError, match=message):
         find([put(name, b"")])
 
 

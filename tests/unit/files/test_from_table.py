@@ -52,8 +52,8 @@ def test_a_table_yields_the_same_events_as_its_file(form: str, from_a_file: list
 
 def test_several_tables_are_read_as_one_history(from_a_file: list[hf.Notification]) -> None:
     halves = TABLE.slice(0, 2), TABLE.slice(2)
-    said = [(n.subscription, n.scope, n.status, n.event.time) for n in hf.replay(WARM, *halves, map=MAP)]
-    assert said == [(n.subscription, n.scope, n.status, n.event.time) for n in from_a_file]
+    output = [(n.subscription, n.scope, n.status, n.event.time) for n in hf.replay(WARM, *halves, map=MAP)]
+    assert output == [(n.subscription, n.scope, n.status, n.event.time) for n in from_a_file]
 
 
 @pytest.mark.parametrize(

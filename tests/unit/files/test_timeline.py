@@ -11,7 +11,7 @@ from holdfast.files.timeline import WIDTH, axis, chart
 from holdfast.model.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, SECOND
 
 
-def stretch(start, end, name="Warm", scope="lab"):
+def interval(start, end, name="Warm", scope="lab"):
     return Interval(name, scope, start, end, "T", "s", {})
 
 
@@ -21,11 +21,11 @@ def bars(*intervals, **how):
 
 def test_a_timeline_has_a_bar_for_each_condition_and_scope():
     assert bars(
-        stretch(0, 6 * HOUR),
-        stretch(12 * HOUR, 15 * HOUR),
-        stretch(3 * HOUR, 3 * HOUR, "Hot", None),
-        stretch(18 * HOUR, None, "Warm", "attic"),
-        stretch(23 * HOUR, 23 * HOUR, "Hot", None),
+        interval(0, 6 * HOUR),
+        interval(12 * HOUR, 15 * HOUR),
+        interval(3 * HOUR, 3 * HOUR, "Hot", None),
+        interval(18 * HOUR, None, "Warm", "attic"),
+        interval(23 * HOUR, 23 * HOUR, "Hot", None),
     ) == [
         "           00   03   06   09   12   15   18   21   ",
         "Hot        ·····│································│· 2 readings",
@@ -35,7 +35,7 @@ def test_a_timeline_has_a_bar_for_each_condition_and_scope():
 
 
 def test_an_open_interval_extends_to_the_end_of_the_chart():
-    marks, bar = bars(stretch(10 * MINUTE, None), until=20 * MINUTE, now="now")
+    marks, bar = bars(interval(10 * MINUTE, None), until=20 * MINUTE, now="now")
     assert marks.split() == ["00:10", "00:15", "00:20", "00:25", "00:30"]
     assert bar == f"Warm lab {'█' * WIDTH} 00:10–now"
 
@@ -45,7 +45,7 @@ def test_a_condition_without_intervals_has_no_bar():
 
 
 def test_only_the_first_of_many_scopes_are_shown():
-    lines = bars(*(stretch(0, SECOND, scope=f"{i:03d}") for i in range(60)))
+    lines = bars(*(interval(0, SECOND, scope=f"{i:03d}") for i in range(60)))
     assert lines[-1] == "… and 10 more"
     assert len(lines) == 52
 

@@ -59,12 +59,14 @@ def test_text_that_is_not_iso_is_not_guessed(text):
 
 
 # Text cannot say which of two equal times is meant when clocks go back; the first is (fold=0).
-WRITTEN = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(lambda moment: moment.replace(fold=0))
+WRITTEN = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(
+    lambda instant: instant.replace(fold=0)
+)
 
 
 @given(st.lists(WRITTEN), st.sampled_from(ZONES))
 def test_naive_times_are_read_as_python_reads_them(moments, zone):
-    expected = [from_datetime(moment, zone) for moment in moments]
+    expected = [from_datetime(instant, zone) for instant in moments]
     assert instants([m.isoformat() for m in moments], pa.string(), zone=zone) == expected
     assert instants(moments, pa.timestamp("us"), zone=zone) == expected
 

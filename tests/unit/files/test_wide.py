@@ -42,7 +42,7 @@ def write(folder: Path, format: str) -> Path:
     return path
 
 
-def said(history: hf.Replay) -> list[tuple[object, ...]]:
+def as_rows(history: hf.Replay) -> list[tuple[object, ...]]:
     return [
         (n.subscription, n.scope, n.status, n.since, n.event.time, n.event.attributes["value"])
         for n in history
@@ -53,9 +53,9 @@ def said(history: hf.Replay) -> list[tuple[object, ...]]:
 def test_a_wide_file_yields_the_events_of_a_long_one(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, format)
     history = hf.replay(WARM, path, map={"time": "ts"}, wide=True)
-    found = said(history)
+    found = as_rows(history)
     assert len(found) == 5
-    assert found == said(hf.replay(WARM, pa.Table.from_pylist(LONG)))
+    assert found == as_rows(hf.replay(WARM, pa.Table.from_pylist(LONG)))
     assert history.tally.rows == len(LONG), "an empty cell is no reading"
 
 

@@ -45,9 +45,9 @@ def test_levels_are_imported_with_their_resets():
     (line,) = [line for line in found.text().splitlines() if line.startswith("levels")]
     assert line.startswith('levels cpu_alert on cpu: info [cpu == "cpu-total" && usage > 60;')
     assert 'crit [cpu == "cpu-total" && usage > 80.0; cpu == "cpu-total" && usage < 70] per host' in line
-    said = " ".join(note.message for note in found.notes)
-    assert "flapping" in said
-    assert "every level keeps a bit of its own" in said
+    output = " ".join(note.message for note in found.notes)
+    assert "flapping" in output
+    assert "every level keeps a bit of its own" in output
     assert check(parse(found.text())).of(LevelsCondition)
 
 

@@ -40,12 +40,12 @@ def test_problem_and_recovery_are_imported_as_entrance_and_exit():
     assert "A.value < 20971520" in text
     assert "mute Load_is_high while No_data" in text
     assert any(condition.mutes for condition in check(parse(text)).conditions)
-    (told,) = cases(
+    (emitted,) = cases(
         text.replace("mute Load_is_high while No_data", "")
         + 'case "band" given system_cpu_load from "a" every 1 min: 6, 4, 2\n'
         "  expect Load_is_high: ingress at 0 s, egress at 2 min"
     )
-    assert told.holds
+    assert emitted.holds
 
 
 def test_the_older_notation_of_triggers_is_imported():

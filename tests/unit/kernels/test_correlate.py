@@ -26,7 +26,7 @@ def in_some_window(rows, needs, within, run=participate):
     return found.tolist()
 
 
-def tried(rows, needs, within):
+def search(rows, needs, within):
     found = [0] * len(rows)
     for bit in (1, 2, 4):
         wanted = [slot for slot, need in enumerate(needs) if need & bit]
@@ -43,7 +43,7 @@ def tried(rows, needs, within):
 def test_an_event_takes_part_if_some_window_around_it_has_a_match_of_every_filter(rows, needs, within):
     rows = [(time, slot, word & needs[slot]) for time, slot, word in rows if word & needs[slot]]
     if rows:
-        assert in_some_window(rows, needs, within) == tried(rows, needs, within)
+        assert in_some_window(rows, needs, within) == search(rows, needs, within)
 
 
 @pytest.mark.parametrize(("apart", "takes_part"), [(9, [1, 1]), (10, [0, 0]), (-10, [0, 0])])

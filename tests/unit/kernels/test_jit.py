@@ -36,19 +36,19 @@ def test_numba_is_imported_by_the_first_large_call_and_not_before():
 
 def test_a_short_call_is_python_until_a_long_one_has_paid_for_the_machine_code():
     @kernel
-    def doubled(values):
+    def double(values):
         """Twice."""
         for i in range(len(values)):
             values[i] *= 2
 
     runs = []
-    python = doubled.body
-    doubled.body = lambda values: runs.append("python") or python(values)
+    python = double.body
+    double.body = lambda values: runs.append("python") or python(values)
     values = np.ones(3)
-    doubled(values)
+    double(values)
     assert runs == ["python"]
-    doubled._compiled = lambda values: runs.append("compiled")
-    doubled(values)
+    double._compiled = lambda values: runs.append("compiled")
+    double(values)
     assert runs == ["python", "compiled"]
     assert values.tolist() == [2, 2, 2]
 
@@ -73,20 +73,20 @@ def test_every_call_size_gives_every_row(size):
 
 def test_read_only_arguments_may_be_writable_and_compile_once():
     @kernel
-    def added(values, more, sums):
+    def add(values, more, sums):
         for i in range(len(values)):
             sums[i] = values[i] + more[i]
 
-    def fixed(values):
+    def identity(values):
         values.flags.writeable = False
         return values
 
-    for values in (np.ones(3), fixed(np.ones(3))):
-        for more in (np.ones(3), fixed(np.ones(3))):
+    for values in (np.ones(3), identity(np.ones(3))):
+        for more in (np.ones(3), identity(np.ones(3))):
             sums = np.zeros(3)
-            added.compiled(values, more, sums)
+            add.compiled(values, more, sums)
             assert sums.tolist() == [2, 2, 2]
-    assert len(added.compiled.__wrapped__.signatures) == 1
+    assert len(add.compiled.__wrapped__.signatures) == 1
 
 
 @pytest.mark.parametrize(

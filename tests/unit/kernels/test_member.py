@@ -49,7 +49,7 @@ def run(kernel, events, subscriptions):
 
 @pytest.mark.parametrize(
     ("kernel", "meaning", "least"),
-    [(member.complete, naive.participants, 1), (member.ring, naive.sanctioned, 2)],
+    [(member.complete, naive.participants, 1), (member.ring, naive.binary_joins, 2)],
 )
 @pytest.mark.parametrize("form", ["body", "compiled"])
 def test_the_selected_events_are_those_of_all_combinations(kernel, meaning, least, form):

@@ -37,7 +37,7 @@ def test_alarm_statements_are_printed_as_they_are_written():
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "line"),
+    ("text", "message", "line"),
     [
         ("levels L on T: a [value > 1; value < 1], a [value > 2; value < 2] per source", "two levels 'a'", 5),
         ("levels L on T: a [value > 1; true] per source", "ends at once", 5),
@@ -89,10 +89,10 @@ def test_alarm_statements_are_printed_as_they_are_written():
         ('table L "x.csv" (source text, high float) by room\n', "has no column 'room'", 5),
     ],
 )  # fmt: skip
-def test_errors_are_reported_at_their_place(text, said, line, tmp_path):
+def test_errors_are_reported_at_their_place(text, message, line, tmp_path):
     with pytest.raises(DefinitionError) as caught:
         check(parse(BASE + text), tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.place.line == line
     assert "^" in str(caught.value)
 

@@ -566,7 +566,7 @@ P^x {name}.value < 1
 _PLAIN = {"name": "A", "time": "(closest, 0^r, null, null)", "location": "(pool, null, null, D_L)", "key": ""}
 
 
-def tabled(**other):
+def table_text(**other):
     return _TABLE.format(**_PLAIN | other)
 
 
@@ -588,12 +588,12 @@ def tabled(**other):
 )
 def test_a_component_that_no_table_can_express_is_refused(other, message):
     with pytest.raises(DefinitionError) as caught:
-        parse(tabled(**other))
+        parse(table_text(**other))
     assert message in caught.value.message
 
 
 def test_an_attribute_may_be_called_like_a_statement():
-    app = parse(tabled() + "A^x topic := 3; level := 4")
+    app = parse(table_text() + "A^x topic := 3; level := 4")
     assert [name for name, _ in app.statements[0].exit.sets] == ["topic", "level"]
     assert parse(show(app, "thesis")) == app
 

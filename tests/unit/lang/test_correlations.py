@@ -22,19 +22,20 @@ let limit = 8 m/s
 """
 
 
-def checked(text):
+def check_one(text):
     (found,) = check(parse(TOPICS + text)).of(CorrelationCondition)
     return found
 
 
 def filters(text):
     return [
-        (f.attribute, f.low, f.high) for f in checked(f"correlate S within 1 min {text}").correlation.filters
+        (f.attribute, f.low, f.high)
+        for f in check_one(f"correlate S within 1 min {text}").correlation.filters
     ]
 
 
 def test_a_correlation_parses_as_in_the_design():
-    one = checked("""
+    one = check_one("""
         correlate Storm within 2 min, 500 m  in region Pass
           ambient_temp in [-5, 2]   speed >= 8   humidity in [85, 100]
     """)
@@ -132,7 +133,7 @@ def test_a_parameter_can_be_a_bound_and_can_be_overridden():
 
 
 def test_complex_events_have_value_source_and_time_of_every_filter():
-    one = checked('correlate S within 1 s speed of "a b" > 1 speed of "a_b" > 1 tell all')
+    one = check_one('correlate S within 1 s speed of "a b" > 1 speed of "a_b" > 1 tell all')
     names = [a.name for a in one.topic.attributes]
     assert names[:3] == ["speed_a_b", "speed_a_b_source", "speed_a_b_time"]
     assert names[3:] == ["speed_a_b_2", "speed_a_b_2_source", "speed_a_b_2_time"]
@@ -169,7 +170,7 @@ WRONG = {
 @pytest.mark.parametrize(("text", "message"), WRONG.items())
 def test_errors_in_filters_are_reported_at_their_place(text, message):
     with pytest.raises(DefinitionError, match=message) as error:
-        checked(f"correlate S within 1 min {text}")
+        check_one(f"correlate S within 1 min {text}")
     assert error.value.place is not None
     assert error.value.place.line == 7
 
@@ -187,13 +188,13 @@ HEADS = {
 @pytest.mark.parametrize(("head", "message"), HEADS.items())
 def test_errors_in_the_head_are_reported_at_their_place(head, message):
     with pytest.raises(DefinitionError, match=message):
-        checked(f"correlate S {head} speed > 1 humidity > 1")
+        check_one(f"correlate S {head} speed > 1 humidity > 1")
 
 
 def test_named_sensors_allow_neither_distance_nor_region():
     for head in ("within 1 min, 5 m", "within 1 min in region Pass"):
         with pytest.raises(DefinitionError, match="neither a distance nor a region"):
-            checked(f'correlate S {head} speed of "a" > 1 speed of "b" > 1')
+            check_one(f'correlate S {head} speed of "a" > 1 speed of "b" > 1')
 
 
 def test_an_error_in_a_statement_built_in_python_names_the_correlation():

@@ -52,5 +52,5 @@ def test_the_proposed_definition_has_the_intended_result():
     inside = "x in [0, 10] && y in [0, 10]"
     engine = Engine(YARD + f"state S on T [{inside}; !({inside})] per source")
     walk = [Event("T", i, "s", {}, i, (at, at)) for i, at in enumerate((50.0, 5.0, 6.0, 50.0))]
-    told = [(n.status, n.event.time) for event in walk for n in engine.push(event)]
-    assert told == [("ingress", 1), ("egress", 3)]
+    emitted = [(n.status, n.event.time) for event in walk for n in engine.push(event)]
+    assert emitted == [("ingress", 1), ("egress", 3)]

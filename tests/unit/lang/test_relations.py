@@ -88,7 +88,7 @@ def test_pairs_can_come_from_a_table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("relate R (a User, b User) when distance(a, c) <= 1 m", "Write: distance(a, b)"),
         ("relate R (a User, b User) when distance(a, b) >= 1 m", "Name the pairs"),
@@ -137,9 +137,9 @@ def test_pairs_can_come_from_a_table(tmp_path):
         ('group G of User ("ann", "ann")', "names 'ann' twice"),
     ],
 )
-def test_errors_are_reported_at_their_place(text, said):
+def test_errors_are_reported_at_their_place(text, message):
     found = wrong(text)
-    assert said in found
+    assert message in found
     assert "^" in found
 
 

@@ -158,9 +158,9 @@ def test_sorting_many_rows_is_stable():
 def test_a_batch_counts_its_rows_unless_it_was_compacted():
     batch = from_events(TOPIC, [Event("T", 5, "s", {}), Event("T", 3, "s", {})])
     assert (row_count(batch), latest_time(batch)) == (2, 5)
-    noted = with_totals(batch.slice(0, 1), 10, 99)
-    assert (len(noted), row_count(noted), latest_time(noted)) == (1, 10, 99)
-    assert back(noted) == back(batch)[:1]
+    changes = with_totals(batch.slice(0, 1), 10, 99)
+    assert (len(changes), row_count(changes), latest_time(changes)) == (1, 10, 99)
+    assert back(changes) == back(batch)[:1]
 
 
 def test_an_empty_batch_has_no_watermark():

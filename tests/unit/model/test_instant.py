@@ -32,9 +32,9 @@ def test_a_printed_instant_is_parsed_back(at):
 
 
 @given(st.datetimes())
-def test_an_instant_is_printed_as_by_the_standard_library(moment):
-    shown = show_instant(from_datetime(moment))
-    assert shown == moment.isoformat(timespec="microseconds") + "Z"
+def test_an_instant_is_printed_as_by_the_standard_library(instant):
+    shown = show_instant(from_datetime(instant))
+    assert shown == instant.isoformat(timespec="microseconds") + "Z"
 
 
 @given(st.integers(FIRST, LAST), st.integers(FIRST, LAST))

@@ -323,7 +323,7 @@ REGIONS = (
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_file(tmp_path):
     def write(text, name="g.toml"):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
@@ -332,12 +332,12 @@ def written(tmp_path):
     return write
 
 
-def test_a_gazetteer_file_names_regions_by_level(written):
+def test_a_gazetteer_file_names_regions_by_level(write_file):
     import tomllib
 
-    found = load_gazetteer(written(TOML))
+    found = load_gazetteer(write_file(TOML))
     assert found.regions == REGIONS
-    assert load_gazetteer(written(json.dumps(tomllib.loads(TOML)), "g.json")) == found
+    assert load_gazetteer(write_file(json.dumps(tomllib.loads(TOML)), "g.json")) == found
     assert list(found.levels) == ["building", "floors", "rooms"]
     assert found.regions_named("rooms") == REGIONS[3:]
     assert found.regions_named("lab") == (REGIONS[3],)
@@ -399,8 +399,8 @@ def test_a_gazetteer_file_names_regions_by_level(written):
         ),
     ],
 )
-def test_errors_of_a_gazetteer_name_the_file(written, text, message):
-    path = written(text)
+def test_errors_of_a_gazetteer_name_the_file(write_file, text, message):
+    path = write_file(text)
     with pytest.raises(UsageError) as error:
         load_gazetteer(path)
     assert str(error.value).startswith(str(path))
@@ -408,9 +408,9 @@ def test_errors_of_a_gazetteer_name_the_file(written, text, message):
 
 
 @pytest.mark.parametrize("text", ["[1]", '{"r": 3}', '{"r": {"a": {}}', ""])
-def test_json_that_is_no_gazetteer_is_refused(written, text):
+def test_json_that_is_no_gazetteer_is_refused(write_file, text):
     with pytest.raises(UsageError, match="is not a gazetteer"):
-        load_gazetteer(written(text, "g.json"))
+        load_gazetteer(write_file(text, "g.json"))
 
 
 def test_an_unreadable_gazetteer_is_refused(tmp_path):
@@ -445,15 +445,15 @@ def test_an_unreadable_gazetteer_is_refused(tmp_path):
         ),
     ],
 )
-def test_entries_of_wrong_types_are_named(written, text, message):
+def test_entries_of_wrong_types_are_named(write_file, text, message):
     with pytest.raises(UsageError) as error:
-        load_gazetteer(written(text))
+        load_gazetteer(write_file(text))
     assert message in str(error.value)
 
 
-def test_two_json_regions_of_one_name_are_refused(written):
+def test_two_json_regions_of_one_name_are_refused(write_file):
     with pytest.raises(UsageError, match="twice"):
-        load_gazetteer(written('{"r": {"a": {"rectangle": [0, 1]}, "a": {}}}', "g.json"))
+        load_gazetteer(write_file('{"r": {"a": {"rectangle": [0, 1]}, "a": {}}}', "g.json"))
 
 
 # --- nesting ---

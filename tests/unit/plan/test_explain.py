@@ -131,7 +131,7 @@ def test_the_plan_on_spark_shows_each_predicate_once_as_sql(on_spark):
 
 
 @pytest.mark.parametrize(
-    ("subscriptions", "plan", "said"),
+    ("subscriptions", "plan", "message"),
     [
         ("state A on T [v > 2; v < 1] per room", "native", "what differs from the row before, by room"),
         (
@@ -156,13 +156,13 @@ def test_the_plan_on_spark_shows_each_predicate_once_as_sql(on_spark):
         ("state A on T [v > 2; v < 1] per room ordered 5 s", "stream", "it tells how far time has come"),
     ],
 )
-def test_the_plan_on_spark_explains_the_plans_for_data_frames(subscriptions, plan, said):
+def test_the_plan_on_spark_explains_the_plans_for_data_frames(subscriptions, plan, message):
     declared = "topic T (v float, w float, room text, floor text)\nregion hall = rectangle (0, 0) (9, 9)\n"
     (line,) = (
         line for line in explain_on_spark(parse(declared + subscriptions).check()).splitlines()
         if line.startswith(f"  {plan} ")
     )  # fmt: skip
-    assert said in line
+    assert message in line
 
 
 def test_the_plan_on_spark_needs_no_spark():

@@ -23,9 +23,9 @@ def agree(checked, batches):
         (topic,), machine = operator.topics, operator.machine
         state = machine.initial()
         for until, batch in batches[topic]:
-            state, told = machine.step(state, {topic: batch}, until)
-            one_by_one = operator.notifications(told)
-            table = notice.add_ids(notice.table_of(checked.topics, operator, told))
+            state, emitted = machine.step(state, {topic: batch}, until)
+            one_by_one = operator.notifications(emitted)
+            table = notice.add_ids(notice.table_of(checked.topics, operator, emitted))
             table.validate(full=True)
             assert table.equals(notice.add_ids(notice.to_table(checked.topics, one_by_one)))
             assert table.column("id").to_pylist() == [n.id for n in one_by_one]

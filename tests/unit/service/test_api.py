@@ -74,8 +74,8 @@ def test_readings_are_accepted_and_conditions_and_notifications_returned(asked):
         await sent(client, line(5, 21))
         await site.service.wait_until_evaluated()
         where = {"subscription": "Warm", "scope": "s1", "start": "2026-06-21", "end": "2026-06-22"}
-        told = (await client.get("/api/history", params=where)).json()
-        assert [(n["status"], n["since"]) for n in told] == [
+        emitted = (await client.get("/api/history", params=where)).json()
+        assert [(n["status"], n["since"]) for n in emitted] == [
             ("ingress", None),
             ("egress", "2026-06-21T12:00:00.000000Z"),
         ]
@@ -100,8 +100,8 @@ def test_bad_lines_are_reported_stored_and_counted(asked):
         answer = await sent(client, line(0, 26), "{", '{"topic": "Temperature", "value": 1}')
         assert answer["taken"] == 1
         assert [bad["where"] for bad in answer["rejected"]] == ["line 2", "line 3"]
-        kept = (await client.get("/api/rejects")).json()
-        assert [one["payload"] for one in kept] == ['{"topic": "Temperature", "value": 1}', "{"]
+        stored = (await client.get("/api/rejects")).json()
+        assert [one["payload"] for one in stored] == ['{"topic": "Temperature", "value": 1}', "{"]
         alone = await client.post("/api/readings", content="{")
         assert alone.status_code == 422
         status = (await client.get("/api/status")).json()
@@ -134,8 +134,8 @@ def test_arrow_streams_are_accepted_as_readings(asked):
         url = "/api/readings?topic=Temperature"
         assert (await client.post(url, content=body, headers=ARROW)).json()["taken"] == 3
         await site.service.wait_until_evaluated()
-        told = (await client.get("/api/notifications")).json()["notifications"]
-        assert [(n["scope"], n["status"]) for n in told] == [("a", "ingress"), ("a", "egress")]
+        emitted = (await client.get("/api/notifications")).json()["notifications"]
+        assert [(n["scope"], n["status"]) for n in emitted] == [("a", "ingress"), ("a", "egress")]
         nothing = await client.post("/api/readings", content=body, headers=ARROW)
         assert (nothing.status_code, "say which topic" in nothing.text) == (422, True)
         broken = await client.post(url, content=body[:40], headers=ARROW)
@@ -270,20 +270,20 @@ def test_events_are_streamed_from_a_position(asked):
     async def story(client, site):
         await sent(client, line(0, 26), line(1, 21))
         await site.service.wait_until_evaluated()
-        heard = []
+        received = []
 
         async def listen(headers):
             async with client.stream("GET", "/api/events", headers=headers) as answer:
                 assert answer.headers["content-type"].startswith("text/event-stream")
                 async for text in answer.aiter_lines():
                     if text.startswith("data: "):
-                        heard.append(json.loads(text[6:])["status"])
+                        received.append(json.loads(text[6:])["status"])
 
         task = asyncio.create_task(listen({"last-event-id": "1"}))
-        while heard != ["egress"]:
+        while received != ["egress"]:
             await asyncio.sleep(0.01)
         await sent(client, line(2, 26))
-        while heard != ["egress", "ingress"]:
+        while received != ["egress", "ingress"]:
             await asyncio.sleep(0.01)
         task.cancel()
 
@@ -366,8 +366,8 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
         assert (await client.delete("/api/subscriptions/Nobody")).status_code == 422
         await sent(client, line(0, -1), line(1, 36))
         await site.service.wait_until_evaluated()
-        told = (await client.get("/api/notifications")).json()["notifications"]
-        assert [n["subscription"] for n in told] == ["Cold", "Hot", "Warm"]
+        emitted = (await client.get("/api/notifications")).json()["notifications"]
+        assert [n["subscription"] for n in emitted] == ["Cold", "Hot", "Warm"]
 
     asked(story)
 
@@ -377,8 +377,8 @@ def test_a_backtest_lists_when_a_definition_would_have_fired(asked):
         await sent(client, *(line(i, 20 + i % 10) for i in range(50)))
         await site.service.wait_until_evaluated()
         text = (await client.get("/api/definition")).json()["text"].replace("value > 25", "value > 28")
-        stretch = {"start": "2026-06-21T11:00Z", "end": "2026-06-21T13:00Z"}
-        found = (await client.post("/api/dry-run", json={"text": text} | stretch)).json()
+        interval = {"start": "2026-06-21T11:00Z", "end": "2026-06-21T13:00Z"}
+        found = (await client.post("/api/dry-run", json={"text": text} | interval)).json()
         assert (found["then"]["Warm"]["count"], found["really"]["Warm"]["count"]) == (5, 5)
         assert found["then"]["Warm"]["mean"] < found["really"]["Warm"]["mean"]
         assert found["then"]["Warm"]["flaps"] == 4
@@ -398,19 +398,19 @@ def test_the_timeline_returns_bars_and_readings_of_a_period(asked):
         await sent(client, *(line(i, 20 + i % 10) for i in range(58)))
         await sent(client, line(59, 1, source="other"))
         await site.service.wait_until_evaluated()
-        stretch = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
-        rows = (await client.get("/api/timeline", params=stretch | {"width": 60})).json()["rows"]
+        interval = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
+        rows = (await client.get("/api/timeline", params=interval | {"width": 60})).json()["rows"]
         assert [(row["subscription"], row["scope"], len(row["bars"])) for row in rows] == [("Warm", "s1", 6)]
-        other = (await client.get("/api/timeline", params=stretch | {"find": "elsewhere"})).json()
+        other = (await client.get("/api/timeline", params=interval | {"find": "elsewhere"})).json()
         assert (other["rows"], other["total"]) == ([], 0)
-        coarse = (await client.get("/api/timeline", params=stretch | {"width": 10})).json()["rows"]
+        coarse = (await client.get("/api/timeline", params=interval | {"width": 10})).json()["rows"]
         assert [bar[2] for bar in coarse[0]["bars"]] == [6], "what falls on one pixel is one bar"
         found = (
-            await client.get("/api/readings", params=stretch | {"topic": "Temperature", "source": "s1"})
+            await client.get("/api/readings", params=interval | {"topic": "Temperature", "source": "s1"})
         ).json()
         assert (found["total"], len(found["value"]), found["value"][:3]) == (58, 58, [20, 21, 22])
         thin = (
-            await client.get("/api/readings", params=stretch | {"topic": "Temperature", "most": 10})
+            await client.get("/api/readings", params=interval | {"topic": "Temperature", "most": 10})
         ).json()
         assert (thin["total"], len(thin["time"])) == (59, 10)
         drawn = {
@@ -420,7 +420,7 @@ def test_the_timeline_returns_bars_and_readings_of_a_period(asked):
             "scope": "s1",
             "width": 20,
         }
-        picture = (await client.get("/api/chart", params=stretch | drawn | {"scope": "s1"})).json()
+        picture = (await client.get("/api/chart", params=interval | drawn | {"scope": "s1"})).json()
         assert (picture["total"], [one["source"] for one in picture["lines"]]) == (58, ["s1"])
         low, high = picture["lines"][0]["low"], picture["lines"][0]["high"]
         assert (min(low), max(high)) == (20, 29), "extremes are not thinned away"

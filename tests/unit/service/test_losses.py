@@ -29,7 +29,7 @@ TOPICS = {topic.name: topic for topic in (METER, POWER)}
 NOW = instant("2026-06-21T12:00Z")
 
 
-def taken(route, payload):
+def read_events(route, payload):
     (found,) = finder([route])("m/s1")
     return [event for event, _ in read(found, TOPICS, payload, NOW)]
 
@@ -41,12 +41,14 @@ def test_a_time_without_a_zone_is_refused_with_a_hint():
     route, payload = Route(Pattern("m/{source}"), "Meter"), b'{"Time": "2026-01-01T12:00:00", "energy": 1}'
     route = replace(route, fields={"time": "Time"})
     with pytest.raises(InputError, match=r"has no zone: set time_zone in the mapping of .m/\{source\}."):
-        taken(route, payload)
+        read_events(route, payload)
     with pytest.raises(InputError, match="has no zone"):
         QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW)
-    (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload)
+    (event,) = read_events(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload)
     assert event.time == instant("2026-01-01T11:00:00Z")
-    (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload.replace(b':00"', b':00Z"'))
+    (event,) = read_events(
+        replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload.replace(b':00"', b':00Z"')
+    )
     assert event.time == instant("2026-01-01T12:00:00Z"), "it says its zone"
 
 
@@ -107,7 +109,7 @@ def test_both_mappings_of_one_pattern_receive_a_message():
 )
 def test_a_json_key_may_have_dots(path, payload):
     route = Route(Pattern("m/{source}"), "Meter", fields={"energy": path})
-    (event,) = taken(route, json.dumps(payload).encode())
+    (event,) = read_events(route, json.dumps(payload).encode())
     assert event.attributes == {"energy": 5.0}
     quick = QuickReader(finder([route])).read("m/s1", TOPICS, json.dumps(payload).encode(), NOW)
     assert quick is None or quick[0] == event
@@ -116,7 +118,7 @@ def test_a_json_key_may_have_dots(path, payload):
 def test_a_location_under_a_key_with_dots_is_not_lost():
     route = Route(Pattern("m/{source}"), "Meter", fields={"x": "pos.x", "y": "pos.y"})
     payload = b'{"energy": 1, "pos.x": 3, "pos.y": 4}'
-    assert taken(route, payload)[0].location == (3.0, 4.0)
+    assert read_events(route, payload)[0].location == (3.0, 4.0)
     assert QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW) is None
 
 

@@ -58,10 +58,10 @@ channels = st.sampled_from(
 
 def careful(channel, payload):
     found = FIND(channel)
-    return said(lambda: read(found[0], TOPICS, payload, NOW)) if found else None
+    return outcome_of(lambda: read(found[0], TOPICS, payload, NOW)) if found else None
 
 
-def said(reading):
+def outcome_of(reading):
     try:
         return reading()
     except InputError as error:
@@ -73,7 +73,7 @@ def said(reading):
 def test_the_fast_and_the_general_reader_return_the_same(channel, text):
     payload = text.encode("utf-8", "replace")
     expected = careful(channel, payload)
-    quick = said(lambda: QuickReader(FIND).read(channel, TOPICS, payload, NOW))
+    quick = outcome_of(lambda: QuickReader(FIND).read(channel, TOPICS, payload, NOW))
     if quick is not None:
         assert (quick if isinstance(quick, str) else [quick]) == expected
     if isinstance(quick, tuple):

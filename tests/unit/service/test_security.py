@@ -240,16 +240,16 @@ def test_other_users_of_the_machine_cannot_read_the_data_folder(asked, definitio
         asked(story)
     finally:
         os.umask(before)
-    kept = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
-    assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in kept}
-    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in kept}
-    assert [path for path in kept if path.stat().st_mode & 0o007] == []
+    stored = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in stored}
+    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in stored}
+    assert [path for path in stored if path.stat().st_mode & 0o007] == []
 
 
 def test_a_huge_body_is_refused(asked):
     async def story(client, site):
-        said = await client.post("/api/readings", content=b"x" * 20_000)
-        assert (said.status_code, "20,000" not in said.text) == (413, True)
+        output = await client.post("/api/readings", content=b"x" * 20_000)
+        assert (output.status_code, "20,000" not in output.text) == (413, True)
 
         async def parts():
             for _ in range(100):

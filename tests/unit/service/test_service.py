@@ -47,7 +47,7 @@ state Long
 """
 
 
-class Clock:
+class ServiceClock:
     now = 1_750_000_000 * SECOND  # of our days
 
     def __call__(self):
@@ -55,8 +55,8 @@ class Clock:
 
 
 @asynccontextmanager
-async def served(folder, definition=APP, clock=None, **settings):
-    service = Service(folder, folder, Settings(**settings), clock or Clock())
+async def serve(folder, definition=APP, clock=None, **settings):
+    service = Service(folder, folder, Settings(**settings), clock or ServiceClock())
     async with service.running():
         if service.core.definition != definition:
             await service.define(definition)
@@ -78,7 +78,7 @@ def day(n=120):
             yield reading(i, float(20 + (i * 13) % 14), f"s{i % 3}")
 
 
-def expected(events, definition=APP):
+def expected_ids(events, definition=APP):
     engine = Engine(parse(definition))
     return sorted(n.id for one in events for n in engine.push(one.event))
 
@@ -94,11 +94,11 @@ async def feed(service, given, size=9):
 
 def test_notifications_equal_those_of_the_engine(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given)
             await service.wait_until_evaluated()
-            assert ids(service) == expected(given)
+            assert ids(service) == expected_ids(given)
             assert len(ids(service)) > 40
             held = await service.holding()
             assert {h.subscription for h in held} <= {"Warm", "John"}
@@ -116,7 +116,7 @@ def test_logged_entries_without_evaluation_are_notified_once_after_a_restart(tmp
     async def story():
         given = list(day())
         size = 29
-        async with served(tmp_path / "a", snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+        async with serve(tmp_path / "a", snapshot_every=snapshot_every, segment_bytes=2_000) as service:
             for i in range(0, len(given), size):
                 held = Event_()
                 paused = asyncio.create_task(service.on_engine(held.wait))  # nothing is evaluated meanwhile
@@ -127,10 +127,10 @@ def test_logged_entries_without_evaluation_are_notified_once_after_a_restart(tmp
                 await paused
                 await service.wait_until_evaluated()
         for folder in tmp_path.glob("copy-*"):
-            async with served(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+            async with serve(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
                 await feed(service, given[int(folder.name.removeprefix("copy-")) :])
                 await service.wait_until_evaluated()
-                assert ids(service) == expected(given), folder.name
+                assert ids(service) == expected_ids(given), folder.name
 
     asyncio.run(story())
 
@@ -142,11 +142,11 @@ def _lock(_folder, names):
 def test_a_message_repeated_by_a_broker_is_processed_once_even_after_a_restart(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert await service.submit(Submission(given)) == 50
             assert await service.submit(Submission(given[-5:], again=True)) == 0
             assert service.counts.repeated == 5
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert await service.submit(Submission(given, again=True)) == 0
             assert await service.submit(Submission(given[:2])) == 2, "not said to be sent again"
 
@@ -154,15 +154,15 @@ def test_a_message_repeated_by_a_broker_is_processed_once_even_after_a_restart(t
 
 
 def test_a_keyed_request_is_remembered_for_a_day_even_after_a_crash(tmp_path):
-    clock, request = Clock(), Request.of([b"ann", b"k"], [b"body"])
+    clock, request = ServiceClock(), Request.of([b"ann", b"k"], [b"body"])
     keyed = Submission([reading(1, 26.0), reading(2, 20.0)], request=request)
 
     async def story():
-        async with served(tmp_path / "a", clock=clock, snapshot_every=1e9) as service:
+        async with serve(tmp_path / "a", clock=clock, snapshot_every=1e9) as service:
             assert await service.submit(keyed) == 2
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)  # no snapshot knows of it
         for _ in range(3):
-            async with served(tmp_path / "b", clock=clock, segment_bytes=1) as service:
+            async with serve(tmp_path / "b", clock=clock, segment_bytes=1) as service:
                 clock.now += 6 * HOUR
                 with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
@@ -171,9 +171,9 @@ def test_a_keyed_request_is_remembered_for_a_day_even_after_a_crash(tmp_path):
                 with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
         clock.now += 7 * HOUR
-        async with served(tmp_path / "b", clock=clock):
+        async with serve(tmp_path / "b", clock=clock):
             pass  # a snapshot forgets what is older than a day
-        async with served(tmp_path / "b", clock=clock) as service:
+        async with serve(tmp_path / "b", clock=clock) as service:
             assert await service.submit(keyed) == 2
 
     asyncio.run(story())
@@ -182,7 +182,7 @@ def test_a_keyed_request_is_remembered_for_a_day_even_after_a_crash(tmp_path):
 def test_keyed_requests_do_not_displace_messages_that_a_broker_may_repeat(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission(given))
             for i in range(15):
                 some = [reading(i, 20.0)] * 10_000
@@ -229,9 +229,9 @@ def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_pa
     """Nothing waits in the broker, since the devices could not publish either; 'c' never comes back."""
 
     async def story():
-        clock = Clock()
+        clock = ServiceClock()
         feed = Feeding(clock)
-        async with served(tmp_path, SILENT, clock) as service:
+        async with serve(tmp_path, SILENT, clock) as service:
             await service.attach_feeds([feed])
             await passing(service, clock, 10, "a", "b", "c")
             feed.is_there = False
@@ -251,15 +251,15 @@ def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
     """What is posted over HTTP while the service is away waits nowhere; 'c' never comes back."""
 
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", SILENT, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", SILENT, clock) as service:
             await service.attach_feeds([])
             await passing(service, clock, 10, "a", "b", "c")
             while service.store.lags() != {"Temperature": 0}:
                 await asyncio.sleep(0.01)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=shutil.ignore_patterns("lock"))
         clock.now += 135 * SECOND
-        async with served(tmp_path / "b", SILENT, clock) as service:
+        async with serve(tmp_path / "b", SILENT, clock) as service:
             await service.attach_feeds([])
             await passing(service, clock, 4)
             await passing(service, clock, 4, "a")
@@ -272,8 +272,8 @@ def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
 
 def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", LASTING, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", LASTING, clock) as service:
             await service.submit(Submission([reading(clock.now, 26.0, sequence=1)]))
             await service.wait_until_evaluated()
             assert ids(service) == []
@@ -281,9 +281,9 @@ def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
             while not ids(service):
                 await asyncio.sleep(0.02)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-            told = ids(service)
-        async with served(tmp_path / "b", LASTING, clock) as service:
-            assert ids(service) == told
+            emitted = ids(service)
+        async with serve(tmp_path / "b", LASTING, clock) as service:
+            assert ids(service) == emitted
             assert [h.subscription for h in await service.holding()] == ["Long"]
 
     asyncio.run(story())
@@ -291,7 +291,7 @@ def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
 
 def test_nothing_is_acknowledged_while_the_disk_is_full(tmp_path, monkeypatch):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             append = service.log.append
             monkeypatch.setattr(service.log, "append", _full)
             waiting = asyncio.create_task(service.submit(Submission([reading(1, 26.0)])))
@@ -317,7 +317,7 @@ def test_a_failed_snapshot_is_retried_by_time_while_readings_are_accepted(tmp_pa
         )
 
     async def story():
-        async with served(tmp_path / "a", snapshot_every=0.0) as service:
+        async with serve(tmp_path / "a", snapshot_every=0.0) as service:
             await asyncio.to_thread(service.snapshot_written.result)  # that of the definition
             monkeypatch.setattr(ServiceStore, "save_snapshot", failing)
             assert await service.submit(Submission([reading(1, 26.0)])) == 1
@@ -339,7 +339,7 @@ def test_a_failed_snapshot_is_retried_by_time_while_readings_are_accepted(tmp_pa
 
 def test_a_service_stops_in_order_even_while_no_snapshot_can_be_written(tmp_path, monkeypatch):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             with monkeypatch.context() as patch:
                 patch.setattr(ServiceStore, "save_snapshot", _no_room)
@@ -347,7 +347,7 @@ def test_a_service_stops_in_order_even_while_no_snapshot_can_be_written(tmp_path
                 service.snapshot_written.result()
                 assert "snapshot" in service.troubles
             await service.submit(Submission([reading(2, 27.0)]))
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert (service.core.position, service.store.snapshot().position) == (3, 3)
 
     asyncio.run(story())
@@ -369,7 +369,7 @@ def _cut(folder):
 
 def test_a_definition_changes_while_the_service_runs(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             other = APP.replace("per source", "per place")
@@ -383,13 +383,13 @@ def test_a_definition_changes_while_the_service_runs(tmp_path):
             change = await service.define(other, ["Warm"])
             assert (change.removed, change.changed) == (["Cold"], ["Warm"])
             assert await service.holding() == []
-            told = service.store.notifications()
-            assert [(one.subscription, one.scope, one.status, one.since) for one in told] == [
+            emitted = service.store.notifications()
+            assert [(one.subscription, one.scope, one.status, one.since) for one in emitted] == [
                 ("Warm", "s1", "ingress", None),
                 ("Warm", "s1", "withdrawn", 1),
             ]
-        async with served(tmp_path / "a", other) as service:
-            assert [one.id for one in service.store.notifications()] == [one.id for one in told]
+        async with serve(tmp_path / "a", other) as service:
+            assert [one.id for one in service.store.notifications()] == [one.id for one in emitted]
             assert await service.holding() == []
 
     asyncio.run(story())
@@ -401,7 +401,7 @@ def test_a_revision_is_decided_by_the_log_also_for_new_conditions(tmp_path):
     more = "state Cold on Temperature [value < 21; value > 23] per source\n"
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 20.0), reading(3, 25.5)]))
             await service.wait_until_evaluated()
             edit = APP.replace("value > 25", "value > 25.7") + more
@@ -411,14 +411,14 @@ def test_a_revision_is_decided_by_the_log_also_for_new_conditions(tmp_path):
                 ("Warm", "revised")
             ]
             await service.define(edit.replace("value > 23", "value > 26"))
-            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
-            assert told[-1] == ("Cold", "revised", 2)
+            emitted = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert emitted[-1] == ("Cold", "revised", 2)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", edit.replace("value > 23", "value > 26")) as service:
+        async with serve(tmp_path / "b", edit.replace("value > 23", "value > 26")) as service:
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Cold", 2)]
             assert [
                 (one.subscription, one.status, one.since) for one in service.store.notifications()
-            ] == told
+            ] == emitted
 
     asyncio.run(story())
 
@@ -436,7 +436,7 @@ def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
     before, after = LADDER.format(25, 25), LADDER.format(28, 26.5)
 
     async def story():
-        async with served(tmp_path / "a", before) as service:
+        async with serve(tmp_path / "a", before) as service:
             came = [(1, 26.0, "s1"), (2, 27.0, "s2"), (3, 31.0, "s2"), (4, 31.0, "s2")]
             await service.submit(Submission([reading(*one) for one in came]))
             await service.wait_until_evaluated()
@@ -447,8 +447,8 @@ def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
                 ("Heat", "s2", 3),
                 ("Mean", None, 3),
             ]
-            told = [(one.id, one.scope, one.status) for one in service.store.notifications()]
-            assert told[-1][1:] == ("s1", "revised")
+            emitted = [(one.id, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[-1][1:] == ("s1", "revised")
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
             _cut(service.folder)
             assert (await service.forecast(DefinitionEntry(before)))["Mean"] == {"unknown": 1}
@@ -456,8 +456,8 @@ def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
             assert (change.changed, change.incompatible) == (["Mean", "Heat"], [])
             means = [one for one in service.store.notifications() if one.subscription == "Mean"]
             assert [one.status for one in means] == ["ingress", "unknown"]
-        async with served(tmp_path / "b", after) as service:
-            assert told == [(one.id, one.scope, one.status) for one in service.store.notifications()]
+        async with serve(tmp_path / "b", after) as service:
+            assert emitted == [(one.id, one.scope, one.status) for one in service.store.notifications()]
 
     asyncio.run(story())
 
@@ -468,8 +468,8 @@ def test_a_component_restarts_where_the_log_was_cut_even_after_a_crash(tmp_path)
         _cut(tmp_path / name)
 
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", before, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", before, clock) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0), reading(3, 27.0)]))
             await service.wait_until_evaluated()
             clock.now += 20 * SECOND
@@ -477,7 +477,7 @@ def test_a_component_restarts_where_the_log_was_cut_even_after_a_crash(tmp_path)
                 await asyncio.sleep(0.01)  # until the clock has said that time goes on
             await service.define(after)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
-        async with served(tmp_path / "b", after, clock) as service:
+        async with serve(tmp_path / "b", after, clock) as service:
             held = [(h.subscription, h.since, h.known) for h in await service.holding()]
             assert held == [("Heat", 1, True), ("Mean", 1, False)]
             come = service.core.engine.watermarks["Temperature"]  # as the clock says
@@ -501,27 +501,27 @@ def test_levels_and_counts_continue_where_the_log_was_cut_or_are_unknown(tmp_pat
     )
 
     async def story():
-        async with served(tmp_path / "a", text.format(35, 2)) as service:
+        async with serve(tmp_path / "a", text.format(35, 2)) as service:
             await service.submit(
                 Submission([reading(1, 40.0), reading(2, 28.0, "s2"), reading(3, 20.0, "s3")])
             )
             await service.wait_until_evaluated()
             _cut(service.folder)
-            said = len(service.store.notifications())
+            output = len(service.store.notifications())
             change = await service.define(text.format(30, 3))
             assert (change.changed, change.incompatible) == (["Heat", "Some"], [])
-            told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
-            assert told[said:] == [("Heat", "s2", "unknown"), ("Some", None, "unknown")]
+            emitted = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[output:] == [("Heat", "s2", "unknown"), ("Some", None, "unknown")]
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", text.format(30, 3)) as service:
+        async with serve(tmp_path / "b", text.format(30, 3)) as service:
             assert sorted((h.subscription, h.scope, h.known) for h in await service.holding()) == [
                 ("Heat", "s1", True), ("Heat", "s2", False), ("Some", None, False)
             ]  # fmt: skip
             await service.submit(Submission([reading(5, 26.0, "s2"), reading(6, 20.0, "s1")]))
             await service.submit(Submission([reading(7, 20.0, "s2"), reading(8, 20.0, "s3")]))
             await service.wait_until_evaluated()
-            told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
-            assert told[said + 2 :] == [
+            emitted = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[output + 2 :] == [
                 ("Heat", "s2", "known"), ("Heat", "s1", "egress"), ("Heat", "s2", "egress"),
                 ("Some", None, "egress"),
             ]  # fmt: skip
@@ -540,15 +540,15 @@ def test_a_revision_includes_downstream_conditions(tmp_path):
     before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
 
     async def story(folder, *, whole):
-        async with served(folder, before) as service:
+        async with serve(folder, before) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 31.0, "s2")]))
             await service.wait_until_evaluated()
             if not whole:
                 _cut(service.folder)
             change = await service.define(after, () if whole else ["Heat"])
             holding = [(h.subscription, h.scope) for h in await service.holding()]
-            told = [one.status for one in service.store.notifications() if one.subscription == "Some"]
-            return [h[:2] for h in change.holding], holding[:-1], told
+            emitted = [one.status for one in service.store.notifications() if one.subscription == "Some"]
+            return [h[:2] for h in change.holding], holding[:-1], emitted
 
     holding = [("Heat", "s1"), ("Heat", "s2"), ("Some", None)]
     revised, withdrawn = ["ingress", "revised"], ["ingress", "withdrawn"]
@@ -558,26 +558,26 @@ def test_a_revision_includes_downstream_conditions(tmp_path):
 
 def test_the_preview_of_a_revision_is_computed_beside_the_engine(tmp_path, monkeypatch):
     """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
-    begun, go_on = Event_(), Event_()
+    started, go_on = Event_(), Event_()
     fitting = core._to_history
 
     def waiting(entries, topics):
-        begun.set()
+        started.set()
         assert go_on.wait(PATIENCE)
         yield from fitting(entries, topics)
 
     async def story():
-        async with served(tmp_path / "a", snapshot_every=0) as service:
+        async with serve(tmp_path / "a", snapshot_every=0) as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             monkeypatch.setattr(core, "_to_history", waiting)
             counted = asyncio.create_task(service.forecast(DefinitionEntry(APP.replace("> 25", "> 25.7"))))
-            await asyncio.to_thread(begun.wait, PATIENCE)
-            kept = service.snapshot_written
+            await asyncio.to_thread(started.wait, PATIENCE)
+            stored = service.snapshot_written
             await service.submit(Submission([reading(2, 21.0), reading(3, 25.5)]))
             await service.wait_until_evaluated()
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 3)]
-            assert service.snapshot_written is kept
+            assert service.snapshot_written is stored
             go_on.set()
             assert await counted == {}  # of what was so when it was asked
 
@@ -603,7 +603,7 @@ def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path)
 
     async def story():
         limits(("s1", 25, 22), ("s2", 25, 22), ("s3", 25, 22))
-        async with served(base, TABLED) as service:
+        async with serve(base, TABLED) as service:
             assert not service.files_have_changed()
             await service.submit(Submission([reading(1, 26.0, f"s{i}") for i in (1, 2, 3)]))
             await service.wait_until_evaluated()
@@ -614,18 +614,18 @@ def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path)
             assert len(await service.holding()) == 3  # nobody has said that it be read
             change = await service.define(TABLED)
             assert (change.changed, change.incompatible) == (["Warm"], [])
-            told = [(one.id, one.scope, one.status) for one in service.store.notifications()]
-            assert [one[1:] for one in told[3:]] == [("s2", "revised")]
+            emitted = [(one.id, one.scope, one.status) for one in service.store.notifications()]
+            assert [one[1:] for one in emitted[3:]] == [("s2", "revised")]
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
             limits(("s1", 99, 22), ("s2", 99, 22), ("s3", 99, 22))
             shutil.copytree(base, tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", TABLED) as service:
-            assert [(one.id, one.scope, one.status) for one in service.store.notifications()] == told
+        async with serve(tmp_path / "b", TABLED) as service:
+            assert [(one.id, one.scope, one.status) for one in service.store.notifications()] == emitted
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
             assert service.files_have_changed()
             await service.define(TABLED)
             assert await service.holding() == []
-        async with served(tmp_path / "b", TABLED) as service:
+        async with serve(tmp_path / "b", TABLED) as service:
             assert await service.holding() == []
             assert not service.files_have_changed()
             assert len(list((tmp_path / "b" / "files").glob("*"))) == 2  # what ran before is gone
@@ -682,8 +682,8 @@ def test_copies_of_files_are_durable_before_the_log_names_them_and_may_be_lost(b
 
     async def story():
         async with of_file(by_row) as (_, service):
-            (kept,) = (by_row / "data" / "files").glob("*")
-            assert synced == [kept, kept.parent, kept.parent.parent]
+            (stored,) = (by_row / "data" / "files").glob("*")
+            assert synced == [stored, stored.parent, stored.parent.parent]
             await _warm(service)
         shutil.rmtree(by_row / "data" / "files")
         async with of_file(by_row) as (_, service):
@@ -777,7 +777,7 @@ def test_a_folder_of_another_version_is_refused_in_one_sentence(tmp_path):
 
     async def story():
         with pytest.raises(UsageError, match=r"service\.db is of another version of Holdfast"):
-            async with served(tmp_path / "a"):
+            async with serve(tmp_path / "a"):
                 pass
 
     asyncio.run(story())
@@ -793,7 +793,7 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
         return APP.replace("value > 25", f"value > {high}")
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             change = await service.define(with_(24))
@@ -805,7 +805,7 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
             before = [(one.id, one.status) for one in service.store.notifications()]
             assert [status for _, status in before].count("unknown") >= 1
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
-        async with served(tmp_path / "b", with_(27)) as service:
+        async with serve(tmp_path / "b", with_(27)) as service:
             assert [(one.id, one.status) for one in service.store.notifications()] == before
             await service.submit(Submission([reading(2, 20.0)]))
             await service.wait_until_evaluated()
@@ -817,9 +817,9 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
 
 def test_a_log_is_complete_when_the_service_first_ran_without_readings(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert is_whole(service.folder)
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert is_whole(service.folder)
             await service.submit(Submission([reading(1, 26.0)]))
         assert is_whole(tmp_path / "a")
@@ -833,7 +833,7 @@ def test_a_revision_reads_the_log_only_while_it_is_not_sealed(tmp_path, monkeypa
     looks = []
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             monkeypatch.setattr(
@@ -869,9 +869,9 @@ def test_a_revision_reads_topics_of_a_sealed_segment_in_their_order(tmp_path):
     ]
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission(came))
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.define(APP + new)
             assert ("New", 10) in [(h.subscription, h.since) for h in await service.holding()]
 
@@ -882,12 +882,12 @@ def test_a_restarted_count_that_is_active_is_notified(tmp_path):
     many = "state Many = at least {} of Warm\n"
 
     async def story():
-        async with served(tmp_path / "a", APP + many.format(2)) as service:
+        async with serve(tmp_path / "a", APP + many.format(2)) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0, "s2")]))
             await service.wait_until_evaluated()
             await service.define(APP + many.format(1), restart=["Many"])
-            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
-            assert told[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
+            emitted = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert emitted[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
             assert ("Many", 1) in [(h.subscription, h.since) for h in await service.holding()]
 
     asyncio.run(story())
@@ -895,7 +895,7 @@ def test_a_restarted_count_that_is_active_is_notified(tmp_path):
 
 def test_an_invalid_definition_is_not_logged(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             before = service.log.next
             with pytest.raises(UsageError, match="Temprature"):
                 await service.define(APP.replace("Hot  on Temperature", "Hot on Temprature"))
@@ -908,14 +908,19 @@ def test_a_state_moves_to_a_topic_without_readings(tmp_path):
     moved = APP.replace("Warm on Temperature", "Warm on Humidity") + "topic Humidity (value float)\n"
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
             await service.wait_until_evaluated()
             await service.define(moved)
             assert await service.holding() == []
-            told = service.store.notifications()[-1]
-            assert (told.subscription, told.status, told.time, told.since) == ("Warm", "revised", 7, 7)
-        async with served(tmp_path / "a", moved) as service:
+            emitted = service.store.notifications()[-1]
+            assert (emitted.subscription, emitted.status, emitted.time, emitted.since) == (
+                "Warm",
+                "revised",
+                7,
+                7,
+            )
+        async with serve(tmp_path / "a", moved) as service:
             assert await service.holding() == []
 
     asyncio.run(story())
@@ -925,21 +930,21 @@ def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkey
     """It is in the log then; all goes on as it was, also after a crash and a restart."""
     saved = []
 
-    def broken(*_):
+    def break_off(*_):
         raise OverflowError("too late")
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
             await service.wait_until_evaluated()
-            monkeypatch.setattr(core, "_revision_row", broken)
+            monkeypatch.setattr(core, "_revision_row", break_off)
             with pytest.raises(UsageError, match="too late"):
                 await service.define(APP.replace("> 25", "> 27"), save=saved.append)
             assert saved == [APP.replace("> 25", "> 27"), APP]
             assert service.core.definition == APP
             assert len(await service.holding()) == 1
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b") as service:
+        async with serve(tmp_path / "b") as service:
             assert len(await service.holding()) == 1
             monkeypatch.undo()
             await service.define(APP.replace("> 25", "> 27"))
@@ -950,7 +955,7 @@ def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkey
 
 def test_readings_are_sealed_as_parquet_when_the_service_stops(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await feed(service, list(day(20)))
         assert [path.name.partition("-")[2] for path in reading_files(tmp_path / "a")] == [
             "Badge.parquet",
@@ -962,10 +967,10 @@ def test_readings_are_sealed_as_parquet_when_the_service_stops(tmp_path):
 
 def test_invalid_messages_are_stored_and_counted(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.reject([Rejected("mqtt", "a/b", "not a number", b"\xffx", 7)])
             assert service.counts.rejected == {"mqtt: not a number": 1}
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert service.store.counts() == {"mqtt: not a number": 1}
             assert service.store.rejects() == [
                 {"at": 7, "feed": "mqtt", "channel": "a/b", "reason": "not a number", "payload": "\ufffdx"}
@@ -978,23 +983,23 @@ def test_a_listener_receives_past_events_and_then_new_ones(tmp_path, monkeypatch
     monkeypatch.setattr("holdfast.service.hub.RECENT", 5)
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given[:60])
             await service.wait_until_evaluated()
-            heard = []
+            received = []
 
             async def listen():
                 async for some in service.hub.stream(0, most=7):
-                    heard.extend(some)
+                    received.extend(some)
 
             task = asyncio.create_task(listen())
             await feed(service, given[60:])
             await service.wait_until_evaluated()
-            while len(heard) < len(expected(given)):
+            while len(received) < len(expected_ids(given)):
                 await asyncio.sleep(0.01)
             task.cancel()
-            assert [one.position for one in heard] == sorted({one.position for one in heard})
-            assert sorted(one.id for one in heard) == expected(given)
+            assert [one.position for one in received] == sorted({one.position for one in received})
+            assert sorted(one.id for one in received) == expected_ids(given)
 
     asyncio.run(story())

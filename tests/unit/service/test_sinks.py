@@ -59,7 +59,7 @@ def bodies(receiver):
     return [json.loads(request.body) for request in receiver.requests]
 
 
-def received(receiver):
+def statuses_at(receiver):
     """The notifications of a webhook, each with status and scope."""
     return [(n["status"], n["scope"]) for body in bodies(receiver) for n in body["notifications"]]
 
@@ -124,13 +124,13 @@ def test_a_condition_that_started_while_muted_is_announced_when_the_mute_expires
         await mute(client)
         await read(site, 26)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         go_on(61 * SECOND)
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
         await read(site, 20, at=70)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1")]
 
     webhook(story)
 
@@ -143,7 +143,7 @@ def test_a_condition_that_started_and_ended_while_muted_is_not_sent(webhook):
         await quiet(site)
         go_on(61 * SECOND)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
 
     webhook(story)
 
@@ -155,7 +155,7 @@ def test_the_end_of_an_episode_started_before_a_mute_is_sent_at_once(webhook):
         await mute(client)
         await read(site, 20, at=10)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1")]
 
     webhook(story)
 
@@ -166,13 +166,13 @@ def test_a_withheld_condition_is_announced_when_the_mute_expires_while_the_servi
         await mute(client)
         await read(site, 26)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
 
     async def after(client, site, receiver):
         at_noon(site)(HOUR)
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
 
     webhook(before)
     webhook(after)
@@ -185,9 +185,9 @@ def test_removing_a_mute_announces_active_conditions(webhook):
         await read(site, 26)
         await quiet(site)
         await client.request("DELETE", "/api/mute", json={"subscription": "Warm", "scope": "s1"})
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
 
     webhook(story)
 
@@ -199,7 +199,7 @@ def test_a_mute_without_a_scope_mutes_all_scopes(webhook):
         await read(site, 26, source="s1")
         await read(site, 26, source="s2")
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         rows = (await client.get("/api/conditions")).json()
         assert [row["muted"]["who"] for row in rows] == ["local", "local"]
 
@@ -216,11 +216,11 @@ def test_levels_that_rise_while_muted_are_announced_at_their_current_level(webho
         await mute(client, name="Heat")
         await read(site, 31, 26, 31, at=10)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
         go_on(61 * SECOND)
-        while len(received(receiver)) < 2:
+        while len(statuses_at(receiver)) < 2:
             await asyncio.sleep(0.01)
-        assert received(receiver)[1:] == [("raised", "s1")]
+        assert statuses_at(receiver)[1:] == [("raised", "s1")]
         assert bodies(receiver)[-1]["notifications"][0]["attributes"]["level"] == "alarm"
 
     webhook(story)
@@ -241,16 +241,16 @@ def test_a_mute_in_the_definition_announces_active_conditions_when_it_ends(webho
         await read(site, 26, source="stays")
         await read(site, 26, 20, source="passes")
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         if not restarts:
             await after(client, site, receiver)
 
     async def after(client, site, receiver):
         at_noon(site)
         await read(site, 26, source="stays", at=15 * 60)
-        while len(received(receiver)) < 2:
+        while len(statuses_at(receiver)) < 2:
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("summary", None), ("ingress", "stays")]
+        assert statuses_at(receiver) == [("summary", None), ("ingress", "stays")]
 
     webhook(before)
     if restarts:
@@ -327,8 +327,8 @@ def test_a_level_raised_while_muted_ends_at_the_level_that_was_sent():
         ("egress", 3, 1, None, "alarm"),
     )
     (sent,) = choose([raised, end], {("Heat", "s")}, {}).sent
-    (begun,), (ended,) = alerts([start], 9 * SECOND, {}), alerts([sent], 9 * SECOND, {})
-    assert (ended["labels"], ended["endsAt"]) == (begun["labels"], "1970-01-01T00:00:00.000003Z")
+    (started,), (ended,) = alerts([start], 9 * SECOND, {}), alerts([sent], 9 * SECOND, {})
+    assert (ended["labels"], ended["endsAt"]) == (started["labels"], "1970-01-01T00:00:00.000003Z")
 
 
 def test_alertmanager_does_not_receive_muted_conditions(alertmanager):
@@ -397,7 +397,7 @@ def test_one_refused_notification_affects_no_other(webhook):
 
 
 def test_a_refused_notification_can_be_sent_again(webhook):
-    async def refused(client, site, receiver):
+    async def refuse(client, site, receiver):
         receiver.refuses = lambda body: "not yet"
         await read(site, 26, source="s1")
         await read(site, 26, source="s2")
@@ -419,11 +419,11 @@ def test_a_refused_notification_can_be_sent_again(webhook):
         await client.post("/api/dead-letters/resend", json={"sink": "hook"})
         while site.sinks[0].dead_letter_count:
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
         assert (await client.get("/api/dead-letters")).json() == []
         assert (await client.get("/health")).json()["sinks"] == {}
 
-    webhook(refused)
+    webhook(refuse)
     webhook(again)
 
 
@@ -439,11 +439,11 @@ def test_resending_reports_errors_of_a_request(webhook, asked_for):
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 40))
-def test_notifications_that_are_not_refused_are_posted_in_order(refused, size):
+def test_notifications_that_are_not_refused_are_posted_in_order(refuse, size):
     posted, alone = [], []
 
     async def post(items):
-        if refused & {*items}:
+        if refuse & {*items}:
             raise Refusal("no")
         posted.extend(items)
 
@@ -451,8 +451,8 @@ def test_notifications_that_are_not_refused_are_posted_in_order(refused, size):
         alone.append(item)
 
     asyncio.run(isolate(range(size), post, add_dead_letter))
-    assert posted == [i for i in range(size) if i not in refused]
-    assert alone == sorted(refused & {*range(size)})
+    assert posted == [i for i in range(size) if i not in refuse]
+    assert alone == sorted(refuse & {*range(size)})
 
 
 def test_no_alert_ends_before_it_starts():
@@ -475,8 +475,8 @@ def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, def
         (row,) = (await client.get("/api/conditions")).json()
         assert row["level"] == "alarm"
         await quiet(site)
-        told = site.service.store.notifications()
-        state = json.loads(publications(told, None, "state/{scope}")[-1].payload)
+        emitted = site.service.store.notifications()
+        state = json.loads(publications(emitted, None, "state/{scope}")[-1].payload)
         assert (state["holds"], state["level"]) == (True, "alarm")
         ends_condition = {(level, end) for *_, level, end in labels(receiver)}
         assert ("warn", "2026-06-21T12:00:10.000000Z") in ends_condition, (
@@ -513,21 +513,21 @@ def test_a_higher_level_and_a_new_start_end_an_acknowledgement(asked, definition
     definition.write_text(LEVELS)
 
     async def story(client, site):
-        async def acknowledged():
+        async def acknowledgements():
             rows = (await client.get("/api/conditions")).json()
             return [row["acknowledged"] is not None for row in rows]
 
         one = {"subscription": "Heat", "scope": "s1"}
         await read(site, 26)
         await client.post("/api/acknowledge", json=one)
-        assert await acknowledged() == [True]
+        assert await acknowledgements() == [True]
         await read(site, 31, at=10)
-        assert await acknowledged() == [False], "it was of the lower level"
+        assert await acknowledgements() == [False], "it was of the lower level"
         await client.post("/api/acknowledge", json=one)
         await read(site, 26, at=20)
-        assert await acknowledged() == [True], "a lower level is no news"
+        assert await acknowledgements() == [True], "a lower level is no news"
         await read(site, 20, 26, at=30)
-        assert await acknowledged() == [False], "it was of what has ended"
+        assert await acknowledgements() == [False], "it was of what has ended"
 
     asked(story)
 
@@ -624,7 +624,7 @@ def test_a_sink_continues_after_the_database_was_full_for_a_while(webhook, monke
         await asyncio.sleep(0.1)
         full[0] = False
         await read(site, 26, source="s2")
-        while ("ingress", "s2") not in received(receiver):
+        while ("ingress", "s2") not in statuses_at(receiver):
             await asyncio.sleep(0.01)
         assert site.sinks[0].dead_letter_count == 1
 

@@ -19,11 +19,11 @@ def timeline(tmp_path):
     found.close()
 
 
-def ended(position, start, end, scope="s1", name="Warm", status="egress"):
+def end_row(position, start, end, scope="s1", name="Warm", status="egress"):
     return NotificationRow(position, str(position), name, scope, status, end, start, end, "{}")
 
 
-def stretches(n, seed=1):
+def interval_rows(n, seed=1):
     """Stretches of one scope, with pauses from a second to hours."""
     chance, at = random.Random(seed), 0
     for _ in range(n):
@@ -47,8 +47,8 @@ def naive(found, view):
 
 
 def test_a_chart_has_few_bars_and_loses_nothing(timeline):
-    some = list(stretches(3_000))
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
+    some = list(interval_rows(3_000))
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(some)])
     end = some[-1][1] + 1
     for view in (
         TimelineView(0, end, 100),
@@ -72,18 +72,18 @@ def test_a_chart_has_few_bars_and_loses_nothing(timeline):
 
 def test_close_up_every_interval_is_shown_exactly(timeline):
     some = [(i * MINUTE, i * MINUTE + 10 * SECOND) for i in range(100)]
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(some)])
     (row,), _ = timeline.rows(TimelineView(10 * MINUTE, 15 * MINUTE, 1_000), HOUR)
     assert row["bars"] == [[*one, 1] for one in some[10:15]]
 
 
 def test_repeated_notifications_change_nothing_and_a_new_process_continues(timeline, tmp_path):
-    told = [ended(i + 1, i * MINUTE, i * MINUTE + SECOND) for i in range(50)]
+    emitted = [end_row(i + 1, i * MINUTE, i * MINUTE + SECOND) for i in range(50)]
     for first in range(0, 50, 7):
-        timeline.add(told[max(0, first - 3) : first + 7])
+        timeline.add(emitted[max(0, first - 3) : first + 7])
     again = Timeline(tmp_path / "timeline.db")
-    again.add(told[40:])
-    again.add([ended(51, 50 * MINUTE, 50 * MINUTE + SECOND)])
+    again.add(emitted[40:])
+    again.add([end_row(51, 50 * MINUTE, 50 * MINUTE + SECOND)])
     for width in (10, 60, 3_600):
         (row,), _ = again.rows(TimelineView(0, HOUR, width), HOUR)
         assert sum(bar[2] for bar in row["bars"]) == 51
@@ -107,7 +107,7 @@ def test_an_active_interval_extends_to_now_and_an_unknown_one_has_its_own_row(ti
 
 
 def test_coarser_levels_have_fewer_bars(timeline):
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(stretches(2_000))])
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(interval_rows(2_000))])
     counts = dict(timeline._database.execute("SELECT level, COUNT(*) FROM bars GROUP BY level"))
     assert list(counts) == list(range(len(WIDTHS)))
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
@@ -115,7 +115,7 @@ def test_coarser_levels_have_fewer_bars(timeline):
 
 
 def test_rows_are_found_by_name_and_come_in_pages(timeline):
-    timeline.add([ended(i + 1, 0, SECOND, scope=f"room-{i:03}") for i in range(300)])
+    timeline.add([end_row(i + 1, 0, SECOND, scope=f"room-{i:03}") for i in range(300)])
     rows, total = timeline.rows(TimelineView(0, MINUTE, 60, find="ROOM-29", skip=2, most=3), MINUTE)
     assert (total, [row["scope"] for row in rows]) == (10, ["room-292", "room-293", "room-294"])
     assert timeline.rows(TimelineView(0, MINUTE, 60, subscription="Other"), MINUTE) == ([], 0)
@@ -132,7 +132,7 @@ def test_a_million_intervals_are_drawn_quickly(timeline):
             start = at + int(chance.uniform(0.2, 1.8) * year / each / 2)
             at = start + int(chance.uniform(0.2, 1.8) * year / each / 2)
             position += 1
-            found.append(ended(position, start, at, f"s{i}"))
+            found.append(end_row(position, start, at, f"s{i}"))
         timeline.add(found)
     for name, view in {
         "a year": TimelineView(0, year, 1_200),
@@ -140,9 +140,9 @@ def test_a_million_intervals_are_drawn_quickly(timeline):
         "a day": TimelineView(year // 2, year // 2 + DAY, 1_200),
         "an hour": TimelineView(year // 2, year // 2 + HOUR, 1_200),
     }.items():
-        begun = time.perf_counter()
+        started = time.perf_counter()
         rows, total = timeline.rows(view, year)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         print(f"{name}: {sum(len(row['bars']) for row in rows):,} bars of {total} rows in {seconds:.2f} s")
         assert total == scopes
         assert all(len(row["bars"]) <= view.width for row in rows)

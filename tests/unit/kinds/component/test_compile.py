@@ -118,5 +118,5 @@ def test_an_attribute_that_is_int_in_one_input_and_float_in_another_is_a_float()
     state = machine.initial()
     for event in (Event("U", 0, "u", {"n": 2.0}), Event("T", 1, "t", {"n": 3})):
         state, _ = machine.react(state, event)
-    _, told = machine.advance(state, 2)
-    assert [repr(one.event.attributes["n"]) for one in told] == ["3.0"]
+    _, emitted = machine.advance(state, 2)
+    assert [repr(one.event.attributes["n"]) for one in emitted] == ["3.0"]

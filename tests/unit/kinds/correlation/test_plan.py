@@ -30,7 +30,7 @@ def history(size, seed):
     ]
 
 
-def told(running, events):
+def run_all(running, events):
     found = {}
     for operator in running:
         it = operator.machine
@@ -65,7 +65,7 @@ def test_more_than_64_correlations_run_in_several_machines_with_the_results_of_s
         if found := {sequence for _, _, sequence in participants(matches, one.correlation.within)}:
             expected[one.name] = found
     assert len(expected) > 30
-    assert told(running, events) == expected
+    assert run_all(running, events) == expected
 
 
 def test_correlations_of_equal_meaning_are_matched_once():
@@ -89,7 +89,7 @@ def test_named_sensors_have_their_own_slots():
     (operator,) = operators(made)
     assert [slot.sensor for slot in operator.machine.slots] == ["s1", "s2", "s2"]
     events = history(200, 5)
-    found = told([operator], events)
+    found = run_all([operator], events)
     by_number = {event.sequence: event for event in events}
     assert {(by_number[i].topic, by_number[i].source) for i in found["X"]} == {("A", "s1"), ("A", "s2")}
     assert {(by_number[i].topic, by_number[i].source) for i in found["Y"]} == {("A", "s1"), ("B", "s2")}

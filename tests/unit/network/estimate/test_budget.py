@@ -62,11 +62,11 @@ def test_fewer_readings_and_wider_bands_never_take_more(plans):
 
 def test_an_unchanged_plan_loses_nothing_and_every_thirtieth_reading_loses_something(plans):
     at = {(one.strategy, one.every, one.wider): one.detection["Warm"] for one in plans}
-    stands, thinned = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
+    stands, filtered = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
     assert (stands.met, stands.share) == (stands.known, 1.0)
-    assert stands.late < 1 < thinned.late
+    assert stands.late < 1 < filtered.late
     assert stands.excess == 0.0 < at[SOURCE, 1, 4.0].excess, "a state that is left late"
-    assert thinned.met < thinned.known
+    assert filtered.met < filtered.known
 
 
 def test_plans_are_ordered_by_loss_with_one_for_each_strategy(plans):

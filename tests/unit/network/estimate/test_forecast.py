@@ -79,7 +79,7 @@ def history(minutes: int) -> list[Event]:
     ]
 
 
-def looked(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast:
+def forecast_of(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast:
     case = cast(case, events)
     return forecast(case, seed, rates(events, case.definition, plan_run(case, seed).subscriptions))
 
@@ -87,7 +87,7 @@ def looked(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast
 def beside(case: SimulationCase, minutes: int, seed: int = 1) -> dict[str, tuple[float, float]]:
     """For a history: what is expected, and what happens, since the warm-up."""
     events = history(minutes)
-    found, run = looked(case, events, seed), SimulationRun(cast(case, events), seed)
+    found, run = forecast_of(case, events, seed), SimulationRun(cast(case, events), seed)
     before: list[float] = []
     run.network.at(case.scenario.warm_up, lambda: before.extend(run.network.joules()))
     measures = run.finish().measures
@@ -142,8 +142,8 @@ def test_roles_of_a_quadtree_move_to_the_nearest_nodes_although_a_subscriber_ask
 @pytest.mark.parametrize("protocol", ["direct", ROTATING])
 def test_forecasts_include_sensors_that_are_read_more_often_than_they_publish(protocol):
     text = FIELD.format(protocol=f"{{kind: {protocol}}}", routing="static", quality=1, mac=UNHEARD)
-    said = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
-    with_it = read_text(f"{text}publishers: [{said}]\n").points[0].case
+    output = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
+    with_it = read_text(f"{text}publishers: [{output}]\n").points[0].case
     once, often = (beside(each, 60) for each in (read_text(text).points[0].case, with_it))
     require_close(often)
     reads = 11 * 3600 / 5 * 0.03 * 5e-3
@@ -172,7 +172,7 @@ def test_forecasts_of_sleeping_radios_match_simulations(seed):
 
 def test_an_idle_network_uses_the_energy_of_its_nodes_at_rest():
     events = [Event("T", minute * MINUTE, "s00", {"value": 5.0}, minute) for minute in range(60)]
-    found = looked(case("direct, filters: source", "static", 1, CSMA), events)
+    found = forecast_of(case("direct, filters: source", "static", 1, CSMA), events)
     assert found.frames == 0.0
     *others, reader = sorted(found.joules())
     assert others == pytest.approx([found.rest * A_DAY] * 15, rel=1e-3)
@@ -180,7 +180,7 @@ def test_an_idle_network_uses_the_energy_of_its_nodes_at_rest():
 
 
 def test_the_node_with_the_highest_consumption_dies_first_and_mains_never():
-    found = looked(case(*FIVE["readings over lossy links"]), history(120))
+    found = forecast_of(case(*FIVE["readings over lossy links"]), history(120))
     days, node = found.days()
     joules = found.joules()
     assert node == max((n for n in range(16) if n != 5), key=lambda n: joules[n])
@@ -188,9 +188,9 @@ def test_the_node_with_the_highest_consumption_dies_first_and_mains_never():
 
 
 def test_losses_reduce_the_share_of_notifications():
-    _, told = looked(case("direct", "static", 0.7, UNHEARD), history(120)).delay("Frost")
-    assert 0.6 < told < 0.95
-    assert looked(case("direct", "static", 0.7, CSMA), history(120)).delay("Frost")[1] > 0.99
+    _, emitted = forecast_of(case("direct", "static", 0.7, UNHEARD), history(120)).delay("Frost")
+    assert 0.6 < emitted < 0.95
+    assert forecast_of(case("direct", "static", 0.7, CSMA), history(120)).delay("Frost")[1] > 0.99
 
 
 # A hop, by hand.
@@ -207,10 +207,10 @@ def test_the_energy_of_a_frame_and_its_acknowledgement_is_that_of_two_radios_and
     air = pair()
     hop, draw, radio = air.access.unicast(0, 1, 20), air.network.draw, air.network.setup.radio
     frame, ack = radio.airtime(20 + 11) / SECOND, radio.airtime(5) / SECOND
-    sends, hears = ((draw.radio[state] - draw.radio[LISTEN]) / 1e3 for state in (TRANSMIT, RECEIVE))
+    sends, consumes = ((draw.radio[state] - draw.radio[LISTEN]) / 1e3 for state in (TRANSMIT, RECEIVE))
     works = 1.5e-3 * (draw.mcu[2] - draw.mcu[1]) / 1e3
     assert hop.frames == pytest.approx(2.0, rel=1e-6)
-    sender, receiver = frame * sends + ack * hears + works, frame * hears + ack * sends + works
+    sender, receiver = frame * sends + ack * consumes + works, frame * consumes + ack * sends + works
     assert hop.joules == pytest.approx([sender, receiver], rel=1e-6)
 
 
@@ -225,13 +225,13 @@ def test_a_frame_is_repeated_until_its_acknowledgement_arrives():
 
 
 @pytest.mark.parametrize(
-    ("what", "by", "says"),
+    ("what", "by", "message"),
     [
         ("kind: csma", "kind: tdma", "mac 'tdma'"),
         ("kind: static", "kind: on-demand", "routing 'OnDemand'"),
     ],
 )
-def test_unsupported_protocols_are_named(what, by, says):
+def test_unsupported_protocols_are_named(what, by, message):
     text = FIELD.format(protocol="{kind: direct}", routing="static", quality=1, mac=CSMA).replace(what, by)
-    with pytest.raises(UsageError, match=says):
-        looked(read_text(text).points[0].case, history(20))
+    with pytest.raises(UsageError, match=message):
+        forecast_of(read_text(text).points[0].case, history(20))

@@ -49,8 +49,8 @@ def test_every_subscription_has_an_operator_and_its_topics():
 
 def test_an_evaluator_returns_notifications_of_its_subscription_only():
     watch = Evaluator(DEFINITION.operators()["Alone"], "Alone")
-    told = [each for i, value in enumerate((20, 26, 27, 21)) for each in watch.react(event(i, value))]
-    assert [(each.subscription, each.status, each.scope, each.event.time) for each in told] == [
+    emitted = [each for i, value in enumerate((20, 26, 27, 21)) for each in watch.react(event(i, value))]
+    assert [(each.subscription, each.status, each.scope, each.event.time) for each in emitted] == [
         ("Alone", "ingress", "a", SECOND),
         ("Alone", "egress", "a", 3 * SECOND),
     ]

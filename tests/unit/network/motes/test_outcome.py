@@ -8,7 +8,7 @@ from holdfast.network.motes.report.terminal import summary_lines
 from holdfast.network.motes.results import collect
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 PROTOCOLS = {
@@ -20,7 +20,7 @@ PROTOCOLS = {
 
 
 def text(protocol: str, to: str = "Warm") -> str:
-    return watched(PROTOCOLS[protocol], f"{to}, start: 10 s").replace("on-demand", "geographic")
+    return scenario_text(PROTOCOLS[protocol], f"{to}, start: 10 s").replace("on-demand", "geographic")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

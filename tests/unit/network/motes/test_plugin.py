@@ -125,13 +125,13 @@ duration: 2 min
 """
 
 
-def measured(tmp_path, text=MEASURED, links="a,b,1\nb,a,1\nb,c,1\nc,b,1\n"):
+def measured_study(tmp_path, text=MEASURED, links="a,b,1\nb,a,1\nb,c,1\nc,b,1\n"):
     (tmp_path / "links.csv").write_text("sender,receiver,quality\n" + links)
     return read_text(text, tmp_path)
 
 
 def test_links_suffice_where_nothing_asks_for_positions(tmp_path):
-    found = run(measured(tmp_path).points[0].case, seed=1).measures
+    found = run(measured_study(tmp_path).points[0].case, seed=1).measures
     assert found["delivered"] > 50
     assert found["hops"] == 2
 
@@ -146,9 +146,9 @@ def test_links_suffice_where_nothing_asks_for_positions(tmp_path):
 )
 def test_a_plugin_that_needs_positions_is_refused_without_them(tmp_path, old, new, message):
     with pytest.raises(DefinitionError, match=message):
-        measured(tmp_path, MEASURED.replace(old, new))
+        measured_study(tmp_path, MEASURED.replace(old, new))
 
 
 def test_a_table_without_links_is_refused(tmp_path):
     with pytest.raises(DefinitionError, match="there is no link; write one row for each"):
-        measured(tmp_path, links="")
+        measured_study(tmp_path, links="")

@@ -31,37 +31,37 @@ from holdfast.network.motes.readings import (
 AIR = Topic("Air", (Attribute("value", "float"), Attribute("count", "int"), Attribute("room", "text")))
 
 
-def sensed(measured, times, seed: int = 1) -> list:
+def sense_all(measured, times, seed: int = 1) -> list:
     sense = measured.sense(0, Random(seed))
     return [sense(now) for now in times]
 
 
 def test_a_constant_is_always_the_same():
-    assert sensed(Constant("west"), [0, 5]) == ["west", "west"]
+    assert sense_all(Constant("west"), [0, 5]) == ["west", "west"]
 
 
 def test_uniform_readings_fill_the_range_and_differ_by_seed():
-    values = sensed(UniformReadings(10.0, 20.0), range(1000))
+    values = sense_all(UniformReadings(10.0, 20.0), range(1000))
     assert 10 <= min(values) < 10.1
     assert 19.9 < max(values) <= 20
-    assert values != sensed(UniformReadings(10.0, 20.0), range(1000), seed=2)
-    assert sensed(UniformReadings(), [0], seed=3) == [Random(3).random()]
+    assert values != sense_all(UniformReadings(10.0, 20.0), range(1000), seed=2)
+    assert sense_all(UniformReadings(), [0], seed=3) == [Random(3).random()]
 
 
 def test_a_random_walk_moves_by_steps_within_its_bounds():
-    values = sensed(RandomWalk(start=20, step=2, low=15, high=25), range(2000))
+    values = sense_all(RandomWalk(start=20, step=2, low=15, high=25), range(2000))
     assert (min(values), max(values)) == (15, 25)
-    free = sensed(RandomWalk(start=0, step=0.5), range(2000))
+    free = sense_all(RandomWalk(start=0, step=0.5), range(2000))
     assert stdev(b - a for a, b in pairwise(free)) == pytest.approx(0.5, rel=0.05)
 
 
 def test_a_sine_rises_and_falls_in_a_period():
     day = Sine(mean=20, swing=5)
-    assert sensed(day, [0, 6 * HOUR, 12 * HOUR, 18 * HOUR]) == pytest.approx([20, 25, 20, 15])
-    noisy = sensed(Sine(mean=20, swing=0, noise=2), range(2000))
+    assert sense_all(day, [0, 6 * HOUR, 12 * HOUR, 18 * HOUR]) == pytest.approx([20, 25, 20, 15])
+    noisy = sense_all(Sine(mean=20, swing=0, noise=2), range(2000))
     assert fmean(noisy) == pytest.approx(20, abs=0.2)
     assert stdev(noisy) == pytest.approx(2, rel=0.1)
-    behind = {sensed(Sine(mean=0, swing=1, period=HOUR, lag=HOUR), [0], seed)[0] for seed in range(5)}
+    behind = {sense_all(Sine(mean=0, swing=1, period=HOUR, lag=HOUR), [0], seed)[0] for seed in range(5)}
     assert len(behind) == 5
     with pytest.raises(ScenarioError, match="period: a period takes some time"):
         Sine(mean=0, swing=1, period=0)
@@ -88,17 +88,17 @@ def test_readings_have_the_types_of_the_topic():
 
 
 @pytest.mark.parametrize(
-    ("readings", "says"),
+    ("readings", "message"),
     [
         ({"vlaue": UniformReadings()}, "vlaue: topic 'Air' has no 'vlaue'. Did you mean 'value'?"),
         ({"room": UniformReadings()}, "room: 'room' is of kind text"),
         ({"value": Constant("warm")}, "value: 'value' is of kind float"),
     ],
 )
-def test_readings_that_do_not_fit_the_topic_are_refused(readings, says):
+def test_readings_that_do_not_fit_the_topic_are_refused(readings, message):
     with pytest.raises(ScenarioError) as caught:
         require_fitting(readings, AIR)
-    assert str(caught.value).startswith(says)
+    assert str(caught.value).startswith(message)
 
 
 # From a file.

@@ -27,7 +27,7 @@ from holdfast.network.protocols.dds.deployment import ReliableSettings, Rotation
 from holdfast.network.sim.energy import Rest
 from holdfast.network.sim.mac import Aloha, Csma, LowPowerListening, Tdma
 from holdfast.network.sim.propagation import LogDistance, UnitDisk
-from support.protocols import watched
+from support.protocols import scenario_text
 
 ALL = """\
 name: all of it
@@ -157,7 +157,9 @@ def test_omitted_keys_have_their_defaults():
 
 
 def test_readings_can_be_recorded():
-    text = watched().replace("readings: {value: {kind: uniform}}", "recorded: {file: a.csv, time-unit: ms}")
+    text = scenario_text().replace(
+        "readings: {value: {kind: uniform}}", "recorded: {file: a.csv, time-unit: ms}"
+    )
     with pytest.raises(UsageError, match=r"a\.csv"):
         read_text(text)
     publisher = Publisher(topic="T", every=SECOND, recorded=Recorded(file="a.csv", time_unit="ms"))
@@ -165,7 +167,7 @@ def test_readings_can_be_recorded():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Scenario(nodes=Grid(1, 1, 1.0), duration=0), "duration: a run takes some time"),
         (lambda: Energy(battery=0.0), "battery: a battery holds more than nothing"),
@@ -187,6 +189,6 @@ def test_readings_can_be_recorded():
         ),
     ],
 )
-def test_an_error_in_python_names_the_path_to_the_value(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_an_error_in_python_names_the_path_to_the_value(make, message):
+    with pytest.raises(UsageError, match=message):
         make()

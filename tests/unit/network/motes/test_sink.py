@@ -21,7 +21,7 @@ state Lasting
 """
 
 
-class Motes:
+class SinkHarness:
     """Two nodes; events come to the first as they are said to."""
 
     def __init__(self, *wishes: NodeSubscription, text: str = LASTS) -> None:
@@ -44,14 +44,14 @@ class Motes:
 
 
 def test_a_state_without_durations_is_notified_at_once_and_only_by_events():
-    motes = Motes(NodeSubscription("Warm", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Warm", 0, ("T",)))
     motes.comes(10, 26)
     motes.comes(12, 21)
     assert motes.notifications(60) == [(10.1, "Warm", "ingress"), (12.1, "Warm", "egress")]
 
 
 def test_timers_fire_by_the_clock_after_the_allowance():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     assert motes.notifications(60) == [(17.0, "Lasting", "ingress")], (
         "5 s later, and 2 s for what is on its way"
@@ -59,27 +59,29 @@ def test_timers_fire_by_the_clock_after_the_allowance():
 
 
 def test_events_delayed_within_the_allowance_count():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     motes.comes(14.5, 20, after=1.8)
     assert motes.notifications(60) == []
 
 
 def test_every_event_of_a_topic_is_notified_to_its_subscribers():
-    motes = Motes(NodeSubscription("T", 0, ("T",), plain=True), NodeSubscription("T", 1, ("T",), plain=True))
+    motes = SinkHarness(
+        NodeSubscription("T", 0, ("T",), plain=True), NodeSubscription("T", 1, ("T",), plain=True)
+    )
     motes.comes(10, 26)
     assert motes.notifications(60) == [(10.1, "T", "atomic")], "it came to one of the two"
 
 
 def test_events_outside_the_time_of_a_subscription_are_not_notified():
-    motes = Motes(NodeSubscription("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
+    motes = SinkHarness(NodeSubscription("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
     for second in (10, 12, 14):
         motes.comes(second, 26)
     assert motes.notifications(60) == [(12.1, "T", "atomic")]
 
 
 def test_a_restarted_node_has_no_pending_timers():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     motes.network.at(12 * SECOND, lambda: motes.network.kill(0))
     motes.network.at(13 * SECOND, lambda: motes.network.restart(0))
@@ -92,7 +94,7 @@ def test_an_evaluator_is_woken_once_for_each_due_time(monkeypatch):
     woken, advance = [], Evaluator.advance
     monkeypatch.setattr(Evaluator, "advance", lambda self, until: woken.append(until) or advance(self, until))
     text = "topic T (value float)  state Mean  A = avg T over 20 s  enter A.value > 25  exit A.value < 22"
-    motes = Motes(NodeSubscription("Mean", 0, ("T",)), text=text)
+    motes = SinkHarness(NodeSubscription("Mean", 0, ("T",)), text=text)
     for second in range(10, 60, 5):
         motes.comes(second, 26 if second < 30 else 0)
     assert motes.notifications(90) == [(12.0, "Mean", "ingress"), (32.0, "Mean", "egress")]

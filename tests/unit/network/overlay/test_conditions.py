@@ -64,17 +64,17 @@ def test_the_regions_of_a_gazetteer_are_sent_with_the_same_meaning(tmp_path):
         for at, v in enumerate([2, 3, 2, 0.5, -1, 5, 2, 2, 2, -1, -1, -1, 4, -2, 1.5])
     ]
 
-    def said(app, name):
+    def emissions_of(app, name):
         engine = Engine(app)
-        told = [n for event in readings for n in engine.push(event)]
-        return [(n.event.time, n.scope, n.status) for n in told if n.subscription == name]
+        emitted = [n for event in readings for n in engine.push(event)]
+        return [(n.event.time, n.scope, n.status) for n in emitted if n.subscription == name]
 
     texts = definitions(app)
     assert list(texts) == ["Each", "Redundant", "Heat", "Room", "Both"]
     for name, text in texts.items():
         assert "gazetteer" not in text
         compile_condition(text)
-        assert said(parse(text), name) == said(app, name) != []
+        assert emissions_of(parse(text), name) == emissions_of(app, name) != []
 
 
 def test_a_region_with_sources_is_not_sent(tmp_path):
@@ -176,7 +176,7 @@ NESTED = "region floor\nregion lab in floor\n"
 
 
 @pytest.mark.parametrize(
-    ("regions", "scope", "pinned", "reached"),
+    ("regions", "scope", "pinned", "watermark"),
     [
         ("", "per source", {"source": "s1"}, {"s1"}),
         ("", "per source", {}, None),
@@ -192,11 +192,11 @@ NESTED = "region floor\nregion lab in floor\n"
         (NESTED, "scope lab", {"place": "floor"}, set()),
     ],
 )
-def test_an_advertisement_covers_the_scopes_whose_keys_it_pins(regions, scope, pinned, reached):
+def test_an_advertisement_covers_the_scopes_whose_keys_it_pins(regions, scope, pinned, watermark):
     text = PER.format(regions, scope)
     (checked,) = check(parse(text)).conditions
     found = compile_condition(text).reach(advertisement_for(checked.topic, **pinned))
-    assert found == (None if reached is None else frozenset(reached))
+    assert found == (None if watermark is None else frozenset(watermark))
 
 
 def test_covered_scopes_equal_those_of_events():
@@ -232,7 +232,7 @@ def test_a_missing_number_is_omitted():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kept"),
+    ("name", "value", "stored"),
     [
         ("v", 3, 3.0),
         ("v", "3", None),
@@ -243,9 +243,9 @@ def test_a_missing_number_is_omitted():
         ("b", 1, None),
     ],
 )
-def test_a_value_of_another_type_is_missing(name, value, kept):
+def test_a_value_of_another_type_is_missing(name, value, stored):
     event = to_event(TOPIC, {"topic": "T", "time": 1, "source": "s", "sequence": 1, name: value})
-    assert event.attributes[name] == kept
+    assert event.attributes[name] == stored
 
 
 @pytest.mark.parametrize(

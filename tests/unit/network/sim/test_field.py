@@ -33,9 +33,9 @@ def test_a_node_is_found_by_its_position(field):
 
 
 def test_a_message_for_a_rectangle_reaches_exactly_its_nodes(field):
-    reached = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
+    watermark = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
     inside = [n for n, (x, y) in enumerate(field.places) if 40 <= x <= 70 and 40 <= y <= 60]
-    assert sorted(reached) == inside
+    assert sorted(watermark) == inside
     assert field.spread(0, (200.0, 200.0), (210.0, 210.0)).hops == {}
 
 

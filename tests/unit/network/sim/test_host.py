@@ -33,7 +33,7 @@ from support.air import links
 
 
 @dataclass(frozen=True)
-class Told:
+class EchoState:
     inputs: tuple = ()
     beats: int = 0
 
@@ -46,7 +46,7 @@ class Beacon:
     patience: int = 3
 
     def initial(self):
-        return Told()
+        return EchoState()
 
     def handle(self, state, given):
         state = replace(state, inputs=(*state.inputs, given))
@@ -101,15 +101,15 @@ class OneHop:
 
 
 @dataclass
-class Bench:
+class HostBench:
     hosts: dict[int, NodeHost] = field(default_factory=dict)
     delivered: list = field(default_factory=list)
     network: Network = None
 
 
-def bench(**setup) -> Bench:
+def bench(**setup) -> HostBench:
     """Node 0 says hello; nodes 1 and 2 listen; 2 hears only 1."""
-    made = Bench()
+    made = HostBench()
     made.network = Network(Setup(positions=[(0, 0)] * 3, propagation=links((0, 1), (1, 2)), **setup))
 
     def boot(node: Node) -> None:
@@ -150,8 +150,8 @@ def test_energy_goes_to_the_cause_of_a_send_or_to_that_of_the_host():
 def test_a_machine_sees_the_clock_of_its_node():
     made = bench(drift_ppm={0: 1000.0})
     made.network.run(10 * SECOND)
-    told = [given.now for given in made.hosts[0].state.inputs if isinstance(given, Fired)]
-    assert told == [7, *(SECOND * n for n in range(1, 11))]
+    emitted = [given.now for given in made.hosts[0].state.inputs if isinstance(given, Fired)]
+    assert emitted == [7, *(SECOND * n for n in range(1, 11))]
 
 
 def test_random_numbers_are_given_at_the_start_and_are_new_after_a_restart():
@@ -171,7 +171,7 @@ def test_a_machine_can_start_from_a_stored_state():
     made = bench()
     node = made.network.nodes[0]
     host = NodeHost(
-        node, Beacon(quiet=True), OneHop(node), size=len, stored_state=Told(beats=9), kind="again"
+        node, Beacon(quiet=True), OneHop(node), size=len, stored_state=EchoState(beats=9), kind="again"
     )
     assert host.state.beats == 9
 

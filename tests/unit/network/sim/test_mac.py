@@ -126,12 +126,12 @@ def test_a_full_queue_drops_packets_and_reports_it():
 
 def test_the_outcome_is_reported_later_and_never_during_send():
     made = air([(0, 0)] * 2, propagation=CELL, mac=Csma(queue=1))
-    link, told = made.network.nodes[0].link, []
+    link, emitted = made.network.nodes[0].link, []
     for _ in range(5):
-        link.send(1, "x", 1, done=told.append)
-    assert told == []
+        link.send(1, "x", 1, done=emitted.append)
+    assert emitted == []
     made.network.run(0)
-    assert told == [QUEUE_FULL] * 3
+    assert emitted == [QUEUE_FULL] * 3
 
 
 def test_a_channel_that_is_never_clear_is_given_up_after_five_checks():
@@ -217,7 +217,7 @@ def test_strobes_stop_when_they_are_acknowledged():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: LowPowerListening(interval=0), "interval is 0 µs"),
         (lambda: air([(0, 0)], mac=LowPowerListening(interval=1000)), "1000 µs is too short for cc2420"),
@@ -230,8 +230,8 @@ def test_strobes_stop_when_they_are_acknowledged():
         (lambda: air([(0, 0)] * 2, mac=Tdma(slots=(0,))), "1 slots for 2 nodes"),
     ],
 )
-def test_impossible_parameters_are_refused(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_parameters_are_refused(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 
@@ -240,7 +240,7 @@ def test_impossible_parameters_are_refused(make, says):
 PLACES = [(12.0 * (i % 5), 12.0 * (i // 5)) for i in range(25)]
 
 
-def loaded(mac, **setup):
+def totals_under_load(mac, **setup):
     made = air(PLACES, propagation=UnitDisk(18.0), mac=mac, **setup)
     for sender in range(25):
         poisson(made.network, [sender], BROADCAST, 50, 400 * MILLISECOND, sender)
@@ -250,15 +250,15 @@ def loaded(mac, **setup):
 
 @pytest.mark.parametrize("sleep", [False, True])
 def test_neighbours_with_separate_slots_never_disturb_each_other(sleep):
-    totals = loaded(Tdma(sleep=sleep))
+    totals = totals_under_load(Tdma(sleep=sleep))
     assert totals.aired > 1000
     assert totals.lost == {}
-    assert loaded(Csma()).lost["collision"] > 100
+    assert totals_under_load(Csma()).lost["collision"] > 100
 
 
 def test_clocks_that_drift_beyond_the_guard_time_spoil_the_slots():
     drift = {node: 300.0 * (-1) ** node for node in range(25)}  # 6 ms in 10 s
-    assert loaded(Tdma(), drift_ppm=drift).lost.get("collision", 0) > 20
+    assert totals_under_load(Tdma(), drift_ppm=drift).lost.get("collision", 0) > 20
 
 
 def test_nodes_without_a_common_neighbour_share_slots():

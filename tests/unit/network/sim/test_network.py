@@ -311,7 +311,7 @@ def test_a_sleeping_network_without_traffic_transmits_nothing():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Setup(positions=[]), "at least one node"),
         (lambda: Setup(positions=[(0, 0)], battery_j=0.0), r"a battery of 0.0 J; it must be above 0"),
@@ -323,8 +323,8 @@ def test_a_sleeping_network_without_traffic_transmits_nothing():
         (lambda: air([(0, 0)]).network.every(0, print), "a period of 0 µs"),
     ],
 )
-def test_usage_errors_are_named(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_usage_errors_are_named(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 

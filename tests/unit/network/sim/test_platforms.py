@@ -57,7 +57,7 @@ def test_an_unknown_platform_is_reported_with_the_nearest_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("volts = ", "this is not TOML"),
         (FILE.replace("receive = 24.0, ", ""), r"missing required field `receive` - at `\$.radio`"),
@@ -70,10 +70,10 @@ def test_an_unknown_platform_is_reported_with_the_nearest_name():
         (FILE.replace("400", "-4"), "work is in microseconds and not negative"),
     ],
 )
-def test_mistakes_in_a_file_are_named(tmp_path, text, says):
+def test_mistakes_in_a_file_are_named(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=f"mine.toml: .*{says}"):
+    with pytest.raises(InputError, match=f"mine.toml: .*{message}"):
         read_platform(path)
 
 

@@ -120,8 +120,8 @@ def test_a_receive_threshold_keeps_weak_frames_out():
     places = [(float(x), 0.0) for x in range(0, 2000, 5)]
 
     def reach(radio):
-        heard = receptions_of_first(LogDistance(3.0), places, radio)
-        return max(5 * node for node, h in heard.items() if h.decodable)
+        received = receptions_of_first(LogDistance(3.0), places, radio)
+        return max(5 * node for node, h in received.items() if h.decodable)
 
     loss = 31.2  # free space at 868 MHz, first metre
     assert reach(CC1000_SPS) == pytest.approx(10 ** ((5 - loss + 84) / 30), rel=0.07)
@@ -172,7 +172,7 @@ def test_measured_links_have_their_measured_quality():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: LogDistance(-1.0), "exponent is -1.0"),
         (lambda: LogDistance(3.0, shadowing_db=float("nan")), "shadowing_db is nan"),
@@ -186,6 +186,6 @@ def test_measured_links_have_their_measured_quality():
         (lambda: receptions_by_node(UnitDisk(1.0), [(0.0, float("inf"))]), "coordinates are finite"),
     ],
 )
-def test_impossible_models_are_refused(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_models_are_refused(make, message):
+    with pytest.raises(UsageError, match=message):
         make()

@@ -79,7 +79,7 @@ def test_height_can_be_a_third_column(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ":1: no column 'node'; the first line should say node,x,y,[z]"),
         ("node,x\na,1\n", ":1: no column 'y'"),
@@ -91,30 +91,30 @@ def test_height_can_be_a_third_column(tmp_path):
         ("node,x,y\na,1\n", ":2: 2 values for 3 columns"),
     ],
 )
-def test_an_error_in_a_table_names_its_line(tmp_path, text, said):
+def test_an_error_in_a_table_names_its_line(tmp_path, text, message):
     path = tmp_path / "nodes.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         from_csv(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("a,c,0.5", ":2: there is no node 'c' among the positions"),
         ("a,b,1.5", ":2: a quality of 1.5; expected a share between 0 and 1"),
         ("a,b,good", ":2: quality is 'good'; expected a number"),
     ],
 )
-def test_an_error_in_links_names_its_line(tmp_path, row, said):
+def test_an_error_in_links_names_its_line(tmp_path, row, message):
     nodes, links = tmp_path / "nodes.csv", tmp_path / "links.csv"
     nodes.write_text("node,x,y\na,0,0\nb,1,1\n")
     links.write_text(f"sender,receiver,quality\n{row}\n")
     with pytest.raises(InputError) as caught:
         from_csv(nodes, links)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -34,7 +34,7 @@ def within_chance(share: float, expected: float, trials: int) -> bool:
     return abs(share - expected) <= 4 * sqrt(expected * (1 - expected) / trials)
 
 
-def between(load: float) -> Any:
+def soak_point(load: float) -> Any:
     """A point of a curve whose ends are tried always; this one in ``script/soak``."""
     return pytest.param(load, marks=pytest.mark.soak)
 
@@ -42,7 +42,7 @@ def between(load: float) -> Any:
 # Throughput.
 
 
-@pytest.mark.parametrize("load", [0.1, between(0.25), 0.5, between(1.0), 2.0])
+@pytest.mark.parametrize("load", [0.1, soak_point(0.25), 0.5, soak_point(1.0), 2.0])
 def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     """Abramson 1970: ``S = G·exp(-2G)``, whose largest value is 0.18 at G = 0.5."""
     senders = range(1, 65)
@@ -55,7 +55,7 @@ def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     assert within_chance(totals.delivered / totals.packets, exp(-2 * offered), totals.packets)
 
 
-@pytest.mark.parametrize("load", [0.5, between(1.0), between(2.0), 5.0])
+@pytest.mark.parametrize("load", [0.5, soak_point(1.0), soak_point(2.0), 5.0])
 def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
     """Non-persistent CSMA, 1975: ``S = G·exp(-aG) / (G·(1 + 2a) + exp(-aG))``.
 
@@ -76,7 +76,7 @@ def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
 # Hidden terminals.
 
 
-def hidden(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
+def hidden_senders(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
     """Two senders that hear only the node between them; also the share of data frames that it lost."""
     trace = Trace()
     network = air([(0, 0)] * 3, trace, propagation=links((0, 1), (0, 2)), mac=mac).network
@@ -92,14 +92,14 @@ def hidden(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
 @pytest.mark.parametrize("load", [0.05, 0.1, 0.2])
 def test_carrier_sensing_does_not_help_against_a_hidden_sender(load):
     """A frame gets through if the other is silent when it starts and stays so: ``(1 - ρ)·exp(-ρ)``."""
-    totals, lost = hidden(replace(SENSE_ONCE, queue=1000), load)
+    totals, lost = hidden_senders(replace(SENSE_ONCE, queue=1000), load)
     assert 1 - lost == pytest.approx((1 - load) * exp(-load), rel=0.03)
     assert totals.delivered / totals.packets == pytest.approx(1 - lost, rel=1e-3)
 
 
 def test_rts_and_cts_keep_hidden_senders_from_destroying_data():
-    _, without = hidden(RtsCts(threshold=1000), 0.1)
-    totals, with_rts = hidden(RtsCts(), 0.1)
+    _, without = hidden_senders(RtsCts(threshold=1000), 0.1)
+    totals, with_rts = hidden_senders(RtsCts(), 0.1)
     assert without > 0.15
     assert with_rts < 0.02
     assert totals.delivered / totals.packets > 0.999

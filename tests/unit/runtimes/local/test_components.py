@@ -12,7 +12,7 @@ from holdfast.engine.machine import transitions
 from holdfast.errors import UsageError
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
-from support.fused import SECOND, batches, definitions, heard, histories, machine, reading
+from support.fused import SECOND, batches, definitions, histories, machine, reading, relevant_events
 
 FIRST = "state First A = T each location enter A.value > 5 exit A.value < 5\n"
 TOPIC = "topic T (value float)\n"
@@ -79,11 +79,11 @@ def test_a_component_defined_later_knows_the_latest_readings_and_conditions():
 
 def test_a_component_of_the_same_name_replaces_the_old_one():
     engine = Engine(HOT)
-    heard = engine.subscribe("First")
+    received = engine.subscribe("First")
     engine.push(reading(1, "T", 7, 3.0))
     engine.subscribe("state First A = T each location enter A.value > 2 exit A.value < 2")
     engine.push(reading(2, "T", 7, 4.0))
-    assert say(heard) == [("First", "7.0", "ingress", 1)]
+    assert say(received) == [("First", "7.0", "ingress", 1)]
     assert engine.subscriptions == ["First"]
     assert "enter A.value > 2" in show(engine.app)
 
@@ -151,7 +151,7 @@ def test_late_events_of_an_ordered_component_are_counted_and_readable():
 # --- history -----------------------------------------------------------------------------------
 
 
-def written(folder, events):
+def write_files(folder, events):
     """Readings as files: one for each topic, in two pieces, out of order."""
     for i in range(4):
         rows = [
@@ -170,10 +170,10 @@ def written(folder, events):
 def test_a_replay_of_files_gives_the_same_as_the_machine(text, events, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     it = machine(text)
-    mine = heard(it, events)
+    mine = relevant_events(it, events)
     if not mine:
         return
-    written(folder, mine)
+    write_files(folder, mine)
     start = instant("2009-01-01T00:00:00Z")
     found = [(n.subscription, n.scope, n.status, n.event.time - start) for n in replay(text, str(folder))]
     _, out = it.step(it.initial(), batches(it, mine), NEVER)

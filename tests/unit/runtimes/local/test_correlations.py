@@ -15,7 +15,7 @@ from holdfast.files.plan import closed_parts
 from holdfast.model.batch import from_events
 from holdfast.plan.explain import explain
 from holdfast.runtimes.local.cases import run_cases
-from support.correlated import SECOND, checked, definitions, expected, heard, histories
+from support.correlated import SECOND, as_counts, check_text, definitions, histories, oracle
 
 STORM = """
 topic Temp (value float)
@@ -32,7 +32,7 @@ def wind(at, value=9.0, source="w"):
     return Event("Wind", at * SECOND, source, {"value": value})
 
 
-def told(notifications):
+def as_rows(notifications):
     return [(n.subscription, n.status, n.event.topic, n.event.time // SECOND) for n in notifications]
 
 
@@ -41,19 +41,22 @@ def told(notifications):
 
 def test_an_event_is_notified_with_its_own_time_when_its_partner_has_arrived():
     engine = Engine(STORM)
-    assert told(engine.push(temp(1))) == []
-    assert told(engine.push(temp(2, 5.0))) == []
-    assert told(engine.push(wind(4))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 4)]
-    assert told(engine.push(wind(5))) == [("Storm", "atomic", "Wind", 5)]
-    assert told(engine.push(wind(11))) == []  # ten seconds are not less than ten
-    assert told(engine.push(temp(12))) == [("Storm", "atomic", "Wind", 11), ("Storm", "atomic", "Temp", 12)]
+    assert as_rows(engine.push(temp(1))) == []
+    assert as_rows(engine.push(temp(2, 5.0))) == []
+    assert as_rows(engine.push(wind(4))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 4)]
+    assert as_rows(engine.push(wind(5))) == [("Storm", "atomic", "Wind", 5)]
+    assert as_rows(engine.push(wind(11))) == []  # ten seconds are not less than ten
+    assert as_rows(engine.push(temp(12))) == [
+        ("Storm", "atomic", "Wind", 11),
+        ("Storm", "atomic", "Temp", 12),
+    ]
     assert engine.holding() == []
 
 
 def test_events_out_of_order_still_find_their_partners():
     engine = Engine(STORM)
     engine.push(wind(12))
-    assert told(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
+    assert as_rows(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
 
 
 def test_batches_emit_what_single_events_emit():
@@ -68,33 +71,33 @@ def test_batches_emit_what_single_events_emit():
 def test_ordered_correlations_wait_and_report_late_events():
     engine = Engine(STORM + "ordered 5 s")
     engine.push(wind(8))
-    assert told(engine.push(temp(4))) == []
-    assert told(engine.advance(14 * SECOND)) == [
+    assert as_rows(engine.push(temp(4))) == []
+    assert as_rows(engine.advance(14 * SECOND)) == [
         ("Storm", "atomic", "Temp", 4),
         ("Storm", "atomic", "Wind", 8),
     ]
     assert engine.push(temp(7)) == []
-    assert told(engine.late) == [("Storm", "late", "Temp", 7)]
+    assert as_rows(engine.late) == [("Storm", "late", "Temp", 7)]
     engine.push(temp(15))
-    assert told(engine.finish()) == [("Storm", "atomic", "Temp", 15)]
+    assert as_rows(engine.finish()) == [("Storm", "atomic", "Temp", 15)]
     engine.push(wind(16))  # more came after all
-    assert told(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
+    assert as_rows(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
 
 
 def test_correlations_can_be_added_and_removed_while_events_arrive():
     engine = Engine(STORM)
     engine.push(temp(1))
     mild = engine.subscribe("correlate Mild within 10 s  Temp < 0  Wind > 1")
-    assert told(engine.push(wind(2))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 2)]
+    assert as_rows(engine.push(wind(2))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 2)]
     engine.push(temp(3))
-    assert told(mild) == [("Mild", "atomic", "Wind", 2), ("Mild", "atomic", "Temp", 3)]
+    assert as_rows(mild) == [("Mild", "atomic", "Wind", 2), ("Mild", "atomic", "Temp", 3)]
     again = engine.subscribe("correlate Again within 10 s  Temp < 0  Wind > 8")
     engine.unsubscribe("Storm")
-    assert told(engine.push(wind(4))) == [
+    assert as_rows(engine.push(wind(4))) == [
         ("Mild", "atomic", "Wind", 4),
     ]
     engine.push(temp(5))
-    assert told(again) == [("Again", "atomic", "Wind", 4), ("Again", "atomic", "Temp", 5)]
+    assert as_rows(again) == [("Again", "atomic", "Wind", 4), ("Again", "atomic", "Temp", 5)]
     assert engine.subscriptions == ["Mild", "Again"]
 
 
@@ -103,9 +106,9 @@ def test_an_engine_continues_correlations_from_a_snapshot():
     engine.push(temp(1))
     other = STORM + "correlate More within 20 s  Temp < 0  Wind > 8"
     again = Engine.restore(other, engine.snapshot())
-    assert told(again.push(wind(3))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 3)]
+    assert as_rows(again.push(wind(3))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 3)]
     once_more = Engine.restore(other, again.snapshot())
-    out = told(once_more.push(temp(4)))
+    out = as_rows(once_more.push(temp(4)))
     assert out == [
         ("Storm", "atomic", "Temp", 4),
         ("More", "atomic", "Wind", 3),
@@ -127,15 +130,17 @@ def test_remaining_correlations_keep_their_events_when_one_of_many_is_removed(go
         before.push(temp(1, i))
     after = Engine.restore(fewer, before.snapshot())
     for i in range(70):
-        expected = [n for n in told(whole.push(wind(2, i))) if n[0] != f"C{gone}"]
-        assert told(after.push(wind(2, i))) == expected
+        expected = [n for n in as_rows(whole.push(wind(2, i))) if n[0] != f"C{gone}"]
+        assert as_rows(after.push(wind(2, i))) == expected
 
 
 @settings(max_examples=15)
 @given(definitions(), histories)
 def test_an_engine_equals_a_search_over_every_combination(text, events):
     engine = Engine(text)
-    assert heard(text, events, [n for event in events for n in engine.push(event)]) == expected(text, events)
+    assert as_counts(text, events, [n for event in events for n in engine.push(event)]) == oracle(
+        text, events
+    )
 
 
 # --- history -----------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ def test_a_replay_equals_a_search_over_every_combination(tmp_path_factory, text,
             file.write(json.dumps(row | place | values) + "\n")
     notifications = list(replay(text, folder, time_unit="us"))
     assert [n.order for n in notifications] == sorted(n.order for n in notifications)
-    assert heard(text, events, notifications) == expected(text, events)
+    assert as_counts(text, events, notifications) == oracle(text, events)
 
 
 def test_a_correlation_without_possible_events_is_reported(tmp_path):
@@ -229,10 +234,10 @@ def test_the_plan_of_a_correlation_explains_filters_output_and_state():
 
 def test_equal_correlations_share_a_machine_under_their_own_names():
     text = STORM + "correlate Same within 10 s  Temp.value < 0  Wind > 8"
-    assert len(checked(text)) == 2
+    assert len(check_text(text)) == 2
     engine = Engine(text)
     engine.push(temp(1))
-    assert told(engine.push(wind(2))) == [
+    assert as_rows(engine.push(wind(2))) == [
         ("Storm", "atomic", "Temp", 1), ("Same", "atomic", "Temp", 1),
         ("Storm", "atomic", "Wind", 2), ("Same", "atomic", "Wind", 2),
     ]  # fmt: skip

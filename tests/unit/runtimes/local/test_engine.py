@@ -28,7 +28,7 @@ def reading(time, value, source="s1", **more):
     return Event("Temperature", time, source, {"value": value}, **more)
 
 
-def said(notifications):
+def as_rows(notifications):
     return [(n.subscription, n.scope, n.status, n.event.time) for n in notifications]
 
 
@@ -38,7 +38,7 @@ def said(notifications):
 def test_a_condition_starts_and_ends_and_reports_since_when():
     engine = Engine(WARM)
     out = [n for t, v in enumerate([24, 26, 27, 23, 21.9]) for n in engine.push(reading(t, v))]
-    assert said(out) == [("Warm", "s1", "ingress", 1), ("Warm", "s1", "egress", 4)]
+    assert as_rows(out) == [("Warm", "s1", "ingress", 1), ("Warm", "s1", "egress", 4)]
     assert [n.since for n in out] == [None, 1]
 
 
@@ -70,7 +70,7 @@ def test_a_batch_emits_what_its_events_would_emit():
     engine = Engine(WARM)
     batch = from_events(engine._running.topics["Temperature"], events)
     one_by_one = [n for e in events for n in Engine.push(engine, e)]
-    assert sorted(said(Engine(WARM).push_batch("Temperature", batch))) == sorted(said(one_by_one))
+    assert sorted(as_rows(Engine(WARM).push_batch("Temperature", batch))) == sorted(as_rows(one_by_one))
 
 
 @given(subscriptions(most=4), histories())
@@ -126,7 +126,7 @@ def test_a_wrong_event_is_refused_with_a_remedy(event, message):
     engine = Engine(WARM)
     with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         engine.push(event)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
 
 
 def test_a_batch_without_time_is_refused():
@@ -138,10 +138,10 @@ def test_a_batch_without_time_is_refused():
 
 
 def test_a_callback_receives_only_notifications_of_its_condition():
-    engine, heard = Engine(WARM + "filter Hot on Temperature where value > 40"), []
-    engine.subscribe("Warm", heard.append)
+    engine, received = Engine(WARM + "filter Hot on Temperature where value > 40"), []
+    engine.subscribe("Warm", received.append)
     engine.push(reading(0, 50))
-    assert said(heard) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(received) == [("Warm", "s1", "ingress", 0)]
 
 
 def test_notifications_without_a_callback_wait_to_be_read():
@@ -190,19 +190,19 @@ def test_unknown_names_are_refused_with_a_remedy():
 
 
 def test_a_failing_subscriber_stops_neither_the_engine_nor_the_others():
-    engine, heard = Engine(WARM), []
+    engine, received = Engine(WARM), []
 
     def fail(notification):
         raise RuntimeError("out of paper")
 
     engine.subscribe("Warm", fail)
-    engine.subscribe("Warm", heard.append)
+    engine.subscribe("Warm", received.append)
     with pytest.raises(RuntimeError, match="out of paper"):
         engine.push(reading(0, 30))
-    assert len(heard) == 1
+    assert len(received) == 1
     with pytest.raises(RuntimeError):
         engine.push(reading(1, 10))
-    assert [n.status for n in heard] == ["ingress", "egress"]
+    assert [n.status for n in received] == ["ingress", "egress"]
 
 
 def test_a_subscriber_may_push_subscribe_and_unsubscribe():
@@ -226,7 +226,7 @@ def test_equal_filters_share_one_machine():
     engine = Engine(WARM + "state Hot on Temperature [value > 25.0; !(value >= 22)] per source")
     ((operator, _),) = engine._running.operators
     assert operator.names == (("Warm", "Hot"),)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
 
 
 def test_an_added_filter_shares_a_slot_only_where_that_makes_no_difference():
@@ -343,7 +343,7 @@ def test_subscriptions_can_be_added_and_removed_between_snapshot_and_restart():
     more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
     assert more.holding() == [Holding("Cold", "s2", 1), Holding("Warm", "s1", 0)]
     assert more.holding({"Warm", "Mild"}) == [Holding("Warm", "s1", 0)]
-    assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
+    assert as_rows(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
 
 
 def test_a_changed_condition_under_its_old_name_is_refused_at_a_restart():
@@ -365,7 +365,7 @@ def test_parameters_can_be_overridden():
     engine.push(reading(1, 31))
     assert [n.status for n in later] == ["ingress"]
     again = Engine.restore(engine.app, engine.snapshot(), lets={"high": 30})
-    assert said(again.push(reading(2, 20))) == [("Warm", "s1", "egress", 2), ("Hot", "s1", "egress", 2)]
+    assert as_rows(again.push(reading(2, 20))) == [("Warm", "s1", "egress", 2), ("Hot", "s1", "egress", 2)]
     with pytest.raises(UsageError, match="'Warm'"):
         Engine.restore(engine.app, engine.snapshot())
 
@@ -401,7 +401,7 @@ def test_an_invalid_event_is_a_usage_error(event):
     engine = Engine(WARM)
     with pytest.raises(UsageError):
         engine.push(event)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
 
 
 @pytest.mark.parametrize("batch", [None, {"time": [0]}, [reading(0, 30)]])

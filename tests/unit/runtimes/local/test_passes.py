@@ -27,7 +27,7 @@ def history():
     )
 
 
-def counted(replay):
+def counts_of(replay):
     return replay.tally, replay.kept, replay.passed, replay.coverage, replay.holding()
 
 
@@ -36,11 +36,11 @@ def test_every_pass_over_a_replay_starts_at_the_beginning(definition):
     replay = holdfast.replay(definition, history())
     first = [json.dumps(one.to_json()) for one in replay]
     assert first
-    count = counted(replay)
+    count = counts_of(replay)
     assert [json.dumps(one.to_json()) for one in replay] == first
-    assert counted(replay) == count
+    assert counts_of(replay) == count
     rows = replay.to_arrow()
-    assert counted(replay) == count
+    assert counts_of(replay) == count
     assert replay.to_arrow().equals(rows)
     assert replay.intervals() == replay.intervals()
     assert [len(batch) for _, batch in replay.readings()] == [len(batch) for _, batch in replay.readings()]

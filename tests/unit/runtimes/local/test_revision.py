@@ -50,8 +50,8 @@ def test_removed_topics_are_ignored_in_a_history():
     events = [Event("U", 1, "u", {"v": 1.0}), Event("T", 2, "a", {"v": 26.0})]
     for event in events:
         engine.push(event)
-    said = engine.revise("topic T (v float)\n" + WARM.format(27), events)
-    assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
+    output = engine.revise("topic T (v float)\n" + WARM.format(27), events)
+    assert [(n.scope, n.status, n.since) for n in output] == [("a", "revised", None)]
 
 
 def test_removed_attributes_are_ignored_and_unknown_ones_are_refused():
@@ -62,8 +62,8 @@ def test_removed_attributes_are_ignored_and_unknown_ones_are_refused():
         engine.revise(
             "topic T (v float)\n" + WARM.format(27), [Event("T", 2, "a", {"v": 26.0, "other": 1.0})]
         )
-    said = engine.revise("topic T (v float)\n" + WARM.format(27), [event])
-    assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
+    output = engine.revise("topic T (v float)\n" + WARM.format(27), [event])
+    assert [(n.scope, n.status, n.since) for n in output] == [("a", "revised", None)]
 
 
 def test_a_condition_that_starts_by_the_current_watermark_is_reported_with_its_reading():
@@ -72,8 +72,8 @@ def test_a_condition_that_starts_by_the_current_watermark_is_reported_with_its_r
     event = Event("T", 1_000_000, "a", {"v": 24.0})
     engine.push(event)
     engine.advance(60_000_000)
-    (said,) = engine.revise(long.format(23), [event])
-    assert (said.status, said.since, said.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
+    (output,) = engine.revise(long.format(23), [event])
+    assert (output.status, output.since, output.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
 
 
 def test_a_muted_condition_reports_a_revision_when_the_mute_ends():

@@ -24,11 +24,11 @@ def test_the_log_of_a_spark_started_here_goes_to_a_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log, java = tmp_path / "spark.log", [sys.executable, "-c", "import sys; sys.stderr.write('warned ')"]
-    for said in ("warned ", "warned warned ", "warned "):
+    for output in ("warned ", "warned warned ", "warned "):
         with redirect_stderr(log):
             subprocess.run(java, check=True)
-        assert log.read_text() == said
-        if said.count("warned") == 2:
+        assert log.read_text() == output
+        if output.count("warned") == 2:
             log.write_text("")
     subprocess.run(java, check=True)
     assert capfd.readouterr().err == "warned "

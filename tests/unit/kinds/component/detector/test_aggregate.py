@@ -92,9 +92,9 @@ def test_readings_of_one_cell_are_fused_by_the_global_function():
 def test_keys_text_and_truth_values_are_unchanged_where_readings_collide(collide):
     points = [at(1, 10.0, source=source, floor=3, road="A5", wet=True) for source in "ab"]
     (found,) = one_per_cell(points, collide, ("floor",))
-    kept = {name: found.attributes[name] for name in ("floor", "road", "wet")}
-    assert kept == {"floor": 3, "road": "A5", "wet": True}
-    assert type(kept["floor"]) is int
+    stored = {name: found.attributes[name] for name in ("floor", "road", "wet")}
+    assert stored == {"floor": 3, "road": "A5", "wet": True}
+    assert type(stored["floor"]) is int
 
 
 def test_readings_without_a_location_collide_only_with_those_of_their_own_source():

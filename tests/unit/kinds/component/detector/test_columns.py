@@ -18,7 +18,7 @@ from holdfast.kinds.component.detector.query import may_select
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
-from support.columnar import both, definitions, histories, stepped
+from support.columnar import both, definitions, histories, step_visibly
 from support.fused import SECOND, batches, machine, reading
 
 ROOT = Path(__file__).parents[4]
@@ -89,9 +89,9 @@ def test_small_batches_beside_long_histories_are_processed_one_by_one(monkeypatc
     speeds = [event for event in minutes(30) if event.topic == "Speed"]
     mine, theirs, kinds = it.initial(), reference.initial(), []
     for first, last in ((0, 100), (100, 140), (140, 150), (150, 160), (160, 420), (420, 720)):
-        mine, said = stepped(it, mine, speeds[first:last], speeds[last - 1].time)
-        theirs, expected = stepped(reference, theirs, speeds[first:last], speeds[last - 1].time)
-        assert said == expected
+        mine, output = step_visibly(it, mine, speeds[first:last], speeds[last - 1].time)
+        theirs, expected = step_visibly(reference, theirs, speeds[first:last], speeds[last - 1].time)
+        assert output == expected
         kinds.append(isinstance(mine.components[0], columns.ColumnState))
     assert kinds == [True, True, False, False, True, True]
 
@@ -123,8 +123,8 @@ def test_readings_of_one_time_and_place_are_one_reading():
     text = "topic T (value float) state S A = T each location enter A.value >= 10 exit false"
     for it in both(text):
         _, out = it.step(it.initial(), batches(it, events), NEVER)
-        (said,) = (t.event for t in transitions(it.topics, out))
-        assert (said.time // SECOND, said.attributes, said.source) == (16, {"value": 10.0}, "s0")
+        (output,) = (t.event for t in transitions(it.topics, out))
+        assert (output.time // SECOND, output.attributes, output.source) == (16, {"value": 10.0}, "s0")
 
 
 def test_a_place_and_a_point_with_the_same_text_are_different():
@@ -137,7 +137,7 @@ def test_a_place_and_a_point_with_the_same_text_are_different():
     text = (
         "topic T (value float) state S A = avg T over 2 s each location enter A.value > 30 exit A.value < -35"
     )
-    mine, theirs = (stepped(it, it.initial(), events, NEVER)[1] for it in both(text))
+    mine, theirs = (step_visibly(it, it.initial(), events, NEVER)[1] for it in both(text))
     assert mine == theirs
     assert [row[2] for row in mine][:3] == ["ingress", "egress", "ingress"]
 
@@ -163,10 +163,10 @@ def test_a_place_and_a_point_with_the_same_text_are_different_for_starts_and_end
     statuses = []
     for some in (events[:1], events[1:3], events[3:]):
         until = some[-1].time + 1
-        mine, said = stepped(it, mine, some, until)
-        theirs, expected = stepped(reference, theirs, some, until)
-        assert said == expected
-        statuses += [row[2] for row in said]
+        mine, output = step_visibly(it, mine, some, until)
+        theirs, expected = step_visibly(reference, theirs, some, until)
+        assert output == expected
+        statuses += [row[2] for row in output]
     assert statuses == ["ingress", "egress", "ingress", "egress"]
 
 
@@ -213,13 +213,13 @@ def test_every_kind_of_query_gives_the_same_in_columns_and_in_the_reference_mach
         for _ in range(50)
     ]
     mine, theirs = it.initial(), reference.initial()
-    told = 0
+    emitted = 0
     for some, until in ((events[:25], 8), (events[25:], 16), ([], 30)):
-        mine, said = stepped(it, mine, some, until * SECOND)
-        theirs, expected = stepped(reference, theirs, some, until * SECOND)
-        assert said == expected
-        told += len(said)
-    assert told or location.startswith(("all", "one"))
+        mine, output = step_visibly(it, mine, some, until * SECOND)
+        theirs, expected = step_visibly(reference, theirs, some, until * SECOND)
+        assert output == expected
+        emitted += len(output)
+    assert emitted or location.startswith(("all", "one"))
 
 
 @pytest.mark.parametrize("exit", ["true", "A.value > 1 set value = A.value - last.value"])
@@ -235,11 +235,11 @@ def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_singly(
         Event("T", t * SECOND // 3, f"s{t % 7}", {"value": chance.choice((0.0, 2.0, 3.0)), "note": "n"}, t)
         for t in range(400)
     ]
-    wanted = stepped(reference, reference.initial(), events, NEVER)[1]
+    wanted = step_visibly(reference, reference.initial(), events, NEVER)[1]
     monkeypatch.setattr(CandidateWalk, "_walk", None)
-    state, said = stepped(it, it.initial(), events[:200], events[199].time)
-    state, more = stepped(it, state, events[200:], NEVER)
-    assert said + more == wanted
+    state, output = step_visibly(it, it.initial(), events[:200], events[199].time)
+    state, more = step_visibly(it, state, events[200:], NEVER)
+    assert output + more == wanted
     assert len(wanted) > 150
 
 
@@ -254,7 +254,7 @@ def test_ticks_continue_while_the_component_has_readings(query, count, monkeypat
         f"topic T (value float) state S A = {query} each source enter A.value > 1 exit true tick 10 s"
     )
     assert it.plans[0] is not None
-    mine, theirs = (stepped(m, m.initial(), events, 1801 * SECOND)[1] for m in (it, reference))
+    mine, theirs = (step_visibly(m, m.initial(), events, 1801 * SECOND)[1] for m in (it, reference))
     assert mine == theirs
     assert len(mine) == count
 
@@ -280,9 +280,9 @@ def test_the_examples_give_the_same_in_columns_and_in_the_reference_machine(path
     for until in (50, 51, 100, 160):
         some = [e for e in events if e.time < until * SECOND]
         events = [e for e in events if e.time >= until * SECOND]
-        mine, said = stepped(it, mine, some, until * SECOND)
-        theirs, expected = stepped(reference, theirs, some, until * SECOND)
-        assert said == expected
+        mine, output = step_visibly(it, mine, some, until * SECOND)
+        theirs, expected = step_visibly(reference, theirs, some, until * SECOND)
+        assert output == expected
 
 
 @settings(max_examples=30)
@@ -315,7 +315,7 @@ def test_a_location_is_emitted_up_to_its_first_missing_coordinate(monkeypatch, a
     text = "topic T (value float) state S A = T each source enter A.value > 1 exit A.value < 0"
     event = Event("T", 0, "s", {"value": 2.0}, 0, at)
     for it in both(text):
-        _, told = it.step(it.initial(), batches(it, [event]), NEVER)
-        assert [t.event.location for t in transitions(it.topics, told)] == [known]
+        _, emitted = it.step(it.initial(), batches(it, [event]), NEVER)
+        assert [t.event.location for t in transitions(it.topics, emitted)] == [known]
         state, _ = it.react(it.initial(), event)
         assert [t.event.location for t in it.advance(state, NEVER)[1]] == [known]

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.kinds.component.detector import component
 from holdfast.model.instant import BEGINNING, NEVER
-from support.fused import SECOND, machine, marks, reading, told
+from support.fused import SECOND, machine, marks, reading, run_components
 
 T = "topic T (value float, name text)\n"
 
@@ -61,8 +61,8 @@ def test_a_component_that_depends_on_time_has_ten_thousand_ticks_after_a_reading
     ):
         text = T + f"state S A = T {text} tick 1 s"
         readings = [reading(-1, "T", 1, 5.0), reading(YEARS, "T", 1, 5.0)]
-        told = [mark for mark in marks(text, readings) if mark[1] < YEARS]
-        assert told[-1] == last
+        emitted = [mark for mark in marks(text, readings) if mark[1] < YEARS]
+        assert emitted[-1] == last
 
 
 def test_events_outside_the_queries_do_not_evaluate_a_component():
@@ -84,7 +84,7 @@ def test_an_event_of_another_key_does_not_evaluate_a_component():
         reading(3, "T", 2, 1.0),
         reading(4, "T", 1, 1.0),
     ]
-    assert told(text, readings) == [
+    assert run_components(text, readings) == [
         ("S", "1.0", "atomic", 0),
         ("S", "2.0", "atomic", 1),
         ("S", "2.0", "atomic", 3),
@@ -169,7 +169,7 @@ def test_last_is_the_previous_event_of_the_component_for_the_key():
     readings = [
         reading(t, "T", where, v) for t, (where, v) in enumerate([(1, 5), (2, 1), (1, 4), (2, 2), (1, 6)])
     ]
-    assert told(text, readings) == [
+    assert run_components(text, readings) == [
         ("Rise", "1.0", "atomic", 0),
         ("Rise", "2.0", "atomic", 1),
         ("Rise", "2.0", "atomic", 3),
@@ -224,7 +224,7 @@ WINDOW = T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 1 {de
 
 
 @pytest.mark.parametrize(
-    ("delivery", "late", "heard"),
+    ("delivery", "late", "received"),
     [
         ("", 0, [("ingress", 5)]),
         ("ordered 1 s", 1, []),
@@ -232,7 +232,7 @@ WINDOW = T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 1 {de
         ("ordered 3 s", 0, [("ingress", 4)]),
     ],
 )
-def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, heard):
+def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, received):
     it = machine(WINDOW.format(delivery=delivery))
     state, out, missed = it.initial(), [], 0
     for event in [reading(4, "T", 1, 1.0), reading(5, "T", 1, 0.5), reading(2, "T", 1, 1.5)]:
@@ -242,7 +242,7 @@ def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, heard):
         out += more
     state, more = it.advance(state, NEVER)
     assert missed == late
-    assert [(t.status, t.event.time / SECOND) for t in out + more] == heard
+    assert [(t.status, t.event.time / SECOND) for t in out + more] == received
 
 
 def test_info_time_never_goes_back():

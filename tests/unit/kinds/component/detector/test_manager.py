@@ -30,7 +30,7 @@ SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
 
 
 @dataclass
-class Heard:
+class TimedEvent:
     """An event as a component is told of it."""
 
     client: str
@@ -48,50 +48,52 @@ def manager(text=TEXT):
 
 
 @dataclass
-class Node:
+class ComponentNode:
     """A manager alone: what its components say is heard by its components."""
 
     interval: int
     it: Components = field(default_factory=manager)
-    said: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
 
     def __post_init__(self):
         self.state = self.it.initial()
         for name in ("First", "Second"):
             self.it.insert(self.state, name)
 
-    def hear(self, event, clock):
+    def receive(self, event, clock):
         self.state.stability = Stability(self.interval)  # as if nothing had been learnt
         values = dict(event.attributes)
         self.it.take(
-            self.state, Heard("sps/First", "T", event.location, "s", event.time, values), clock * SECOND
+            self.state, TimedEvent("sps/First", "T", event.location, "s", event.time, values), clock * SECOND
         )
         self.state.stability = Stability(self.interval)
         return self.advance(clock)
 
     def advance(self, clock):
         """As the clock goes, whenever the manager wants to be called."""
-        before = len(self.said)
+        before = len(self.outputs)
         while (due := self.it.due(self.state)) is not None and due <= clock * SECOND + 1:
             for name, at, values in self.it.advance(self.state, due):
-                self.said.append((name, values[STATUS], values[TIME]))
+                self.outputs.append((name, values[STATUS], values[TIME]))
                 if name == "First":
-                    told = Heard("sps/Second", "First", at, "First", values[TIME], values, repeated=True)
-                    self.it.take(self.state, told, due)
-        return [(name, status, time // SECOND) for name, status, time in self.said[before:]]
+                    emitted = TimedEvent(
+                        "sps/Second", "First", at, "First", values[TIME], values, repeated=True
+                    )
+                    self.it.take(self.state, emitted, due)
+        return [(name, status, time // SECOND) for name, status, time in self.outputs[before:]]
 
 
 def test_a_level_is_evaluated_one_stabilization_interval_after_the_one_below():
-    node = Node(2 * SECOND)
-    assert node.hear(reading(10, "T", 1, 9.0), clock=12) == [("First", "ingress", 10)]
+    node = ComponentNode(2 * SECOND)
+    assert node.receive(reading(10, "T", 1, 9.0), clock=12) == [("First", "ingress", 10)]
     assert node.advance(13) == []
     assert node.advance(14) == [("Second", "ingress", 10)]
 
 
 def test_due_is_the_time_of_the_next_evaluation():
-    node = Node(2 * SECOND)
+    node = ComponentNode(2 * SECOND)
     assert node.it.due(node.state) is None
-    assert node.hear(reading(10, "T", 1, 9.0), clock=10) == []
+    assert node.receive(reading(10, "T", 1, 9.0), clock=10) == []
     assert node.it.due(node.state) == 12 * SECOND + 1
     assert node.advance(13) == [("First", "ingress", 10)]
     assert node.it.due(node.state) == 14 * SECOND + 1
@@ -154,17 +156,17 @@ delays = st.lists(
 @given(delays, st.integers(21, 40))  # longer than every delay
 def test_the_interval_changes_when_events_are_emitted_and_not_which_ones(arrivals, interval):
     """With an interval that covers every delay, a node says what the machine says of the whole."""
-    node = Node(interval * SECOND)
+    node = ComponentNode(interval * SECOND)
     events = sorted(
         ((time + delay, reading(time, "T", where, value)) for time, where, value, delay in arrivals),
         key=lambda pair: pair[0],
     )
     for clock, event in events:
-        node.hear(event, clock)
+        node.receive(event, clock)
     node.advance(1000)
     it = machine(TEXT)
     state = it.initial()
     for _, event in events:
         state, _ = it.react(state, event)
     _, expected = it.advance(state, NEVER)
-    assert sorted(node.said) == sorted((t.event.topic, t.status, t.event.time) for t in expected)
+    assert sorted(node.outputs) == sorted((t.event.topic, t.status, t.event.time) for t in expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.instant import NEVER
-from support.fused import SECOND, machine, marks, reading, told
+from support.fused import SECOND, machine, marks, reading, run_components
 
 T = "topic T (value float, name text)\n"
 
@@ -70,7 +70,7 @@ def test_quantifiers_decide_how_many_values_must_satisfy_a_predicate(how, moment
 
 def test_each_location_makes_a_condition_for_each_value():
     text = T + "state S A = T each location enter A.value > 5 exit A.value < 5"
-    assert told(text, HISTORY) == [
+    assert run_components(text, HISTORY) == [
         ("S", "1.0", "ingress", 1),
         ("S", "2.0", "ingress", 2),
         ("S", "1.0", "egress", 3),
@@ -119,7 +119,7 @@ def test_every_distinct_key_has_its_own_component_also_in_two_queries():
         reading(1, "T", 2, 9.0),
         reading(2, "U", 2, 0.0),
     ]
-    assert told(text, readings) == [("S", "2.0", "ingress", 1), ("S", "2.0", "egress", 2)]
+    assert run_components(text, readings) == [("S", "2.0", "ingress", 1), ("S", "2.0", "egress", 2)]
 
 
 @pytest.mark.parametrize(("collide", "level"), [("", 2.0), ("collide max\n", 3.0), ("collide sum\n", 4.0)])
@@ -210,7 +210,7 @@ def test_a_moving_host_reaches_readings_that_were_out_of_range(rest):
         reading(3, "User", (9.5, *rest), source="bob"),
         reading(4, "User", (20.0, *rest), source="ann"),
     ]
-    assert told(text, readings) == [("Near", "ann", "ingress", 2), ("Near", "bob", "ingress", 3)]
+    assert run_components(text, readings) == [("Near", "ann", "ingress", 2), ("Near", "bob", "ingress", 3)]
 
 
 def test_each_replica_has_its_own_keys():
@@ -225,7 +225,7 @@ def test_each_replica_has_its_own_keys():
         reading(1, "User", 1, source="ann"), reading(1, "User", 5, source="bob"),
         reading(2, "User", 5, source="ann"),
     ]  # fmt: skip
-    assert told(text, readings) == [
+    assert run_components(text, readings) == [
         ("Near", "ann,1.0", "ingress", 1),
         ("Near", "bob,5.0", "ingress", 1),
         ("Near", "ann,1.0", "egress", 2),

@@ -21,8 +21,8 @@ def greet(caller, called):
     """Let the two talk until neither has anything to say."""
     to_called, to_caller = caller.opening(), []
     while to_called or to_caller:
-        to_caller = [answer for said in to_called for answer in called.receive(said)]
-        to_called = [answer for said in to_caller for answer in caller.receive(said)]
+        to_caller = [answer for output in to_called for answer in called.receive(output)]
+        to_called = [answer for output in to_caller for answer in caller.receive(output)]
 
 
 def test_only_names_are_exchanged_without_a_token():
@@ -87,11 +87,11 @@ def test_a_proof_cannot_be_replayed_for_another_caller():
 
 
 @pytest.mark.parametrize(
-    "said", [Ping(), Proof(b""), Welcome("x"), Challenge(ONE)], ids=lambda said: type(said).__name__
+    "message", [Ping(), Proof(b""), Welcome("x"), Challenge(ONE)], ids=lambda output: type(output).__name__
 )
-def test_unexpected_controls_are_refused(said):
+def test_unexpected_controls_are_refused(message):
     with pytest.raises(WireFault, match="is not allowed"):
-        Listener("hub", None, TWO).receive(said)
+        Listener("hub", None, TWO).receive(message)
 
 
 def test_a_second_hello_is_refused():

@@ -40,7 +40,7 @@ def star(**options):
     return net
 
 
-def heard(net):
+def received_values(net):
     return [what.content["x"] for what in net.take("s") if isinstance(what, ReceivedNotification)]
 
 
@@ -49,16 +49,16 @@ def burst(net):
         net.ask("p", publish({"x": i}))
         net.ask("q", publish({"x": 100 + i}))
     net.settle()
-    return heard(net)
+    return received_values(net)
 
 
 def test_messages_move_only_when_the_network_is_stepped():
     net = star()
     net.ask("p", publish({"x": 1}))
-    assert heard(net) == []
+    assert received_values(net) == []
     assert net.step()
     net.settle()
-    assert heard(net) == [1]
+    assert received_values(net) == [1]
     assert not net.step()
 
 
@@ -80,7 +80,7 @@ def test_messages_on_a_cut_link_are_lost_and_counted():
     assert len(net.waiting("p", "bp")) == 1
     assert net.cut("p", "bp") == 1
     net.settle()
-    assert heard(net) == []
+    assert received_values(net) == []
     net.ask("p", publish({"x": 2}))
     assert [type(what) for what in net.take("p")] == [BundleUnsent]
 
@@ -93,7 +93,7 @@ def test_a_killed_node_can_be_started_again():
     net.settle()
     net.ask("p", publish({"x": 1}))
     net.settle()
-    assert heard(net) == [1]
+    assert received_values(net) == [1]
 
 
 def test_a_host_drops_notifications_and_nothing_else():
@@ -104,7 +104,7 @@ def test_a_host_drops_notifications_and_nothing_else():
     net.ask("p", advertise("more", X))
     assert not net.give_up("p", "bp")
     net.settle()
-    assert heard(net) == []
+    assert received_values(net) == []
 
 
 def test_traffic_is_counted_by_link_and_cause():

@@ -22,10 +22,10 @@ def test_frames_are_restored_whole_however_they_are_cut(bodies, size):
 
 
 def test_frames_before_a_fault_are_still_delivered():
-    heard = Frames(100).receive(PREAMBLE + to_frame(b"good") + to_frame(b"x" * 101))
-    assert next(heard) == b"good"
+    received = Frames(100).receive(PREAMBLE + to_frame(b"good") + to_frame(b"x" * 101))
+    assert next(received) == b"good"
     with pytest.raises(WireFault, match="a message of 101 bytes; at most 100"):
-        next(heard)
+        next(received)
 
 
 def test_an_oversized_frame_is_refused_by_its_length_before_its_bytes_arrive():

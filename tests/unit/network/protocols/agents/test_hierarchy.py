@@ -18,27 +18,27 @@ from holdfast.network.protocols.agents.hierarchy import (
     sum_agents,
 )
 from holdfast.network.protocols.agents.talk import AgentReading
-from support.agents import oracle, related, run
+from support.agents import oracle, relationship_of, run
 
 ROADS = """topic Loop (speed float m/s)
 route North on Loop.speed ("a" 100 m, "b" 200 m, "c" 150 m)
 route South on Loop.speed ("d" 180 m, "e" 220 m)
 """
-QUICKER = related(
+QUICKER = relationship_of(
     ROADS
     + "relate Quicker when travel_time(North) + 5 s < travel_time(South) until travel_time(South) + 5 s "
     "< travel_time(North)"
 )
-SHARED = related(
+SHARED = relationship_of(
     """topic Loop (speed float m/s)
 route North on Loop.speed ("a" 100 m, "b" 200 m)
 route South on Loop.speed ("c" 120 m, "b" 200 m)
 relate Quicker when travel_time(North) + 1 s < travel_time(South)"""
 )
-BEST = related(
+BEST = relationship_of(
     ROADS + 'route East on Loop.speed ("b" 350 m)\nrelate Best best of (North, South, East) by 2 s'
 )
-SLOW = related(ROADS + "relate Jam slow North nominal 30 s")
+SLOW = relationship_of(ROADS + "relate Jam slow North nominal 30 s")
 
 
 def drives(names, steps, seed):
@@ -73,8 +73,8 @@ def with_values(events):
 def test_a_hierarchy_reports_the_results_of_the_machine(one, seed):
     events = drives("abcde", 80, seed)
     moves = {"a": 5.0, "d": 0.3} if seed % 2 else NO_VOLATILITY
-    told, counted = run(one, partial(made, moves=moves), with_values(events), seed=seed)
-    assert told == oracle(one, events)
+    emitted, counted = run(one, partial(made, moves=moves), with_values(events), seed=seed)
+    assert emitted == oracle(one, events)
     assert counted["messages"] < 6 * counted["readings"]
 
 
@@ -93,8 +93,8 @@ def test_routes_with_very_different_times_send_few_messages():
         Event("Loop", (i // 5 + 1) * SECOND, "abcde"[i % 5], {"speed": 10 + (i * 7 % 5) / 50}, i)
         for i in range(500)
     ]
-    told, counted = run(BEST, made, with_values(calm))
-    assert told == oracle(BEST, calm)
+    emitted, counted = run(BEST, made, with_values(calm))
+    assert emitted == oracle(BEST, calm)
     assert counted["messages"] < 0.1 * counted["readings"]
 
 

@@ -18,17 +18,17 @@ from holdfast.network.protocols.agents.shipped import (
 )
 from holdfast.network.protocols.cbps.client import SubmissionRefused
 from holdfast.network.protocols.cbps.message import CodeRequest, CodeText
-from support.agents import oracle, related, walks
-from support.agents_in_memory import World
+from support.agents import oracle, relationship_of, walks
+from support.agents_in_memory import AgentsInMemory
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
 
 
 def world_of(*, code=RING, **options):
-    return World(MEET, ("ann", "bob"), STARLARK, code=code, **options)
+    return AgentsInMemory(MEET, ("ann", "bob"), STARLARK, code=code, **options)
 
 
 @pytest.mark.parametrize("seed", [4, 5, 7])
@@ -58,7 +58,7 @@ def test_code_without_permission_is_not_requested_and_the_subscriber_is_informed
     world = world_of(allowed=())
     assert not world.agents()
     assert not [message for *_, message in world.sent if isinstance(message, CodeRequest | CodeText)]
-    (refused,) = {(what.name, what.why) for what in world.heard() if isinstance(what, SubmissionRefused)}
+    (refused,) = {(what.name, what.why) for what in world.deliveries() if isinstance(what, SubmissionRefused)}
     assert refused[0] == "relation"
     assert f"--allow-code {digest_of(RING)}" in refused[1]
 
@@ -89,7 +89,7 @@ def test_an_agent_that_floods_is_ended_and_the_subscriber_is_informed():
     (hosted,) = east.state.agents.values()
     world.net.ask("east", WorkerResult(hosted.peer, ({"say": "bob", "message": 1},) * (BURST + 1)))
     world.settle()
-    (refused,) = [what for what in world.heard() if isinstance(what, SubmissionRefused)]
+    (refused,) = [what for what in world.deliveries() if isinstance(what, SubmissionRefused)]
     assert "sends more than" in refused.why
     assert not world.agents()  # the subscription is withdrawn
 

@@ -54,15 +54,20 @@ def test_inserted_items_are_found_and_deleted_items_are_not():
 
 
 def test_texts_are_distinguished_by_their_prefix():
-    def named(op, value):
+    def name_box(op, value):
         return Filter((Constraint("name", "text", op, value),)).box
 
     columns = BoxColumns(
-        {0: named("=", "John"), 1: named("prefix", "Jo"), 2: named(">", "K"), 3: named("any", None)}
+        {
+            0: name_box("=", "John"),
+            1: name_box("prefix", "Jo"),
+            2: name_box(">", "K"),
+            3: name_box("any", None),
+        }
     )
     assert sorted(columns.containing(box_of({"name": "John"}))) == [0, 1, 3]
     assert sorted(columns.containing(box_of({"name": "Zoë"}))) == [2, 3]
-    assert sorted(columns.within(named("prefix", "J"))) == [0, 1]
+    assert sorted(columns.within(name_box("prefix", "J"))) == [0, 1]
 
 
 def test_numbers_beyond_the_range_of_floats_are_found():

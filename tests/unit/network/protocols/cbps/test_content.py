@@ -154,8 +154,8 @@ def test_a_prefix_is_a_range_of_texts():
     ],
 )
 def test_texts_are_ordered_by_their_code_points(op, expected):
-    said = Filter((Constraint("name", "text", op, "Jo"),))
-    assert [n for n in ("", "Jim", "Jo", "Jo\0", "John", "Jp") if satisfies(said, {"name": n})] == expected
+    output = Filter((Constraint("name", "text", op, "Jo"),))
+    assert [n for n in ("", "Jim", "Jo", "Jo\0", "John", "Jp") if satisfies(output, {"name": n})] == expected
 
 
 @pytest.mark.parametrize("missing", [math.nan, None])
@@ -210,7 +210,7 @@ def test_a_filter_survives_the_wire(filter_):
 
 @given(naive.filters(), naive.contents())
 def test_a_filter_is_satisfied_if_each_comparison_is(filter_, content):
-    expected = naive.satisfied(filter_, content)
+    expected = naive.satisfies(filter_, content)
     assert satisfies(filter_, content) is expected
     assert is_related(box_of(content), filter_.box, MATCHES["notification", "subscription"]) is expected
 
@@ -221,7 +221,7 @@ def test_a_filter_is_satisfied_if_each_comparison_is(filter_, content):
     st.sampled_from(RELATIONS),
 )
 def test_relations_equal_those_of_sets(row, column, relation):
-    assert is_related(row.box, column.box, relation) is naive.related(row, column, *relation)
+    assert is_related(row.box, column.box, relation) is naive.relations_of(row, column, *relation)
 
 
 @given(naive.filters())

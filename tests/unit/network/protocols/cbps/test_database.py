@@ -26,11 +26,11 @@ RELATIONS = [
 ]
 
 
-def between(name, low, high):
+def range_of(name, low, high):
     return Filter((Constraint(name, "double", ">", low), Constraint(name, "double", "<", high)))
 
 
-WIDE, MIDDLE, NARROW = between("A", 0, 100), between("A", 10, 50), between("A", 20, 30)
+WIDE, MIDDLE, NARROW = range_of("A", 0, 100), range_of("A", 10, 50), range_of("A", 20, 30)
 
 
 def table(**filters):
@@ -53,8 +53,8 @@ def test_a_covered_subscription_is_inactive():
 
 
 def test_a_wider_subscription_deactivates_those_that_it_covers():
-    stored = table(narrow=NARROW, middle=between("A", -5, 5))
-    inserted = stored.insert(Item("wide", between("A", -10, 100)))
+    stored = table(narrow=NARROW, middle=range_of("A", -5, 5))
+    inserted = stored.insert(Item("wide", range_of("A", -10, 100)))
     assert inserted.covered_by is None
     assert keys(inserted.covered) == ["middle", "narrow"]
     assert keys(stored.active()) == ["wide"]
@@ -70,9 +70,9 @@ def test_removal_activates_items_covered_only_by_the_removed_one():
 
 
 def test_an_item_covered_twice_stays_covered_when_one_coverer_goes():
-    stored = table(wide=WIDE, wider=between("B", 0, 1), narrow=NARROW)
-    stored.insert(Item("widest", between("A", -1, 200)))
-    stored.insert(Item("other", between("A", 5, 60)))
+    stored = table(wide=WIDE, wider=range_of("B", 0, 1), narrow=NARROW)
+    stored.insert(Item("widest", range_of("A", -1, 200)))
+    stored.insert(Item("other", range_of("A", 5, 60)))
     assert keys(stored.delete("wide").restored) == []
     assert keys(stored.delete("widest").restored) == ["other"]
 
@@ -95,7 +95,7 @@ def test_the_first_of_two_equal_subscriptions_stays_active():
 def test_an_item_that_does_not_aggregate_neither_covers_nor_is_covered():
     stored = table(wide=WIDE)
     assert stored.insert(Item("alone", NARROW, group=None)).covered_by is None
-    stored.insert(Item("near", between("A", 20, 31), group="within 3 hops"))
+    stored.insert(Item("near", range_of("A", 20, 31), group="within 3 hops"))
     assert stored.insert(Item("nearer", NARROW, group="within 3 hops")).covered_by.key == "near"
     assert keys(stored.active()) == ["alone", "near", "wide"]
 
@@ -111,7 +111,7 @@ def test_t6_a_search_ends_at_the_first_match_that_satisfies_the_callback():
     stored = ForwardingDatabase()
     for peer in ("east", "west", "north"):
         for i in range(5):
-            stored.insert(peer, "subscription", Item(i, between("A", i, 100 + i)))
+            stored.insert(peer, "subscription", Item(i, range_of("A", i, 100 + i)))
     called = []
 
     def callback(peer, item):

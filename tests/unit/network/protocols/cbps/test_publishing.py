@@ -46,30 +46,30 @@ def reading(source, **attributes):
 
 
 @pytest.fixture
-def compared(monkeypatch):
+def comparison_count(monkeypatch):
     """How many filters were compared with a notification."""
     from holdfast.network.protocols.cbps import client, promises
 
     count, satisfied = [0], matching.satisfies
 
-    def counted(*given):
+    def count_calls(*given):
         count[0] += 1
         return satisfied(*given)
 
     for module in (client, promises):
-        monkeypatch.setattr(module, "satisfies", counted)
+        monkeypatch.setattr(module, "satisfies", count_calls)
     return count
 
 
 @pytest.mark.parametrize("size", [1, 100, 10_000])
-def test_an_event_is_compared_with_the_advertisement_of_its_source_only(size, compared):
+def test_an_event_is_compared_with_the_advertisement_of_its_source_only(size, comparison_count):
     machine, state = client_of([f"s{i}" for i in range(size)])
     state, effects = machine.handle(state, Asked(0, publish(reading(f"s{size - 1}"))))
     assert len(effects) == 1
-    assert compared[0] == 1
+    assert comparison_count[0] == 1
 
 
-def test_an_arriving_event_is_compared_with_subscriptions_only(compared):
+def test_an_arriving_event_is_compared_with_subscriptions_only(comparison_count):
     machine, state = client_of([f"s{i}" for i in range(1_000)])
     bundle = Bundle(BundleKey("q", 1), notifications=(PublishedNotification(reading("x")),))
     for listed in (state.bundles, state.promises._by_pins):
@@ -77,7 +77,7 @@ def test_an_arriving_event_is_compared_with_subscriptions_only(compared):
     state.bundles = _Unread(state.bundles)
     state, effects = machine.handle(state, Received(0, "hub", bundle))
     assert len(effects) == 1
-    assert compared[0] == 1
+    assert comparison_count[0] == 1
 
 
 def test_a_fulfilled_advertisement_is_found_whatever_it_pins():

@@ -36,14 +36,14 @@ def known(condition):
     return FilterReplica(condition, shared=NO_SCOPES, target_shared=NO_SCOPES)
 
 
-def seen(condition, events):
+def relevant_inputs(condition, events):
     """The events that may matter, with how the condition sees them."""
     sights = [(event, condition_input(condition, to_content(event))) for event in events]
     return [(event, sight) for event, sight in sights if sight is not None]
 
 
 def through(replica, events):
-    return [event for event, sight in seen(replica.condition, events) if replica.passes(sight)]
+    return [event for event, sight in relevant_inputs(replica.condition, events) if replica.passes(sight)]
 
 
 def transitions(condition, events):
@@ -66,8 +66,8 @@ def test_replicas_in_series_give_the_result_of_one(condition, rows, extra, raw):
     what matters: extra data, not wrong data."""
     history = events(rows)
     first = FilterReplica(condition) if raw else known(condition)
-    kept = through(first, history)
-    between = [event for event in history if event in kept or event.sequence in extra]
+    stored = through(first, history)
+    between = [event for event in history if event in stored or event.sequence in extra]
     second = known(condition)
     passed = through(second, between)
     assert transitions(condition, passed) == transitions(condition, history)

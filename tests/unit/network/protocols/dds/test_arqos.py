@@ -10,7 +10,7 @@ from holdfast.network.protocols.dds import message, request
 from holdfast.network.protocols.dds.arqos import LevelAgreement, MeasuringRound, mode_to_order, thresholds
 from holdfast.network.protocols.dds.deployment import MODES, AdaptiveSettings, ReliableSettings
 from holdfast.network.protocols.dds.message import DataMessage
-from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+from support.motes import HEAT, MoteRadio, Motes, deployment, publishing, subscribe
 
 TERMS = AdaptiveSettings(round=10 * SECOND, assurance=SECOND, pause=SECOND)
 
@@ -45,8 +45,8 @@ def test_a_receiver_that_misses_too_much_orders_reliable_mode_and_back(mode):
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 90)))
     last = publishing(motes, range(300), every=SECOND // 2)
-    motes.at(40 * SECOND, lambda: setattr(motes, "air", Air(3, loss=0.3)))
-    motes.at(70 * SECOND, lambda: setattr(motes, "air", Air(3)))
+    motes.at(40 * SECOND, lambda: setattr(motes, "air", MoteRadio(3, loss=0.3)))
+    motes.at(70 * SECOND, lambda: setattr(motes, "air", MoteRadio(3)))
     motes.run(last)
     orders = [order.reliable for _, to, _, order in motes.sent(message.Switch) if to == "s"]
     assert orders[0] is True

@@ -50,8 +50,8 @@ def test_rounds_are_started_by_the_main_rendezvous_node_and_common_to_all():
         found.at(at * SECOND, lambda best=best: energies(found, **{best: 0.9}))
     found.loses = lambda a, b, m: isinstance(m, message.DdsTaken) and found.now % (30 * SECOND) < 2 * SECOND
     found.run(125 * SECOND)
-    begun = [(at, sender, to) for at, sender, to, _ in found.sent(message.NewRound)]
-    assert begun == [(60 * SECOND, "r", "q"), (90 * SECOND, "r", "s"), (120 * SECOND, "r", "p")]
+    started = [(at, sender, to) for at, sender, to, _ in found.sent(message.NewRound)]
+    assert started == [(60 * SECOND, "r", "q"), (90 * SECOND, "r", "s"), (120 * SECOND, "r", "p")]
     assert holder(found) == ["q"]
 
 

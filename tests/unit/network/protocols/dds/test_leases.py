@@ -27,7 +27,7 @@ def motes(mode: str = "DefTDDS", nodes: tuple[str, ...] = ("p", "r", "s", "t"), 
     return Motes(deployment(FULL, mode=mode, **more), nodes)
 
 
-def accepted(found: Motes) -> list[int]:
+def accepted_values(found: Motes) -> list[int]:
     return [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
@@ -42,7 +42,7 @@ def test_a_restarted_rendezvous_node_acknowledges_nothing_until_readers_have_ret
     last = publishing(found, range(60))
     found.at(40 * SECOND + 500_000, lambda: (found.kill("r"), found.start("r")))
     found.run(last + 10 * SECOND)
-    assert found.readings("s") == found.readings("t") == accepted(found) == list(range(60))
+    assert found.readings("s") == found.readings("t") == accepted_values(found) == list(range(60))
     assert not found.of(request.SampleUnread)
 
 
@@ -53,7 +53,7 @@ def test_renewals_bring_readers_back_if_requests_for_them_are_lost():
     found.loses = lambda sender, to, what: isinstance(what, message.Role)
     found.at(40 * SECOND + 500_000, lambda: (found.kill("r"), found.start("r")))
     found.run(last + 10 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(60))
+    assert found.readings("s") == accepted_values(found) == list(range(60))
 
 
 @pytest.mark.parametrize("lease", [None, 10 * SECOND])
@@ -84,7 +84,7 @@ def test_a_notification_is_repeated_until_the_publisher_confirms_it():
     )
     subscribe(found, "s")
     found.run(publishing(found, range(50)) + SECOND)
-    assert found.readings("s") == accepted(found) == list(range(50))
+    assert found.readings("s") == accepted_values(found) == list(range(50))
     assert not found.states["r"].unconfirmed_notices[0]
     late = [at for at, *_ in found.sent(message.DdsNotification) if at > 15 * SECOND]
     assert len(late) == 1, "and not any more once it is recognised"
@@ -107,13 +107,13 @@ def test_many_publishers_are_notified_in_bursts_and_none_is_left_out():
     subscribe(found, "s")
     subscribe(found, "t")
     found.run(20 * SECOND)
-    told = Counter(at for at, *_ in found.sent(message.DdsNotification))
-    assert max(told.values()) <= 16
-    heard = Counter(
+    emitted = Counter(at for at, *_ in found.sent(message.DdsNotification))
+    assert max(emitted.values()) <= 16
+    received = Counter(
         to for _, _, to, note in found.sent(message.DdsNotification) if note.wish.subscriber == "s"
     )
-    assert set(heard) == set(many)
-    assert min(heard.values()) >= 8
+    assert set(received) == set(many)
+    assert min(received.values()) >= 8
 
 
 # A reader that is gone.
@@ -128,7 +128,7 @@ def test_a_dead_reader_blocks_others_no_longer_than_its_lease(mode):
     last = publishing(found, range(200))
     found.at(40 * SECOND + 500_000, lambda: found.kill("t"))
     found.run(last + 60 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(200))
+    assert found.readings("s") == accepted_values(found) == list(range(200))
     assert {what.subscriber for _, what in found.of(request.SubscriberLapsed)} == {"t"}
     without = motes(mode, discovery=DiscoverySettings(repeats=3, lease=None))
     subscribe(without, "s")
@@ -148,7 +148,7 @@ def test_a_subscriber_with_an_expired_lease_is_admitted_again(mode):
     found.loses = lambda sender, to, what: sender == "t" and 40 * SECOND < found.now < 60 * SECOND
     last = publishing(found, range(100))
     found.run(last + 20 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(100))
+    assert found.readings("s") == accepted_values(found) == list(range(100))
     assert "t" in {what.subscriber for _, what in found.of(request.SubscriberLapsed)}
     assert found.readings("t")[-40:] == list(range(60, 100))
 
@@ -177,7 +177,7 @@ def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reade
     last = publishing(found, range(60), every=2 * SECOND)
     found.at(29 * SECOND + 500_000, lambda: found.kill("t"))
     found.run(last + 5 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(60))
+    assert found.readings("s") == accepted_values(found) == list(range(60))
     given_up = [what.name.sequence - 1 for _, what in found.of(request.SampleGivenUp)]
     assert len(given_up) > 1, "sample after sample"
     assert {what.subscriber for _, what in found.of(request.SubscriberLapsed)} == {"t"}
@@ -219,7 +219,7 @@ def test_a_successor_waits_for_every_reader_of_its_predecessor():
     found.at(40 * SECOND + 500_000, lambda: found.kill("r"))
     found.run(publishing(found, range(90)) + 30 * SECOND)
     assert over
-    assert found.readings("s") == found.readings("t") == accepted(found)
+    assert found.readings("s") == found.readings("t") == accepted_values(found)
 
 
 def test_an_impossible_lease_is_refused():

@@ -85,7 +85,7 @@ def test_a_sample_waits_for_its_nodes_slot():
     assert motes.readings("s") == [1]
 
 
-@pytest.mark.parametrize(("slots", "period", "says"), [({"p": 9}, SECOND, "0 to 8"), ({}, 3, "9 slots")])
-def test_an_impossible_schedule_is_refused(slots, period, says):
-    with pytest.raises(UsageError, match=says):
+@pytest.mark.parametrize(("slots", "period", "message"), [({"p": 9}, SECOND, "0 to 8"), ({}, 3, "9 slots")])
+def test_an_impossible_schedule_is_refused(slots, period, message):
+    with pytest.raises(UsageError, match=message):
         SlotSchedule(slots, period)

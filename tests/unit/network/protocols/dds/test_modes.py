@@ -11,7 +11,7 @@ from holdfast.network.protocols.dds.deployment import MODES
 from holdfast.network.protocols.dds.level import FULL
 from holdfast.network.protocols.dds.message import DataMessage
 from holdfast.network.protocols.dds.topic import DdsTopic
-from support.motes import Air, Motes, deployment, publishing, subscribe
+from support.motes import MoteRadio, Motes, deployment, publishing, subscribe
 
 TWO = ("p", "q", "r", "s", "t")
 
@@ -59,9 +59,9 @@ def test_an_old_copy_that_arrives_late_is_not_forwarded_again():
     subscribe(motes, "s")
     motes.run(publishing(motes, [1, 2]) + SECOND)
     old = motes.sent(DataMessage, "p")[0][3]
-    before = len(motes.said)
+    before = len(motes.outputs)
     motes._bring("p", "r", old)
-    assert len(motes.said) == before
+    assert len(motes.outputs) == before
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -77,7 +77,7 @@ def test_acks_of_an_unsubscribed_reader_are_not_awaited(mode):
     assert motes.readings("s") == [1, 2]
 
 
-def discovered(motes: Motes) -> list[str]:
+def discoverers(motes: Motes) -> list[str]:
     return [who for who, _ in motes.of(request.SubscriptionRegistered)]
 
 
@@ -96,7 +96,7 @@ def test_each_mode_sends_subscriptions_to_the_right_nodes_at_the_right_cost(
     motes.run(20 * SECOND)
     assert len(motes.sent(message.DdsSubscribe)) == subscriptions
     assert len(motes.sent(message.DdsNotification)) == notifications
-    assert sorted(discovered(motes)) == known_at
+    assert sorted(discoverers(motes)) == known_at
 
 
 @pytest.mark.parametrize(("mode", "passes"), [("DefTDDS", True), ("BLTDDS", False), ("HyTDDS", False)])
@@ -129,23 +129,23 @@ def test_a_publisher_that_missed_the_request_receives_it_with_the_next_sample():
 
 
 def test_a_network_with_one_seed_runs_equally_twice():
-    def told(seed: int) -> list:
-        motes = Motes(deployment(FULL), ("p", "r", "s"), Air(seed, 0.3, 0.2, 300))
+    def messages_of(seed: int) -> list:
+        motes = Motes(deployment(FULL), ("p", "r", "s"), MoteRadio(seed, 0.3, 0.2, 300))
         subscribe(motes, "s")
         motes.run(publishing(motes, range(5)) + 60 * SECOND)
-        return motes.said
+        return motes.outputs
 
-    assert told(4) == told(4) != told(5)
+    assert messages_of(4) == messages_of(4) != messages_of(5)
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"mode": "DefTDS"}, "Did you mean 'DefTDDS'?"),
         ({"table": ()}, "one at least"),
         ({"conditions": {"": None}}, "needs a name"),
     ],
 )
-def test_an_impossible_deployment_is_refused(given, says):
-    with pytest.raises(UsageError, match=says.replace("?", r"\?")):
+def test_an_impossible_deployment_is_refused(given, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         deployment(**given)

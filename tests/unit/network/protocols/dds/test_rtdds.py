@@ -21,7 +21,7 @@ def direct(level: float, **more) -> Motes:
     subscribe(motes, "s")
     motes.ask("p", request.DdsAdvertiseRequest(HEAT))
     motes.run(START)
-    motes.said.clear()
+    motes.outputs.clear()
     return motes
 
 
@@ -30,11 +30,11 @@ def publish(motes: Motes, *values: float) -> None:
         motes.ask("p", request.DdsPublishRequest(HEAT, {"value": value}))
 
 
-def said(motes: Motes) -> list[float]:
+def sent_values(motes: Motes) -> list[float]:
     return [data.values["value"] for _, _, _, data in motes.sent(DataMessage, "p")]
 
 
-def ringed(motes: Motes) -> list[float]:
+def ring_values(motes: Motes) -> list[float]:
     (writer,) = motes.states["p"].writers.values()
     return [held.data.values["value"] for held in writer.ring]
 
@@ -53,21 +53,21 @@ def test_messages_wait_in_order_behind_an_unacknowledged_one():
     motes = direct(partial(10))
     motes.loses = lambda sender, to, what: True
     publish(motes, 1, 12, 3, 14, 5)
-    assert said(motes) == [1, 12]
-    assert ringed(motes) == [12, 3, 14, 5], "12 is held for retry"
+    assert sent_values(motes) == [1, 12]
+    assert ring_values(motes) == [12, 3, 14, 5], "12 is held for retry"
 
     def ack(sequence: int) -> None:
         (name,) = {d.name for _, _, _, d in motes.sent(DataMessage, "p") if d.name.sequence == sequence}
         motes._bring("s", "p", message.SampleAck(name))
 
     ack(2)
-    assert said(motes) == [1, 12, 3, 14]
-    assert ringed(motes) == [14, 5]
+    assert sent_values(motes) == [1, 12, 3, 14]
+    assert ring_values(motes) == [14, 5]
     ack(2)
-    assert ringed(motes) == [14, 5], "an ACK that comes again changes nothing"
+    assert ring_values(motes) == [14, 5], "an ACK that comes again changes nothing"
     ack(4)
-    assert said(motes) == [1, 12, 3, 14, 5]
-    assert ringed(motes) == []
+    assert sent_values(motes) == [1, 12, 3, 14, 5]
+    assert ring_values(motes) == []
     assert not motes.states["p"].writers[message.SampleStream(0)].wait
 
 
@@ -83,11 +83,11 @@ def test_a_full_ring_drops_new_samples_and_only_the_head_is_repeated():
     motes = direct(FULL)
     motes.loses = lambda sender, to, what: True
     publish(motes, *range(25))
-    assert ringed(motes) == list(range(20))
+    assert ring_values(motes) == list(range(20))
     counted = motes.states["p"].counted
     assert counted["overflowed"] / counted["published"] == 0.2
     motes.run(START + 1300 * MILLISECOND)
-    assert said(motes) == [0, 0, 0, 0]
+    assert sent_values(motes) == [0, 0, 0, 0]
     assert [(at - START) // MILLISECOND for at, *_ in motes.sent(DataMessage, "p")] == [0, 400, 800, 1200]
 
 
@@ -119,7 +119,7 @@ def test_a_limit_gives_up_a_message_and_the_next_one_follows():
     motes.loses = lambda sender, to, what: isinstance(what, DataMessage) and what.values["value"] == 1
     publish(motes, 1, 2)
     motes.run(START + 3 * SECOND)
-    assert said(motes) == [1, 1, 1, 2]
+    assert sent_values(motes) == [1, 1, 1, 2]
     assert motes.readings("s") == [2]
     assert [what.name.sequence for _, what in motes.of(request.SampleGivenUp)] == [1]
 
@@ -171,9 +171,9 @@ def test_a_restarted_publisher_starts_a_new_session_that_readers_accept():
 
 
 @pytest.mark.parametrize(
-    ("terms", "says"),
+    ("terms", "message"),
     [({"ring": 0}, "hold one"), ({"rto": 0}, "above 0"), ({"retries": -1}, "None for no limit")],
 )
-def test_impossible_terms_are_refused(terms, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_terms_are_refused(terms, message):
+    with pytest.raises(UsageError, match=message):
         ReliableSettings(**terms)

@@ -121,7 +121,7 @@ def test_subscribing_again_restarts_a_subscription(mode):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("asked", "message"),
     [
         (request.DdsPublishRequest("heat", {"value": 1}), "advertise the topic first"),
         (request.DdsPublishRequest("heet", {}), "Did you mean 'heat'?"),
@@ -148,27 +148,27 @@ def test_subscribing_again_restarts_a_subscription(mode):
         (request.AssureRequest("heat", 90), "subscribe first"),
     ],
 )
-def test_a_wrong_request_raises_a_precise_error(asked, says):
+def test_a_wrong_request_raises_a_precise_error(asked, message):
     motes = Motes(deployment(), ("p", "r", "s"))
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         motes.ask("s", asked)
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"colour": "RED"}, "no field 'colour'. Did you mean 'color'?"),
         ({"color": "RED", "x": "far"}, "must be of kind int"),
         ({"x": 1}, "needs its key 'color'"),
     ],
 )
-def test_a_sample_must_fit_its_structure(values, says):
-    with pytest.raises(UsageError, match=says):
+def test_a_sample_must_fit_its_structure(values, message):
+    with pytest.raises(UsageError, match=message):
         DdsTopic(0, "Shapes", SHAPE).complete(values)
 
 
 @pytest.mark.parametrize(
-    ("topics", "says"),
+    ("topics", "message"),
     [
         ((), "needs a topic"),
         ((DdsTopic(0, "A"), DdsTopic(0, "B")), "same number"),
@@ -176,8 +176,8 @@ def test_a_sample_must_fit_its_structure(values, says):
         ((DdsTopic(0, "A", parent="B"), DdsTopic(1, "B", parent="A")), "its own ancestors"),
     ],
 )
-def test_a_contradictory_set_of_topics_is_refused(topics, says):
-    with pytest.raises(UsageError, match=says):
+def test_a_contradictory_set_of_topics_is_refused(topics, message):
+    with pytest.raises(UsageError, match=message):
         TopicSet(topics)
 
 
@@ -196,7 +196,7 @@ def test_an_invalid_message_is_counted_and_ignored():
 
 def test_subscribers_that_start_together_repeat_their_subscriptions_at_different_times():
     """All repeated them every second at the same instant, and over radios their frames collided ten times."""
-    said = {}
+    output = {}
     for name in ("1", "2", "3"):
         node = DdsParticipant(deployment(), name)
         state = node.handle(node.initial(), Started(0, 7))[0]
@@ -208,7 +208,7 @@ def test_subscribers_that_start_together_repeat_their_subscriptions_at_different
             (timer,) = (effect for effect in effects if isinstance(effect, SetTimer))
             times.append(timer.at)
             state, effects = node.handle(state, Fired(timer.at, timer.timer))
-        said[name] = times
+        output[name] = times
     every = DiscoverySettings().every
-    assert len({time for times in said.values() for time in times}) == 27
-    assert all(every <= b - a <= every * 1.5 for times in said.values() for a, b in pairwise([0, *times]))
+    assert len({time for times in output.values() for time in times}) == 27
+    assert all(every <= b - a <= every * 1.5 for times in output.values() for a, b in pairwise([0, *times]))

@@ -43,7 +43,7 @@ def has(box, point):
     return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
 
 
-def covered(box, boxes):
+def is_covered(box, boxes):
     """By looking at whole numbers and halves, between which nothing changes."""
     steps = [np.arange(low, high + 0.25, 0.5) for low, high in box]
     return all(any(has(other, point) for other in boxes) for point in product(*steps))
@@ -53,7 +53,7 @@ def covered(box, boxes):
 @given(problems())
 def test_exact_filtering_agrees_with_a_search_over_every_point(problem):
     box, boxes = problem
-    right = Verdict.COVERED if covered(box, boxes) else Verdict.NOT_COVERED
+    right = Verdict.COVERED if is_covered(box, boxes) else Verdict.NOT_COVERED
     assert ExactCovering().decide(box, boxes, chance()) is right
 
 
@@ -62,7 +62,7 @@ def test_exact_filtering_agrees_with_a_search_over_every_point(problem):
 def test_probabilistic_filtering_errs_in_one_direction_only(problem, seed):
     box, boxes = problem
     hasty = ProbabilisticCovering(error=0.9, most=1).decide(box, boxes, np.random.default_rng(seed))
-    if covered(box, boxes):
+    if is_covered(box, boxes):
         assert hasty is Verdict.COVERED
     else:
         assert CERTAIN.decide(box, boxes, chance()) is Verdict.NOT_COVERED
@@ -73,7 +73,7 @@ def test_probabilistic_filtering_errs_in_one_direction_only(problem, seed):
 def test_unnecessary_boxes_do_not_change_the_answer(problem):
     box, boxes = problem
     boxes = boxes[((boxes[:, :, 0] <= box[:, 1]) & (boxes[:, :, 1] >= box[:, 0])).all(axis=1)]
-    assert covered(box, relevant_boxes(box, boxes)) == covered(box, boxes)
+    assert is_covered(box, relevant_boxes(box, boxes)) == is_covered(box, boxes)
 
 
 def test_two_boxes_together_cover_what_neither_covers_alone():

@@ -243,7 +243,7 @@ def test_a_reused_row_has_no_memory_of_its_former_operator():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         (Correlation((), 5), "has no filter"),
         (Correlation((A, A), 5), "two filters for one attribute"),
@@ -254,8 +254,8 @@ def test_a_reused_row_has_no_memory_of_its_former_operator():
         (Correlation((A,), 5, 0.0), "δl above zero"),
     ],
 )
-def test_a_subscription_that_nothing_can_satisfy_is_an_error(wanted, said):
-    with pytest.raises(UsageError, match=f"subscription 'q' .*{said}"):
+def test_a_subscription_that_nothing_can_satisfy_is_an_error(wanted, message):
+    with pytest.raises(UsageError, match=f"subscription 'q' .*{message}"):
         line().subscribe("n3", "q", wanted)
 
 

@@ -25,15 +25,15 @@ LINKS = [("n1", "n4"), ("n2", "n4"), ("n3", "n4"), ("n4", "n5"), ("n5", "n6")]
 HOMES = {"a": "n1", "b": "n2", "c": "n3"}
 
 
-def between(low, attribute, high):
+def range_of(low, attribute, high):
     """``low < attribute < high`` of the sensor of that name."""
     return RangeFilter(attribute, math.nextafter(low, math.inf), math.nextafter(high, -math.inf), attribute)
 
 
 SUBSCRIPTIONS = {
-    "s1": Correlation((between(50, "a", 80), between(10, "b", 30)), 10 * SECOND),
-    "s2": Correlation((between(20, "b", 40), between(2, "c", 20)), 10 * SECOND),
-    "s3": Correlation((between(55, "a", 75), between(15, "b", 35), between(5, "c", 15)), 10 * SECOND),
+    "s1": Correlation((range_of(50, "a", 80), range_of(10, "b", 30)), 10 * SECOND),
+    "s2": Correlation((range_of(20, "b", 40), range_of(2, "c", 20)), 10 * SECOND),
+    "s3": Correlation((range_of(55, "a", 75), range_of(15, "b", 35), range_of(5, "c", 15)), 10 * SECOND),
 }
 
 READINGS = [

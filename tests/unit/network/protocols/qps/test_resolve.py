@@ -13,11 +13,11 @@ REGION = box((64, 64), (128, 128))
 FIRST = TREE.children(ROOT)[0]
 
 
-def nobody(_):
+def no_nodes(_):
     return []
 
 
-def root(covered=NOTHING, advertised=nobody, leaves=None):
+def root(covered=NOTHING, advertised=no_nodes, leaves=None):
     return ResolveInputs(TREE, ROOT, (128.0, 128.0), covered, advertised, leaves)
 
 
@@ -50,7 +50,7 @@ def test_each_quadrant_is_decided_separately():
 
 
 def test_a_leaf_always_registers():
-    leaf = ResolveInputs(TREE, QuadScope(4, 0, 0), (200.0, 3.0), NOTHING, nobody)
+    leaf = ResolveInputs(TREE, QuadScope(4, 0, 0), (200.0, 3.0), NOTHING, no_nodes)
     area = box((0, 0), (5, 5))
     assert list(resolve(leaf, (1.0, 1.0), area, 1.0)) == [ResolvedPart(QuadScope(4, 0, 0), area, 0.0)]
 
@@ -83,7 +83,7 @@ def test_advertisers_replace_the_centroid():
 def test_a_subscriber_at_the_centroid_is_registered():
     (found,) = resolve(root(), (96.0, 96.0), REGION, 1.0)
     assert found.scope == ROOT
-    (there,) = resolve(ResolveInputs(TREE, ROOT, (96.0, 96.0), NOTHING, nobody), (5.0, 5.0), REGION, 1.0)
+    (there,) = resolve(ResolveInputs(TREE, ROOT, (96.0, 96.0), NOTHING, no_nodes), (5.0, 5.0), REGION, 1.0)
     assert there == ResolvedPart(ROOT, REGION, math.inf)
 
 

@@ -63,7 +63,7 @@ def _spot(place, by=0.0):
     return (place[0] - 1 + by, place[1] - 1 + by)
 
 
-def told(net):
+def deliveries(net):
     found = [
         (what.topic, what.values[STATUS], what.values[TIME], what.values[SIGNATURE])
         for _, node, what in net.delivered
@@ -106,7 +106,7 @@ def test_components_on_nodes_give_the_results_of_one_process():
     net.run(60 * SECOND)
     expected = in_one_process(events)
     assert len(expected) > 8
-    assert [row[:3] for row in told(net)] == [row[:3] for row in expected]
+    assert [row[:3] for row in deliveries(net)] == [row[:3] for row in expected]
 
 
 def test_the_measured_latency_decides_how_long_components_wait():
@@ -128,16 +128,18 @@ def test_a_failed_host_is_replaced_nearby_and_active_conditions_are_restored():
     net.run(5 * SECOND)
     say(net, 0, 8.0)
     net.run(10 * SECOND)
-    (before,) = told(net)
+    (before,) = deliveries(net)
     assert before[:2] == ("Hot", "ingress")
     net.kill(20)
     net.run(60 * SECOND)
     (host,) = [node for node, each in net.hosts.items() if "Hot" in each.state.components]
     assert host in net.field._links[20]
-    assert told(net) == [before]  # the same ingress again: its time and so its id are those of the reading
+    assert deliveries(net) == [
+        before
+    ]  # the same ingress again: its time and so its id are those of the reading
     say(net, 0, 1.0)
     net.run(20 * SECOND)
-    assert [row[1] for row in told(net)] == ["egress"]
+    assert [row[1] for row in deliveries(net)] == ["egress"]
 
 
 @pytest.mark.parametrize("host", [1, 20, 56])
@@ -168,7 +170,7 @@ def test_a_removed_component_ends_its_subscriptions_and_advertisements(local):
     assert [state.advertised_names, state.spaces, state.local, state.subscribed_at] == [{}, {}, set(), {}]
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.run(20 * SECOND)
-    assert told(net) == []
+    assert deliveries(net) == []
 
 
 def test_a_local_component_needs_no_message():
@@ -194,7 +196,7 @@ def test_an_event_has_the_same_time_at_every_node():
         events = [say(net, 0, 1.0), say(net, 0, 8.0)]
         net.run(20 * SECOND)
         assert events[0].time < events[1].time
-        assert [row[2] for row in told(net)] == [events[1].time]
+        assert [row[2] for row in deliveries(net)] == [events[1].time]
 
 
 def test_a_later_subscriber_receives_the_active_condition_of_every_place():
@@ -208,7 +210,7 @@ def test_a_later_subscriber_receives_the_active_condition_of_every_place():
     net.run(20 * SECOND)
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.run(10 * SECOND)
-    found = told(net)
+    found = deliveries(net)
     assert [status for _, status, _, _ in found] == ["ingress"] * 3
     assert len({signature for *_, signature in found}) == 3
 
@@ -244,7 +246,7 @@ def test_a_query_for_the_closest_subscribes_no_farther_than_necessary():
     assert len(wanted) == 1
     net.run(60 * SECOND)
     assert half() == 16.0
-    assert [status for _, status, _, _ in sorted(told(net), key=lambda row: row[2])] == [
+    assert [status for _, status, _, _ in sorted(deliveries(net), key=lambda row: row[2])] == [
         "ingress",
         "egress",
         "ingress",

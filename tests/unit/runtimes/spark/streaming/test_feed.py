@@ -72,14 +72,14 @@ def read_all(source, start: int = 0):
     parts = source.partitions({"files": start}, batch_of(source, start))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
     (topic,) = check(parse(TIMELY)).topics
-    said = [readings.decode_report(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.REPORT]
+    output = [readings.decode_report(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.REPORT]
     sent = [
         event.time
         for row in rows
         if row["kind"] == pack.PacketKind.EVENTS
         for event in to_events(topic, from_ipc(row["payload"]))
     ]
-    return said, sorted(sent)
+    return output, sorted(sent)
 
 
 # --- which files make a batch ------------------------------------------------------------------------
@@ -184,10 +184,10 @@ def test_a_log_shorter_than_what_was_read_of_it_is_detected(here):
 
 def test_only_relevant_events_are_sent_and_all_are_counted(here):
     put(here, "1.parquet", door(1), door(2), door(3), door(4, None), door(5, False), door(6, False))
-    (said,), sent = read_all(reader(here))
+    (output,), sent = read_all(reader(here))
     assert sent == [1, 5]
-    assert (said.files, said.rows, said.events, said.passed) == (1, 6, {"Door": 6}, {0: 2})
-    assert said.bytes == (here.inbox / "1.parquet").stat().st_size
+    assert (output.files, output.rows, output.events, output.passed) == (1, 6, {"Door": 6}, {0: 2})
+    assert output.bytes == (here.inbox / "1.parquet").stat().st_size
 
 
 def test_the_input_of_one_reader_is_compacted_as_a_whole(here):
@@ -218,7 +218,7 @@ def test_any_event_may_be_late_where_a_file_has_no_time_statistics(here):
     assert read_all(reader(here, ORDERED), 1)[1] == [20, 30]
 
 
-def told(here, text: str, **settings) -> list[tuple[int, dict]]:
+def watermark_packets(here, text: str, **settings) -> list[tuple[int, dict]]:
     """What shards are told of time."""
     source = reader(here, text, **settings)
     parts = source.partitions({"files": 0}, batch_of(source))
@@ -232,7 +232,7 @@ def told(here, text: str, **settings) -> list[tuple[int, dict]]:
 
 def test_every_shard_receives_the_watermark_even_of_irrelevant_events(here):
     put(here, "1.parquet", door(1), door(9, None))
-    assert told(here, ORDERED) == [(shard, {"Door": 9}) for shard in range(4)]
+    assert watermark_packets(here, ORDERED) == [(shard, {"Door": 9}) for shard in range(4)]
 
 
 # --- files that cannot be read -----------------------------------------------------------------------
@@ -298,8 +298,8 @@ def test_rows_before_the_damage_are_read(here, in_small_chunks):
 def test_a_row_group_damaged_in_the_middle_excludes_the_whole_file(here, in_small_chunks):
     put(here, "a.parquet", door(1))
     break_a_row_group(here, "b.parquet")
-    (said,), sent = read_all(reader(here, quarantine=True))
-    assert (sent, said.rows, len(said.bad_files)) == ([1], 1, 1)
+    (output,), sent = read_all(reader(here, quarantine=True))
+    assert (sent, output.rows, len(output.bad_files)) == ([1], 1, 1)
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -307,14 +307,14 @@ def test_a_damaged_file_in_the_middle_adds_nothing_and_is_named(here, name):
     put(here, "a.parquet", door(1))
     DAMAGES[name](here, name)
     put(here, "z.parquet", door(9, False))
-    (said,), sent = read_all(reader(here, quarantine=True))
+    (output,), sent = read_all(reader(here, quarantine=True))
     assert sent == [1, 9]
-    assert (said.files, said.rows, said.events, said.rejects) == (2, 2, {"Door": 2}, [])
-    assert said.bytes == sum((here.inbox / good).stat().st_size for good in ("a.parquet", "z.parquet"))
-    ((file, why),) = said.bad_files
+    assert (output.files, output.rows, output.events, output.rejects) == (2, 2, {"Door": 2}, [])
+    assert output.bytes == sum((here.inbox / good).stat().st_size for good in ("a.parquet", "z.parquet"))
+    ((file, why),) = output.bad_files
     assert file == str(here.inbox / name)
     assert why
-    assert said.failed is None
+    assert output.failed is None
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -322,9 +322,9 @@ def test_a_damaged_file_in_the_middle_adds_nothing_and_is_named(here, name):
 def test_a_damaged_file_ends_the_query_and_no_event_is_sent(here, name, settings):
     put(here, "a.parquet", door(1))
     DAMAGES[name](here, name)
-    (said,), sent = read_all(reader(here, **settings))
+    (output,), sent = read_all(reader(here, **settings))
     assert sent == []
-    status, message = said.failed
+    status, message = output.failed
     assert status in (1, 2)
     assert name in message
     assert "Traceback" not in message
@@ -338,25 +338,25 @@ def test_a_removed_file_is_reported_as_missing(here):
     (here.inbox / "a.parquet").unlink()
     (part,) = source.partitions({"files": 0}, end)
     (row,) = [row for batch in source.read(part) for row in batch.to_pylist()]
-    said = readings.decode_report(row["payload"])
-    assert said.failed == (1, f"{here.inbox / 'a.parquet'}: removed before it could be read; put it back")
-    (said,), sent = read_all(reader(here, quarantine=True))
+    output = readings.decode_report(row["payload"])
+    assert output.failed == (1, f"{here.inbox / 'a.parquet'}: removed before it could be read; put it back")
+    (output,), sent = read_all(reader(here, quarantine=True))
     assert sent == [2]
-    ((_, why),) = said.bad_files
+    ((_, why),) = output.bad_files
     assert "removed before it could be read" in why
 
 
 def test_an_unusable_row_is_rejected_with_its_reason_or_ends_a_strict_query(here):
     (here.inbox / "a.csv").write_text("time,source,open\nyesterday,d,true\n1970-01-01T00:00:01Z,d,true\n")
-    (said,), sent = read_all(reader(here))
+    (output,), sent = read_all(reader(here))
     assert sent == [1_000_000]
-    assert said.rejected == {"unreadable time": 1}
-    ((reject,),) = [said.rejects]
+    assert output.rejected == {"unreadable time": 1}
+    ((reject,),) = [output.rejects]
     assert tuple(reject[:3]) == (str(here.inbox / "a.csv"), 1, "unreadable time")
-    (said,), sent = read_all(reader(here, strict=True))
+    (output,), sent = read_all(reader(here, strict=True))
     assert sent == []
-    assert said.failed[0] == 1
-    assert "yesterday" in said.failed[1]
+    assert output.failed[0] == 1
+    assert "yesterday" in output.failed[1]
 
 
 def test_rejected_rows_of_a_quarantined_file_are_not_reported(here, in_small_chunks):
@@ -369,26 +369,26 @@ def test_rejected_rows_of_a_quarantined_file_are_not_reported(here, in_small_chu
         b"\xff" * at.total_compressed_size
     )
     path.write_bytes(raw)
-    (said,), _ = read_all(reader(here, quarantine=True))
-    assert len(said.bad_files) == 1
-    assert (said.rejects, said.rejected, said.rows) == ([], {}, 0)
+    (output,), _ = read_all(reader(here, quarantine=True))
+    assert len(output.bad_files) == 1
+    assert (output.rejects, output.rejected, output.rows) == ([], {}, 0)
 
 
 def test_a_query_reports_what_ended_it_and_continues_when_it_is_repaired():
     app = parse(TIMELY)
     (topic,) = check(app).topics
     with live.site() as here:
-        heard = []
+        received = []
         put(here, "a.parquet", door(1))
         break_the_footer(here, "b.parquet")
-        stream = live.Stream(here.live(app, sink=heard.append))
+        stream = live.Stream(here.live(app, sink=received.append))
         with pytest.raises(InputError, match=r"b\.parquet"):
             stream.run()
-        assert heard == []
+        assert received == []
         assert stream.record.files == 0
         here.put("b.parquet", topic, [door(2, False)])
-        live.Stream(here.live(app, sink=heard.append)).run()
-        assert [n.status for n in heard] == ["ingress", "egress"]
+        live.Stream(here.live(app, sink=received.append)).run()
+        assert [n.status for n in received] == ["ingress", "egress"]
 
 
 # --- time by the clock -------------------------------------------------------------------------------
@@ -417,10 +417,10 @@ def test_the_clock_advances_the_watermark_with_its_delay_and_not_at_every_look(h
     assert later == {"files": 1, "clock": (TODAY - 30) * 1_000_000}
     (part,) = source.partitions(first, later)
     rows = [row for batch in source.read(part) for row in batch.to_pylist()]
-    told = [
+    watermark_packets = [
         msgspec.msgpack.decode(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.WATERMARKS
     ]
-    assert told == [{"Door": (TODAY - 30) * 1_000_000}] * 4
+    assert watermark_packets == [{"Door": (TODAY - 30) * 1_000_000}] * 4
     assert not [row for row in rows if row["kind"] == pack.PacketKind.EVENTS]
     (after,) = source.partitions(later, {**later, "end": 1})
     assert after.until == NEVER
@@ -433,21 +433,21 @@ def test_the_clock_is_ignored_without_timers_or_without_the_option(here, clock, 
 
 
 def test_a_silent_source_is_detected_without_further_files(clock):
-    app, heard = parse(SILENT), []
+    app, received = parse(SILENT), []
     with live.site() as here:
         put(here, "1.parquet", door(TODAY * 1_000_000))
-        stream = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        stream = live.Stream(here.live(app, sink=received.append, idle=4.0))
         clock[0] += 2
         assert stream.step()
         clock[0] += 12
         assert stream.step()
-        assert heard == []  # ten seconds, and no more
+        assert received == []  # ten seconds, and no more
         clock[0] += 2
-        again = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        again = live.Stream(here.live(app, sink=received.append, idle=4.0))
         assert again.step()
         assert not again.step()
-        assert [(n.status, n.event.time) for n in heard] == [("ingress", (TODAY + 10) * 1_000_000)]
+        assert [(n.status, n.event.time) for n in received] == [("ingress", (TODAY + 10) * 1_000_000)]
         put(here, "2.parquet", door((TODAY + 1) * 1_000_000))
         assert again.step()
-        assert len(heard) == 1  # an old one revives nobody
+        assert len(received) == 1  # an old one revives nobody
         assert again.record.watermarks == {"Door": (TODAY + 12) * 1_000_000}

@@ -44,7 +44,7 @@ KINDS = {
 }
 
 
-class Query:
+class GrowingQuery:
     """One shard of each stage of a query, batch by batch, and how many bytes each batch has written."""
 
     def __init__(self, text: str, keys: int) -> None:
@@ -60,8 +60,8 @@ class Query:
 
     def packed(self, keys: Any, value: float, at: int) -> list[Any]:
         """Readings of some keys, as they arrive."""
-        reached = msgspec.msgpack.encode(dict.fromkeys(self._job.watermark_topics, at))
-        found = [SimpleNamespace(**pack.packet_row(pack.PacketKind.WATERMARKS, 0, reached).to_pylist()[0])]
+        watermark = msgspec.msgpack.encode(dict.fromkeys(self._job.watermark_topics, at))
+        found = [SimpleNamespace(**pack.packet_row(pack.PacketKind.WATERMARKS, 0, watermark).to_pylist()[0])]
         own = [Event("T", at, self._names[i], {"v": value, "rack": f"r{i // 100}"}, at) for i in keys]
         for number, one in self._job.operators.items():
             if "T" in one.topics:
@@ -74,12 +74,12 @@ class Query:
 
     def step(self, rows: list[Any]) -> None:
         written = 0
-        for processor, kept in self._stages:
-            before = kept.kept
-            processor.init(kept)
-            said = list(processor.handleInputRows((0,), iter(rows), None))
-            rows = [SimpleNamespace(**row.asDict()) for row in said]
-            written += sum(len(raw) for raw in kept.kept if not any(raw is old for old in before))
+        for processor, stored in self._stages:
+            before = stored.stored
+            processor.init(stored)
+            output = list(processor.handleInputRows((0,), iter(rows), None))
+            rows = [SimpleNamespace(**row.asDict()) for row in output]
+            written += sum(len(raw) for raw in stored.stored if not any(raw is old for old in before))
         self.written.append(written)
 
 
@@ -87,15 +87,15 @@ def lines(job: Callable[[], Any]) -> int:
     """How many lines of ours a job runs, each time a loop comes to one."""
     found = 0
 
-    def traced(frame: Any, event: str, _: Any) -> Any:
+    def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal found
         if "holdfast" not in frame.f_code.co_filename:
             return None
         found += event == "line"
-        return traced
+        return trace
 
     before = sys.gettrace()
-    sys.settrace(traced)
+    sys.settrace(trace)
     try:
         job()
     finally:
@@ -103,7 +103,7 @@ def lines(job: Callable[[], Any]) -> int:
     return found
 
 
-def turning(query: Query, batches: int, begin: int = 10) -> list[int]:
+def turning(query: GrowingQuery, batches: int, begin: int = 10) -> list[int]:
     """Let three keys end, begin, and end again in batches; the lines that the last four run."""
     found = []
     for i in range(batches):
@@ -123,7 +123,7 @@ def process(monkeypatch) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_cost_of_a_batch_depends_on_its_keys_and_not_on_the_stored_ones(kind):
-    few, many = (Query(KINDS[kind], keys) for keys in (FEW, MANY))
+    few, many = (GrowingQuery(KINDS[kind], keys) for keys in (FEW, MANY))
     little, much = turning(few, 8), turning(many, 8)
     assert max(many.written) > 10 * max(map(median, (few.written[-4:], many.written[-4:])))
     assert max(many.written[-4:]) < max(few.written[-4:]) + 200
@@ -133,28 +133,28 @@ def test_the_cost_of_a_batch_depends_on_its_keys_and_not_on_the_stored_ones(kind
 @pytest.mark.parametrize("kind", ["plain", "guarded", "levels", "count of all"])
 def test_periodic_rewrites_cost_no_more_than_the_changes(kind):
     """However many keys there are."""
-    query = Query(KINDS[kind], MANY)
+    query = GrowingQuery(KINDS[kind], MANY)
     turning(query, 8)
-    begun, batches = len(query.written), 140
+    started, batches = len(query.written), 140
     turning(query, batches, begin=100)
     stages = len(query._stages)
-    assert sum(query.written[begun:]) < 2 * stages * stores.AT_LEAST * batches
+    assert sum(query.written[started:]) < 2 * stages * stores.AT_LEAST * batches
 
 
 def test_recording_a_batch_is_independent_of_the_number_of_active_scopes(tmp_path, monkeypatch):
     done = [0]
 
-    def counted() -> None:
+    def count() -> None:
         done[0] += 1
 
     connect = sqlite3.connect
 
-    def connected(*args: Any, **how: Any) -> sqlite3.Connection:
+    def connect_counting(*args: Any, **how: Any) -> sqlite3.Connection:
         database = connect(*args, **how)
-        database.set_progress_handler(counted, 10)
+        database.set_progress_handler(count, 10)
         return database
 
-    monkeypatch.setattr(ledgers.sqlite3, "connect", connected)
+    monkeypatch.setattr(ledgers.sqlite3, "connect", connect_counting)
 
     def job(held: int) -> int:
         ledger = ledgers.Ledger(tmp_path / f"{held}.sqlite")

@@ -56,13 +56,13 @@ def test_a_repeated_batch_counts_once(ledger, path):
 def test_a_batch_that_cannot_be_recorded_changes_nothing(ledger, path):
     do(ledger, 0, 5, ("Warm", "attic", 1))
 
-    def interrupted():
+    def interrupt():
         yield ("Warm", "attic", None)
         yield ("Warm", "lab", 2)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ledger.commit(1, ledger.before(1), interrupted())
+        ledger.commit(1, ledger.before(1), interrupt())
     found = ledgers.read_ledger(path)
     assert (found.batch, found.holding) == (0, [("Warm", "attic", 1)])
 
@@ -112,9 +112,9 @@ def test_old_batches_are_dropped_and_their_sums_remain(ledger, path):
         do(ledger, batch, 1)
     assert ledger.before(130).rows == 130
     with sqlite3.connect(path) as database:
-        (kept,) = database.execute("SELECT COUNT(*) FROM batches").fetchone()
+        (stored,) = database.execute("SELECT COUNT(*) FROM batches").fetchone()
     database.close()
-    assert kept == 100
+    assert stored == 100
 
 
 def test_a_ledger_can_be_read_while_it_is_written(ledger, path):

@@ -21,7 +21,7 @@ errors = pytest.importorskip("pyspark.errors")
 SLOW = "Job aborted: Timed out while waiting for the Python worker to connect back"
 
 
-class Running:
+class RunningQuery:
     """A streaming query of Spark, as it ends."""
 
     def __init__(self, end):
@@ -49,7 +49,7 @@ def query(ledger, ends, fault=None, progress=False, stop=None):
 
     def start():
         batches.written += progress
-        return Running(next(left))
+        return RunningQuery(next(left))
 
     return queries.Query(start, batches, SimpleNamespace(stop=stop or Path("/nowhere")))
 
@@ -96,7 +96,7 @@ Caused by: java.lang.ArithmeticException: too much"""
 
 
 @pytest.mark.parametrize(
-    ("error", "fault", "said"),
+    ("error", "fault", "message"),
     [
         (errors.StreamingQueryException("cannot resolve column"), None, "Spark ended the query"),
         (errors.StreamingQueryException(SLOW), InputError("disk full"), "disk full"),
@@ -105,9 +105,9 @@ Caused by: java.lang.ArithmeticException: too much"""
     ],
     ids=["another error of Spark", "a fault of ours", "a task that fails", "no Spark any more"],
 )
-def test_other_errors_do_not_restart_a_query(ledger, tmp_path, error, fault, said):
+def test_other_errors_do_not_restart_a_query(ledger, tmp_path, error, fault, message):
     live = query(ledger, [error], fault)
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         live.wait(1)
     assert ledgers.read_ledger(tmp_path / "ledger.sqlite").restarts == []
 

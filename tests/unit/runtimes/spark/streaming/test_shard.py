@@ -45,7 +45,7 @@ def _watermarks(payload):
 @given(correlated.definitions(), correlated.histories, st.integers(1, 5))
 def test_a_shard_continues_from_batch_to_batch(text, events, size):
     job = plan.Job(check(parse(text)))
-    shards, told = {}, []
+    shards, emitted = {}, []
     for at in range(0, len(events), size):
         arrived = events[at : at + size]
         packets = {}
@@ -54,16 +54,16 @@ def test_a_shard_continues_from_batch_to_batch(text, events, size):
                 for packed in pack.pack(pack.OperatorEvents(number, one, topic, batch), shards=2):
                     row = packed.to_pylist()[0]
                     packets.setdefault(row["shard"], []).append(_packet(row))
-        reached = msgspec.msgpack.encode(
+        watermark = msgspec.msgpack.encode(
             {e.topic: e.time for e in arrived if e.topic in job.watermark_topics}
         )
         for shard in (0, 1):
-            mine = [*packets.get(shard, ()), _watermarks(reached)]
-            kept = stepping.ShardState.from_bytes(shards.get(shard, EMPTY))
-            kept, said = stepping.process_batch(job, stepping.Location(0, shard), kept, mine)
-            shards[shard] = kept.to_bytes()
-            told += notice.from_table(job.published, said.notifications)
-    assert correlated.heard(text, events, told) == correlated.expected(text, events)
+            mine = [*packets.get(shard, ()), _watermarks(watermark)]
+            next_change = stepping.ShardState.from_bytes(shards.get(shard, EMPTY))
+            next_change, output = stepping.process_batch(job, stepping.Location(0, shard), next_change, mine)
+            shards[shard] = next_change.to_bytes()
+            emitted += notice.from_table(job.published, output.notifications)
+    assert correlated.as_counts(text, events, emitted) == correlated.oracle(text, events)
 
 
 # --- what is kept of a batch is what it changed ------------------------------------------------------
@@ -75,7 +75,7 @@ class Store:
     """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
 
     def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
-        self.kept, self.written = lives.KeptState(), []
+        self.stored, self.written = lives.KeptState(), []
         self.use(text, tables)
 
     def use(self, text: str, tables: dict[str, pa.Table] | None = None) -> None:
@@ -84,22 +84,24 @@ class Store:
         self.processor = state.ShardProcessor(self.job, 0, 1)
 
     def take(self, values: dict[str, float], at: int, **more: object) -> list[tuple[str, str]]:
-        reached = msgspec.msgpack.encode(dict.fromkeys(self.job.watermark_topics, at))
-        packets = [_watermarks(reached)]
+        watermark = msgspec.msgpack.encode(dict.fromkeys(self.job.watermark_topics, at))
+        packets = [_watermarks(watermark)]
         for number, one in self.job.operators.items():
             events = [Event("T", at, source, {"v": v, **more}, at) for source, v in sorted(values.items())]
             batch = from_events(one.topics["T"], events)
             for packed in pack.pack(pack.OperatorEvents(number, one, "T", batch), shards=1):
                 packets.append(SimpleNamespace(**packed.to_pylist()[0]))
-        before = self.kept.kept
-        self.processor.init(self.kept)
+        before = self.stored.stored
+        self.processor.init(self.stored)
         rows = list(self.processor.handleInputRows((0,), iter(packets), None))
-        self.written.append(sum(len(raw) for raw in self.kept.kept if not any(raw is old for old in before)))
+        self.written.append(
+            sum(len(raw) for raw in self.stored.stored if not any(raw is old for old in before))
+        )
         tables = [from_ipc(bytes(row.payload)) for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
-        told = [
+        emitted = [
             n for one in tables for n in notice.from_table(self.job.published, pa.Table.from_batches([one]))
         ]
-        return sorted((n.scope or "", n.status) for n in told)
+        return sorted((n.scope or "", n.status) for n in emitted)
 
 
 def test_the_output_of_a_shard_for_a_batch_is_one_packed_row():
@@ -107,15 +109,15 @@ def test_the_output_of_a_shard_for_a_batch_is_one_packed_row():
     handle = store.processor.handleInputRows
     store.processor.handleInputRows = lambda *what: rows.extend(handle(*what)) or iter(rows)
     assert len(store.take({f"s{i:05}": 26.0 for i in range(1_000)}, 0)) == 1_000
-    (told,) = [row for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
-    assert len(told.payload) < 150 * 1_000
+    (emitted,) = [row for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
+    assert len(emitted.payload) < 150 * 1_000
 
 
 def held(text: str, count: int, value: float) -> int:
     """How many bytes a shard keeps of so many sources that have said that."""
     store = Store(text)
     store.take({f"sensor-{i:07}": value for i in range(count)}, 0)
-    return len(store.kept.value or b"")
+    return len(store.stored.value or b"")
 
 
 def test_only_active_scopes_take_bytes_in_a_stored_shard():
@@ -166,7 +168,7 @@ def test_a_state_with_many_changes_is_rewritten(monkeypatch):
     lengths = []
     for at in range(1, 10):
         assert store.take({"a": 26.0 if at % 2 else 21.0}, at) == [("a", "ingress" if at % 2 else "egress")]
-        lengths.append(len(store.kept.list))
+        lengths.append(len(store.stored.list))
     assert max(lengths) == 3
     assert lengths.count(0) >= 2
 
@@ -175,7 +177,7 @@ def test_patches_are_readable_by_a_definition_with_other_conditions():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)} | {"b": 20.0}, 0)
     store.take({"b": 31.0}, 1)
-    assert store.kept.list
+    assert store.stored.list
     store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
     assert store.take({"s00007": 21.0, "b": 21.0}, 2) == [("b", "egress"), ("s00007", "egress")]
 
@@ -194,10 +196,10 @@ def test_shards_emit_batch_by_batch_what_one_shard_in_memory_emits(batches):
                 pack.OperatorEvents(number, one, "T", from_events(one.topics["T"], events)), shards=1
             )
             packets += [_packet(row.to_pylist()[0]) for row in rows]
-        shard, said = stepping.process_batch(job, stepping.Location(0, 0), shard, packets)
+        shard, output = stepping.process_batch(job, stepping.Location(0, 0), shard, packets)
         shard = stepping.ShardState.from_bytes(shard.to_bytes())
         wanted = sorted(
-            (n.scope or "", n.status) for n in notice.from_table(job.published, said.notifications)
+            (n.scope or "", n.status) for n in notice.from_table(job.published, output.notifications)
         )
         assert store.take(values, at) == wanted
 
@@ -218,7 +220,7 @@ def test_ticks_start_in_shards_without_readings_as_in_one_machine(batches, query
     text = f"topic T (v float) state S A = {query} each source enter {enter} exit true tick 1 us late apply"
     job = plan.Job(check(parse(text)))
     ((number, one),) = job.operators.items()
-    shards, told, state, expected, latest = (
+    shards, emitted, state, expected, latest = (
         [stepping.ShardState()] * 3,
         [],
         one.machine.initial(),
@@ -228,20 +230,20 @@ def test_ticks_start_in_shards_without_readings_as_in_one_machine(batches, query
     for at, arrived in enumerate(batches):
         events = [Event("T", t, source, {"v": float(v)}, at) for t, source, v in arrived]
         latest, batch = max([latest, *(event.time for event in events)]), from_events(one.topics["T"], events)
-        state, said = one.machine.step(state, {"T": batch}, latest)
-        expected.append(notice.table_of(job.published, one, said))
-        reached = _watermarks(msgspec.msgpack.encode({"T": latest}))
-        packets = [[reached] for _ in shards]
+        state, output = one.machine.step(state, {"T": batch}, latest)
+        expected.append(notice.table_of(job.published, one, output))
+        watermark = _watermarks(msgspec.msgpack.encode({"T": latest}))
+        packets = [[watermark] for _ in shards]
         for row in pack.pack(pack.OperatorEvents(number, one, "T", batch), len(shards)):
             mine = row.to_pylist()[0]
             packets[mine["shard"]].append(_packet(mine))
         for shard, mine in enumerate(packets):
-            shards[shard], spoken = stepping.process_batch(
+            shards[shard], outputs = stepping.process_batch(
                 job, stepping.Location(0, shard), shards[shard], mine
             )
-            told.append(spoken.notifications)
+            emitted.append(outputs.notifications)
     in_one = notice.add_ids(pa.concat_tables(expected))
-    assert sorted(pa.concat_tables(told)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
+    assert sorted(pa.concat_tables(emitted)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
 
 
 # --- what a process still has of a shard is used if it is what the store has -------------------------
@@ -262,11 +264,11 @@ def many(value: float, count: int = 200) -> dict[str, float]:
 def test_a_cached_shard_is_not_read_again(processes):
     store = Store()
     store.take(many(26.0), 0)
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
     assert store.take({"s00007": 21.0}, 2) == []
     assert store.take({"s00007": 26.0}, 3) == [("s00007", "ingress")]
-    assert store.kept.read == ["head"] * 3
+    assert store.stored.read == ["head"] * 3
 
 
 @pytest.mark.parametrize(
@@ -290,9 +292,9 @@ def test_a_process_that_received_only_deltas_accepts_a_rewritten_state(processes
     ]
     for process, values, at in batches:
         monkeypatch.setattr(stores, "CACHE", processes[process])
-        told = store.take(values, at)
+        emitted = store.take(values, at)
         monkeypatch.setattr(stores, "CACHE", processes[2])
-        assert told == alone.take(values, at)
+        assert emitted == alone.take(values, at)
 
 
 def counting() -> CountMachine:
@@ -332,17 +334,17 @@ def test_a_member_that_left_a_count_and_returned_is_its_latest():
 def test_a_batch_that_changes_nothing_writes_nothing(processes):
     store = Store()
     store.take(many(26.0), 0)
-    before = store.kept.kept
+    before = store.stored.stored
     assert store.take(many(27.0), 1) == []
-    assert store.kept.kept == before
+    assert store.stored.stored == before
 
 
 def test_a_rolled_back_batch_leaves_no_trace(processes):
     store = Store()
     store.take(many(26.0), 0)
-    before = store.kept.kept
+    before = store.stored.stored
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
-    store.kept = lives.KeptState(before)
+    store.stored = lives.KeptState(before)
     assert store.take({"s00007": 21.0, "s00008": 21.0}, 1) == [("s00007", "egress"), ("s00008", "egress")]
 
 
@@ -363,9 +365,9 @@ def test_a_process_reads_the_deltas_that_others_wrote(processes, monkeypatch):
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
     assert store.take({"s00008": 21.0}, 2) == [("s00008", "egress")]
     monkeypatch.setattr(stores, "CACHE", processes[0])
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 26.0, "s00009": 21.0}, 3) == [("s00007", "ingress"), ("s00009", "egress")]
-    assert store.kept.read == ["head", "change", "change"]
+    assert store.stored.read == ["head", "change", "change"]
 
 
 def test_a_process_reads_the_state_that_others_rewrote(processes, monkeypatch):
@@ -382,24 +384,24 @@ def test_a_changed_definition_does_not_use_the_cached_shard(processes):
     store = Store()
     store.take(many(26.0), 0)
     store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
-    assert "shard" in store.kept.read
+    assert "shard" in store.stored.read
 
 
 def test_a_large_shard_stores_many_deltas_and_few_patches():
     """Who reads it copies a state for each of these."""
     memory = pytest.importorskip("holdfast.runtimes.spark.streaming.shard_state")
 
-    def kept(noted: dict, rewritten: dict) -> int:
+    def next_change(changes: dict, rewritten: dict) -> int:
         known = stores.CachedShard("", b"", b"", stepping.ShardState(), whole_size=64 << 20)
-        change = memory.ShardChange(b"", b"", {}, noted, rewritten)
+        change = memory.ShardChange(b"", b"", {}, changes, rewritten)
         while known.has_room(change, b"little"):
             known.count_change(change, b"little")
         return known.next_change
 
-    assert kept({0: memory.StateDelta(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
-    assert kept({}, {0: memory.BytesPatch(b"x", None)}) == 64
+    assert next_change({0: memory.StateDelta(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
+    assert next_change({}, {0: memory.BytesPatch(b"x", None)}) == 64
 
 
 @pytest.mark.parametrize("lost", range(3))
@@ -409,7 +411,7 @@ def test_a_shard_with_a_missing_delta_is_refused(processes, lost):
     store.take(many(26.0), 0)
     for i in range(3):
         store.take({f"s{i:05}": 21.0}, i + 1)
-    store.processor.init(store.kept)
+    store.processor.init(store.stored)
     all_of_it = list(store.processor._store.changes.iterator())
     store.processor._store.changes.iterator = lambda: (one for one in all_of_it if one[0] != (lost,))
     stores.CACHE.clear()
@@ -422,10 +424,10 @@ def test_the_cache_of_a_process_is_bounded(processes, monkeypatch):
     for store in shards:
         store.take(many(26.0), 0)
         store.take({"s00009": 21.0}, 1)
-        store.kept.read.clear()
+        store.stored.read.clear()
     monkeypatch.setattr(stores, "ROOM", 2.5 * processes[0].size / 3)
     assert [store.take({"s00007": 21.0}, 2) for store in reversed(shards)] == [[("s00007", "egress")]] * 3
-    assert ["shard" in store.kept.read for store in shards] == [True, False, False]
+    assert ["shard" in store.stored.read for store in shards] == [True, False, False]
 
 
 def test_the_size_of_the_cache_counts_what_is_in_memory(processes, monkeypatch):
@@ -434,10 +436,10 @@ def test_the_size_of_the_cache_counts_what_is_in_memory(processes, monkeypatch):
     store.take({"a": 26.0}, 0)
     monkeypatch.setattr(stores, "ROOM", 50_000)
     assert store.take(many(21.0, 3_000), 1) == []
-    assert sum(map(len, store.kept.kept)) < 5_000
-    store.kept.read.clear()
+    assert sum(map(len, store.stored.stored)) < 5_000
+    store.stored.read.clear()
     assert store.take({"a": 21.0}, 2) == [("a", "egress")]
-    assert "shard" in store.kept.read
+    assert "shard" in store.stored.read
 
 
 def test_inactive_scopes_are_dropped_when_a_state_is_rewritten(processes):
@@ -455,9 +457,9 @@ def test_an_unused_shard_is_dropped_from_the_cache(processes, monkeypatch):
     for at in range(2):
         other.take({"a": 26.0}, at)
         now[0] += stores.IDLE + 1
-        ended.kept.read.clear()
+        ended.stored.read.clear()
     assert ended.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
-    assert "shard" in ended.kept.read
+    assert "shard" in ended.stored.read
 
 
 def test_several_queries_in_a_process_have_separate_cached_shards(processes):
@@ -466,11 +468,11 @@ def test_several_queries_in_a_process_have_separate_cached_shards(processes):
     packed = [pickle.dumps(query.job) for query in queries]
     for at in range(3):
         for query, raw in zip(queries, packed, strict=True):
-            query.kept.read.clear()
+            query.stored.read.clear()
             query.job = pickle.loads(raw)
             query.processor = state.ShardProcessor(query.job, 0, 1)
             query.take(many(60.0 if at % 2 else 10.0), at)
-    assert [query.kept.read for query in queries] == [["head"]] * 12
+    assert [query.stored.read for query in queries] == [["head"]] * 12
 
 
 # --- what another definition reads ---------------------------------------------------------------------
@@ -483,19 +485,19 @@ def limits(high: float) -> dict[str, pa.Table]:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         "levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source",
         "state S on T [v > limits.high; v < 20] per source",
     ],
     ids=["levels", "state"],
 )
-def test_decisions_by_old_table_rows_are_not_repeated_with_new_ones(processes, monkeypatch, told):
-    text = f"topic T (v float)\n{LIMITS}{told}\n"
+def test_decisions_by_old_table_rows_are_not_repeated_with_new_ones(processes, monkeypatch, expected):
+    text = f"topic T (v float)\n{LIMITS}{expected}\n"
     store = Store(text, limits(25.0))
     assert store.take({"b": 26.0}, 0) == [("b", "ingress")]
     assert store.take({"a": 26.0}, 1) == [("a", "ingress")]
-    assert store.kept.list
+    assert store.stored.list
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text, limits(30.0))
     assert store.take({"a": 10.0}, 2) == [("a", "egress")]
@@ -507,11 +509,11 @@ def test_an_unused_attribute_may_change_its_type(processes, monkeypatch, late):
     store = Store(text)
     store.take({"b": 26.0}, 0, n=1.0)
     store.take({"a": 26.0}, 1, n=1.0)
-    assert store.kept.list
+    assert store.stored.list
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text.replace("n float", "n text"))
-    told = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
-    assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
+    emitted = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
+    assert emitted == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
 
 
 GUARDED = {
@@ -539,16 +541,16 @@ def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_readi
         assert store.take({source: 26.0}, at, n=before) == alone.take({source: 26.0}, at)
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text.replace(f"n {kinds[type(before)]}", f"n {kinds[type(after)]}"))
-    said = []
+    output = []
     for at in range(2, 12):
         values = {"a": 27.0} if at < 5 else {"c": 1.0}
-        said += (told := store.take(values, at, n=after))
-        assert told == alone.take(values, at)
-    assert said
+        output += (emitted := store.take(values, at, n=after))
+        assert emitted == alone.take(values, at)
+    assert output
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         "state S on T [v > 25; v < 22] per source",
         "state S on T [v > 25; v < 22] per n within source",
@@ -561,10 +563,10 @@ def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_readi
         "levels S on T: low [v > limits.high for 5 us; v < 20], high [v > 100; v < 90] per source",
     ],
 )
-def test_a_cached_state_is_neither_decoded_nor_encoded(processes, told):
+def test_a_cached_state_is_neither_decoded_nor_encoded(processes, expected):
     """Whatever the machine is: a batch costs what it changed."""
     high = {"limits": pa.table({"source": list(many(25.0, 3_000)), "high": [25.0] * 3_000})}
-    store = Store(f"topic T (v float, n text)\n{LIMITS}{told}\n", high)
+    store = Store(f"topic T (v float, n text)\n{LIMITS}{expected}\n", high)
     store.take(many(26.0, 3_000), 0, n="x")
     store.take(many(26.0, 3_000), 10, n="x")
     store.take({"s00007": 27.0}, 20, n="x")
@@ -622,11 +624,11 @@ def test_any_distribution_of_batches_over_processes_gives_equal_output(kind, bat
             wanted = alone.take(values, at)
             if how == "restarted":
                 caches = [stores.ShardCache() for _ in range(3)]
-            before = here.kept.kept
+            before = here.stored.stored
             if how.startswith("rolled back"):
                 patching.setattr(stores, "CACHE", caches[who - (how != "rolled back")])
                 here.take({**values, "a": 31.0, "b": 19.0}, at)
-                here.kept = lives.KeptState(before)
+                here.stored = lives.KeptState(before)
             patching.setattr(stores, "CACHE", caches[who])
             assert here.take(values, at) == wanted
 
@@ -650,8 +652,8 @@ class Doors:
             batch = from_events(self.operator.topics["Door"], events)
             rows = pack.pack(pack.OperatorEvents(self.number, self.operator, "Door", batch), shards=1)
             packets += [_packet(row.to_pylist()[0]) for row in rows]
-        self.shard, said = stepping.process_batch(self.job, stepping.Location(0, 0), self.shard, packets)
-        found = notice.from_table(self.job.published, said.notifications)
+        self.shard, output = stepping.process_batch(self.job, stepping.Location(0, 0), self.shard, packets)
+        found = notice.from_table(self.job.published, output.notifications)
         return [(notification.status, notification.event.time) for notification in found]
 
 
@@ -660,7 +662,7 @@ def door(time: int, open: bool = True) -> Event:
 
 
 @pytest.fixture
-def woken(monkeypatch) -> list[int]:
+def wake_count(monkeypatch) -> list[int]:
     """Grows whenever a state is looked at."""
     found, step = [], Ordered.step
 
@@ -683,23 +685,23 @@ def test_a_shard_stores_only_the_waiting_events_of_a_batch():
     assert len(doors.shard.to_bytes()) < before
 
 
-def test_an_operator_without_events_sleeps_until_it_is_due(woken):
+def test_an_operator_without_events_sleeps_until_it_is_due(wake_count):
     doors = Doors()
     assert doors.take(100, door(100)) == []
     assert doors.shard.operators[0].due == 105
     before = doors.shard.operators[0]
-    assert woken == [100]
+    assert wake_count == [100]
     assert doors.take(103) == doors.take(105) == []
     assert doors.shard.operators[0] is before
-    assert woken == [100], "nobody has looked at its state"
+    assert wake_count == [100], "nobody has looked at its state"
     assert doors.take(106) == [("ingress", 100)]
-    assert woken == [100, 105, 106]
+    assert wake_count == [100, 105, 106]
     assert doors.shard.operators[0].due is None
     assert doors.take(1000) == doors.take(NEVER) == []
-    assert woken == [100, 105, 106], "nothing is left that could be said"
+    assert wake_count == [100, 105, 106], "nothing is left that could be said"
 
 
-def test_an_event_after_a_sleep_is_late_if_it_would_have_been_without_it(woken):
+def test_an_event_after_a_sleep_is_late_if_it_would_have_been_without_it(wake_count):
     doors = Doors()
     assert doors.take(50, door(50)) == []
     assert doors.take(52) == []
@@ -743,7 +745,7 @@ def test_stored_states_of_another_definition_are_refused():
 # --- whoever sleeps says the same as whoever is woken in every batch ---------------------------------
 
 
-def written(app, batches):
+def write_live(app, batches):
     """What a live query writes: notifications and late events, byte for byte."""
     topics = {topic.name: topic for topic in check(app).topics}
     with lives.site() as here:
@@ -781,8 +783,8 @@ correlations = correlated.definitions(deliveries=("", "ordered 1 s", "ordered 1 
 )
 def test_a_sleeping_operator_emits_what_an_awake_one_emits(given):
     text, batches = given
-    asleep = written(parse(text), batches)
+    asleep = write_live(parse(text), batches)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stepping.StoredStates, "due", lambda *_: BEGINNING)
-        awake = written(parse(text), batches)
-    assert asleep == awake
+        loaded = write_live(parse(text), batches)
+    assert asleep == loaded

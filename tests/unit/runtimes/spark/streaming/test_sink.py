@@ -24,7 +24,7 @@ DOORS = parse("topic Door (open bool)\nstate Open on Door [open; !open] per sour
 TOPICS = check(DOORS).topics
 
 
-def said(*marks: tuple[int, str | None, str]):
+def to_notices(*marks: tuple[int, str | None, str]):
     """Notifications as a table: time, scope, status."""
     return notice.to_table(
         TOPICS,
@@ -36,7 +36,7 @@ def said(*marks: tuple[int, str | None, str]):
 
 
 def one(time: int):
-    return said((time, "d", "ingress"))
+    return to_notices((time, "d", "ingress"))
 
 
 @contextmanager
@@ -60,19 +60,19 @@ def order(*tables) -> list[tuple[int, str | None]]:
 
 
 def test_notifications_of_shards_are_merged_by_time():
-    a = said((1, "a", "ingress"), (5, "a", "egress"))
-    b = said((2, "b", "ingress"), (4, "b", "egress"))
+    a = to_notices((1, "a", "ingress"), (5, "a", "egress"))
+    b = to_notices((2, "b", "ingress"), (4, "b", "egress"))
     assert order(a, b) == order(b, a) == [(1, "a"), (2, "b"), (4, "b"), (5, "a")]
 
 
 def test_notifications_of_a_scope_stay_in_order_of_arrival_whatever_their_times():
-    a = said((5, "a", "ingress"), (1, "a", "egress"), (6, "a", "ingress"))
-    b = said((2, "b", "ingress"), (4, "b", "egress"))
+    a = to_notices((5, "a", "ingress"), (1, "a", "egress"), (6, "a", "ingress"))
+    b = to_notices((2, "b", "ingress"), (4, "b", "egress"))
     assert order(a, b) == order(b, a) == [(2, "b"), (4, "b"), (5, "a"), (1, "a"), (6, "a")]
 
 
 def test_an_empty_batch_has_no_order():
-    assert order(said()) == []
+    assert order(to_notices()) == []
 
 
 # --- JSON lines --------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_lines_are_appended_batch_by_batch(out):
 
 def test_an_empty_batch_creates_no_file(out):
     lengths: dict[str, int] = {}
-    sinks.JsonLinesSink(out, TOPICS).write(0, said(), lengths)
+    sinks.JsonLinesSink(out, TOPICS).write(0, to_notices(), lengths)
     assert (out.exists(), lengths) == (False, {})
 
 
@@ -110,7 +110,7 @@ def test_lines_of_a_batch_that_died_are_cut_off(out, torn, again):
     sink.write(1, one(7), lengths)
     whole = out.read_bytes()
     out.write_bytes((whole[: known[str(out)]] + whole[known[str(out)] :] * 100)[: known[str(out)] + torn])
-    sink.write(1, said(*((time, "d", "ingress") for time in again)), known)
+    sink.write(1, to_notices(*((time, "d", "ingress") for time in again)), known)
     assert times(out) == ["001", *(f"00{time}" for time in again)]
 
 
@@ -163,7 +163,7 @@ def tree(folder: Path) -> list[str]:
 def test_each_batch_with_notifications_makes_a_folder(folder):
     sink = sinks.open_sink(f"parquet:{folder}", TOPICS, "me", {})
     sink.claim("me")
-    for i, table in enumerate([one(1), said(), said((2, "a", "ingress"), (3, "b", "ingress"))]):
+    for i, table in enumerate([one(1), to_notices(), to_notices((2, "a", "ingress"), (3, "b", "ingress"))]):
         sink.write(i, table, {})
     assert found(folder) == [1, 2, 3]
     assert tree(folder.parent) == [
@@ -177,9 +177,9 @@ def test_a_repeated_batch_replaces_its_folder(folder):
     sink = sinks.ParquetSink(folder, TOPICS)
     sink.write(0, one(1), {})
     sink.write(1, one(2), {})
-    sink.write(1, said((2, "a", "ingress"), (3, "b", "ingress")), {})
+    sink.write(1, to_notices((2, "a", "ingress"), (3, "b", "ingress")), {})
     assert found(folder) == [1, 2, 3]
-    sink.write(1, said(), {})
+    sink.write(1, to_notices(), {})
     assert tree(folder.parent) == [
         "out", "out/batch-000000000", "out/batch-000000000/notifications.parquet",
     ]  # fmt: skip
@@ -237,12 +237,12 @@ def test_the_console_sink_prints_lines(capsys):
 
 
 def test_a_callback_receives_notifications_and_recognises_repetitions_by_id():
-    heard: list[Notification] = []
-    sink = sinks.CallbackSink(heard.append, TOPICS)
-    sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
-    sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
-    assert [n.status for n in heard] == ["ingress", "egress", "ingress", "egress"]
-    assert len({n.id for n in heard}) == 2
+    received: list[Notification] = []
+    sink = sinks.CallbackSink(received.append, TOPICS)
+    sink.write(0, to_notices((1, "a", "ingress"), (2, "a", "egress")), {})
+    sink.write(0, to_notices((1, "a", "ingress"), (2, "a", "egress")), {})
+    assert [n.status for n in received] == ["ingress", "egress", "ingress", "egress"]
+    assert len({n.id for n in received}) == 2
 
 
 # --- whose place it is -------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_a_sink_of_the_same_query_is_opened_again(out, folder):
     assert sinks.open_sink(f"jsonl:{out}", TOPICS, "me", lengths) == first
 
 
-def begun(settings) -> None:
+def begin(settings) -> None:
     """Start a query as far as it goes without Spark."""
     with pytest.raises(AttributeError, match="sparkContext"), stream.started(settings, SimpleNamespace()):
         pass
@@ -303,7 +303,7 @@ def test_a_query_that_died_before_it_saved_its_plan_recognises_its_sink(monkeypa
             patch.setattr(stream.Checkpoint, "save", lambda *_: live.Stream._die("planned", "planned"))
             with pytest.raises(live.Crash), stream.started(settings, SimpleNamespace()):
                 pass
-        begun(settings)
+        begin(settings)
 
 
 @pytest.mark.parametrize("setting", ["sink", "late", "rejects", "checkpoint"])
@@ -318,7 +318,7 @@ def test_an_output_inside_the_input_folder_is_refused(setting):
             pass
 
 
-def opened(here, **settings):
+def open_stream(here, **settings):
     return live.Stream(here.live(DOORS, **settings))
 
 
@@ -328,8 +328,8 @@ def test_a_query_that_died_before_its_first_record_recognises_its_sink(sink):
         place = f"{sink}:{here.folder / 'out'}"
         here.put("1.parquet", TOPICS[0], [Event("Door", 1, "d", {"open": True}, 1)])
         with pytest.raises(live.Crash):
-            opened(here, sink=place).run("sunk")
-        again = opened(here, sink=place)
+            open_stream(here, sink=place).run("sunk")
+        again = open_stream(here, sink=place)
         again.run()
         assert again.record.subscriptions["Open"].transitions == 1
 

@@ -47,27 +47,32 @@ def status(here, *most: int) -> dict:
 
 def test_status_before_the_first_batch_counts_zero(here):
     take(here, "none")
-    told = status(here)
-    assert told["batch"] is None
-    assert told["seconds_ago"] is None
-    assert told["files"] == {"read": 0, "quarantined": 0, "waiting": 0, "incomplete": 0, "unknown": 0}
-    assert (told["rows"], told["holding"], told["conditions"], told["subscriptions"]) == (0, 0, [], {})
+    emitted = status(here)
+    assert emitted["batch"] is None
+    assert emitted["seconds_ago"] is None
+    assert emitted["files"] == {"read": 0, "quarantined": 0, "waiting": 0, "incomplete": 0, "unknown": 0}
+    assert (emitted["rows"], emitted["holding"], emitted["conditions"], emitted["subscriptions"]) == (
+        0,
+        0,
+        [],
+        {},
+    )
 
 
 def test_status_counts_events_and_active_scopes(here):
     take(here, "1.parquet", door(1, True), door(2, True), door(3, True, "back"))
     take(here, "2.parquet", door(4, False), door(5, True))
-    told = status(here)
-    assert told["batch"] == 1
-    assert told["seconds_ago"] >= 0
-    assert told["rows"] == 5
-    assert told["files"]["read"] == 2
-    assert told["bytes"] == sum(path.stat().st_size for path in here.inbox.iterdir())
-    assert told["subscriptions"] == {
+    emitted = status(here)
+    assert emitted["batch"] == 1
+    assert emitted["seconds_ago"] >= 0
+    assert emitted["rows"] == 5
+    assert emitted["files"]["read"] == 2
+    assert emitted["bytes"] == sum(path.stat().st_size for path in here.inbox.iterdir())
+    assert emitted["subscriptions"] == {
         "Open": {"read": 5, "passed": 4, "transitions": 4, "late": 0, "outside": 0}
     }
-    assert told["holding"] == 2
-    assert told["conditions"] == [
+    assert emitted["holding"] == 2
+    assert emitted["conditions"] == [
         {"subscription": "Open", "scope": "back", "since": "1970-01-01T00:00:00.000003Z", "known": True},
         {"subscription": "Open", "scope": "front", "since": "1970-01-01T00:00:00.000005Z", "known": True},
     ]
@@ -76,15 +81,15 @@ def test_status_counts_events_and_active_scopes(here):
 def test_late_events_are_counted(here):
     take(here, "1.parquet", door(100, True), text=AJAR)
     take(here, "2.parquet", door(1, True), text=AJAR)
-    told = status(here)["subscriptions"]
-    assert {name: counts["late"] for name, counts in told.items()} == {"Open": 0, "Ajar": 1}
+    emitted = status(here)["subscriptions"]
+    assert {name: counts["late"] for name, counts in emitted.items()} == {"Open": 0, "Ajar": 1}
 
 
 def test_status_lists_a_limited_number_of_conditions_and_counts_all(here):
     take(here, "1.parquet", *(door(i, True, f"door {i}") for i in range(9)))
-    told = status(here, 2)
-    assert told["holding"] == 9
-    assert [condition["scope"] for condition in told["conditions"]] == ["door 0", "door 1"]
+    emitted = status(here, 2)
+    assert emitted["holding"] == 9
+    assert [condition["scope"] for condition in emitted["conditions"]] == ["door 0", "door 1"]
     assert status(here, 0)["conditions"] == []
 
 
@@ -111,10 +116,10 @@ def test_status_reports_automatic_restarts_with_their_reason(here):
     ledger = ledgers.Ledger(here.checkpoint / "ledger.sqlite")
     for reason in ("Spark ended the query: EOFException", "Spark ended the query:\n  Timed out"):
         ledger.record_restart(1.0, reason)
-    told = status(here)["restarts"]
-    assert (told["count"], told["reason"]) == (2, "Spark ended the query:\n  Timed out")
-    said = r"started again by itself 2 times, last [\d,]+ s ago: Spark ended the query: Timed out"
-    assert any(re.fullmatch(said, line) for line in read_ledger(here.checkpoint, most=0))
+    emitted = status(here)["restarts"]
+    assert (emitted["count"], emitted["reason"]) == (2, "Spark ended the query:\n  Timed out")
+    output = r"started again by itself 2 times, last [\d,]+ s ago: Spark ended the query: Timed out"
+    assert any(re.fullmatch(output, line) for line in read_ledger(here.checkpoint, most=0))
 
 
 def test_a_file_that_entered_and_was_not_read_is_waiting(here):
@@ -124,18 +129,18 @@ def test_a_file_that_entered_and_was_not_read_is_waiting(here):
     stream = live.Stream(here.live(parse(OPEN), sink=lambda n: None))
     with pytest.raises(live.Crash):
         stream.run("planned")
-    told = status(here)
-    assert (told["files"]["read"], told["files"]["waiting"]) == (1, 1)
-    assert told["holding"] == 1
+    emitted = status(here)
+    assert (emitted["files"]["read"], emitted["files"]["waiting"]) == (1, 1)
+    assert emitted["holding"] == 1
 
 
 def test_status_reports_rejected_rows(here):
     (here.inbox / "1.csv").write_text("time,source,open,topic\nnever,d,true,Door\n1970-01-01,d,true,Lamp\n")
     take(here, "none")
-    told = status(here)
-    assert told["rows"] == 2
-    assert told["rejected"] == {"unreadable time": 1}
-    assert told["other_topics"] == {"Lamp": 1}
+    emitted = status(here)
+    assert emitted["rows"] == 2
+    assert emitted["rejected"] == {"unreadable time": 1}
+    assert emitted["other_topics"] == {"Lamp": 1}
 
 
 def test_a_query_is_running_while_its_lock_is_held(here):
@@ -160,10 +165,10 @@ def test_a_removed_subscription_has_no_counts_and_no_active_scopes(here):
     take(here, "2.parquet", door(2, False), text=OPEN + "state Shut on Door [!open; open] per source\n")
     assert status(here)["holding"] == 1
     take(here, "none")
-    told = status(here)
-    assert list(told["subscriptions"]) == ["Open"]
-    assert told["conditions"] == []
-    assert told["holding"] == 0
+    emitted = status(here)
+    assert list(emitted["subscriptions"]) == ["Open"]
+    assert emitted["conditions"] == []
+    assert emitted["holding"] == 0
 
 
 @pytest.mark.parametrize("name", ["nowhere", "inbox"])

@@ -15,10 +15,10 @@ import pytest
 
 import holdfast as hf
 from support.chaos import generate
-from support.kept import APP as KEPT
-from support.kept import store_readings
 from support.patience import PATIENCE
 from support.runtimes import session
+from support.stored_log import APP as KEPT
+from support.stored_log import store_readings
 
 WARM = """
 topic Temperature (value float)

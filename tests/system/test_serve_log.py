@@ -10,9 +10,9 @@ import sys
 import httpx
 import pytest
 
-from support.kept import APP, store_readings
 from support.patience import PATIENCE
 from support.served import Served
+from support.stored_log import APP, store_readings
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from selenium.webdriver import Keys
 from holdfast import demo
 from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
-from support import kept
+from support import stored_log
 from support.patience import PATIENCE, until
 from support.served import Mosquitto, Served, browser
 from support.web import Receiver
@@ -431,8 +431,8 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
 
 def test_the_page_shows_damage_in_the_log_while_readings_are_accepted(tmp_path):
     definition = tmp_path / "app.hf"
-    definition.write_text(kept.APP)
-    kept.store_readings(tmp_path / "data", 0, 30)
+    definition.write_text(stored_log.APP)
+    stored_log.store_readings(tmp_path / "data", 0, 30)
     gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
     gone.unlink()
     with Served(tmp_path, definition) as service, browser() as window:

@@ -1,4 +1,4 @@
-"""Agents in an overlay: what they report is what the relation machine says, once all is quiet."""
+"""Agents in an overlay report the results of the relation machine once the overlay is quiet."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_no_client_can_pose_as_an_agent():
     assert len(hosted.ways_to_partners) == 1
     assert emissions(overlay) == []
     say(overlay, "ann", 2, 1.0)
-    say(overlay, "bob", 3, 50.0)  # near for mallory, and for nobody else
+    say(overlay, "bob", 3, 50.0)  # near for mallory only
     assert statuses(overlay, "mallory") == ["ingress"]
     assert statuses(overlay, "subscriber") == []
 
@@ -270,7 +270,7 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
 
 @pytest.mark.parametrize("apart_by", [100.0, 20.0])
 def test_a_start_before_agents_are_disabled_is_followed_by_unknown_and_then_the_state(apart_by):
-    """They part, or perhaps not, while nobody watches."""
+    """The two part, or perhaps not, while no agent watches."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
@@ -365,7 +365,7 @@ def test_positions_of_one_to_three_coordinates_give_the_results_of_the_machine(o
 
 
 def test_other_settings_make_other_agents():
-    """Both ends reckon with the same parts of the room, so nobody goes on with the old ones."""
+    """Both agents compute with the same partition of the room, so neither continues with the old one."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
@@ -378,7 +378,8 @@ def test_other_settings_make_other_agents():
 
 
 def test_after_a_release_the_end_of_a_delivered_start_is_delivered():
-    """Released while ann and bob are together: eve's coming is not told, their parting is; agents end."""
+    """The release happens while ann and bob are together: eve's arrival is not notified, their parting is,
+    and agents end."""
     overlay = network()
     one = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")

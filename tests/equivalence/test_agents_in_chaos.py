@@ -1,7 +1,7 @@
-"""Agents while connections, brokers, publishers and the subscriber go and come back.
+"""Agents while connections, brokers, publishers and the subscriber fail and come back.
 
-The subscriber is told `unknown`, never something wrong; and once all is there again, and has spoken, it is
-told whatever is certain.
+The subscriber receives `unknown` and never a wrong status. Once all nodes are back and have reported, it
+receives every status that is certain.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class AgentsInChaos(Storm):
             super().trouble()
 
     def is_received(self, name):
-        """Whether the subscriber's broker is reached from somebody."""
+        """Whether a connection leads to the broker of the subscriber."""
         found, new = set(), {name}
         while new:
             found |= new

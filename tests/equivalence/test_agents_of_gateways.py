@@ -1,4 +1,4 @@
-"""Whoever publishes a source: agents report what the relation machine tells, once the overlay is quiet."""
+"""Agents report the results of the relation machine for any assignment of sources to publishers."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_a_reading_that_is_older_than_the_latest_of_its_source_changes_nothing(u
 @each
 @seeds
 def test_readings_in_any_order_give_the_latest_of_all_sources(using, seed):
-    """Between sources too: what holds in the end is what the machine says of the latest readings."""
+    """Readings of different sources also arrive out of order. The final status follows from the latest
+    readings."""
     chance, one = chance_of(using, seed), world(using, seed)
     one.subscribe()
     for name, home in GATEWAYS.items():

@@ -1,5 +1,5 @@
-"""Every strategy on real walks: it tells what the relation machine tells, in memory, where messages overtake
-one another, and over TCP, where they take their time."""
+"""Every strategy on real walks equals the relation machine: in memory with overtaking messages, and over
+TCP with delays."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
 
 
 def test_agents_survive_the_end_and_replacement_of_a_broker():
-    """What held is unknown then; once both have spoken, what is certain is told."""
+    """The relationship is unknown then. Once both have reported, what is certain is notified."""
 
     async def story(world):
         for event in walks(("ann", "bob"), 3, 1, size=4.0, together=0.0, idle=0.0):
@@ -74,7 +74,8 @@ def test_agents_survive_the_end_and_replacement_of_a_broker():
 
 
 def test_an_endless_agent_is_stopped_while_other_agents_continue():
-    """An operator has allowed an endless loop: its subscriber hears why it ended, and others hear all."""
+    """An operator has allowed an endless loop. Its subscriber receives the reason for the end, others all
+    reports."""
     events = walks(("ann", "bob"), 20, 3, size=40.0, together=0.0, step=8.0)
 
     async def story(world):

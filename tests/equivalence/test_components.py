@@ -1,4 +1,4 @@
-"""Components say the same in the process, in shards, on Spark and live, fused and in stages."""
+"""Components emit the same in the process, in shards, on Spark and live, fused and in stages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def visible(notifications):
 @few
 @given(towers() | columnar.levels().filter(columnar.is_planned) | columnar.carried_components(), st.data())
 def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, data):
-    """What a stage tells as columns goes on as columns."""
+    """Columnar output of a stage is columnar input of the next one."""
     kind = columnar.journeys if "topic V" in text else columnar.histories if "wet" in text else histories
     drawn = map(columnar.signless, data.draw(kind))
     events = [replace(event, sequence=i) for i, event in enumerate(drawn)]
@@ -58,8 +58,8 @@ def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, dat
 
 
 def live(app, batches, crashes=(), **settings):
-    """What a live query says, and what was late: batches of events come to it, a file for each topic; it
-    may die in a batch and is started again, and at the end time runs out."""
+    """The notifications and late events of a live query over batches with a file for each topic. The query
+    may die in a batch and is restarted; the input ends at last."""
     received = []
     topics = {topic.name: topic for topic in check(app).topics}
     with site() as here:
@@ -77,7 +77,7 @@ def live(app, batches, crashes=(), **settings):
         Stream(here.live(app, **settings, finish=True)).run()
         late = here.checkpoint / "late.jsonl"
         emitted = [json.loads(line) for line in late.read_text().splitlines()] if late.exists() else []
-    # a function that hears notifications may hear those of the last batch again
+    # a callback may receive the notifications of the last batch again
     return output({n.id: n for n in received}.values()), sorted(
         (line["subscription"], line["topic"], line["time"], line["source"]) for line in emitted
     )
@@ -105,7 +105,7 @@ def at_moments(batches):
 
 
 def one_machine(app, batches):
-    """What one machine says of the same batches, and what is late for it."""
+    """The notifications and late events of one machine for the same batches."""
     checked = check(app)
     (it,) = operators(checked.of(ComponentCondition), checked.topics)
     state, emitted, watermark = it.machine.initial(), [], BEGINNING

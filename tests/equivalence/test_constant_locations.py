@@ -1,4 +1,4 @@
-"""A component whose events happen where the definition says: the same on every runtime."""
+"""Events of a component have the location that the definition sets, on every runtime."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whoever was told something is told every later correction of it: also after asking for no more starts, in
-storms of edits, of late readings, and of brokers and connections that are lost."""
+"""A subscriber that received a notification receives every later correction of it, also after its release
+and in storms of edits, late readings, and lost brokers and connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 103)]
 
 
 class Corrected(SubscriberScenario):
-    """The same world; of each subscription what it heard and was told, and up to when it was released."""
+    """The scenario with, for each subscription, the readings, the notifications, and the time of its
+    release."""
 
     def __init__(self, seed):
         self.deliveries, self.bands, self.until = {}, {}, {}
@@ -82,7 +83,7 @@ class Corrected(SubscriberScenario):
 
 
 def in_order(readings, high, low, until):
-    """What is to be told of readings in order of what begins before an instant."""
+    """The notifications that readings in order give for scopes that start before an instant."""
     since, rows = {}, []
     for event in sorted(readings, key=lambda event: event.order):
         value, source = event.attributes["value"], event.source
@@ -96,7 +97,7 @@ def in_order(readings, high, low, until):
 
 
 def orphans(log):
-    """Starts that were told and neither ended, nor taken back, nor said to be unknown."""
+    """Scopes whose start was notified without an end, a retraction or an unknown."""
     held = set()
     for scope, status, since, order in (entry for entry in log if entry != "closed"):
         match status:

@@ -1,4 +1,4 @@
-"""Brackets and ``enter``: where ``check`` and ``explain`` say that they say the same, they do."""
+"""Brackets and ``enter`` statements are equivalent where ``check`` and ``explain`` report that they are."""
 
 from __future__ import annotations
 

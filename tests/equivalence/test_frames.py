@@ -1,4 +1,4 @@
-"""A DataFrame says what the engine says, however its rows are cut, mixed and collapsed."""
+"""A DataFrame gives the notifications of the engine for any partitioning and order of its rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ PLANS = ("files", "native", "closed", "packed")
 
 @contextmanager
 def lay_out(events: Sequence[Event], how: str, seed: int, *, numbered: bool = True):
-    """A frame of the events: plain rows, kept in memory, there by ranges of time, or files."""
+    """Make a frame of the events: plain rows, cached, partitioned by ranges of time, or from files."""
     frame = frame_of(events, seed, numbered=numbered)
     if how == "files":
         with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def _tables(frame):
 
 
 def by_every_plan(app: App, frame) -> dict[str, list]:
-    """What the frame says by each plan that fits it, and by the one that is taken."""
+    """The notifications of the frame by each plan that fits it, and by the chosen plan."""
     with log_plans() as taken:
         found = {"taken": visible(notifications_of(app, frame))}
     found[taken[0]] = found["taken"]
@@ -112,7 +112,7 @@ def by_every_plan(app: App, frame) -> dict[str, list]:
 
 @contextmanager
 def log_plans():
-    """Which plans are taken, as the log says."""
+    """Collect the names of the chosen plans from the log."""
     plans, log, to = [], logging.getLogger("holdfast.spark"), logging.Handler(logging.INFO)
     to.emit = lambda record: plans.append(record.args[0])
     before = log.level

@@ -1,4 +1,5 @@
-"""A live query says what the engine says: however its files are cut, read, shared out and done again."""
+"""A live query gives the notifications of the engine, however its files are cut, read, shared and
+repeated."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def visible(notifications: Iterable[Notification]) -> list[tuple]:
 
 
 def by_scope(notifications: Iterable[Notification]) -> dict[tuple, list[tuple]]:
-    """What each scope of each subscription hears, in the order in which it is said."""
+    """The notifications of each scope of each subscription, in the order of emission."""
     received: dict[tuple, list[tuple]] = {}
     for n in notifications:
         received.setdefault((n.subscription, n.scope), []).append((n.id, n.status, n.since, n.event.order))
@@ -122,7 +123,7 @@ def history(groups: Arrivals) -> list[Event]:
 
 @dataclass(frozen=True)
 class Way:
-    """How a query is run: nothing of it may be seen in what it says."""
+    """How a query is run; its output must not depend on it."""
 
     shards: int
     batch_bytes: int
@@ -189,7 +190,7 @@ def test_timely_conditions_process_events_in_order_of_arrival(subs, groups, way)
 
 
 def held(query: LiveQuery) -> list[tuple]:
-    """What the ledger says holds now."""
+    """The active scopes that the ledger lists."""
     found = ledger.read_ledger(query.here.checkpoint / "ledger.sqlite")
     assert found.record.holding == len(found.holding) or found.batch is None
     return sorted(map(tuple, found.holding), key=repr)
@@ -197,7 +198,8 @@ def held(query: LiveQuery) -> list[tuple]:
 
 @st.composite
 def moments(draw) -> list[Event]:
-    """Readings of rooms, many of one moment, of sources and numbers that do not say who came first."""
+    """Draw readings of rooms with many ties in time, whose sources and numbers are not in order of
+    arrival."""
     row = st.tuples(st.integers(0, 2), *map(st.sampled_from, ("TTU", "rs", "abc", (-1.0, 2.0))))
     rows = draw(st.lists(row, min_size=4, max_size=16))
     found = []
@@ -245,7 +247,7 @@ def test_ordered_disorder_within_the_wait_equals_replay_in_order(subs, groups, w
 
 
 def in_time(subs: Iterable[DefineState], events: Sequence[Event]) -> list[Notification]:
-    """What is said of events that come in the order of time."""
+    """The notifications for events in order of time."""
     return list(Engine(app_of([replace(sub, delivery=TIMELY) for sub in subs])).run(in_order(events)))
 
 
@@ -339,7 +341,7 @@ def test_a_query_that_dies_continues_without_any_difference(subs, groups, way, d
 
 
 def files_written(here: Site) -> dict[str, list[str]]:
-    """Everything that a query has said: its sink, in order, and what is late."""
+    """Everything that a query has written: its sink, in order, and the late events."""
     out, late = here.folder / "out", here.checkpoint / "late.jsonl"
     output = [repr(row) for path in sorted(out.glob("*/*")) for row in pq.read_table(path).to_pylist()]
     return {
@@ -354,7 +356,7 @@ def lines(path: Path) -> list[str]:
 
 
 def sums(query: LiveQuery) -> dict:
-    """What the ledger has counted; how much reached the machines depends on how many readers there were."""
+    """The counters of the ledger. How many events reached the machines depends on the number of readers."""
     record = query.stream.record
     counts = {name: (c.read, c.transitions, c.late) for name, c in record.subscriptions.items()}
     return {
@@ -431,7 +433,8 @@ def test_other_subscriptions_continue_when_some_are_added_and_removed(stages, gr
 
 
 def test_an_ordered_condition_that_is_added_later_starts_at_the_current_watermark():
-    """What is too late for all is late for it, though nobody waited when time passed that event."""
+    """An event that is late for all conditions is late for the new one, although no condition waited when
+    the watermark passed that event."""
     before = parse("topic Door (open bool)\nstate Open on Door [open; !open] per source")
     after = parse("topic Door (open bool)\nstate Ajar on Door [open; !open] per source ordered 5 us")
     (door,) = check(before).topics

@@ -1,6 +1,6 @@
-"""Over a network that loses nothing motes tell what the engine in the process tells of the same readings.
+"""Motes in a loss-free network give the notifications of the engine in this process.
 
-Sources overtake one another on their ways, so notifications are compared scope by scope.
+Messages of different sources overtake each other, so notifications are compared scope by scope.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def by_scope(emitted: list[Notification], numbered: bool) -> dict:
 
 
 def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Path()) -> SimulationRun:
-    """A run, in which the engine's notifications must be told."""
+    """Run a simulation and require the notifications of the engine."""
     run = SimulationRun(resolve_files(given, folder), seed)
     outcome = run.finish()
     engine = Engine(given.definition, base=folder)

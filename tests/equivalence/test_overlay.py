@@ -1,7 +1,7 @@
-"""A condition on an overlay says what the engine in this process says.
+"""A condition on an overlay gives the notifications of the engine in this process.
 
-The order of arrival is that in which events are published: the overlay is quiet between two of them, so
-every broker and subscriber meets them in that order.
+The overlay is quiet between two events, so every broker and subscriber receives them in the order of
+publication.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PINS = [
 
 
 def pin(event, pins):
-    """An event as a publisher that makes a promise would say it."""
+    """The event as a publisher with an advertisement would publish it."""
     fixed = {name: value for name, value in pins.items() if name in ("source", "place")}
     attributes = event.attributes | {name: value for name, value in pins.items() if name not in fixed}
     return replace(event, **fixed, attributes=attributes)
@@ -107,7 +107,8 @@ class OverlayScenario:
             self.overlay.ask(f"s{i}", replace(request, name=name))
 
     def say(self, which, event):
-        """Let somebody who advertises say something; the event, if there is somebody."""
+        """Publish a row by one of the advertising publishers. Return the event, or nothing without such a
+        publisher."""
         speakers = sorted(self.advertising)
         if not speakers:
             return None
@@ -120,8 +121,7 @@ class OverlayScenario:
         return self.publishers[which % len(self.publishers)][1]
 
     def publish(self, which, event):
-        """Let somebody say something, with nothing else under way: what subscribers are told, and what
-        engines say."""
+        """Publish a row on a quiet overlay. Return what subscribers received and what engines emit."""
         self.overlay.settle()
         event = self.say(which, event)
         self.overlay.settle()
@@ -198,7 +198,7 @@ others = st.one_of(
 
 @st.composite
 def scripts(draw, events):
-    """Publishers come, somebody watches; then events, with comings and goings between them."""
+    """Draw a script: publishers and a subscription first, then events mixed with changes."""
     script = [("promise", (i,)) for i in range(draw(st.integers(1, 3)))] + [("watch", (0, 0))]
     for event in draw(events):
         script += draw(st.sampled_from([0, 0, 1]).flatmap(lambda n: st.lists(others, min_size=n, max_size=n)))
@@ -207,7 +207,7 @@ def scripts(draw, events):
 
 
 def play(world, script):
-    """Do what a script says; subscribers must be told what engines say, and brokers know their part."""
+    """Run a script. Require the notifications of engines and the expected state of brokers."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
@@ -227,10 +227,10 @@ def assert_replicas_agree(overlay):
             ]
             bits = set(watched.condition.bits(watched.runner.state))
             doubted = set(watched.condition.uncertain_bits(watched.runner.state))
-            watermark = NO_SCOPES
+            covered = NO_SCOPES
             for peer in node.state.routing.links:
-                watermark = union(watermark, run.reach.through(peer))
-            stored = {key for key in bits | run.replica.bits if contains(watermark, key)}
+                covered = union(covered, run.reach.through(peer))
+            stored = {key for key in bits | run.replica.bits if contains(covered, key)}
             stored = {key for key in stored if not contains(run.replica.shared, key)}
             if run.condition.ends is None:
                 assert run.replica.bits & stored == bits & stored
@@ -406,8 +406,8 @@ NEXT |= {one: {"unknown", "egress"} for one in ("ingress", "known")}
 
 
 def assert_starts_and_ends_alternate(world):
-    """For each subscription and scope: a start, then its end, and so on; nobody may know in between, and what
-    comes after that is told."""
+    """Require for each subscription and scope that starts and ends alternate. In between the status may be
+    unknown; the transition after that is notified."""
     for name in (f"s{i}" for i in range(len(world.subscribers))):
         last, since = {}, {}
         for what in world.overlay.take(name):
@@ -426,7 +426,7 @@ def assert_starts_and_ends_alternate(world):
             last[key] = status
 
 
-# --- what is told after a loss ---
+# --- notifications after a loss ---
 
 FLAT = [text for text in CONDITIONS if "within" not in text]
 

@@ -1,6 +1,6 @@
-"""A condition that one broker of an overlay runs says what the engine in this process says.
+"""A condition that one broker of an overlay runs gives the notifications of the engine in this process.
 
-Wherever its publishers are, however they come and go, and whichever broker has its state.
+This is tried for any placement and change of publishers, and for any broker that holds the state.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class HostedScenario:
             self.overlay.ask(f"s{i}", watch(f"watch {self.serial}", self.texts[name]))
 
     def say(self, which, event):
-        """Let somebody who advertises its topic say something; the event, if there is somebody."""
+        """Publish a row by a publisher that advertises its topic. Return the event, or nothing without
+        one."""
         speakers = [i for i in sorted(self.advertising) if self.publishers[i][1] == event.topic]
         if not speakers:
             return None
@@ -88,8 +89,7 @@ class HostedScenario:
         return event
 
     def publish(self, which, event):
-        """Let somebody say something, with nothing else under way: what subscribers are told, and what
-        engines say."""
+        """Publish a row on a quiet overlay. Return what subscribers received and what engines emit."""
         self.overlay.settle()
         event = self.say(which, event)
         self.overlay.settle()
@@ -146,7 +146,7 @@ class HostedScenario:
 
 
 def visible(subscriber, subscription, notification):
-    """What a subscriber is told; NaN is missing, and travels as nothing."""
+    """The fields of a notification that are compared. NaN is missing and is not transmitted."""
     n = notification
     attributes = {name: value if value == value else None for name, value in n.event.attributes.items()}
     return subscriber, subscription, n.id, n.scope, n.status, n.since, n.event.order, attributes
@@ -172,7 +172,7 @@ others = st.one_of(
 
 @st.composite
 def scripts(draw, histories):
-    """Publishers come, somebody watches; then events, with comings and goings between them."""
+    """Draw a script: publishers and a subscription first, then events mixed with changes."""
     script = [("promise", (i,)) for i in range(draw(st.integers(2, 4)))] + [("watch", (0, draw(numbers)))]
     for event in draw(histories):
         script += draw(st.sampled_from([0, 0, 1]).flatmap(lambda n: st.lists(others, min_size=n, max_size=n)))
@@ -181,7 +181,7 @@ def scripts(draw, histories):
 
 
 def play(world, script):
-    """Do what a script says; subscribers must be told what engines say."""
+    """Run a script and require the notifications of engines."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
@@ -297,7 +297,7 @@ def talks(draw, conditions, *faults):
 
 
 def talk(world, script, rows, *, all_of_them):
-    """Do what a script says, with messages under way; what was published."""
+    """Run a script with messages under way and yield the published events."""
     rest, published = iter(rows), []
     for deed, argument in script:
         if deed != "say":

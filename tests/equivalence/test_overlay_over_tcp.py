@@ -1,4 +1,4 @@
-"""What the commands say over TCP is what the engine in this process says: random conditions and readings."""
+"""The commands over TCP give the notifications of the engine for random conditions and readings."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ def _writable(event):
 def _line(event):
     known = {name: value for name, value in event.attributes.items() if value is not None}
     where = dict(zip("xyz", event.location or (), strict=False))
-    output = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
-    return json.dumps({**output, "sequence": event.sequence, **where, **known}) + "\n"
+    fields = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
+    return json.dumps({**fields, "sequence": event.sequence, **where, **known}) + "\n"

@@ -1,5 +1,5 @@
-"""Whoever was told a start is told its end: also after asking for no more starts, while definitions are
-edited, readings come late, and brokers and connections are lost."""
+"""A subscriber that received a start receives its end, also after its release, while definitions are
+edited, readings are late, and brokers and connections are lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 104)]
 
 
 def orphans(log):
-    """Scopes that were told to start and not to end; nothing starts twice, or once it is released."""
+    """Scopes with a start and no end. No scope starts twice, and none starts after the release."""
     held, is_released = set(), False
     for entry in log:
         assert "closed" not in log[: log.index(entry)] or entry == "closed"

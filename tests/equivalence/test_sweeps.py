@@ -1,4 +1,4 @@
-"""A sweep says the same wherever it runs: here, one run after the other, or as Spark tasks."""
+"""A sweep gives equal results locally, one run after the other, and as Spark tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters, components and correlations in one definition: each runtime says what one event at a time says."""
+"""Filters, components and correlations in one definition: each runtime gives the result of single events."""
 
 from __future__ import annotations
 

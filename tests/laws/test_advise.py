@@ -1,4 +1,4 @@
-"""Every variant of a state, counted all at once, does what a plain replay of the changed definition says."""
+"""Counting every variant of a state at once equals a replay of each changed definition."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def naive(intervals, until, known):
 
 
 def intervals_of(app, table):
-    """The intervals that a replay tells, in order: each end says when it began, what no end names is open."""
+    """The intervals of a replay in order. An end names its start; a start without an end is open."""
     output = list(replay(app, table))
     ended = [(one.scope, one.since, one.event.time) for one in output if one.status == "egress"]
     started = Counter((one.scope, one.event.time) for one in output if one.status == "ingress")

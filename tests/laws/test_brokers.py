@@ -13,7 +13,7 @@ QUIET = ("advertise", "subscribe", "withdraw", "withdraw", "publish", "publish",
 
 
 def play(world, script):
-    """Do what a script says; after each publication, who was told must be who should have been."""
+    """Run a script. After each publication compare the receivers with the oracle."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":

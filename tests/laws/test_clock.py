@@ -80,7 +80,7 @@ class Broker:
         return True
 
     def read_until(self):
-        """As a feed of MQTT: a heartbeat that is older than five seconds says nothing."""
+        """The time that a feed has read, as for MQTT: a heartbeat older than five seconds does not count."""
         is_new = self.read is not None and self.world.now - self.read <= 5 * SECOND
         return self.read if self.connected and is_new else None
 
@@ -139,7 +139,7 @@ class ClockScenario:
             shutil.copytree(folder, self.folder / str(self.lives), ignore=skip)
 
     def note(self, service):
-        """Remember what was told, and how much was published then."""
+        """Record the notifications, and how many readings were published by then."""
         for one in service.store.notifications(0, 1 << 20):
             self.emissions.setdefault(one.id, (len(self.published), json.loads(one.line)))
 

@@ -1,4 +1,4 @@
-"""Components in columns say what the reference machine says, however a history is cut and arrives."""
+"""Components in columns emit what the reference machine emits, however a history is cut and arrives."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(0, 9), st.data())
 def test_columns_emit_the_same_as_the_reference_machine(kind, at, data):
-    """Events come in any order, also when time has passed them, and the state is kept in between."""
+    """Events arrive in any order, also behind the watermark, and the state is stored in between."""
     text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
     arrived = data.draw(st.permutations(events))
@@ -188,7 +188,7 @@ def test_a_default_integer_that_floats_round_is_emitted_exactly(default):
 
 @pytest.mark.parametrize("function", ["max", "min", "sum", "avg", "count", "stddev"])
 def test_keys_with_a_shared_window_emit_its_value_at_their_instant(function):
-    """The first key is told of after the others, when some of the window is gone."""
+    """The first key is emitted after the others, when part of the window is gone."""
     text = (
         "topic T (value float, road text)\ntopic U (value float)\nstate F\n"
         f"  A = T each road\n  B = {function} U over 4 s\n"

@@ -1,4 +1,4 @@
-"""Whatever a wire does to frames, a connection brings messages in order, each once, or says that it ended."""
+"""A connection delivers messages in order, each once, or reports its end, for any faults of the wire."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class LossyWire:
         self.ends[name] = End(other, self._terms, self.now)
         self.take(name, self.ends[name].open(self.now))
 
-    def take(self, name: str, output) -> None:
+    def take(self, name: str, effects) -> None:
         """Do what an end wants."""
-        for each in output:
+        for each in effects:
             match each:
                 case Send(_, frame):
                     for _ in range(1 + (self._random.random() < self._twice)):

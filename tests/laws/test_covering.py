@@ -75,7 +75,8 @@ def output(state, sequence):
 
 
 def every_step(some, tried):
-    """By trying every event in all bits that can be reached: what passes, and who holds then."""
+    """Yield the result of every event in every reachable combination of bits: the passed events and active
+    states."""
     start = (False,) * len(some)
     seen, ahead = {start}, deque([start])
     while ahead:
@@ -158,7 +159,7 @@ def test_a_covered_state_is_active_only_while_the_coverer_is(a, b, sequence):
 
 @given(definitions(), definitions())
 def test_covering_of_two_states_is_decided_exactly(a, b):
-    """What is said to be covered is; what is not, some events show it."""
+    """Covering is reported exactly if no sequence of events contradicts it."""
     found = list(every_step((a, b), events_for(a, b)))
     assert states.covers_state(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
 

@@ -55,7 +55,7 @@ EXAMPLES = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 25))
 
 
 def motes(air: MoteRadio, level: float, **more) -> Motes:
-    """Two subscribers that everybody knows, and then the storm."""
+    """Run two subscribers that every node knows, and then the storm."""
     found = Motes(deployment(level, **more), NODES, MoteRadio(air.seed))
     subscribe(found, "s")
     subscribe(found, "t")
@@ -111,7 +111,7 @@ WARM = "topic heat (value float)  state Warm on heat [value > 60; value < 40] pe
 @EXAMPLES
 @given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 12))
 def test_by_transition_only_samples_that_change_a_condition_are_acknowledged(air, readings, mode, ring):
-    """Of the readings inside a state any may be lost: the reader's own filter says the same of the rest."""
+    """Readings inside a state may be lost: the filter of the reader treats the rest alike."""
     topic = DdsTopic(0, HEAT, level=TRANSITION, transition_conditions=("Warm",))
     known = mote_machines(parse(WARM).check())
     found = motes(
@@ -172,7 +172,7 @@ def test_partial_reliability_at_its_limits_equals_full_and_best_effort(air, read
 @FEWER
 @given(AIRS, st.lists(st.tuples(st.integers(20, 150), st.floats(0.1, 5)), max_size=12), st.data())
 def test_no_hand_over_loses_acknowledged_samples(air, energies, data):
-    """The role moves every 20 s, to whoever has most energy, through any air."""
+    """The role moves every 20 s to the node with most energy, over any radio model."""
     terms = RotationSettings(round=20 * SECOND, reports=1000 * SECOND, sign=10_000 * SECOND)
     found = motes(air, FULL, mode="EATDDS", rotation=terms)
     for node in NODES:

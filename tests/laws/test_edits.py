@@ -237,7 +237,7 @@ def test_a_revised_count_is_unknown_where_undecided_and_right_once_members_decid
     end = (before[-1].time if before else TODAY) + MINUTE
     for one in (engine, ideal):
         _push_all(one, before)
-        one.advance(end)  # its last moment is over
+        one.advance(end)  # its last timestamp has passed
     held = {(one.subscription, one.scope): one.known for one in engine.holding()}
     if "within" not in old and "within" in new:
         with pytest.raises(UsageError, match="where its members are is not known"):
@@ -256,7 +256,7 @@ def test_a_revised_count_is_unknown_where_undecided_and_right_once_members_decid
     assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(again, after))
     _push_all(ideal, after)
     at = max((one.time for one in after), default=end)
-    for v in (5.0, 0.0):  # all of them, or nobody
+    for v in (5.0, 0.0):  # all of them or none
         at += MINUTE
         for one in (engine, ideal):
             for source in "abc":
@@ -402,7 +402,7 @@ def test_an_equal_table_changes_nothing(text, limits, first, second):
 
 @given(text=_tabled.filter(lambda text: "per source" in text), limits=_limits(), first=_rows, second=_rows)
 def test_scopes_with_an_unchanged_table_row_continue_their_minimum_durations(text, limits, first, second):
-    """A row for somebody who never speaks is all that is new."""
+    """The only new row is for a source without readings."""
     row = pa.table({"source": ["z"], "high": [1.0], "low": [0.0], "wait": ["1 min"]}, schema=limits.schema)
     engine, other = (Engine(text, tables={"L": limits}) for _ in range(2))
     before = [event for event in _events(first) if event.topic == "T"]

@@ -1,4 +1,4 @@
-"""State filters are what the papers say, for every predicate and value; their laws are in test_machines."""
+"""State filters equal the definition of the papers for every predicate and value. Laws: ``test_machines``."""
 
 from __future__ import annotations
 

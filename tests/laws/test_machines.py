@@ -62,7 +62,7 @@ class Trial:
 
     @cached_property
     def events(self) -> list[Event]:
-        """What the machine hears of the history."""
+        """The events of the history that the machine consumes."""
         return [event for event in self.history if event.topic in self.it.topics]
 
     @cached_property
@@ -99,7 +99,7 @@ class Trial:
         return self.in_scope_order([self.events[i] for _, i in order])
 
     def in_scope_order(self, arriving: Sequence[Event]) -> list[Event]:
-        """The same, but what a condition says of one scope comes in the order in which it says it."""
+        """The same events, but derived events of one scope stay in their order of emission."""
         if not self.kind.consumes_conditions:
             return list(arriving)
         output = sorted(arriving, key=lambda event: self._places[id(event)])
@@ -166,7 +166,7 @@ class Trial:
         return [event for _, event in found]
 
     def run(self, script: Script, state: Any = None) -> tuple[Any, list[Transition]]:
-        """The state after a script, and all that was said."""
+        """The state after a script, and everything that was emitted."""
         state, out = self.it.initial() if state is None else state, []
         for part, until in script:
             state, some = self.step(state, part, until)
@@ -176,13 +176,13 @@ class Trial:
     # --- what can be seen of it ---
 
     def seen(self, output: Sequence[Transition]) -> list[Any]:
-        """What transitions say, in the order that is promised; where some take others back, what stands."""
+        """Transitions in the guaranteed order; of corrected ones only those that were not retracted."""
         ordered = sorted(output, key=self.kind.order)
         rows = [(t.condition, t.scope, t.status, t.since, show_event(t.event)) for t in ordered]
         return standing(rows, 2) if self.kind.corrects else rows
 
     def known(self, state: Any) -> list[Any]:
-        """What is known of each condition: where it holds since when, and what was said last."""
+        """For each condition the active scopes with their start and the last emission."""
         return [
             (
                 sorted((row[1:] for row in self.it.active(state) if row[0] == i), key=repr),
@@ -199,7 +199,7 @@ class Trial:
 
 
 def speaker(event: Event) -> tuple[str, Any]:
-    """The condition that says something, and of which scope."""
+    """The condition and the scope of a derived event."""
     return event.topic, event.attributes["@scope"]
 
 
@@ -297,8 +297,9 @@ def test_law_1_a_history_can_be_cut_into_steps_anywhere(trial):
 
 @law
 def test_law_1_arrivals_between_two_watermarks_can_be_cut_anywhere(trial):
-    """Late ones too, where they are not taken as they come: a guard hears one that is applied before what
-    time has done since, so between two of them it matters whether time was looked at."""
+    """This includes late events unless they are applied on arrival. A minimum duration processes an
+    applied late event before the timers that fired since, so advancing between two of them makes a
+    difference."""
     guards = any(isinstance(one, DurationCondition) for one in trial.conditions)
     deliveries = [one.delivery for one in trial.conditions]
     if trial.it.traits.uses_watermark and any(
@@ -345,7 +346,7 @@ def test_law_2_irrelevant_events_can_be_dropped_anywhere(trial):
 
 @law
 def test_law_2_compaction_is_idempotent(trial):
-    """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
+    """An open part is compacted like a closed one unless the machine declares that it compacts."""
     it, whole = trial.it, trial.batches(trial.events)
     closed, loose = compact_part(it, whole), compact_part(it, whole, closed=False)
     assert trial.left(compact_part(it, closed)) == trial.left(closed)
@@ -355,7 +356,7 @@ def test_law_2_compaction_is_idempotent(trial):
 
 @law
 def test_law_2_compaction_of_an_open_part_keeps_all_relevant_events(trial):
-    """Some of the events are read by somebody who knows nothing of the others."""
+    """A part of the events goes to a reader that does not know the others."""
     mine = [i for i in range(len(trial.events)) if trial.draw(st.booleans())]
     less = compact_part(trial.it, trial.batches([trial.events[i] for i in mine]), closed=False)
     stored = {event for some in trial.left(less).values() for event in some}
@@ -371,11 +372,11 @@ def test_law_2_compaction_of_an_open_part_keeps_all_relevant_events(trial):
 
 @over(MACHINES)
 def test_law_3_shards_without_common_keys_can_run_separately(trials):
-    """By what operators that run in shards say of where events meet."""
+    """Sharded operators name the key by which events meet."""
     for operator in planning.operators(trials[0].checked, sharded=True):
         history = {event.topic for event in trials[0].history}
         if operator.kind != trials[0].kind.family or not operator.upstream_topics <= history:
-            continue  # of an earlier stage, or it hears one
+            continue  # an operator of an earlier stage, or one with an upstream
         trial = replace(trials[0], operator=operator)
         script = [*trial.cut(trial.events), ([], AFTER)]
         state, output = trial.run(script)
@@ -420,7 +421,7 @@ def choose(trial: Trial) -> list[Any]:
 
 
 def inputs_of(condition: Any) -> set[str]:
-    """The names of topics, and of other conditions, that a condition hears."""
+    """The names of topics, and of other conditions, that a condition consumes."""
     return {topic.name for topic in getattr(condition, "listens", ())}
 
 
@@ -428,7 +429,7 @@ def names_of(conditions: Sequence[Any]) -> set[str]:
     return {one.name for one in conditions}
 
 
-# --- a state that is kept ------------------------------------------------------------------------------
+# --- stored states -------------------------------------------------------------------------------------
 
 
 @law
@@ -477,18 +478,19 @@ def test_a_stored_state_continues_for_unchanged_conditions_and_new_ones_start(tr
         elif consumes_none_of(after, new.operator.names[i], names_of(before)):
             expected = [t for t in started if t.condition == i]
         else:
-            continue  # it hears what goes on
+            continue  # a condition that consumes others
         assert new.seen([t for t in output if t.condition == i]) == new.seen(expected)
 
 
 def consumes_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[str]) -> bool:
-    """Whether conditions of some names hear nothing of others."""
+    """Whether conditions with some names consume none of the others."""
     return all(inputs_of(one).isdisjoint(others) for one in conditions if one.name in names)
 
 
 @law
 def test_a_delta_brings_a_stored_state_up_to_date(trial):
-    """However often that is asked for, and whoever takes it goes on as if it had been there."""
+    """Deltas may be taken any number of times. A state that applies them continues as if it had seen the
+    events."""
     it = trial.it
     if not it.has_deltas:
         pytest.skip("it does not note what changes")
@@ -584,7 +586,8 @@ def test_slices_with_a_margin_emit_what_the_whole_history_emits(trial):
 
 @law
 def test_relevance_of_a_batch_is_that_of_its_events_and_counts_events_outside_scopes(trial):
-    """Of a closed part it says what is left of it; a condition does without what lies in no scope of it."""
+    """For a closed part it selects what compaction keeps. A condition ignores events outside all its
+    scopes."""
     beyond: dict[int, Any] = {}
     for topic, batch in trial.batches(trial.events).items():
         found = trial.it.relevance(topic, batch)

@@ -1,5 +1,4 @@
-"""Whatever a definition says, it is refused in words or shown as a text that says the same; and whatever
-stands in a file."""
+"""Any definition is refused with a message or printed with the same meaning; any file is refused or read."""
 
 from __future__ import annotations
 

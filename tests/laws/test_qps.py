@@ -90,7 +90,7 @@ def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, 
         client, due = world.newcomer()
         world.rest()
         came = world.came()
-        assert due <= came  # of a publisher that speaks of several places, perhaps one of each
+        assert due <= came  # of a publisher with several places, perhaps one for each
         assert all(who == client and times == 1 for (_, who, _), times in came.items())
         assert all(what.repeated for _, what in world.deliveries)
 

@@ -1,5 +1,5 @@
-"""A condition that begins anew where its definition changes, without the history: what held is open until the
-new definition decides, no start is left without its end, and a snapshot goes on."""
+"""Conditions that restart where their definition changes without a history: active scopes are unknown
+until the new definition decides, every start has its end, and a snapshot continues."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_revised_component_equals_a_new_one_with_unknown_scopes_until_it_decid
 
 
 def _ends_by(view, low, events, at):
-    """What the exit says at an instant, whether anything happens then or not: somebody knocks."""
+    """The result of the exit at an instant, whether or not an event happens then."""
     if not events or events[-1].time < at:
         return []
     rule = f"  K = Knock each source\n  enter A.v < {low} && K.v > 0\n  exit true\n"
@@ -109,8 +109,8 @@ def _ends_by(view, low, events, at):
 
 
 def _expectation(held, starts, ends, full):
-    """What is to be told: of what held nothing until it starts where nothing held, or ends when the window is
-    full; after that as one that begins tells it, once it agrees."""
+    """The expected notifications: nothing about an active scope until it starts again or ends with a full
+    window; after that those of a new condition, once the two agree."""
     found = []
     for scope in {n.scope for n in starts} | held.keys():
         mine = [n for n in starts if n.scope == scope]
@@ -133,7 +133,7 @@ def _expectation(held, starts, ends, full):
 
 
 def _standing(held, emitted):
-    """What holds after all that was told: (scope, since, known)."""
+    """The active scopes after all notifications: (scope, since, known)."""
     now = {scope: (since, False) for scope, since in held.items()}
     for n in emitted:
         match n.status:
@@ -148,7 +148,7 @@ def _standing(held, emitted):
     return {(scope, *one) for scope, one in now.items()}
 
 
-# --- relationships, beside what the latest readings say instant by instant ----------------------------
+# --- relationships, compared with the latest readings instant by instant ------------------------------
 
 _USERS = 'topic User ()\ngroup Team of User ("a", "b", "c")\n'
 
@@ -243,7 +243,7 @@ def _met(events, pairs, distances, held):
     return found
 
 
-# --- whatever begins anew: no start without its end, however the readings come ------------------------
+# --- restarts: every start has its end, however the readings arrive -----------------------------------
 
 _kinds = st.sampled_from(
     (
@@ -299,7 +299,7 @@ def _spread(rows, start):
 
 
 def _account(emitted, held):
-    """What is left open of what was told, checked on the way: {(subscription, scope): known}."""
+    """The open scopes after the notifications, checked on the way: {(subscription, scope): known}."""
     for n in emitted:
         key = n.subscription, n.scope
         match n.status:

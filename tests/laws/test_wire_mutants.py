@@ -1,4 +1,4 @@
-"""Whatever comes over the wire: a broker understands it, refuses it or drops who said it, and goes on."""
+"""A broker understands any message from the wire, refuses it or drops the sender, and continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MACHINES = {
 
 
 class Hosted:
-    """A machine among peers that say anything; one that it cannot bear leaves and comes back."""
+    """A machine among peers that send arbitrary messages. A peer that it drops leaves and comes back."""
 
     def __init__(self, machine):
         self.now = 0
@@ -52,7 +52,7 @@ class Hosted:
             self.host.tell(Joined, peer, role)
 
     def receive(self, peer, raw):
-        """Let a peer say something, and time pass; whether it was a message."""
+        """Receive a frame of a peer and advance time. Return whether the frame was a message."""
         self.now += 1_000
         try:
             output = unpack(raw)

@@ -1,4 +1,4 @@
-"""Walks, what the relation machine says of them, and what agents say."""
+"""Random walks, the results of the relation machine for them, and the reports of agents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def walks(names, steps, seed, *, size=60.0, step=12.0, together=0.7, idle=0.3, j
 
 
 def oracle(one, events):
-    """What the machine tells: (time, scope, status, source, sequence)."""
+    """The results of the relation machine: (time, scope, status, source, sequence)."""
     from holdfast.lang.condition import Checked
 
     (operator,) = operators(Checked(one.listens, (one,)))
@@ -52,7 +52,7 @@ def oracle(one, events):
 
 
 def run(one, made, events, *, seed=None):
-    """What agents of each tie report of the same events, and how much they say."""
+    """The reports of agents of each tie for the same events, and the number of their messages."""
     emitted, counted = [], {"messages": 0, "readings": 0, "reports": 0}
     for tie in one.relation.ties:
         room = AgentRoom({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)

@@ -34,8 +34,8 @@ PATIENT = WorkerBounds(wall=PATIENCE * SECOND)
 
 
 class AgentsOnTcp(AsyncExitStack):
-    """A hub, two edge brokers, publishers on both, and a subscriber on the hub.  An edge can be stopped, and
-    begun again where it was.  Between the brokers each piece takes ``wait`` seconds, if that is given."""
+    """A hub, two edge brokers, publishers on both, and a subscriber on the hub. An edge can be stopped and
+    restarted at its address. If ``wait`` is given, each piece between brokers takes that many seconds."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class AgentsOnTcp(AsyncExitStack):
         await self.broker("west", (self.hub,), at=at, stack=self.edge)
 
     async def subscriber(self, name):
-        """Another subscriber, and what it hears."""
+        """Another subscriber and the list of its deliveries."""
         received = []
         node = await self.enter_async_context(
             connect_client(self.hub, Identity(name), deliver=received.append)

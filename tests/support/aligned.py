@@ -1,4 +1,4 @@
-"""Random correlations of states, what they hear, and a slow obvious twin."""
+"""Random correlations of states, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _check(per: str, related: str) -> Checked:
 
 @st.composite
 def histories(draw, per: str) -> list[Event]:
-    """What conditions tell: starts and ends in turn, several in one moment, of readings of any source and
-    number; and ends of what nobody knows."""
+    """Draw outputs of conditions: alternating starts and ends of any source and number, several at one
+    time, and ends of unknown scopes."""
     row = st.tuples(
         st.integers(0, 9),
         st.sampled_from("AAABBBCF"),
@@ -76,7 +76,7 @@ def histories(draw, per: str) -> list[Event]:
 
 
 def as_rows(checked, events, emitted):
-    """What notifications say, in order."""
+    """The notifications as tuples, in order."""
     return sorted(
         (n.subscription, n.scope or "", n.status, n.since or -1, n.event.order, *map(str, _own(n)))
         for n in emitted
@@ -88,7 +88,7 @@ def _own(n):
 
 
 def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
-    """All stretches are listed, then all ways to choose one of each condition are tried."""
+    """List all intervals, then try every choice of one interval for each condition."""
     (one,) = checked.of(OverlapCondition)
     names = [topic.name for topic in one.over]
     intervals = {name: _intervals(name, events) for name in names}
@@ -154,7 +154,7 @@ def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
 
 
 def _rank(event, member):
-    """In which order what happens at one moment is looked at."""
+    """The order in which transitions of one time are processed."""
     return (event.source, event.sequence, member)
 
 

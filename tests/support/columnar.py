@@ -68,7 +68,7 @@ def is_merged(query):
 
 @st.composite
 def tests(draw, name, *, merged):
-    """A comparison that a query's attributes allow; it may say what counts where there is nothing."""
+    """Draw a comparison that the attributes of a query allow, perhaps with a default for missing values."""
     number, whole, word, truth = (
         draw(st.sampled_from(("", "", *(f" else {default}" for default in some))))
         for some in ((0.5, 2), (0, 3), ('"r1"', '"r2"'), ("true", "false"))
@@ -138,7 +138,8 @@ def definitions(draw, keys=KEYS):
 
 @st.composite
 def emitting_components(draw):
-    """A component whose events are told by columns: nothing waits, nothing is computed of what they lack."""
+    """Draw a component whose events are computed in columns: nothing waits, and no term needs missing
+    values."""
     key = draw(st.sampled_from((*KEYS, None)))
     names = draw(st.sampled_from(("A", "A", "AB")))
     lines = "".join(f"  {name} = {draw(queries(draw(st.sampled_from('TTU')), key))}\n" for name in names)
@@ -328,7 +329,7 @@ histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_siz
 
 
 def signless(event):
-    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
+    """The event with 0 in place of -0, because it is not defined which of the two represents a place."""
     return (
         event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
     )
@@ -350,7 +351,7 @@ def is_planned(text):
 
 
 def step_visibly(it, state, some, until, *, reduced=False):
-    """The state after a batch of some events, and what can be seen of what it said."""
+    """The state after a batch of events, and the visible part of its output."""
     whole = batches(it, some)
     state, out = it.step(state, compact_part(it, whole) if reduced else whole, until)
     return state, visible(transitions(it.topics, out))

@@ -147,7 +147,8 @@ def search(text, events):
 
 
 def oracle(text, events):
-    """How often each correlation tells, and which simple events; of ``latest`` and ``first``, the choice."""
+    """How often each correlation matches, and with which simple events; for ``latest`` and ``first`` the
+    choice."""
     order = {e.sequence: (*e.order, e.topic) for e in events}
     emitted = {}
     for name, every in search(text, events).items():
@@ -166,7 +167,7 @@ def oracle(text, events):
 
 
 def as_counts(text, events, notifications):
-    """What notifications tell, in the words of ``expected``."""
+    """The notifications in the form of the oracle."""
     found = {name: set() for name in check_text(text)}
     for n in notifications:
         one = check_text(text)[n.subscription]

@@ -1,4 +1,4 @@
-"""Random counts over states, what they hear, and a slow obvious twin."""
+"""Random counts over states, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _check(per: str, care: str, count: str) -> Checked:
 
 @st.composite
 def histories(draw, per: str) -> list[Event]:
-    """What the state may tell, and what it never would: ends without starts, and starts twice."""
+    """Draw outputs of the state, including impossible ones: ends without starts, and repeated starts."""
     row = st.tuples(
         st.sampled_from(MEMBERS),
         st.sampled_from(ROOMS),
@@ -80,7 +80,7 @@ def histories(draw, per: str) -> list[Event]:
 
 
 def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
-    """Who holds and who is unknown is found out anew after every event."""
+    """Compute the active and the unknown members again after every event."""
     (count,) = checked.of(CountCondition)
     rows, holding, known = [], {}, {}
     for i, event in enumerate(events):
@@ -135,7 +135,7 @@ def _home(count, event):
 
 
 def _present(count, events):
-    """Whoever holds or is unknown: in which room, and which of both."""
+    """The active and unknown members with their room and which of both they are."""
     found: dict[str, tuple[str, bool, bool]] = {}
     for event in events:
         status, member = event.attributes["@status"], event.attributes["@scope"]

@@ -44,7 +44,7 @@ def matches(shape, point):
 
 @dataclass
 class FieldScenario:
-    """A network, what its clients do, and what each of them should be told."""
+    """A network, the actions of its clients, and the deliveries that each of them must receive."""
 
     seed: int
     compliance: str = "best-effort"
@@ -170,8 +170,8 @@ class FieldScenario:
             self._pause()
 
     def newcomer(self):
-        """Somebody subscribes who was not there before; and the latest events that are for it, of publishers
-        that are there still."""
+        """Add a subscriber, with the latest events that it must receive of publishers that are still
+        there."""
         topic, region = self.chance.choice(TOPICS), self.region()
         node, client = self.chance.choice(self.alive), f"after {self.count}"
         self.subscribers[node, client, topic] = [(region, 1.5)]
@@ -187,7 +187,7 @@ class FieldScenario:
         self.chance.choices(does, (5, 3, 4, 1))[0]()
 
     def rest(self):
-        """Let everything arrive; where nodes always have something to say, for a while."""
+        """Let all messages arrive; where nodes always send, run for a while."""
         if self.deployment.mapping is None:
             self.network.settle()
         else:
@@ -222,7 +222,7 @@ class FieldScenario:
     # --- nodes get tired, and fail ---
 
     def work(self):
-        """Nodes have less than they had, some much less; and their brokers hear of it."""
+        """Reduce the resources of nodes, of some very much, and notify their brokers."""
         for node in self.alive:
             self.energy[node] *= self.chance.choice([1.0, 1.0, 0.9, 0.5])
             self.network.ask(node, Resources(energy=self.energy[node]))
@@ -236,13 +236,13 @@ class FieldScenario:
 
     def _is_spare(self, node):
         left = set(self.alive) - {node}
-        watermark, waiting = set(), [next(iter(left))]
+        visited, waiting = set(), [next(iter(left))]
         while waiting:
             here = waiting.pop()
-            if here not in watermark:
-                watermark.add(here)
+            if here not in visited:
+                visited.add(here)
                 waiting += [other for other in self.field.near(here) if other in left]
-        return watermark == left
+        return visited == left
 
     def roles(self):
         """Who acts for which logical broker."""
@@ -279,8 +279,8 @@ class FieldScenario:
             assert length <= epsilon * math.dist(leaf, home) * (1 + 1e-9), (way, epsilon)
 
     def require_coverage(self):
-        """Of what has to be covered nodes know at each point whether nobody publishes it, and who asked for
-        it was told so."""
+        """Require that nodes know at each point to be covered whether it has a publisher, and that those
+        who asked were notified."""
         warned = [
             (node, what) for _, node, what in self.network.delivered if isinstance(what, FailedCoverage)
         ]

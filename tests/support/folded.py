@@ -1,4 +1,4 @@
-"""Random folds of storms, what they hear, and a slow obvious twin."""
+"""Random folds of storms, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def histories(draw) -> list[Event]:
 
 
 def as_rows(checked, events, emitted):
-    """What notifications say, in order."""
+    """The notifications as tuples, in order."""
     return sorted(
         (
             n.event.time, n.status, n.scope or "", -1 if n.since is None else n.since, n.event.source,
@@ -71,7 +71,7 @@ def as_rows(checked, events, emitted):
 
 
 def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
-    """After every event who is told is found out anew from who holds and where."""
+    """Compute the notifications again after every event from the active scopes and their places."""
     (one,) = checked.of(FoldCondition)
     rows, members, held, emitted = [], {}, set(), {}
     for event in events:

@@ -149,8 +149,8 @@ FUNCTION = {
 
 
 def rolling(readings, function, width, enter, leave):
-    """(key, status, time) of a window of one topic: ``readings`` are (time, key, value), one for each
-    moment and key; evaluated when one comes and just after it has left."""
+    """(key, status, time) of a window of one topic: ``readings`` are (time, key, value), one for each time
+    and key, evaluated when one arrives and just after it has left."""
     by_key = defaultdict(list)
     for time, key, value in readings:
         by_key[key].append((time, value))
@@ -181,7 +181,7 @@ def reading(seconds, topic, where=None, value=None, source="s", **attributes):
 
 
 def run_components(text, readings, until=NEVER):
-    """What the components of a definition say of readings: (name, scope, status, seconds)."""
+    """The output of the components of a definition for readings: (name, scope, status, seconds)."""
     checked = check(parse(text))
     (it,) = operators(checked.of(ComponentCondition), checked.topics)
     state = it.machine.initial()

@@ -70,7 +70,7 @@ class Machine:
         self.state = self.machine.initial()
 
     def take(self, event):
-        """What it tells of a reading: (time, scope, status, source, sequence)."""
+        """The results of the machine for a reading: (time, scope, status, source, sequence)."""
         self.state, emitted = self.machine.react(self.state, event)
         self.state, more = self.machine.advance(self.state, self.state.latest + 1)
         return sorted(
@@ -135,8 +135,8 @@ class GatewayScenario:
         return Event("User", time, source, attributes, self.number, at)
 
     def send(self, gateway, event):
-        """Publish a reading, and let the overlay come to rest; what the subscriber receives, and what the
-        machine tells."""
+        """Publish a reading and let the overlay become quiet. Return what the subscriber received and what
+        the machine emits."""
         self.net.ask(gateway, publish(to_content(event)))
         self.settle()
         return self.received(), self.machine.take(event)

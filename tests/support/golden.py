@@ -1,8 +1,8 @@
-"""Golden cases: random definitions and histories with the notifications that were recorded for them.
+"""Golden cases: random definitions and histories with their recorded notifications.
 
-Changes of the code that are to change no result are held against them. ``python -m support.golden`` (with
-``PYTHONPATH=tests``) records them again, which only a change of results justifies; the commit then says which
-and why.
+A change that must not change results is compared with them. ``python -m support.golden`` (with
+``PYTHONPATH=tests``) records them again, which only a change of results justifies; the commit then names
+the change and its reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Guarded states: random definitions, and what they say, found by looking at every instant in turn."""
+"""States with minimum durations: random definitions, and a twin that examines every instant in turn."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def cares(draw, forget):
 
 @st.composite
 def definitions(draw, deliveries, rosters=True, plain=False):
-    """A few guarded states, which may share a machine, some with a roster, as they are checked; if they are
-    plain, all that they tell are starts and ends."""
+    """Draw a few states with durations, which may share a machine, some with a roster. If ``plain``, all
+    that they emit are starts and ends."""
     delivery, some = draw(deliveries), []
     per = draw(st.sampled_from(PERS))
     forget = draw(_forgets)
@@ -191,7 +191,7 @@ class Twin:
         return (one.exit, self.care.exit) if watched.on else (one.enter, self.care.enter)
 
     def length(self, hold, watched):
-        """How long it must hold, as the row of the last reading says."""
+        """The required duration by the table row of the last reading."""
         if hold.column is None:
             return hold.length
         return WAITS.get(watched.reading.source, LONGEST) if watched.reading else 0
@@ -274,7 +274,7 @@ class Twin:
 
 
 def oracle(checked, events):
-    """What is to be heard of a history."""
+    """The expected notifications of a history."""
     rows = []
     for one in checked.of(DurationCondition):
         timely = one.delivery.wait is None
@@ -284,7 +284,7 @@ def oracle(checked, events):
 
 
 def as_rows(_checked, _events, emitted):
-    """What notifications say: of each scope in the order in which it was said."""
+    """The notifications of each scope, in the order of emission."""
     return sorted(((n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted), key=_order)
 
 

@@ -1,4 +1,4 @@
-"""Levels with guards, silence and rosters: random definitions, and what they say, rung by rung."""
+"""Levels with durations, silence and rosters: random definitions, and a twin that computes rung by rung."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def definitions(draw):
 
 
 def oracle(checked, events):
-    """What is to be heard of a history: the highest level of each scope that is on for sure, unless one above
-    it may be."""
+    """The expected notifications of a history: the highest level of each scope that is certainly on,
+    unless a higher one may be."""
     (one,) = checked.of(LevelsCondition)
     taken = sorted(events, key=lambda e: e.time)
     output = [
@@ -91,7 +91,7 @@ def oracle(checked, events):
 
 
 class Caused(guarded.Twin):
-    """A rung, and when what it says came to be: by which reading, or after all readings of an instant."""
+    """A rung with the cause of its output: a reading, or the end of an instant."""
 
     cause = (0, 0, 0)
 
@@ -114,7 +114,7 @@ def as_guarded(rung):
 
 
 def _number_groups(output):
-    """What was said, with a number for each group: one event and scope, from a rung to higher ones."""
+    """Number the groups of an output: one event and scope, from a lower rung to higher ones."""
     number, last = 0, None
     for _, order, _, i, scope, status in output:
         if last is None or last[:2] != (order, scope) or i <= last[2]:

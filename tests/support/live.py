@@ -1,8 +1,8 @@
 """A live query without Spark: its parts, called in the order in which Spark calls them.
 
-What Spark keeps is kept as Spark keeps it: a batch is planned on disk before it is read, and its
-end and the states of the shards are on disk when it is committed.  Rows reach the shards in any
-order.  The rest (log, reader, states, sink, ledger) is what runs live.
+State is stored as Spark stores it: a batch is planned on disk before it is read, and its end and the
+states of the shards are on disk when it is committed. Rows reach the shards in any order. The rest (log,
+reader, states, sink, ledger) is the code that runs live.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Committed(msgspec.Struct):
 
 @dataclass
 class Stream:
-    """A live query that does a batch when it is told to.  A new one on the same folders is a restart."""
+    """A live query that runs a batch on request. A new one on the same folders is a restart."""
 
     live: Live
     readers: int = 1
@@ -181,7 +181,7 @@ def hand_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> di
 
 
 def done(spark: Path) -> Commit | None:
-    """What has been done, as Spark says it."""
+    """The last committed batch, as Spark reports it."""
     found = read_stored(spark, "committed", Committed)
     return None if found is None else Commit(found.batch, found.end)
 
@@ -228,7 +228,7 @@ class StoredState:
 
 @dataclass(frozen=True)
 class Site:
-    """A folder in which files arrive, and beside it what a query keeps and says."""
+    """A folder in which files arrive, and beside it the checkpoint and the output of a query."""
 
     folder: Path
 
@@ -284,8 +284,8 @@ def live(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def in_parts(app: App, parts: Sequence[Sequence[Event]], run: Callable[..., None]) -> list[Notification]:
-    """What is heard of events that come in files, a part at a time: ``run(site, app, sink=…, finish=…)`` is
-    a query that reads what is there and ends, started anew for each part."""
+    """The notifications of events that arrive in files, a part at a time: ``run(site, app, sink=…,
+    finish=…)`` is a query that reads the available files and ends. It is restarted for each part."""
     received: dict[str, Notification] = {}
     with site() as here:
         for number, events in enumerate(parts, 1):

@@ -50,20 +50,20 @@ ToRows = Callable[[Any, Sequence[Event], Sequence[Notification]], Any]
 
 
 def as_rows(definition: Definition, events: Sequence[Event], emitted: Sequence[Notification]) -> list[Any]:
-    """What notifications say: for each subscription in the order in which they came."""
+    """The notifications of each subscription, in the order of arrival."""
     rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted]
     return sorted(rows, key=lambda row: row[0])
 
 
 @dataclass(frozen=True, repr=False)
 class Listed:
-    """A kind of machine, with what the laws need to try it.
+    """A kind of machine, with everything that the laws need to try it.
 
-    ``definitions`` are of one family, ``histories`` lists of events in the order in which they arrive.
-    ``order`` sorts transitions by what is not promised of their order: by nothing if all of it is.
-    ``twin`` says slowly and obviously what is to be heard of a history, and ``heard`` what notifications say
-    of that.  ``tuned`` are constants that decide which of several ways is taken, by their full names, each
-    with the values to be tried.
+    ``definitions`` are of one family, ``histories`` lists of events in the order of arrival. ``order``
+    sorts transitions by the part of their order that is not guaranteed: not at all if it is guaranteed
+    completely. ``twin`` computes the expected notifications of a history slowly and obviously, and
+    ``rows_of`` converts notifications to the same form. ``tuned`` are constants that choose between
+    implementations, by their full names, each with the values to try.
     """
 
     name: str
@@ -173,7 +173,7 @@ _arrivals = st.lists(
 
 
 def _bit_by_bit(app, events):
-    """What the papers say; ordered filters take events in order of time."""
+    """The output by the definition of the papers; ordered filters process events in order of time."""
     rows = []
     for one in app.statements:
         if isinstance(one, DefineState):
@@ -190,7 +190,7 @@ def _not_before(since, event):
     return (at if since is None else max(at, since), *rest)
 
 
-# --- levels: the same filters, of which the highest is told --------------------------------------------
+# --- levels: the same filters, of which the highest active one is emitted ------------------------------
 
 
 @st.composite
@@ -255,7 +255,7 @@ def _components(draw):
 
 
 def _instant_after_instant(text, events):
-    """What the machine says that evaluates one instant after another."""
+    """The output of the machine that evaluates one instant after another."""
     made = to_checked(text)
     components = made.of(ComponentCondition)
     it = component_group(components, made.topics).without_plans()
@@ -303,7 +303,7 @@ _in_places = st.dictionaries(
 
 
 def _rolling(text, events):
-    """What a plain rolling computation says."""
+    """The output of a plain rolling computation."""
     rows = [(event.time, event.place, event.attributes["value"]) for event in events]
     return [
         (name, *row)
@@ -379,12 +379,12 @@ _SOON = {"holdfast.engine.corrected._FEW": (0, 1024)}
 
 
 def condition_by_condition(emitted: Transition) -> Any:
-    """Only conditions may be told in any order."""
+    """Sort by condition only: the order of different conditions is not guaranteed."""
     return emitted.condition
 
 
 def order_of_emission(emitted: Transition) -> Any:
-    """Of one moment, condition and scope the order is promised, but for that of late events."""
+    """Keep the guaranteed order of one time, condition and scope, except for late events."""
     if emitted.status == "late":
         return (0, emitted.condition, emitted.event.order, emitted.event.topic)
     return (1, emitted.event.time, emitted.condition, emitted.scope or "")

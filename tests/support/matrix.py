@@ -145,7 +145,8 @@ def mote(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def streaming(app: App, events: Sequence[Event]) -> list[Notification]:
-    """A query that is stopped and started between files, none of which ends in the middle of a moment."""
+    """The notifications of a query that is stopped and started between files, none of which splits a
+    timestamp."""
     from support.live import Stream, in_parts
 
     def run(here: Any, app: App, **settings: Any) -> None:

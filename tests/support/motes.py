@@ -1,7 +1,6 @@
-"""Nodes of the DDS family without radios: messages take a while, get lost, come twice, overtake each other.
+"""Nodes of the DDS family without radios: messages are delayed, lost, duplicated and overtake each other.
 
-The host is written anew and as simply as can be; it shares nothing with the simulator.  All chance comes
-from one seed.
+The host is as simple as possible and shares no code with the simulator. All randomness has one seed.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Motes:
     # What is read.
 
     def notified(self, node: Peer, subscription: str | None = None) -> list[request.DdsNotify]:
-        """What the application of a node was told, in order."""
+        """The deliveries to the application of a node, in order."""
         return [
             what
             for _, who, what in self.emissions
@@ -126,7 +125,7 @@ class Motes:
         return [what.values["value"] for what in self.notified(node, subscription)]
 
     def of(self, kind: type) -> list[tuple[Peer, Any]]:
-        """What applications were told of that kind."""
+        """The deliveries of that type to all applications."""
         return [(who, what) for _, who, what in self.emissions if isinstance(what, kind)]
 
     def sent(self, kind: type, sender: Peer | None = None) -> list[tuple[Instant, Peer, Peer, Any]]:
@@ -177,7 +176,7 @@ class Motes:
 def publishing(
     motes: Motes, values: Iterable[Any], every: Instant = SECOND, start: Instant = 20 * SECOND
 ) -> int:
-    """Node ``p`` publishes readings of heat, one each period; when the last is said."""
+    """Publish readings of heat by node ``p``, one each period; return the time of the last one."""
     motes.ask("p", request.DdsAdvertiseRequest(HEAT))
     at = start
     for i, value in enumerate(values):

@@ -1,5 +1,5 @@
-"""Definitions that nobody would write: mutations of the examples' texts, the documents' and the tests'; and
-texts that the grammar allows, drawn at random.  And rows that nobody would send."""
+"""Unusual definitions: mutations of the texts of examples, documents and tests, and random texts of the
+grammar; and unusual rows."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def corpus() -> tuple[str, ...]:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    output = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
-    found = sorted({*blocks, *examples, *thesis.ALL.values(), *output})
+    texts = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
+    found = sorted({*blocks, *examples, *thesis.ALL.values(), *texts})
     return tuple(text for text in found if _parses(text))
 
 

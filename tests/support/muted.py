@@ -1,4 +1,4 @@
-"""Random mutes, what they hear, and a slow obvious twin."""
+"""Random mutes, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _check(causes: tuple[str, ...]) -> Checked:
 
 @st.composite
 def histories(draw) -> list[Event]:
-    """What a state and its parent tell: starts and ends in turn, sometimes several in one moment."""
+    """Draw outputs of a state and its parent: alternating starts and ends, sometimes several at one time."""
     rows = draw(
         st.lists(
             st.tuples(st.integers(0, 15), st.sampled_from(("a", "b", "c", "P")), st.sampled_from("rs")),
@@ -57,7 +57,7 @@ def histories(draw) -> list[Event]:
 
 
 def as_rows(checked, events, emitted):
-    """What notifications say, in order."""
+    """The notifications as tuples, in order."""
     return [(n.subscription, n.scope, n.status, n.since, n.event.time) for n in sorted(emitted, key=_order)]
 
 
@@ -66,7 +66,7 @@ def _order(n):
 
 
 def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
-    """Minute after minute: who is muted is found out anew each time."""
+    """Compute the muted scopes again for every minute."""
     text = {type(cause).__name__ for cause in checked.of(MuteCondition)[0].causes}
     rows, on, believed, missed, gone, rooms, parents = [], {}, {}, {}, {}, {}, set()
     events = [event for event in events if event.topic == "@S" or "ParentCause" in text]

@@ -58,7 +58,7 @@ def instants(streams, first, end):
 
 def tally(parts, owners, found):
     """For each instant of each owner, the sum of the changes of its parts that it is the first at or
-    after; ``parts`` are lists of (moment, change)."""
+    after; ``parts`` are lists of (time, change)."""
     out = [[0] * len(instants) for instants in found]
     for changes, owner in zip(parts, owners, strict=True):
         for instant, change in changes:
@@ -69,8 +69,8 @@ def tally(parts, owners, found):
 
 
 def foremost(parts, owners, order, found):
-    """For each instant of each owner the number of the moment that the first of its parts, in order, has
-    then, if there is something; ``parts`` are lists of (moment, whether there is something)."""
+    """For each instant of each owner the time of the first of its parts that has data then; ``parts`` are
+    lists of (time, whether there is data)."""
     base = [sum(map(len, parts[:p])) for p in range(len(parts))]
 
     def of(owner, at):

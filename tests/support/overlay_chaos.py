@@ -1,4 +1,4 @@
-"""Brokers as processes of their own, wires between them that can be cut, and both at somebody's mercy."""
+"""Brokers as processes with wires between them; processes and wires can fail."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ ANYWHERE = Address("127.0.0.1", 0)
 
 
 class ClientWire:
-    """A TCP proxy: a connection through it can be cut, or fall silent, and be healed.  Each piece takes
-    ``wait`` seconds; ``carrying`` says how many are on their way."""
+    """A TCP proxy whose connections can be cut, or silenced, and restored. Each piece takes ``wait``
+    seconds; ``carrying`` counts the pieces on their way."""
 
     def __init__(self, target: Address, wait: Callable[[], float] = lambda: 0.0) -> None:
         self.target, self.wait, self.carrying = target, wait, 0
@@ -83,7 +83,7 @@ class ClientWire:
         self._running.set()
 
     def hold(self) -> None:
-        """Let nothing through, but keep connections: the peers hear only silence."""
+        """Let nothing through, but keep connections open."""
         self._running.clear()
 
     def heal(self) -> None:
@@ -173,7 +173,7 @@ class BrokerProcess:
 
 
 async def flood(address: Address, number: int) -> None:
-    """Say so many tiny things as fast as they are taken, listen to nothing, and leave in order."""
+    """Send so many tiny messages as fast as they are accepted, read nothing, and leave in order."""
     speaker = codec("msgpack", 1 << 20)
     reader, writer = await asyncio.open_connection(*address)
     writer.write(PREAMBLE + speaker.encode(HelloControl("flood")) + speaker.encode(Registration(KINDS)))
@@ -192,7 +192,7 @@ async def flood(address: Address, number: int) -> None:
 
 
 async def nonsense(address: Address, seed: int) -> None:
-    """Say something that means nothing, and leave."""
+    """Send a meaningless message and leave."""
     rng = random.Random(seed)
     reader, writer = await asyncio.open_connection(*address)
     start = rng.choice(
@@ -334,7 +334,7 @@ class Party:
 
 
 class ChaosPublisher(Party):
-    """Counts what it says; what could not leave is counted apart."""
+    """Counts its events; events that could not be sent are counted separately."""
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         super().__init__(name, broker)
@@ -391,10 +391,10 @@ class Watcher(Party):
 
 
 class Chaos:
-    """Rounds of: all is well; something fails; it is healed.
+    """Rounds of normal operation, a failure, and its repair.
 
-    While all is well everybody hears everything, and knows what is warm.  While something has failed
-    that still holds for those between whom it does not stand; what the others miss is counted.
+    In normal operation every client receives everything and knows the active conditions. During a failure
+    that still holds for clients on the same side of it; losses of the others are counted.
     """
 
     def __init__(self, overlay: Overlay) -> None:
@@ -411,15 +411,16 @@ class Chaos:
             await party.node.stop()
 
     def say(self, value: float, failed: Iterable[str] = ()) -> dict[str, int]:
-        """Everybody says something."""
-        output = {publisher.name: publisher.say(value) for publisher in self.publishers}
+        """Publish an event by every publisher."""
+        published = {publisher.name: publisher.say(value) for publisher in self.publishers}
         if failed:
-            self.failed_during |= dict.fromkeys(output.items(), frozenset(failed))
-        return output
+            self.failed_during |= dict.fromkeys(published.items(), frozenset(failed))
+        return published
 
     async def settled(self) -> None:
-        """Talk until everybody hears everybody, and nobody is in doubt: then whatever had failed is healed.
-        Who watches may be back later than who listens, and what is cold ends a doubt."""
+        """Publish until every client receives events of every other and no condition is unknown, so that
+        every failure is repaired. A watcher may return later than a listener, and a cold reading decides
+        an unknown condition."""
         news: dict[str, int] = {p.name: p.sent_count for p in self.publishers}
 
         def is_connected() -> bool:
@@ -435,10 +436,11 @@ class Chaos:
                 await asyncio.sleep(0.05)
 
     async def good_times(self, number: int = 5) -> None:
-        """Everything that is said is heard by everybody, and everybody learns that it is warm."""
+        """Require that every client receives every event, and that every watcher learns of the warm
+        condition."""
         for _ in range(number):
-            output = self.say(LOW)
-        await self.deliveries(output)
+            published = self.say(LOW)
+        await self.await_deliveries(published)
         for watcher in self.watchers:
             for publisher in self.publishers:
                 assert watcher.last(publisher.name) != "ingress", (
@@ -446,7 +448,7 @@ class Chaos:
                     publisher.name,
                     watcher.emissions,
                 )
-        await self.deliveries(self.say(HIGH))
+        await self.await_deliveries(self.say(HIGH))
         await self._until(lambda: self._have_all_reported("ingress", ()))
 
     async def bad_times(self, failed: list[str], number: int = 5) -> None:
@@ -455,24 +457,24 @@ class Chaos:
             await self.overlay.fail(one)
         await self._until(lambda: self._have_all_reported("unknown", failed, affected=True))
         for _ in range(number):
-            output = self.say(LOW, failed)
-        await self.deliveries(output, failed)
+            published = self.say(LOW, failed)
+        await self.await_deliveries(published, failed)
         await self._until(lambda: self._have_all_reported("egress", failed))
         for one in failed:
             await self.overlay.heal(one)
         await self.settled()
 
     async def the_end(self) -> None:
-        """Whatever is warm cools down, and everybody hears of it."""
-        await self.deliveries(self.say(LOW))
+        """Cool everything down and require that every watcher receives the end."""
+        await self.await_deliveries(self.say(LOW))
         await self._until(lambda: self._have_all_reported("egress", ()))
 
-    async def deliveries(self, output: dict[str, int], failed: Collection[str] = ()) -> None:
-        """Wait until what was just said has come to everybody from whom nothing failed cuts it off."""
+    async def await_deliveries(self, published: dict[str, int], failed: Collection[str] = ()) -> None:
+        """Wait until the last events have arrived at every client that no failure cuts off."""
         await self._until(
             lambda: all(
                 listener.deliveries[name, n]
-                for publisher, (name, n) in zip(self.publishers, output.items(), strict=True)
+                for publisher, (name, n) in zip(self.publishers, published.items(), strict=True)
                 for listener in self.listeners
                 if not self._between(publisher, listener, failed)
             )
@@ -494,11 +496,11 @@ class Chaos:
             while not condition():
                 await asyncio.sleep(0.01)
 
-    # --- what is to be said of it afterwards ---
+    # --- accounts afterwards -------------------
 
     def account(self) -> dict[str, int]:
-        """How much was said, heard and lost; nothing was lost for which there is no reason, and so nothing in
-        good times."""
+        """The numbers of published, received and lost events. Every loss has a reason, so none happens in
+        normal operation."""
         wanted = received = lost = good = 0
         for publisher in self.publishers:
             for n in range(1, publisher.sent_count + 1):

@@ -1,7 +1,7 @@
-"""Random overlays, what people do on them, and a central oracle that knows who should hear what.
+"""Random overlays, random actions on them, and a central oracle of the expected deliveries.
 
-A *world* runs an overlay in memory and keeps the book beside it: where the links are, what is advertised
-and subscribed to.  The oracle decides with the naive twin of matching and a walk over the links.
+A scenario runs an overlay in memory and records beside it the links, advertisements and subscriptions. The
+oracle decides with the naive twin of matching and a walk over the links.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Subscribed:
 
 
 def _without_mark(key):
-    """Who said it, without the mark of the connection by which it came, and its number."""
+    """The origin without the mark of the connection by which it arrived, and its number."""
     return key.origin.partition("@")[0], key.sequence
 
 
@@ -149,17 +149,17 @@ class OverlayNetwork:
 
     def paths(self, start):
         """How many brokers lie on the way from a node to each node that it is connected with."""
-        watermark, edge = {start: 0}, [start]
+        visited, edge = {start: 0}, [start]
         while edge:
             here = edge.pop()
             for other in self.overlay.neighbours(here):
-                if other not in watermark:
-                    watermark[other] = watermark[here] + (other in self.brokers)
+                if other not in visited:
+                    visited[other] = visited[here] + (other in self.brokers)
                     edge.append(other)
-        return watermark
+        return visited
 
     def audience(self, publisher, content):
-        """Who should hear a notification, by which subscription: each once."""
+        """The expected receivers of a notification, with the subscription: each once."""
         paths = self.paths(publisher)
         return [
             (client, name)
@@ -204,7 +204,7 @@ class OverlayNetwork:
             self.overlay.connect(a, b)
 
     def publish(self, *picks):
-        """Publish some things at once that advertisements promise: who was told, and who should be."""
+        """Publish advertised contents at once. Return the actual and the expected receivers."""
         self.overlay.settle()
         promises = [(client, f) for (client, _), f in self.advertised.items() if contents(f)]
         expected = Counter()
@@ -339,8 +339,8 @@ def run_on_overlay(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
-    """What an engine says of each condition that is alone in it, as far as the last event it looks at: that
-    tells the time of all its topics, as the clock of an overlay does."""
+    """The notifications of an engine for each condition alone, up to the last event that it consumes: that
+    advances the watermark of all its topics, like the clock of an overlay."""
     found: list[Notification] = []
     for name, text in definitions(app).items():
         engine = Engine(text)

@@ -18,7 +18,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plane:
-    """Nodes with positions, and who hears whom."""
+    """Nodes with positions and the links between them."""
 
     places: tuple[Place, ...]
     links: tuple[tuple[int, int], ...]
@@ -47,7 +47,7 @@ def scatter(random: Random, most: int) -> list[Place]:
 
 
 def within(places: list[Place], reach: float) -> Plane:
-    """Who is within reach is heard."""
+    """All pairs of nodes within reach have links."""
     pairs = [
         (a, b) for a, b in combinations(range(len(places)), 2) if math.dist(places[a], places[b]) <= reach
     ]

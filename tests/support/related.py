@@ -119,12 +119,12 @@ def check_text(text):
 
 
 def oracle(text, events):
-    """What is told, of each relationship in turn."""
+    """The notifications of each relationship in turn."""
     return sorted(row for one in check_text(text) for row in run_relation(one, events))
 
 
 def as_rows(text, events, notifications):
-    """What notifications tell, in the words of ``expected``."""
+    """The notifications in the form of the oracle."""
     return sorted(
         (
             n.subscription,

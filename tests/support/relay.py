@@ -1,4 +1,4 @@
-"""The smallest machine that can be hosted: it passes bundles on to everybody else, and hands them out."""
+"""The smallest machine that can be hosted: it forwards bundles to all other peers, and delivers them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from support.fields import SIDE, TOPICS, FieldScenario
 
 
 class Roaming(FieldScenario):
-    """Everybody who subscribes is on the move."""
+    """Subscribers that move."""
 
     every = None
 
@@ -25,7 +25,7 @@ class Roaming(FieldScenario):
         return ProxyNode(super().machine(node), self.field.places[node], self.every)
 
     def receive(self, node, what):
-        """Who is there at that moment hears what a node has for it, and says that it has it."""
+        """Deliver to a subscriber that is present at a node, and acknowledge."""
         if isinstance(what, BroughtEvent) and self.where.get(what.client) == node:
             traveller = self.travellers[what.client]
             if (event := traveller.accept(what)) is not None:
@@ -38,7 +38,7 @@ class Roaming(FieldScenario):
         return {node: getattr(state, "broker", state) for node, state in found.items()}
 
     def subscribe(self):
-        """Somebody new, who chooses a proxy: the node where it is, or any point."""
+        """Add a subscriber with a proxy: the node where it is, or any point."""
         chance, name = self.chance, f"t{len(self.travellers)}"
         node = chance.choice(self.alive)
         proxy = chance.choice([self.field.places[node], (chance.uniform(0, SIDE), chance.uniform(0, SIDE))])
@@ -47,7 +47,7 @@ class Roaming(FieldScenario):
         self._wants(name, *(self._wish() for _ in range(chance.randint(1, 2))))
 
     def unsubscribe(self):
-        """Somebody wants something else, or nothing any more."""
+        """Change the wishes of a subscriber, or end them."""
         if self.travellers:
             name = self.chance.choice(sorted(self.travellers))
             if self.where[name] is None:
@@ -71,7 +71,7 @@ class Roaming(FieldScenario):
     # --- on the way ---
 
     def move(self):
-        """Somebody leaves a node without a word, or comes to another."""
+        """Move a subscriber away from a node without a message, or to another."""
         if self.travellers:
             name = self.chance.choice(sorted(self.travellers))
             if self.where[name] is None or self.chance.random() < 0.5:
@@ -89,7 +89,7 @@ class Roaming(FieldScenario):
                 self.come(name)
 
     def say_where(self):
-        """All who are with a node say so again."""
+        """Report the positions of all subscribers that are at a node."""
         for name, node in self.where.items():
             if node is not None and node not in self.field.down:
                 self.network.ask(node, ArriveRequest(self.travellers[name].ticket))
@@ -107,7 +107,7 @@ class Roaming(FieldScenario):
 
 
 class Watchful(Roaming):
-    """They say every ten seconds where they are; proxies of those who do not end."""
+    """Subscribers that report their position every ten seconds; proxies of silent ones end."""
 
     every = 10_000_000
 

@@ -1,4 +1,4 @@
-"""Small networks with routing: who sends what to whom when, and what came."""
+"""Small networks with routing, and a record of their sends and deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines at work, and what can be seen of what they say."""
+"""Run machines, and reduce their output to what can be compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_tuples(passed):
 
 
 def fold(machine, events, state=None):
-    """The state after events taken one by one, and what was said."""
+    """The state after single events, and the output."""
     state = machine.initial() if state is None else state
     out = []
     for event in events:
@@ -31,7 +31,7 @@ def fold(machine, events, state=None):
 
 
 def step_batch(machine, batch, state=None, until=0):
-    """The state after a batch, and what was said."""
+    """The state after a batch, and the output."""
     state = machine.initial() if state is None else state
     state, emitted = machine.step(state, {machine.topic.name: batch}, until)
     return state, as_tuples(transitions(machine.topics, emitted))

@@ -82,6 +82,6 @@ def towers(draw, delivery: str = "") -> str:
     text += draw(st.sampled_from(("", "", "state High on T [value > 1; value < 1] per source\n")))
     try:
         check(parse(text))
-    except DefinitionError:  # a road is lost where it is not kept apart
+    except DefinitionError:  # a road is missing where it is no key
         reject()
     return text

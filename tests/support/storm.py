@@ -58,7 +58,7 @@ class Storm:
                 self.cut.add(link)
 
     def join(self) -> None:
-        """Connect again whom nothing keeps apart."""
+        """Connect clients again that no failure separates."""
         for a, b in self.links:
             there = {a, b} <= self.net.nodes.keys()
             if there and (a, b) not in self.cut and b not in self.net._links.get(a, ()):

@@ -22,7 +22,7 @@ _ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo(?! --e
 
 
 def together(nodeid: str) -> str:
-    """With whom a test shares a worker."""
+    """The group of tests that share a worker with this one."""
     path, _, name = nodeid.partition("::")
     page = _PAGE.match(name)
     if _NEEDS_SPARK.search(name) or _starts_spark(page[1] if page else path):

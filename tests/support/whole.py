@@ -1,7 +1,7 @@
-"""Random definitions that have conditions of every kind at once, on the same topics, and readings for them.
+"""Random definitions with conditions of every kind on the same topics, and readings for them.
 
-Keys are of every kind (text, int, bool, float, places), several conditions listen to one topic, readings
-meet in one moment, come twice, and lack what they are kept apart by.
+Keys are of every type (text, int, bool, float, places), several conditions share a topic, and readings
+share timestamps, are repeated, and lack keys.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def states_with_duration(draw, name, delivery=""):
 
 @lru_cache(maxsize=1)
 def limits() -> str:
-    """A table of limits on disk, in which not everybody has a row; it goes when the tests end."""
+    """A table of limits on disk that lacks some rows; it is deleted when the tests end."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "limits.csv"
@@ -345,7 +345,7 @@ def histories(draw, least=0, most=20):
 
 @st.composite
 def cut(draw, events, parts=3):
-    """The events in so many parts, one after the other, none of them in the middle of a moment."""
+    """The events in so many consecutive parts that split no timestamp."""
     moments = sorted({event.time for event in events})
     ends = sorted(draw(st.lists(st.sampled_from(moments), min_size=parts - 1, max_size=parts - 1)))
     bounds = [-math.inf, *ends, math.inf]
@@ -356,5 +356,5 @@ def cut(draw, events, parts=3):
 
 
 def visible(notifications):
-    """All that notifications say, as they are printed, and the numbers of their events."""
+    """All printed fields of notifications, and the numbers of their events."""
     return [json.dumps([n.to_json(), n.event.sequence], ensure_ascii=False) for n in notifications]

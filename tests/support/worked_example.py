@@ -144,7 +144,7 @@ def overlay() -> Any:
 
 
 def mote() -> Any:
-    """A simulated network of four nodes that loses nothing; what it tells and what the engine tells."""
+    """The notifications of a loss-free simulated network of four nodes, and those of the engine."""
     angles = {"open": Constant(value=True), "angle": RandomWalk(start=21, step=1.0, low=20, high=22)}
     publisher = Publisher(topic="Door", from_=1, every=5 * SECOND, readings=angles, start=20 * SECOND)
     scenario = Scenario(

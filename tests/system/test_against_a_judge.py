@@ -1168,7 +1168,7 @@ def test_the_judge_agrees_for_random_definitions(
 
 
 def as_lines(notes: Sequence[Notification]) -> list[dict[str, Any]]:
-    """What an engine said, in the order and the form of a replay."""
+    """The notifications of an engine in the order and form of a replay."""
     lines = [note.to_json() for note in sorted(notes, key=lambda note: note.order)]
     for line in lines:
         del line["id"]

@@ -27,7 +27,7 @@ state Warm on Temperature [value > Limits.high; value < Limits.low] per source
 
 
 class Alarms(Served):
-    """A service, what it is given and what it tells."""
+    """A service with its input and its notifications."""
 
     def post(self, topic, value, source="s1"):
         """A reading of now; its time."""
@@ -45,7 +45,7 @@ class Alarms(Served):
         return self._call("put", "/api/definition", json={"text": text}).json()
 
     def emissions(self, subscription):
-        """What was told, one by one."""
+        """The notifications of a subscription, one by one."""
         found = self._call("get", "/api/notifications").json()["notifications"]
         return [one for one in found if one["subscription"] == subscription]
 
@@ -85,8 +85,8 @@ def kill(service):
 
 
 def edit_rule(service):
-    """A rule that is changed while it holds goes on to hold, since when it did, and nobody is told so; where
-    it would not have held it ends, as the log has it.  [C9, C10]"""
+    """An edited rule remains active since its old start without a notification where it still applies.
+    Where it would not have been active it ends, as the log decides.  [C9, C10]"""
     began = service.post("Temperature", 27)
     service.expect("Warm", "ingress", "egress", "ingress")
     change = service.edit(("value > 25", "value > 24"))
@@ -112,7 +112,8 @@ def uplink_lost(service):
 
 
 def test_a_table_changed_while_the_service_runs_is_carried_over_row_by_row(tmp_path):
-    """Bits are kept; who has another row is revised, on a SIGHUP or when it is started again.  [C9, C20]"""
+    """State is carried over. A scope with a changed row is revised, on a SIGHUP or after a restart.  [C9,
+    C20]"""
     definition, limits = tmp_path / "app.hf", tmp_path / "limits.csv"
     definition.write_text(BY_ROW)
     limits.write_text(LIMITS.format("s1,25,22\ns2,25,22\n"))

@@ -53,7 +53,7 @@ def replay(holdfast: Any, *arguments: str) -> Any:
     return holdfast("replay", "app.hf", *arguments, "-o", "out.jsonl", "--rejects", "rejects.jsonl")
 
 
-# --- files that are not what they say ----------------------------------------------------------------
+# --- files whose content does not match their suffix -------------------------------------------------
 
 PARQUET = pa.table({"time": pa.array([0], pa.timestamp("us", "UTC")), "source": ["s"], "value": [1.0]})
 

@@ -28,7 +28,7 @@ def at(seconds: float, topic: str, road: float, value: float | None = None, sour
 
 
 def run_components(definition: str, events: list[Event], name: str | None = None) -> list[tuple[Any, ...]]:
-    """(scope, status, seconds) of everything that a definition says, or of one component."""
+    """The output (scope, status, seconds) of a definition, or of one component."""
     output = Engine(parse(definition)).run(sorted(events, key=lambda event: event.time))
     return [(n.scope, n.status, n.event.time / SECOND) for n in output if name in (None, n.subscription)]
 

@@ -124,7 +124,7 @@ FUNCTIONS: dict[str, Callable[[list[float]], float]] = {
 
 
 class Judge:
-    """One sensor: its readings, and what it tells."""
+    """One sensor: its readings and the expected transitions."""
 
     def __init__(self, example: Example, times: np.ndarray, columns: dict[str, np.ndarray], end: int) -> None:
         self.example, self.times, self.columns, self.end = example, times, columns, end
@@ -223,7 +223,7 @@ def judge(example: Example, table: pa.Table) -> set[tuple[str, int, str]]:
 
 
 def average(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Readings of one sensor and moment are one, with the mean of their values."""
+    """Replace readings of one sensor and time by the mean of their values."""
     known = ~np.isnan(values)
     totals, counts = np.bincount(where, np.where(known, values, 0)), np.bincount(where, known)
     with np.errstate(invalid="ignore"):

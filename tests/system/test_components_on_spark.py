@@ -167,7 +167,7 @@ def test_a_stream_of_the_user_and_the_data_source_run_components(folder, traffic
     )
     query.awaitTermination()
     emitted = spark.read.parquet(str(tmp_path / "states")).select("subscription", "scope", "status")
-    last = from_datetime(pc.max(traffic["time"]).as_py())  # its moment is not over for components
+    last = from_datetime(pc.max(traffic["time"]).as_py())  # the watermark of components has not passed it
     expected = [n for n in hf.replay(DISTRICTS, folder) if n.event.time < last or n.subscription == "Slow"]
     found = Counter(tuple(row) for row in emitted.collect())
     assert found == Counter((n.subscription, n.scope, n.status) for n in expected)

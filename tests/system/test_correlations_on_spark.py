@@ -106,7 +106,7 @@ def test_live_queries_give_the_correlations_of_this_process(folder, tmp_path):
 @pytest.mark.soak
 def test_a_stream_of_the_user_gives_the_correlations_of_this_process(folder, tmp_path):
     spark = session()
-    text = STORM[: STORM.index("state Mild")]  # the last moment is not over for components
+    text = STORM[: STORM.index("state Mild")]  # the watermark of components has not passed the last timestamp
     frame = spark.read.parquet(str(folder))
     output = hf.spark.stream(text, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
     query = (

@@ -1,4 +1,4 @@
-"""``spark.read.format("holdfast")``: only what can matter leaves the readers."""
+"""``spark.read.format("holdfast")``: only relevant rows leave the readers."""
 
 from __future__ import annotations
 

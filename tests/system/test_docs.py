@@ -65,7 +65,7 @@ INSTEAD = {"script/demo": "holdfast demo", ".venv/bin/holdfast": "holdfast"}
 
 
 class PageError(AssertionError):
-    """A page that does not tell the truth."""
+    """A page whose output differs from the real one."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A driver takes no more at once than its bounds say, however many rows and notifications there are."""
+"""A driver receives rows and notifications within its bounds, however many there are."""
 
 from __future__ import annotations
 

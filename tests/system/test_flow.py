@@ -25,7 +25,7 @@ def arriving(folder: Path, **options: Any):
 
 
 def collect(frame, checkpoint: Path) -> list[tuple]:
-    """Everything a stream says until nothing more is there."""
+    """All rows that a stream emits until no input is left."""
     output: list[tuple] = []
 
     def take(batch, number: int) -> None:

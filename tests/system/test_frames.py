@@ -42,7 +42,7 @@ def readings(values, *, type="double", source="attic"):
 
 
 def as_rows(found):
-    """What is said of a DataFrame of notifications, in order."""
+    """The rows of a DataFrame of notifications, in order."""
     rows = found.orderBy("time", "subscription").toArrow().to_pylist()
     return [(row["subscription"], row["scope"], row["status"], (row["time"] - START) / timedelta(minutes=30))
             for row in rows]  # fmt: skip
@@ -71,7 +71,7 @@ def in_zone():
 
 
 def local(zone="UTC"):
-    """The readings by a clock of the zone, which does not say so."""
+    """The readings with local times of the zone, without an offset."""
     from zoneinfo import ZoneInfo
 
     rows = [((START + timedelta(minutes=30 * i)).astimezone(ZoneInfo(zone)).replace(tzinfo=None), "attic", v)
@@ -150,7 +150,7 @@ def test_a_scan_filtered_by_a_column_that_some_files_lack_is_read_by_spark(tmp_p
 
 
 def test_tables_with_folders_buckets_or_views_are_read_by_spark(tmp_path, caplog):
-    """Which rows count is Spark's to say where a scan is more than a plain list of Parquet files."""
+    """Spark decides which rows count where a scan is more than a plain list of Parquet files."""
     spark = session()
     rooms = [readings([24.0, 26.0, 27.0, 21.0], source=room) for room in ("attic", "lab", "hall")]
     frame = rooms[0].union(rooms[1]).union(rooms[2])
@@ -403,7 +403,7 @@ def test_a_definition_without_conditions_emits_nothing():
     assert replay("topic Temperature (value float)", readings([26.0])).count() == 0
 
 
-# --- stretches -------------------------------------------------------------------------------------
+# --- intervals -------------------------------------------------------------------------------------
 
 
 def test_intervals_on_spark_equal_those_of_the_command(tmp_path):

@@ -1,4 +1,4 @@
-"""A live query that is killed again and again says everything, and says it once."""
+"""A live query that is killed again and again emits everything, and each notification once."""
 
 from __future__ import annotations
 

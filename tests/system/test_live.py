@@ -1,4 +1,4 @@
-"""Live on Spark: files arrive, a definition runs over them, and everything is said once."""
+"""Live on Spark: files arrive, a definition runs over them, and each notification is emitted once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, hold
 def test_spark_reads_the_logs_of_two_services_and_gives_their_notification_ids(
     site: Path, holdfast: Any
 ) -> None:
-    """Two services, one Spark job: it reads what is sealed, then what came later, and tells it once."""
+    """Two services, one Spark job: it reads what is sealed, then what came later, and emits each
+    notification once."""
     Path("kept.hf").write_text(KEPT)
     north, south = site / "north", site / "south"
     expected = set(store_readings(north, 0, 30)) | set(store_readings(south, 1_000, 30))

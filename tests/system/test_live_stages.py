@@ -22,7 +22,7 @@ class Died(Exception):
 
 
 class StageStory:
-    """A query on Spark and an engine that hear the same, with definitions that follow one another."""
+    """A query on Spark and an engine with the same input and the same sequence of definitions."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.here, self.out = live.Site(folder), folder / "out.jsonl"
@@ -35,7 +35,7 @@ class StageStory:
         self.expected += [note for event in events for note in self.engine.push(event)]
 
     def revised(self, text: str) -> None:
-        self.engine._running.latest = {}  # nobody keeps the latest readings live
+        self.engine._running.latest = {}  # a live query does not store the latest readings
         self.expected += self.engine.revise(text)
 
     def runs(self, text: str) -> None:
@@ -49,7 +49,7 @@ class StageStory:
         return sorted(path.name for path in self.here.checkpoint.iterdir() if path.is_dir())
 
     def same(self) -> bool:
-        """What was told, each once."""
+        """Whether the query and the engine emitted the same ids, each once."""
         emitted = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
         return emitted == sorted(note.id for note in self.expected)
 

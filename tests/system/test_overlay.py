@@ -57,12 +57,12 @@ class RunningCommand:
         self.all.append(self)
 
     def line(self, stream: str = "stdout") -> str:
-        """The next line that it says."""
+        """The next line of output."""
         assert self.has_more(stream, PATIENCE), f"it says nothing on {stream}"
         return getattr(self.process, stream).readline().decode()
 
     def has_more(self, stream: str = "stdout", patience: float = 0) -> bool:
-        """Whether it has said something since the last line."""
+        """Whether another line was printed."""
         return bool(select.select([getattr(self.process, stream)], [], [], patience)[0])
 
     def say(self, *lines: str) -> None:
@@ -70,12 +70,12 @@ class RunningCommand:
         self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Ask it to stop; exit status, and what it still said."""
+        """Ask the process to stop; return its exit status and the remaining output."""
         self.process.send_signal(number)
         return self.rest()
 
     def rest(self) -> tuple[int, str, str]:
-        """Wait for its end; exit status, and what it still said."""
+        """Wait for the end of the process; return its exit status and the remaining output."""
         out, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out.decode(), err.decode()
 
@@ -107,7 +107,7 @@ def definition(tmp_path) -> Path:
 
 
 def subscribe(broker: str, *arguments: str | Path) -> RunningCommand:
-    """A subscriber of whom the broker knows."""
+    """Start a subscriber and wait until the broker has its subscription."""
     running = RunningCommand("subscribe", *arguments, "--connect", broker)
     assert running.line("stderr") == "subscribed at 'hub'\n"
     return running
@@ -152,7 +152,8 @@ def test_the_overlay_page_shows_the_real_output(broker, tmp_path):
 
 
 def test_a_broker_provides_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
-    """Who says nothing but ``scope regions`` hears of each region of the network once.  [S6]"""
+    """With only ``scope regions`` a subscriber gets notifications for each region of the network once.
+    [S6]"""
     (tmp_path / "house.toml").write_text("[rooms]\nnorth = { rectangle = [0, 5, 9, 9] }\nsouth = {}\n")
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
     regions = ("--regions", tmp_path / "house.toml")
@@ -185,8 +186,8 @@ def test_a_content_filter_needs_no_definition_and_works_over_xml(broker, holdfas
     where = 'topic == "Room" && temp >= 20 && name != "Ann"'
     subscriber = subscribe(broker, "--where", where, "--count", "1", "--wire", "xml")
     room = {"topic": "Room", "source": "s", "time": "2007-09-13T13:35:00Z"}
-    output = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
-    ran = holdfast("publish", *output, "--connect", broker, "--settle", "0", "--wire", "xml")
+    lines = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
+    ran = holdfast("publish", *lines, "--connect", broker, "--settle", "0", "--wire", "xml")
     assert ran.status == 0, ran.err
     (line,) = subscriber.rest()[1].splitlines()
     assert json.loads(line)["attributes"] == {"temp": 21.0, "name": "Bob"}
@@ -222,7 +223,7 @@ SETTLES = (0.5, 2, 8, 32, 128)
 
 
 def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definition, holdfast):
-    """Each says one thing and ends in order: what it said stays, and nothing is lost."""
+    """Each publisher sends one event and ends in order; its event still counts, and nothing is lost."""
     attic = RunningCommand("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
     address = attic.line().split()[-1]
     for at, home in ((broker, "hub"), (address, "attic")):
@@ -251,11 +252,11 @@ def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definitio
 
 
 def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
-    """Of twenty readings two come to the broker, and what is said once about the filter."""
+    """Of twenty readings two arrive at the broker, beside the advertisement of the filter."""
     hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = hub.line().split()[-1]
     subscriber = subscribe(address, definition, "--only", "Warm")
-    output = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
+    lines = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
 
     def messages_received() -> int:
         return int(json.loads(holdfast("broker", "--ask", address).out)["received"])
@@ -263,7 +264,7 @@ def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
     def comes(*options: str) -> int:
         """How much comes to the broker, when it has come."""
         before = messages_received()
-        ran = holdfast("publish", *output, "--connect", address, *options)
+        ran = holdfast("publish", *lines, "--connect", address, *options)
         assert (ran.status, ran.err) == (0, "20 events sent\n")
         assert [json.loads(subscriber.line())["attributes"]["value"] for _ in range(2)] == [26.0, 21.0]
         return messages_received() - before
@@ -277,8 +278,8 @@ def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
 
 def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
     number = "9" * 400
-    output = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
-    ran = holdfast("publish", *output, "--connect", broker, "--settle", "0")
+    lines = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
+    ran = holdfast("publish", *lines, "--connect", broker, "--settle", "0")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.splitlines() == [
         "warning: line 1: it has no topic; add one, or give --topic",
@@ -286,7 +287,7 @@ def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
         "warning: line 3: value 99999999999999999999… has 400 digits; a number has 308 at most",
         "0 events sent, 3 lines rejected",
     ]
-    ran = holdfast("publish", output[1], *events(1), "--connect", broker, "--settle", "0")
+    ran = holdfast("publish", lines[1], *events(1), "--connect", broker, "--settle", "0")
     assert ran.status == 0
 
 
@@ -344,8 +345,8 @@ STORY = [("Temperature", 26), ("Humidity", 80), ("Temperature", 27), ("Temperatu
 
 
 class House:
-    """A hub with three more brokers; a thermometer in the attic, a hygrometer in the cellar, a subscriber in
-    the office, and somebody at the hub who hears every reading."""
+    """A hub with three more brokers; a thermometer in the attic, a hygrometer in the cellar, a subscriber
+    in the office, and a subscriber of all readings at the hub."""
 
     def __init__(self, definition: Path) -> None:
         self.at = {
@@ -365,18 +366,18 @@ class House:
         self.known: set[str] = set()
 
     def tell(self, hour: int) -> list[str]:
-        """Tell the story, each reading once the one before has come to the hub; its lines."""
+        """Publish all readings, each when the previous one has arrived at the hub; return the lines."""
         lines = []
         for minute, (topic, value) in enumerate(STORY):
             time = f"2026-07-01T{hour:02}:{minute:02}:00.000000Z"
-            output = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
-            lines.append(json.dumps({**output, "value": value}))
+            reading = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
+            lines.append(json.dumps({**reading, "value": value}))
             self.say(topic, lines[-1], time)
         return lines
 
     def say(self, topic: str, line: str, time: str) -> None:
-        """Say a reading, and wait until the hub has it.  The first of a topic is said again and again, for
-        its broker may not know yet that somebody wants it."""
+        """Publish a reading and wait until it is at the hub. The first of a topic is repeated, because its
+        broker may not have the subscription yet."""
         self.sensors[topic].say(line)
         received = ""
         while received != time:
@@ -388,8 +389,8 @@ class House:
 
 
 def test_conditions_over_publishers_at_two_brokers_emit_what_a_replay_emits(tmp_path, holdfast):
-    """The story is told until its end has come through; then everybody knows of everybody, and the next
-    time it must be told exactly."""
+    """The readings are published until their end arrives. After that all brokers know each other, and the
+    same readings must give the exact notifications."""
     definition = tmp_path / "muggy.hf"
     definition.write_text(MUGGY)
     house = House(definition)
@@ -512,8 +513,8 @@ def test_an_occupied_port_is_named(broker, holdfast):
 
 
 async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> dict[str, int]:
-    """Rounds of failures over an overlay of processes, and of nonsense that a stranger says to each of them;
-    how much was said, heard and lost."""
+    """Rounds of failures of an overlay of processes, with garbage from a stranger to each of them; the
+    numbers of published, received and lost events."""
     async with Overlay(folder, plan) as overlay:
         chaos = Chaos(overlay)
         try:
@@ -584,8 +585,8 @@ def test_a_million_tiny_messages_do_not_make_a_broker_grow(tmp_path):
 
 
 def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_path, holdfast):
-    """Two publishers who stay, a broker that allows the strategy, or who signs it, and three subscribers who
-    hear the same."""
+    """Two publishers, a broker that allows the strategy or its signer, and three subscribers with equal
+    notifications."""
     from importlib.resources import files
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -625,7 +626,7 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
         walkers[name].say(json.dumps(line))
 
     second = 0
-    for x in (5.0, 90.0):  # both say where they are until it has been heard
+    for x in (5.0, 90.0):  # repeat both positions until they have arrived
         await_status: list[dict] = []
         for one in receiver:
             while not one.has_more(patience=0.3):
@@ -636,7 +637,7 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
         assert {row["status"] for row in await_status} == {"ingress" if x == 5.0 else "egress"}
         assert {row["scope"] for row in await_status} == {"ann,bob"}
         assert {row["attributes"]["distance"] for row in await_status} == {x}
-    for code in (friends, other):  # which nobody has signed
+    for code in (friends, other):  # an unsigned strategy
         refused = holdfast("subscribe", friends, "--connect", at, "--ship", code)
         assert refused.status == 2
         assert "--allow-code" in refused.err
@@ -670,7 +671,7 @@ def test_relationships_are_unknown_after_their_broker_is_killed_until_they_are_c
     seconds = count(1)
 
     def await_status(ann: RunningCommand, x: float) -> dict:
-        """What is told while both say where they are, again and again."""
+        """The next notification while both positions are published again and again."""
         while not receiver.has_more(patience=0.3):
             at = (datetime(2026, 1, 1) + timedelta(seconds=next(seconds))).isoformat()
             ann.say(json.dumps({"time": at, "x": 0.0, "y": 0.0}))

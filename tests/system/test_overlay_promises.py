@@ -1,4 +1,4 @@
-"""Every promise of docs/howto/overlay.md has a test; this says which."""
+"""Every promise of docs/howto/overlay.md has a test; this page lists them."""
 
 from __future__ import annotations
 

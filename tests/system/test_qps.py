@@ -47,8 +47,8 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
         return sorted(n for n in came if n >= 0)
 
     async def a_way(host: UdpHost, trial: int) -> None:
-        """Wait until there is one from here to the subscriber: something that is said comes."""
-        await asyncio.sleep(1.0)  # and all have heard of all
+        """Publish events until one arrives at the subscriber, so that there is a path."""
+        await asyncio.sleep(1.0)  # all nodes know all others
         host.ask(request.QpsPublishRequest("p", "T", PLACES["a"], {"n": trial}))
         async with asyncio.timeout(PATIENCE):
             while trial not in came:
@@ -97,7 +97,7 @@ REACH = 25.0
 
 
 def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the_field():
-    """From one corner to the other, five hops away at least; each event that is told comes once."""
+    """From one corner to the other at least five hops away; each delivered event arrives once."""
     deployment = QpsDeployment(
         tree=ScopeTree((0.0, 0.0), 100.0, 2),
         topics=("T",),
@@ -137,7 +137,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
             host.close()
 
     asyncio.run(work())
-    assert sorted(came) == list(range(min(came), max(came) + 1))  # from the first that was told, all and once
+    assert sorted(came) == list(range(min(came), max(came) + 1))  # from the first event on, each once
 
 
 @pytest.mark.soak
@@ -265,4 +265,4 @@ def test_wrong_options_of_qps_are_usage_errors(holdfast, words, message):
     ran = holdfast("qps", *words)
     assert ran.status == 2
     assert message in ran.err
-    assert "listens" not in ran.err  # before anything is begun
+    assert "listens" not in ran.err  # before anything is started

@@ -82,14 +82,14 @@ def starts_after_end(found):
 
 
 def rows(found, before, *subscriptions):
-    """What notifications of some subscriptions say of the time before an instant, in one order."""
+    """The notifications of some subscriptions before an instant, in a defined order."""
     keys = ("time", "subscription", "scope", "status", "since")
     some = ([one[key] for key in keys] for one in found if one["subscription"] in subscriptions)
     return sorted((row for row in some if row[0] < show_instant(before)), key=repr)
 
 
 def replay_log(tmp_path, definition):
-    """What a replay of the readings that the service has kept says: of these alone, in order of time."""
+    """The notifications of a replay of the stored readings, in order of time."""
     run = [sys.executable, "-m", "holdfast", "replay", definition, "--input", f"log:{tmp_path / 'data'}"]
     done = subprocess.run(run, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""What the how-to page tells administrators to write, as real programs read it: systemd's and nginx's."""
+"""The configuration of the how-to page is valid for real programs: systemd and nginx."""
 
 from __future__ import annotations
 

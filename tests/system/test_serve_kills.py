@@ -1,4 +1,4 @@
-"""``holdfast serve`` is killed under load, Mosquitto restarted: nothing is lost, nothing told twice."""
+"""``holdfast serve`` is killed under load, and Mosquitto restarted: nothing is lost or notified twice."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ seal = "5 s"
 
 
 def run_with_kills(tmp_path, holdfast, kills, rate, pause, seed):
-    """The story; what was told, and what a replay of what was published tells."""
+    """Run the service with kills. Return its notifications and those of a replay of the published
+    readings."""
     chance = random.Random(seed)
     definition = tmp_path / "app.hf"
     definition.write_text(APP)
@@ -142,7 +143,7 @@ def _status(service):
 
 
 def _is_done(status):
-    """All that is in the log has been evaluated, and what came of it was told."""
+    """Whether everything in the log has been evaluated and its notifications stored."""
     return not (status["waiting"] or status["behind"] or status["sinks"][-1]["behind"])
 
 

@@ -1,4 +1,5 @@
-"""The log of a service as an input: replay gives the ids that it told; for Spark see ``test_live.py``."""
+"""The log of a service as an input: replay gives the ids of its notifications. For Spark see
+``test_live.py``."""
 
 from __future__ import annotations
 

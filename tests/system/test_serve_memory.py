@@ -49,7 +49,7 @@ async def listen(client, url, received, i):
 
 
 async def run_for_an_hour(service, process):
-    """MiB, every ten seconds; and how many notifications each page has heard."""
+    """Memory in MiB every ten seconds, and the number of notifications that each page has received."""
     received, memory = [0] * PAGES, []
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(limits=limits, timeout=PATIENCE, trust_env=False) as client:

@@ -63,8 +63,8 @@ def statuses_of(service):
 
 @pytest.mark.parametrize("version", [3, 5])
 def test_an_mqtt_broker_with_tls_and_users_publishes_our_presence(tmp_path, definition, version):
-    """The broker lets in who has a password and trusts its certificate; it keeps what is published while we
-    are killed, says so by our will, and quality 2 is taken once."""
+    """The broker requires a password and trusts our certificate. It stores messages while we are killed,
+    publishes our will, and a message of quality 2 is processed once."""
     folder = make_certificates(tmp_path)
     passwords = tmp_path / "passwords"
     subprocess.run(
@@ -111,7 +111,7 @@ qos = 2
 
 
 def test_a_refusing_or_absent_mqtt_broker_is_reported_while_the_service_continues(tmp_path, definition):
-    """The page says why nothing comes, and the service goes on."""
+    """The page shows why no readings arrive, and the service continues."""
 
     async def trouble(site, words):
         async with asyncio.timeout(PATIENCE):

@@ -70,7 +70,7 @@ def post(url, batch):
 
 
 class ServicePage:
-    """What somebody does and sees."""
+    """The page in a browser: the actions of a user and what is visible."""
 
     def __init__(self, window, url):
         self.window, self.url = window, url
@@ -122,7 +122,7 @@ class ServicePage:
             self.window.save_screenshot(str(Path(self._pictures) / f"{name}.png"))
 
     def complaints(self):
-        """What the browser's console says is wrong, the policy on content included."""
+        """Errors in the console of the browser, including those of the content policy."""
         return [one["message"] for one in self.window.get_log("browser") if one["level"] == "SEVERE"]
 
 
@@ -141,7 +141,7 @@ def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
         page.sees("Nothing holds.")
         page.sees("Nothing was told yet.")
 
-        # readings come, and the page says what holds without being asked
+        # readings arrive, and the page shows active conditions without a reload
         dawn = today - 16 * HOUR
         post(service.url, move_to_date(demo.climate(), dawn - DAY))
         batch = move_to_date(demo.climate(), dawn)
@@ -152,7 +152,7 @@ def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
         assert holding, "the generated day ends with something that holds"
         page.sees(f"{len(holding)} conditions hold".replace("1 conditions", "1 condition").split(" ", 1)[1])
 
-        # somebody has seen it
+        # a user acknowledges the alarm
         page.press("Acknowledge")
         page.sees("seen by local")
         page.press("Mute 1 h")
@@ -185,7 +185,7 @@ def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
         assert {one.partition(":")[0] for one in label if "nothing holds" not in one} == held
         page.picture("map")
 
-        # a rule is broken, and says where; then it is another rule
+        # an invalid rule is refused with its place; then it becomes another rule
         page.keys("4")
         page.sees("2 subscriptions on 2 topics")
         page.edit("temperature > 25 °C", "temprature > 25 °C")
@@ -321,7 +321,7 @@ fold Storm = Smoke cells 1 m within 4 m beyond 2
 
 
 def test_a_viewer_can_choose_zone_theme_and_plan_and_use_the_keyboard(tmp_path):
-    """In Tokyo: local times, dark until told otherwise, a plan by coordinates, words that complete."""
+    """In Tokyo: local times, dark until light is chosen, a plan by coordinates, words that complete."""
     (tmp_path / "plan.toml").write_text(PLAN)
     definition = tmp_path / "grounds.hf"
     definition.write_text(GROUNDS)
@@ -348,7 +348,7 @@ def test_a_viewer_can_choose_zone_theme_and_plan_and_use_the_keyboard(tmp_path):
         page.run("document.querySelector('#theme').click()")
         assert page.run(paper) == "rgb(245, 247, 248)"
 
-        # who acknowledges by the keyboard stays where they are, though the list is drawn anew
+        # the focus stays after an acknowledgement by keyboard, although the list is drawn again
         acknowledge = "const one = document.querySelector('.actions button'); one?.focus(); return one"
         until(lambda: page.run(acknowledge), "a button")
         page.keys(Keys.ENTER)

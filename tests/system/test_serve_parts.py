@@ -153,8 +153,8 @@ def test_alertmanager_receives_active_conditions(tmp_path, definition):
 
 
 def test_alertmanager_receives_a_muted_condition_when_the_mute_ends(tmp_path):
-    """Debian's Alertmanager has no alert while the condition is muted, also after a crash, but those of other
-    scopes; when the mute ends it has one with the level of that moment."""
+    """Alertmanager of Debian has no alert while the condition is muted, also after a crash, but those of
+    other scopes; when the mute ends it receives one with the level of that time."""
     manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
     rules = tmp_path / "alertmanager.yml"
     rules.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
@@ -201,7 +201,7 @@ def test_alertmanager_receives_a_muted_condition_when_the_mute_ends(tmp_path):
 
 
 def test_an_overlay_is_a_source_of_readings(tmp_path, definition):
-    """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
+    """Events that ``holdfast publish`` sends to a broker of the overlay are readings of the service."""
     port = free_port()
     settings = tmp_path / "serve.toml"
     settings.write_text(f'[[overlay]]\nconnect = "127.0.0.1:{port}"\n')
@@ -224,7 +224,8 @@ def test_an_overlay_is_a_source_of_readings(tmp_path, definition):
 
 
 def test_a_dds_domain_is_a_source_and_a_target(tmp_path, definition):
-    """Samples of another participant are readings; it hears what starts, and who joins late what was last."""
+    """Samples of another participant are readings. It receives starts, and a late joiner the latest
+    sample."""
     dds = pytest.importorskip("holdfast.service.dds", exc_type=UsageError)
     from cyclonedds.pub import DataWriter
     from cyclonedds.sub import DataReader

@@ -1,4 +1,4 @@
-"""``holdfast sim`` as typed: what it prints, what it leaves, and what it says of mistakes."""
+"""``holdfast sim`` as typed: its output, its files, and its error messages."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ AN_HOUR = {
 def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
     changes: Mapping[str, str], frosts: int, times: int, holdfast, tmp_path
 ):
-    """The example with its definition: the same is told by all protocols, at very different cost."""
+    """The example with its definition: all protocols give the same notifications, at very different cost."""
     examples, out = ROOT / "examples" / "networks", tmp_path / "out"
     shutil.copy(examples / "vineyard.hf", tmp_path)
     scenario = (examples / "vineyard.yaml").read_text()

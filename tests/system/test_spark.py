@@ -1,4 +1,4 @@
-"""The command line on Spark says what it says in the process."""
+"""The command line on Spark prints the same as in the process."""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ def folder(package: str, parts: list[str]) -> list[str]:
 
 
 def wrong_direction(parts: list[str], target: list[str], allowed: frozenset[str]) -> str | None:
-    """Why a module may not import ``holdfast.<target>``, as the sentence that says what it may."""
+    """The reason why a module may not import ``holdfast.<target>``, as a sentence with the allowed
+    imports."""
     here, there = parts[0], target[0]
     if there in {here, "errors"} | allowed:
         return None

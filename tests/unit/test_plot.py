@@ -1,4 +1,4 @@
-"""Pictures of conditions, readings, regions and networks: what is drawn is what was told."""
+"""Pictures of conditions, readings, regions and networks show the notifications."""
 
 from __future__ import annotations
 

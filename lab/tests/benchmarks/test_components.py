@@ -1,4 +1,5 @@
-"""The benchmark of components: every way finds the same, and the rows say what was asked."""
+"""The benchmark of components: every implementation finds the same, and the rows have the expected
+columns."""
 
 import pytest
 

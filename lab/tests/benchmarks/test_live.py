@@ -1,4 +1,4 @@
-"""The readings of ``bench live``, and what its definitions say of them."""
+"""The readings of ``bench live``, and the notifications of its definitions."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A shard of ``bench live`` in this process: all kinds run, and bytes are those that were to be kept."""
+"""A shard of ``bench live`` in this process: all kinds run, and bytes are those of the changes."""
 
 import pytest
 

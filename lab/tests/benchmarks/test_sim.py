@@ -1,4 +1,4 @@
-"""The benchmark of the simulated network, with small numbers: it measures what it says."""
+"""The benchmark of the simulated network with small numbers measures what it claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The benchmark of correlated states: both ways hear the same, and the states tell what brute force finds."""
+"""The benchmark of correlated states: both systems get the same input, and the states emit what brute
+force finds."""
 
 from holdfast_lab.benchmarks import states
 

@@ -54,7 +54,7 @@ IN_ROOMS = (state_on_mote, by_transition)
 
 
 def quiet(_: str) -> None:
-    """Nobody watches."""
+    """Ignore the progress of a study."""
 
 
 def shorten(point: Point, seconds: int) -> Point:
@@ -169,7 +169,7 @@ def test_an_interrupted_full_run_continues(tmp_path, monkeypatch):
 
 
 def claims(module, value, **more) -> list[Claim]:
-    """Those on a study in which ``value(at)`` says what was measured at each point."""
+    """The claims about a study in which ``value(at)`` is the measurement at each point."""
     design = (
         module.design(rooms.Trace({1: (1.0,)}, 0), 8) if module in IN_ROOMS else module.EXPERIMENT.run.args[0]
     )
@@ -189,7 +189,7 @@ def judge(module, value, **more) -> dict[str, bool | None]:
     return {claim.id: claim.holds for claim in found}
 
 
-# What the thesis measured, as a function of the point; where it says nothing, anything.
+# The measurements of the thesis, as a function of the point; values that it does not give are arbitrary.
 
 ANYTHING = {
     "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,

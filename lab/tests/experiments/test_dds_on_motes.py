@@ -40,7 +40,8 @@ def test_the_path_through_the_rendezvous_node_doubles_the_hops(hops):
 
 
 def test_discovery_takes_ten_subscriptions_each_and_notifications_or_rebroadcasts():
-    """AT15: five pairs of subscriber and topic; Def and Hy say 50 times what BL says to all 48 others."""
+    """AT15: five pairs of subscriber and topic; Def and Hy send 50 messages where BL sends one to all 48
+    others."""
     found = {mode: outcome(setups.modes(mode, 10 * SECOND, BEST_EFFORT, **SHORT)) for mode in MODES}
     assert found["DefTDDS"].discovery_messages == 50
     assert found["HyTDDS"].messages["Subscribe"] == 50
@@ -81,7 +82,7 @@ def test_the_baseline_without_middleware_sends_straight_to_the_base_station():
 
 
 def test_the_role_of_rendezvous_node_moves_while_samples_flow():
-    """EATDDS on radios: a round of 40 s, batteries that tell who has most."""
+    """EATDDS on radios: a round of 40 s; batteries decide which node has most energy."""
     terms = RotationSettings(round=40 * SECOND, reports=40 * SECOND, sign=15 * SECOND)
     setup = setups.modes("EATDDS", 4 * SECOND, duration=200 * SECOND, battery_j=5.0, rotation=terms)
     found = outcome(setup)

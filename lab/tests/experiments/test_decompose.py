@@ -1,4 +1,4 @@
-"""A component in parts says what it says as a whole; and what the thesis' own joins would say."""
+"""A divided component emits what it emits undivided; and the output of the joins of the thesis."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def topic_of(smc, topics):
 
 
 def as_rows(smcs, topics, events, name="S"):
-    """What the components of one topic say, in order."""
+    """The output of the components of one topic, in order."""
     it = link_components([Component(smc, topic_of(smc, topics)) for smc in smcs], topics)
     state = it.initial()
     for event in events:

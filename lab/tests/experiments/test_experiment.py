@@ -1,4 +1,4 @@
-"""What all experiments have in common: claims and what is said of them."""
+"""The common parts of all experiments: claims and their verdicts."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ AS_PRINTED = {
 
 
 def judge(**changed: FsfMeasurement) -> dict[str, bool | None]:
-    """The verdicts on a medium network whose approaches do as the document says, but for some."""
+    """The verdicts on a medium network whose approaches have the results of the document, except for some."""
     runs = AS_PRINTED | {name.replace("_", "-"): run for name, run in changed.items()}
     cells = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
     return {claim.id: claim.holds for claim in claims("fsf-medium", FsfExhibit(Grid(cells), {}))}

@@ -1,4 +1,4 @@
-"""Runs that are kept, so that a long experiment goes on where it stopped."""
+"""Stored runs, so that a long experiment continues where it stopped."""
 
 from __future__ import annotations
 

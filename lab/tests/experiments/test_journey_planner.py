@@ -105,7 +105,7 @@ def town(side: int) -> JourneyMap:
 
 
 def readings(start: int, road: int, vehicles: list[int | None], seconds: list[int]) -> Traffic:
-    """What a road of a street says every five minutes; nothing where there is no number."""
+    """The readings of a road of a street every five minutes; none where there is no number."""
     there = [i for i, count in enumerate(vehicles) if count is not None]
     taken = np.array(seconds)[there]
     return Traffic(
@@ -187,7 +187,7 @@ def test_segments_are_disjoint_and_of_equal_size():
 
 def jam() -> JourneyScene:
     """Road r12 of a street of seven junctions fills at 0:10 and slows down at 0:20; then it is silent, and
-    when somebody drives again he is fast.  A user stands at each junction."""
+    the next driver is fast. A user stands at each junction."""
     map, (start, _) = street(7), hours(MONDAY)
     index = next(i for i, road in enumerate(map.roads) if road.name == "r12")
     #           0    5   10   15   20   25   30   35    40   45  50
@@ -237,7 +237,8 @@ def test_one_process_and_nodes_find_the_same_jam_and_count_its_messages():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_placement_by_the_network_gives_users_equal_notifications(seed):
-    """Each part of a congestion beside its road's sensors; the thesis has 256 parts, and most say nothing."""
+    """Each part of a congestion is placed beside the sensors of its road; the thesis has 256 parts, mostly
+    silent."""
     town_scene = draw_scene(seed)
     smcs = {name: smc(one) for name, one in components(LIMITS).items()}
     users = [user_name(user) for user in range(len(town_scene.users))]

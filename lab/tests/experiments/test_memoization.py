@@ -1,4 +1,4 @@
-"""Distributed memoization: the set-up does what it says, and claims are judged by their rules."""
+"""Distributed memoization: the set-up works as described, and claims are judged by their rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of the experiments is made from what was recorded, so it cannot say anything else."""
+"""The summary of the experiments is generated from the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relationships of many users on Spark: both ways tell the same, and the machine in one process as well."""
+"""Relationships of many users on Spark: both strategies emit the same as the machine in one process."""
 
 from __future__ import annotations
 

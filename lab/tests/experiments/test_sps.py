@@ -1,4 +1,4 @@
-"""Where components stand: what the network chooses, what a run tells, and how it is judged."""
+"""Placement of components: the choices of the network, the results of a run, and their verdicts."""
 
 from __future__ import annotations
 

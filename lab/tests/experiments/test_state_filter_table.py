@@ -77,7 +77,7 @@ def test_above_ten_from_minute_6_to_72_ecf_sends_at_6_39_72_and_sf_at_6_and_75()
     sf, ecf = found.schemes
     assert minutes(sf.delivered) == [6, 75]
     assert minutes(ecf.delivered) == [6, 39, 72]
-    assert found.ecf.worst_error == 27  # said at 72, ended at 75, believed until 102
+    assert found.ecf.worst_error == 27  # sent at 72, ended at 75, assumed until 102
     assert found.sf.worst_error == 0
 
 
@@ -179,7 +179,7 @@ def test_one_plateau_gives_the_state_filter_column_of_the_paper():
 
 
 def naive_ecf(field, setting, temps):
-    """One event after the other; a table of when each filter hears again."""
+    """One event after the other; a table of when each filter is active again."""
     deaf_until, out = {}, []
     for at in range(temps.shape[1]):
         for number, sensor in enumerate(field.sensors):

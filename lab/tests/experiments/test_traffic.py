@@ -1,4 +1,4 @@
-"""Routes: what their agents say is right, and an overlay sends as many messages as are counted."""
+"""Routes: agents report correct results, and an overlay sends the counted number of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``explain`` says which states hold only while others do."""
+"""``explain`` lists the states that are active only while others are."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What ``check`` says of a definition."""
+"""The output of ``check`` for a definition."""
 
 from __future__ import annotations
 

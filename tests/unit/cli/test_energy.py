@@ -31,7 +31,7 @@ WAYS = {
 def home(tmp_path, monkeypatch):
     """Three places that freeze for ten minutes, one after the other; a reading a minute.
 
-    What a protocol says by itself is listened to for a short time: how exact that is, ``estimate`` tries.
+    The output of each protocol is tried for a short time only: ``estimate`` tests its precision.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rehearsal, "MESSAGES", 100)

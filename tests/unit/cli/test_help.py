@@ -1,4 +1,4 @@
-"""What commands say of themselves."""
+"""The help texts of the commands."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ region shed = circle (50, 50) 3
 
 
 def test_scope_regions_stands_for_the_innermost_regions():
-    """Every region that contains no other, whether that is said or seen."""
+    """Every region that contains no other, by declaration or by shape."""
     (condition,) = parse(REGIONS + "state Warm on T [value > 25] scope regions").check().conditions
     assert [region.name for region in condition.forest.regions] == ["east", "west", "shed"]
     text = REGIONS.replace("region shed", "region regions") + "state Warm on T [value > 25] scope regions"

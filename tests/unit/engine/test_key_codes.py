@@ -56,13 +56,13 @@ def test_key_codes_equal_a_dict(takings):
     assert agrees(*take_all(takings))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(takings)
 def test_key_codes_equal_a_dict_across_the_limits_of_batch_and_memory(takings):
     assert agrees(*take_all(takings))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(texts, min_size=3, max_size=12), st.data())
 def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
     begin = data.draw(st.integers(0, len(values)))
@@ -71,7 +71,7 @@ def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
     assert KeyCodes().codes(part).tolist() == naive.number(values[begin : begin + size], {})[0]
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(st.lists(st.none() | texts, max_size=12), max_size=4))
 def test_dictionary_encoding_has_no_unused_words(batches):
     keys = KeyCodes()
@@ -82,7 +82,7 @@ def test_dictionary_encoding_has_no_unused_words(batches):
         assert len(set(words)) == len(words) <= max(len(names), len(set(names)))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(texts, max_size=12), st.integers(0, 3))
 def test_keys_are_distinct_exactly_if_a_set_has_as_many(values, begin):
     part = pa.array(values, pa.string()).slice(begin)

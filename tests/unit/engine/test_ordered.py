@@ -1,4 +1,4 @@
-"""Ordered delivery, told as stories: what waits, what is taken when, what is late."""
+"""Ordered delivery by examples: which events wait, when they are processed, and which are late."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def event(time, value, source="s", sequence=0):
 
 
 class OrderedHarness:
-    """A machine that need not wait, with its state, fed line by line; what it says is (status, time) in
+    """A machine without disorder, with its state, fed event by event; its output is (status, time) in
     order."""
 
     def __init__(self, machine=DROP):
@@ -243,7 +243,7 @@ def test_every_event_may_be_late_and_must_be_reported():
     assert len(compact_batch(DROP, batch)) == 4
     assert may_be_late(DROP, batch, NEVER).all()
     assert may_be_late(DROP, batch, 12).tolist() == [True, True, False, False]
-    assert len(compact_batch(DROP, batch, latest=10)) == 3  # 24 does not matter, and cannot be late
+    assert len(compact_batch(DROP, batch, latest=10)) == 3  # 24 is irrelevant, and cannot be late
 
 
 def test_batches_with_different_columns_wait_together():

@@ -1,4 +1,4 @@
-"""History in slices of time: together they tell what the whole tells."""
+"""History in slices of time: all slices together emit what the whole history emits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order what conditions say is taken when its moment is over."""
+"""The order in which derived events are processed once the watermark has passed their time."""
 
 from itertools import permutations
 
@@ -31,7 +31,7 @@ def waits(*events, until=0):
 
 
 def merge(events):
-    """Again and again the first of those that scopes have next to say."""
+    """Take the first of the next events of all scopes, until none is left."""
     queues, out = {}, []
     for event in events:
         queues.setdefault(event.attributes["@scope"], []).append(event)

@@ -1,4 +1,4 @@
-"""Bad rows are put aside with a reason; a file that is not what it says is an error with a remedy."""
+"""Bad rows are rejected with a reason; a file with unexpected contents is an error with a remedy."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_parquet_text_that_is_not_utf8_is_an_error(put, reads, sighting):
 
 
 def test_reading_a_damaged_file_does_not_wait_for_streams_held_by_the_error():
-    """At its end a reader waits until nobody else holds the file; frames of an error would, for good."""
+    """A reader waits at its end until the file is released; the frames of an error would hold it for good."""
 
     def reading(held):
         raise EOFError

@@ -1,4 +1,4 @@
-"""What one world told beside another."""
+"""The difference between the notifications of two scenarios."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from holdfast.model.event import Event, Notification
 from holdfast.model.instant import SECOND
 
 
-def reports(*output: tuple[float, str, float], scope: str = "a") -> list[tuple[int, Notification]]:
+def reports(*marks: tuple[float, str, float], scope: str = "a") -> list[tuple[int, Notification]]:
     """(when it happened, what, how much later it came)."""
     return [
         (
             int((at + late) * SECOND),
             Notification("Warm", Event("T", int(at * SECOND), "s"), status, scope, None),  # type: ignore[arg-type]
         )
-        for at, status, late in output
+        for at, status, late in marks
     ]
 
 
 IDEAL = reports((10, "ingress", 0), (20, "egress", 0), (40, "ingress", 0), (50, "egress", 0))
 
 
-def fates(*output: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
-    return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, reports(*output)).alarms]
+def fates(*marks: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
+    return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, reports(*marks)).alarms]
 
 
 def test_a_run_with_the_same_notifications_differs_only_in_delay():
-    same = difference(IDEAL, [(came + 2 * SECOND, output) for came, output in IDEAL])
+    same = difference(IDEAL, [(came + 2 * SECOND, note) for came, note in IDEAL])
     assert [each.fate for each in same.alarms] == ["told", "told"]
     assert same.delays() == [2 * SECOND, 2 * SECOND]
     assert [each.end_delay for each in same.alarms] == [2 * SECOND, 2 * SECOND]
@@ -63,7 +63,7 @@ def test_starts_after_the_end_of_the_history_do_not_count():
     assert not difference(IDEAL, late, until=55 * SECOND).false
 
 
-moments = st.lists(st.integers(0, 20), max_size=12).map(sorted)  # also several at one moment
+moments = st.lists(st.integers(0, 20), max_size=12).map(sorted)  # including several at one time
 
 
 def alternating(times: list[int]) -> list[tuple[int, Notification]]:

@@ -92,7 +92,7 @@ def test_naming_a_file_twice_is_refused(put, tmp_path):
 
 def test_a_missing_permission_is_reported(put, monkeypatch):
     path = put("a.csv", b"")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, whom nothing stops
+    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, who has all permissions
     with pytest.raises(UsageError, match="no permission"):
         find([path])
 

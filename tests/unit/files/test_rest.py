@@ -1,4 +1,4 @@
-"""Parquet in two goes: what decides is read of every row, the rest only of the rows that are kept."""
+"""Parquet in two passes: deciding columns are read of every row, the others only of relevant rows."""
 
 from __future__ import annotations
 

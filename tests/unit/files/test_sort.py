@@ -18,7 +18,7 @@ SOURCES = ["a", "b", "ab", "", "Z", "é", "e\u0301", "😀", "\uffff", "ü"]
 
 
 def batch(rows, *, tag=0, place=False, plain=True):
-    """Rows of (time, source, sequence); ``mark`` tells rows with equal keys apart."""
+    """Rows of (time, source, sequence); ``mark`` distinguishes rows with equal keys."""
     times, sources, sequences = zip(*rows, strict=True) if rows else ((), (), ())
     source = pa.array(sources, pa.string())
     columns = {

@@ -1,4 +1,4 @@
-"""Stretches as a chart in the terminal."""
+"""Intervals as a chart in the terminal."""
 
 from __future__ import annotations
 

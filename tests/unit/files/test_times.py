@@ -58,7 +58,7 @@ def test_text_that_is_not_iso_is_not_guessed(text):
     assert instants([text, "2007-09-13"]) == [None, parse_instant("2007-09-13")]
 
 
-# Text cannot say which of two equal times is meant when clocks go back; the first is (fold=0).
+# Text does not define which of two equal local times is meant when clocks go back; the first is (fold=0).
 WRITTEN = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(
     lambda instant: instant.replace(fold=0)
 )

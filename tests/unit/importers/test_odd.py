@@ -1,4 +1,4 @@
-"""Rules that are odd or broken are said to be so; nothing is translated into something else."""
+"""Unusual or broken rules are reported; none is translated to a different meaning."""
 
 from __future__ import annotations
 

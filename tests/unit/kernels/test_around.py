@@ -1,4 +1,4 @@
-"""What is around somebody who moves, beside slow obvious twins."""
+"""Distances around moving hosts, compared with slow obvious twins."""
 
 from __future__ import annotations
 

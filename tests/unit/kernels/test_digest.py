@@ -1,4 +1,4 @@
-"""XXH64, as Python and as machine code: what others have published, and what Spark says."""
+"""XXH64 in Python and machine code equals published values and those of Spark."""
 
 import numpy as np
 import pytest

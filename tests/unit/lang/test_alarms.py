@@ -1,4 +1,4 @@
-"""Levels, counts, tables and mutes: what is wrong with them is said at its place."""
+"""Levels, counts, tables and mutes: errors are reported at their place."""
 
 from __future__ import annotations
 

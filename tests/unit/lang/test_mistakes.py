@@ -1,4 +1,4 @@
-"""Syntax errors: what is said, where the caret stands, what would do."""
+"""Syntax errors: their message, the position of the caret, and the hint."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def condition(scope):
 
 
 def keys_of(batch, levels):
-    """For each row its chain, as the columns say; ``None`` if it is in no scope."""
+    """For each row its chain by the columns; ``None`` if it is in no scope."""
     named = [(codes.tolist(), keys.to_pylist()) for codes, keys in levels]
     for _, keys in named:
         assert len(set(keys)) == len(keys), "keys must be distinct"

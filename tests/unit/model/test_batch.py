@@ -68,7 +68,7 @@ def test_a_batch_survives_as_bytes(history):
 
 @given(st.lists(events, max_size=12))
 def test_sorting_a_batch_equals_sorting_its_events(history):
-    """Stable: events that nothing tells apart stay as they came."""
+    """Stable: events with equal keys stay in order of arrival."""
     assert back(in_order(from_events(TOPIC, history))) == naive.in_order(history)
 
 

@@ -40,7 +40,7 @@ class ManualClock:
 
 
 class Scripted:
-    """Answers each input with what a table says; remembers all."""
+    """Answers each input by a table and remembers all inputs."""
 
     def __init__(self, table):
         self.table = table

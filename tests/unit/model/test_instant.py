@@ -75,7 +75,7 @@ def test_instants_parse_in_other_notations(text):
 def test_a_naive_time_is_interpreted_in_the_given_zone():
     east = timezone(timedelta(hours=2))
     assert parse_instant("1970-01-01T02:00", east) == 0
-    assert parse_instant("1970-01-01T02:00Z", east) == 2 * HOUR  # it says its own
+    assert parse_instant("1970-01-01T02:00Z", east) == 2 * HOUR  # it has its own offset
     summer = ZoneInfo("Europe/Berlin")
     assert parse_instant("2007-07-01T02:00", summer) == parse_instant("2007-07-01T00:00Z")
     assert parse_instant("2007-01-01T01:00", summer) == parse_instant("2007-01-01T00:00Z")

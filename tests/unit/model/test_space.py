@@ -169,7 +169,7 @@ RELATIONS = [
     (box(-1, -1, -1, 1, 1, 1), ball(0, 0, 0, 1.74), "inside"),
     # polygons
     (TRIANGLE, poly((10, 0), (0, 10), (10, 10)), "disjoint"),  # share a side
-    (TRIANGLE, poly((0, 10), (0, 0), (10, 0)), "equal"),  # the same, begun elsewhere
+    (TRIANGLE, poly((0, 10), (0, 0), (10, 0)), "equal"),  # the same, starting elsewhere
     (poly((0, 0), (0, 10), (10, 0)), TRIANGLE, "equal"),  # the other way round
     (poly((1, 1), (3, 1), (1, 3)), TRIANGLE, "inside"),
     (TRIANGLE, poly((4, 4), (10, 4), (4, 10)), "overlaps"),
@@ -568,7 +568,7 @@ def test_a_place_decides_before_a_source_and_a_source_before_coordinates():
     assert forest.locate(None, "s0", at_a) == 0
     assert forest.locate(None, "s1", at_a) == 1
     assert forest.locate("c", "s1", at_a) == 2
-    assert forest.locate("nowhere", "s1", at_a) == 1  # a place that nobody knows decides nothing
+    assert forest.locate("nowhere", "s1", at_a) == 1  # an unknown place decides nothing
     assert forest.locate("nowhere", "s0", at_a) == 0
     assert forest.locate("d", "s1", at_a) == -1  # a known place outside every scope does
     assert forest.locate(None, "s3", at_a) == -1

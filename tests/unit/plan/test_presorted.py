@@ -1,4 +1,4 @@
-"""Stretches follow one another in every scope exactly if the whole is in order there."""
+"""Batches of rows follow each other in every scope exactly if the whole is in order there."""
 
 from itertools import pairwise
 

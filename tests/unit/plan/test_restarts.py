@@ -1,4 +1,4 @@
-"""Conditions that begin anew where their definition changes: components, correlations of readings,
+"""Conditions that restart where their definition changes: components, correlations of readings,
 relationships and folds."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service tells corrections, and what it keeps and shows is what stands."""
+"""The service notifies corrections; it stores and shows the notifications that remain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ state Warm on T [value > 25; value < 22] per source ordered 0 s late correct 1 m
 
 
 class CorrectedStore:
-    """A core, and what it has told, in a store and a timeline."""
+    """A core and its notifications, in a store and a timeline."""
 
     def __init__(self, folder):
         self.core = Core(folder, lambda: 0)

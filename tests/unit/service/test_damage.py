@@ -85,8 +85,8 @@ def test_a_flipped_byte_of_the_live_segment_loses_at_most_its_record(tmp_path, f
         damaged = bytearray(raw)
         damaged[place] ^= flip
         path.write_bytes(damaged)
-        found, watermark, torn = read(folder)
-        assert (watermark, torn) == (end, 0), place
+        found, position, torn = read(folder)
+        assert (position, torn) == (end, 0), place
         lost = [one for one in whole if not any(same(one, other) for other in found)]
         assert len(lost) <= 1, place
         if lost:
@@ -124,14 +124,14 @@ def test_undamaged_records_are_found_after_any_damage_and_the_log_continues(tmp_
                     damaged[place:place] = chance.randbytes(size)
         copy.write_bytes(damaged)
         log = Log(folder)
-        watermark = 0
+        position = 0
         for one in log.after(0):
-            assert one.position == watermark
-            watermark = one.after
+            assert one.position == position
+            position = one.after
             if isinstance(one.entry, Readings):
                 assert one.entry.batch.column("name").to_pylist() == [f"n{one.position}"]
                 recovered += 1
-        assert watermark == log.next
+        assert position == log.next
         (placed,) = log.append([batch_of(99.0, name="new")])
         log.close()
         again = Log(folder)
@@ -142,7 +142,7 @@ def test_undamaged_records_are_found_after_any_damage_and_the_log_continues(tmp_
 
 
 def test_the_text_of_a_reading_is_never_mistaken_for_a_record(tmp_path):
-    """Somebody sends the bytes of a record in a text; they do not know the number of the log."""
+    """A client sends the bytes of a record in a text, without knowing the number of the log."""
     folder = tmp_path / "data"
     other, _ = write_log(tmp_path / "other", [batch_of(66.0)])
     fake = other.read_bytes()[36:].decode("latin-1")
@@ -150,11 +150,11 @@ def test_the_text_of_a_reading_is_never_mistaken_for_a_record(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[40] ^= 1
     path.write_bytes(raw)
-    found, watermark, _ = read(folder)
+    found, position, _ = read(folder)
     values = [
         v for one in found if isinstance(one.entry, Readings) for v in one.entry.batch["value"].to_pylist()
     ]
-    assert watermark == end
+    assert position == end
     assert 66.0 not in values
 
 
@@ -351,7 +351,7 @@ def test_a_damaged_database_is_refused_with_a_remedy(tmp_path):
 
 
 async def _ran(folder):
-    """A service that has sealed, taken snapshots and told; as a crash leaves it, and as a stop does."""
+    """A service that has sealed segments, taken snapshots and notified; after a crash, and after a stop."""
     async with serve(folder) as service:
         await sent(service, 26.0, 20.0)
         await service.on_engine(service.take_snapshot)

@@ -95,7 +95,7 @@ def test_a_torn_tail_is_cut_off_and_the_log_continues(folder):
 
 
 def test_an_incomplete_group_is_absent(folder):
-    """It was never acknowledged: whoever brought it brings all of it again."""
+    """It was never acknowledged: its sender repeats all of it."""
     log = Log(folder)
     log.append([batch_of(1.0)])
     log.append([batch_of(2.0), Advance({"T": 7}), batch_of(3.0)])

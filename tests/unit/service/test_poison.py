@@ -115,7 +115,7 @@ def poisoned_engine(monkeypatch):
     monkeypatch.setattr(Engine, "push_conformed", raising)
 
 
-@pytest.mark.usefixtures("poisoned")
+@pytest.mark.usefixtures("poisoned_engine")
 @pytest.mark.parametrize("snapshot_every", [0.0, 1e9])
 def test_a_reading_whose_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
     """All others are evaluated as if it had never come, also after a crash."""
@@ -150,7 +150,7 @@ def test_a_reading_whose_evaluation_raises_is_set_aside_alone(tmp_path, snapshot
     asyncio.run(story())
 
 
-@pytest.mark.usefixtures("poisoned")
+@pytest.mark.usefixtures("poisoned_engine")
 def test_an_entry_of_poison_costs_at_most_a_hundred_tries(tmp_path):
     async def story():
         async with serve(tmp_path / "a") as service:

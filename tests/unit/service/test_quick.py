@@ -1,4 +1,4 @@
-"""The quick way says what the careful way says, or nothing."""
+"""The fast reader returns what the general reader returns, or nothing."""
 
 from __future__ import annotations
 

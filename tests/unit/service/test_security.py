@@ -1,4 +1,4 @@
-"""What somebody may try against a service, each by its name."""
+"""Attacks against a service, each by its name."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_endless_headers_are_refused(asked):
 
 @pytest.fixture
 def _at_once(monkeypatch):
-    """All requests come at one moment, however long they take."""
+    """Send all requests at one time, however long they take."""
     monkeypatch.setattr(guard, "Rate", partial(Rate, clock=lambda: 0.0))
 
 
@@ -367,7 +367,8 @@ def test_a_webhook_does_not_follow_redirects(asked):
 
 
 def test_a_name_that_resolves_to_this_host_is_not_called(asked, monkeypatch):
-    """Server-side request forgery by DNS: the list has the name, but not where somebody made it lead."""
+    """Server-side request forgery by DNS: the list has the name, but not the address that it was made to
+    resolve to."""
     found = socket.getaddrinfo
     monkeypatch.setattr(
         socket,

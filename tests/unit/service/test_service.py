@@ -396,8 +396,8 @@ def test_a_definition_changes_while_the_service_runs(tmp_path):
 
 
 def test_a_revision_is_decided_by_the_log_also_for_new_conditions(tmp_path):
-    """Whatever is new or changed is as if it had run from the first reading on; each change is told once,
-    also after a restart."""
+    """New and changed conditions are as if they had run from the first reading on; each change is notified
+    once, also after a restart."""
     more = "state Cold on Temperature [value < 21; value > 23] per source\n"
 
     async def story():
@@ -431,8 +431,8 @@ state Mean on avg Temperature over 10 s enter value > {} exit value < 22
 
 
 def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
-    """Levels and components are as if the new definition had always run; where the log was cut components
-    begin anew, and levels are unknown where that does not follow."""
+    """Levels and components are as if the new definition had always run. Where the log was cut components
+    restart, and levels are unknown where the rest does not decide them."""
     before, after = LADDER.format(25, 25), LADDER.format(28, 26.5)
 
     async def story():
@@ -474,13 +474,13 @@ def test_a_component_restarts_where_the_log_was_cut_even_after_a_crash(tmp_path)
             await service.wait_until_evaluated()
             clock.now += 20 * SECOND
             while service.core.engine.watermarks["Temperature"] < SECOND:
-                await asyncio.sleep(0.01)  # until the clock has said that time goes on
+                await asyncio.sleep(0.01)  # until the clock reports that time continues
             await service.define(after)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
         async with serve(tmp_path / "b", after, clock) as service:
             held = [(h.subscription, h.since, h.known) for h in await service.holding()]
             assert held == [("Heat", 1, True), ("Mean", 1, False)]
-            come = service.core.engine.watermarks["Temperature"]  # as the clock says
+            come = service.core.engine.watermarks["Temperature"]  # by the clock
             for second in (5, 9, 11, 30):
                 await service.submit(Submission([reading(come + second * 1_000_000, 10.0)]))
             await service.wait_until_evaluated()
@@ -536,7 +536,7 @@ mute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
 
 
 def test_a_revision_includes_downstream_conditions(tmp_path):
-    """By a log that is whole; else both begin afresh, where that is asked for of the one."""
+    """With a complete log; otherwise both restart, where that is requested for the one."""
     before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
 
     async def story(folder, *, whole):
@@ -557,7 +557,7 @@ def test_a_revision_includes_downstream_conditions(tmp_path):
 
 
 def test_the_preview_of_a_revision_is_computed_beside_the_engine(tmp_path, monkeypatch):
-    """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
+    """Readings are evaluated while the log is replayed, and nothing of it is sealed or removed."""
     started, go_on = Event_(), Event_()
     fitting = core._to_history
 
@@ -592,7 +592,7 @@ state Warm on Temperature [value > Limits.high; value < Limits.low] per source r
 
 
 def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path):
-    """What is said depends on the table as it was when it was taken, not on what stands in the file."""
+    """The output depends on the table at the time it was taken over, not on the current file."""
     base = tmp_path / "a"
     base.mkdir()
     (base / "sensors.csv").write_text("source\ns1\n")
@@ -611,7 +611,7 @@ def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path)
             assert service.files_have_changed()
             await service.submit(Submission([reading(2, 26.0, "s2")]))
             await service.wait_until_evaluated()
-            assert len(await service.holding()) == 3  # nobody has said that it be read
+            assert len(await service.holding()) == 3  # without a request to reload it
             change = await service.define(TABLED)
             assert (change.changed, change.incompatible) == (["Warm"], [])
             emitted = [(one.id, one.scope, one.status) for one in service.store.notifications()]
@@ -784,8 +784,8 @@ def test_a_folder_of_another_version_is_refused_in_one_sentence(tmp_path):
 
 
 def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
-    """Where the log was cut, what held goes on where that follows; else it is unknown until a reading
-    decides; each is told once, also after a restart, and also when the same edit is made again."""
+    """Where the log was cut, active scopes continue if that follows; otherwise they are unknown until a
+    reading decides. Each change is notified once, also after a restart and when the same edit is repeated."""
     for name in "ab":
         _cut(tmp_path / name)
 

@@ -1,4 +1,4 @@
-"""Bars at every level of detail are those that merging all stretches at once gives."""
+"""Bars at every level of detail equal those of merging all intervals at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def end_row(position, start, end, scope="s1", name="Warm", status="egress"):
 
 
 def interval_rows(n, seed=1):
-    """Stretches of one scope, with pauses from a second to hours."""
+    """Intervals of one scope, with pauses from a second to hours."""
     chance, at = random.Random(seed), 0
     for _ in range(n):
         start = at + int(chance.lognormvariate(4, 2) * SECOND) + 1

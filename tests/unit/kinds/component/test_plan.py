@@ -95,7 +95,7 @@ def test_only_the_location_of_a_host_topic_is_read():
 
 
 def run_stages(text, events):
-    """What operators say of events, stage by stage: (name, scope, status, seconds)."""
+    """The output of operators for events, stage by stage: (name, scope, status, seconds)."""
     out, repeated = [], {}
     for operator in plan(text):
         readings = [event for event in events if event.topic in operator.topics]

@@ -1,4 +1,4 @@
-"""A count that is defined anew knows where its members are and who is unknown, and claims no more."""
+"""A revised count knows the places of its members and the unknown ones, and claims no more."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_member_that_became_unknown_at_its_start_is_unknown_for_a_count(late):
 
 
 def spread(engine):
-    """Two hold for sure, of a third one nobody knows, and the count has begun with three."""
+    """Two members are active, a third is unknown, and the count has started with three."""
     rows = [(0, "d", 10.0), (50, "a", 30.0), (51, "b", 30.0), (52, "c", 30.0), (60, "c", 10.0)]
     for row in (*rows, (101, "a", 30.0), (102, "b", 30.0)):
         push(engine, *row)

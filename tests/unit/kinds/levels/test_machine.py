@@ -65,7 +65,8 @@ def test_invalid_levels_are_refused_at_their_place(clauses, message):
 
 
 def test_timers_that_a_late_batch_fires_are_reported():
-    """What becomes due by a late reading of a batch is told with it, whatever other levels say."""
+    """A timer that a late reading of a batch fires is notified with it, also beside output of other
+    levels."""
     text = "topic T (v float)\nlevels Heat on T: low [v > 1 for 2 min; v < 1], high [v > 9; v < 2] per source"
     events = [Event("T", TODAY + at * MINUTE, who, {"v": v}, i) for i, (at, who, v) in
               enumerate([(10, "b", 0.0), (3, "a", 5.0), (6, "a", 5.0)])]  # fmt: skip

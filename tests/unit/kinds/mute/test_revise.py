@@ -1,4 +1,4 @@
-"""A mute whose causes change goes on with what people know; what is no longer muted is told."""
+"""A mute with changed causes keeps the reported states; what is no longer muted is notified."""
 
 from __future__ import annotations
 

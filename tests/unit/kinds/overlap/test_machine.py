@@ -1,4 +1,4 @@
-"""What happens to correlated states within one moment."""
+"""Correlated states that change at one timestamp."""
 
 from itertools import permutations
 
@@ -22,7 +22,7 @@ MOMENT = 5 * SECOND
 
 
 def member_event(state, status, source="s1", sequence=0, *, at=MOMENT, since=None):
-    """What a condition tells of the one room that there is."""
+    """An output of a condition for the only room."""
     own = {"@status": status, "@key": "", "@scope": "r", "@since": since}
     return Event(f"@{state}", at, source, {"v": 0.0, "room": "r", **own}, sequence)
 
@@ -31,7 +31,7 @@ B = member_event("B", "ingress", at=0)
 
 
 def test_late_events_of_two_conditions_are_processed_in_order_of_time():
-    """Which of the two is named first does not matter; one by one, it would be as they come."""
+    """The order of the two names is irrelevant; single events would be processed in order of arrival."""
     ends, starts = member_event("B", "egress", at=MOMENT, since=0), member_event("A", "ingress", at=SECOND)
     until, late = 10 * SECOND, [ends, starts]
 

@@ -100,7 +100,7 @@ def test_two_queries_of_each_location_have_equal_keys():
 
 
 def test_nested_scopes_are_refused_with_a_hint():
-    """The outer scope would have to be told of what time starts in an inner one: a count does that."""
+    """The outer scope would need the timers of an inner one: a count does that."""
     topic = "topic T (value float, room text, floor text)\n"
     with pytest.raises(DefinitionError) as refused:
         check(parse(topic + "state W on T [value > 25 for 5 min; value < 22] per room within floor"))

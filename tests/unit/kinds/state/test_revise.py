@@ -76,7 +76,7 @@ def test_an_unknown_scope_stays_unknown_in_another_revision():
 
 @pytest.mark.parametrize("part", [None, 0, 1])
 def test_expected_scopes_keep_their_start_after_a_revision(tmp_path, part):
-    """Of whom nothing is heard for ten minutes nobody knows, whatever settles the edit."""
+    """A scope without readings for ten minutes is unknown, whatever decides the revision."""
     (tmp_path / "who.csv").write_text("source\na\nb\nc\n")
     more = 'unknown after 10 min roster "who.csv"'
     engine, minute = Engine(warm(25, 22, more), base=tmp_path), 60_000_000
@@ -133,7 +133,7 @@ _AFTER = "state C on T [value > 10; value < 5] per source\ncorrelate B = W befor
 
 @pytest.mark.parametrize(("edited_at", "within", "expected"), [(6, 60, True), (5, 60, True), (6, 3, False)])
 def test_a_revised_correlation_keeps_ended_intervals(edited_at, within, expected):
-    """Also what ends at a moment that is not over yet."""
+    """This includes an end at the current watermark."""
     text = f"{warm(25, 22)}\n{_AFTER}"
     engine = Engine(text.format(50, ""))
     push(engine, 1, "a", 26.0)

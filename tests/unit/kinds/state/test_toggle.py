@@ -237,7 +237,7 @@ STORIES = [
     ("x27 u28 x28 x22 u22 u27", "x27+ x22- u27+"),
     # the building ends with the first exit that reaches it, from whichever floor
     ("x27 w28 w22 x22 w27", "x27+ w22- w27+"),
-    # x begins and ends under a floor that is busy; the floor ends when u says so
+    # x starts and ends under an active floor; the floor ends with u
     ("u27 x27 x22 u22 u27", "u27+ x22- u27+"),
     # a reading of the floor itself enters at the floor
     ("f27 x28 f22 x28 x22 x28", "f27+ f22- x28+"),
@@ -270,7 +270,7 @@ def test_the_outer_state_is_active_since_the_reading_that_reached_it():
     assert not it.is_initial(state, 0)  # rooms x and u are still warm
 
 
-# --- a stretch of history alone ---
+# --- a part of a history alone ----
 
 
 def test_compaction_preserves_the_watermark_and_the_number_of_rows():
@@ -389,7 +389,7 @@ def test_a_state_without_keys_has_no_scope_name():
     assert it.active(state) == [(0, None, 0)]
 
 
-# --- scopes that nobody needs ---
+# --- unused scopes --------------
 
 
 def in_a_batch(it, events, state=None):

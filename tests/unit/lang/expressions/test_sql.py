@@ -1,4 +1,4 @@
-"""SQL says of every row what the closures say of the event."""
+"""SQL gives for every row what the closures give for the event."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def satisfies(op):
 
 
 def evaluate(events, columns):
-    """What each column says of each event."""
+    """The value of each column for each event."""
     named = [column.alias(str(i)) for i, column in enumerate(columns)]
     return [tuple(row) for row in rows(events).select(*named).collect()]
 
@@ -146,7 +146,7 @@ TRAPS = [
 
 @pytest.fixture(scope="module")
 def edge_case_rows(running):
-    """What SQL says of the events of all traps, one row each, by all their predicates."""
+    """The results of SQL for the events of all edge cases, one row each, by all their predicates."""
     events = [event_of(values) for _, values, _ in TRAPS]
     return evaluate(events, [satisfies(condition_of(predicate).enter) for predicate, _, _ in TRAPS])
 

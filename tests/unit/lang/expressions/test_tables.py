@@ -326,7 +326,7 @@ def test_the_rows_of_a_table_can_be_a_roster(tmp_path):
 
 
 def test_an_expected_scope_without_readings_uses_the_duration_of_the_state(tmp_path):
-    """The row of a reading says how long the exit must hold, and the state itself says it of the entrance."""
+    """The row of a reading has the duration of the exit, and the state itself that of the entrance."""
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,2 µs\nb,25,2 µs\n")
     guards = "[silent 5 µs for 3 µs; !silent 5 µs for Limits.wait]"
     text = WAITS + f"state Missing on T {guards} per source roster Limits\n"

@@ -1,4 +1,4 @@
-"""What should be told, what was, and who pays for it."""
+"""Expected and actual deliveries, and the share of each subscription in the energy."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ failures:
 
 
 def test_a_broker_that_dies_and_restarts_joins_again():
-    """Two publishers behind it: what they say meanwhile is lost, and told as such."""
+    """Two publishers behind it: their readings meanwhile are lost, and reported as lost."""
     text = scenario_text("{kind: cbps, brokers: [4, 1, 0, 2], links: [[4, 1], [1, 0], [1, 2]]}", "T", DIES)
     run = made(text)
     outcome = run.finish()

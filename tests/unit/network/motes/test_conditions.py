@@ -1,4 +1,4 @@
-"""A definition as machines: where each condition can run, and what it says there."""
+"""A definition as machines: where each condition can run, and its output there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A connection brings messages of any length in order, each once, and says when the other end is gone."""
+"""A connection delivers messages of any length in order, each once, and reports when the other end is
+gone."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def ends() -> tuple[End, End]:
 
 
 def exchange(a: End, b: End, output: list, now: int = 0) -> list[Input]:
-    """Let everything that is on the way arrive; what the machines above hear."""
+    """Deliver everything that is on its way; return the inputs of the machines above."""
     received: list[Input] = []
     on_the_way = [(b, frame) for frame in frames(output)]
     while on_the_way:

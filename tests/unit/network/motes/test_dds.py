@@ -1,4 +1,4 @@
-"""The DDS family in a scenario: what it is told, where its rendezvous node is, and what became of samples."""
+"""The DDS family in a scenario: its settings, the place of the rendezvous node, and the fate of samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mistake in a scenario is told with file, line and column, what was expected, and what would do."""
+"""An error in a scenario is reported with file, line and column, what was expected, and a hint."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ def test_the_protocol_that_uses_less_energy_for_the_same_notifications_has_more_
 
 
 def test_messages_for_a_part_of_the_network_count_for_the_nodes_they_are_for():
-    """Quad-PubSub speaks to leaves and to neighbours: 0.22 was "delivered" while all of it arrived."""
+    """Quad-PubSub sends to leaves and to neighbours: once 0.22 was "delivered" while all of it arrived."""
     measures = SimulationRun(read_text(text("qps", "T")).points[0].case, 1).finish().measures
-    assert measures["delivery_ratio"] > 0.85  # what a peek takes has found somebody who knows more
+    assert measures["delivery_ratio"] > 0.85  # a consuming handler found a node that knows more
 
 
 def test_without_subscribers_a_delivery_is_a_network_message():

@@ -1,4 +1,4 @@
-"""A routing protocol of somebody's own, in a file beside the scenario."""
+"""A routing protocol of the user, in a file beside the scenario."""
 
 from __future__ import annotations
 

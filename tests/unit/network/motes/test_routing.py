@@ -1,4 +1,4 @@
-"""What a scenario says of routing, and what follows for a network."""
+"""The routing settings of a scenario, and their defaults for a network."""
 
 from __future__ import annotations
 

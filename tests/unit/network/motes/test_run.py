@@ -177,7 +177,7 @@ def test_a_cut_link_is_bypassed_and_a_mended_one_used_again():
 
 
 def test_losses_on_the_way_back_to_a_node_are_accounted_for():
-    """Nobody acknowledges, and datagrams go round a hole: a copy is lost to a node that had one before."""
+    """Without acknowledgements datagrams go round a hole: a copy is lost to a node that had one before."""
     found = ran(
         "nodes: {kind: grid, rows: 2, columns: 3, spacing: 10 m}\nlinks: {kind: disk, range: 20 m}\n"
         "mac: {kind: csma, acknowledged: false}\nrouting: {kind: geographic, beacons: 8 s}\n"

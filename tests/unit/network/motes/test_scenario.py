@@ -1,4 +1,4 @@
-"""A file and Python say the same: they make equal values, and equal runs."""
+"""A file and Python make equal scenarios, and equal runs."""
 
 from __future__ import annotations
 

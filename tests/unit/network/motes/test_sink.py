@@ -1,4 +1,4 @@
-"""What is evaluated on a subscriber's node is told as events come, and when its clock says so."""
+"""Conditions on the node of a subscriber emit as events arrive and as its clock fires timers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ state Lasting
 
 
 class SinkHarness:
-    """Two nodes; events come to the first as they are said to."""
+    """Two nodes; events arrive at the first at given times."""
 
     def __init__(self, *wishes: NodeSubscription, text: str = LASTS) -> None:
         self.network = Network(Setup(positions=[(0.0, 0.0), (1.0, 0.0)]))

@@ -50,7 +50,7 @@ def broker(name, connect=(), **limits):
 
 @asynccontextmanager
 async def client(name, address, **options):
-    """A client, and what it hears."""
+    """A client, and its deliveries."""
     received = []
     async with connect_client(address, Identity(name), deliver=received.append, **options) as node:
         node.deliveries = received
@@ -115,10 +115,10 @@ def test_a_spare_connection_is_used_when_another_is_lost():
             first, second, _ = mesh.brokers
             used = next(peer for peer in first._host.state.connections.turns)
             first.links[used].drop("a test cuts it", final=True)
-            output = 0
+            number = 0
             while not all(numbers(s) for s in mesh.subscribers):
-                output += 1
-                mesh.publisher.ask(publish({"x": float(output)}))
+                number += 1
+                mesh.publisher.ask(publish({"x": float(number)}))
                 await asyncio.sleep(0.02)
             assert all(len(set(numbers(s))) == len(numbers(s)) for s in mesh.subscribers)
             assert second.counters["internal errors"] == 0
@@ -175,11 +175,11 @@ def test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered():
 
 
 @asynccontextmanager
-async def raw(address, *output, name="raw"):
-    """Somebody who writes messages himself, and reads nothing until he is asked to."""
+async def raw(address, *messages, name="raw"):
+    """A peer that writes raw messages, and reads nothing until it is asked to."""
     speaker = codec("msgpack", 1 << 20)
     reader, writer = await asyncio.open_connection(*address, limit=1 << 12)
-    writer.write(PREAMBLE + b"".join(map(speaker.encode, (HelloControl(name), *output))))
+    writer.write(PREAMBLE + b"".join(map(speaker.encode, (HelloControl(name), *messages))))
     try:
         yield reader, writer
     finally:
@@ -279,8 +279,8 @@ def test_bundles_are_stamped_on_arrival_and_the_clients_context_is_overwritten()
             await s.inquire()
             before = hub.now
             lie = BundleContext("somebody", "else", 40, 1, 10**15)
-            output = Bundle(BundleKey("a", 1), lie, notifications=(PublishedNotification({"x": 1.0}),))
-            async with raw(address, Registration(KINDS), output):
+            bundle = Bundle(BundleKey("a", 1), lie, notifications=(PublishedNotification({"x": 1.0}),))
+            async with raw(address, Registration(KINDS), bundle):
                 await eventually(lambda: numbers(s))
             (received,) = s.deliveries
             assert (received.context.origin, received.context.sender, received.context.hop_count) == (
@@ -304,20 +304,20 @@ def test_time_in_the_queue_of_a_slow_consumer_counts_as_time_on_the_way():
             slow = Bundle(BundleKey("slow", 1), subscriptions=subscription.subscriptions)
             async with raw(address, Registration(KINDS), slow, name="slow") as (reader, _):
                 await eventually(lambda: len(known(hub)) == 2)
-                link, output, before = hub.links["slow"], 0, hub.counters["received"]
+                link, sent, before = hub.links["slow"], 0, hub.counters["received"]
                 link._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
                 while not len(link.outbox):
-                    output += 1
-                    p.ask(publish({"x": float(output), "k": "a" * 10_000}))
+                    sent += 1
+                    p.ask(publish({"x": float(sent), "k": "a" * 10_000}))
                     await asyncio.sleep(0)
-                await eventually(lambda: hub.counters["received"] == before + output)
+                await eventually(lambda: hub.counters["received"] == before + sent)
                 await asyncio.sleep(wait)
                 listener, bundles = codec("msgpack", 1 << 20), []
                 async with asyncio.timeout(PATIENCE):
-                    while len(bundles) < output:
+                    while len(bundles) < sent:
                         more = listener.receive(await reader.read(1 << 16))
                         bundles += [one for one in more if isinstance(one, Bundle) and one.notifications]
-        assert [one.notifications[0].content["x"] for one in bundles] == [float(n + 1) for n in range(output)]
+        assert [one.notifications[0].content["x"] for one in bundles] == [float(n + 1) for n in range(sent)]
         assert bundles[0].context.travel_time < bundles[-1].context.travel_time
         assert bundles[-1].context.travel_time >= wait * 1_000_000
 

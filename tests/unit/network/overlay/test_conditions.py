@@ -176,7 +176,7 @@ NESTED = "region floor\nregion lab in floor\n"
 
 
 @pytest.mark.parametrize(
-    ("regions", "scope", "pinned", "watermark"),
+    ("regions", "scope", "pinned", "scopes"),
     [
         ("", "per source", {"source": "s1"}, {"s1"}),
         ("", "per source", {}, None),
@@ -192,11 +192,11 @@ NESTED = "region floor\nregion lab in floor\n"
         (NESTED, "scope lab", {"place": "floor"}, set()),
     ],
 )
-def test_an_advertisement_covers_the_scopes_whose_keys_it_pins(regions, scope, pinned, watermark):
+def test_an_advertisement_covers_the_scopes_whose_keys_it_pins(regions, scope, pinned, scopes):
     text = PER.format(regions, scope)
     (checked,) = check(parse(text)).conditions
     found = compile_condition(text).reach(advertisement_for(checked.topic, **pinned))
-    assert found == (None if watermark is None else frozenset(watermark))
+    assert found == (None if scopes is None else frozenset(scopes))
 
 
 def test_covered_scopes_equal_those_of_events():

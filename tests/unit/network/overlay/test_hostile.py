@@ -1,4 +1,4 @@
-"""A real broker among peers that mean harm: it drops them, and goes on for everybody else."""
+"""A real broker among hostile peers: it drops them, and continues for all others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def await_service(publisher, subscriber, number):
 
 
 async def attack(address, data):
-    """Say something, and listen until the other end has had enough, or has nothing to say."""
+    """Send bytes and read until the other end closes or falls silent."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(data)
@@ -82,9 +82,9 @@ async def attack(address, data):
         writer.close()
 
 
-def pack(*output):
+def pack(*messages):
     speaker = codec("msgpack", 1 << 20)
-    return PREAMBLE + b"".join(speaker.encode(one) for one in output)
+    return PREAMBLE + b"".join(speaker.encode(one) for one in messages)
 
 
 def attacks(seed, number):
@@ -137,7 +137,7 @@ def test_a_broker_under_attack_serves_its_clients():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), messages | st.just("gone")), max_size=12))
 @settings(max_examples=50)
-def test_a_broker_handles_or_refuses_every_message(output):
+def test_a_broker_handles_or_refuses_every_message(messages):
     """Everything that can be decoded is taken without an error of the broker's own."""
     machine = CbpsBroker(compile_condition, most=100)
     state = machine.initial()
@@ -145,7 +145,7 @@ def test_a_broker_handles_or_refuses_every_message(output):
     for peer in "abc":
         state, _ = machine.handle(state, Joined(0, peer))
         state, _ = machine.handle(state, Received(0, peer, Registration(KINDS)))
-    for now, (peer, message) in enumerate(output):
+    for now, (peer, message) in enumerate(messages):
         if message == "gone":
             state, _ = machine.handle(state, Left(now, peer))
             state, _ = machine.handle(state, Joined(now, peer))

@@ -1,4 +1,4 @@
-"""What a publisher promises before it says something, and how much of that it remembers."""
+"""The advertisements of a publisher before its first event, and how many of them it stores."""
 
 from __future__ import annotations
 

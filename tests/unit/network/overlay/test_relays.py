@@ -120,7 +120,7 @@ def test_silent_nodes_are_bypassed_and_distant_ones_ignored():
     assert links.ask("a", Route((20.0, 0.0), "x")) == [("c", "x")]
     assert ("b", "c") in links.sent
     links.now = 10 * SECOND
-    for name in ("a", "c", "d"):  # b has not been heard of for ten seconds
+    for name in ("a", "c", "d"):  # b has been silent for ten seconds
         for other in links.machines[name].near:
             if other != "b":
                 links.states[name].last_signs[other] = links.now

@@ -35,7 +35,7 @@ ROWS = [("a", 3), ("b", 3), ("a", 6), ("b", 6), ("a", 6), ("c", 9), ("b", 9), ("
 
 
 class RequestScenario:
-    """A publisher that drops itself what cannot matter, two brokers, a subscriber."""
+    """A publisher that drops irrelevant events itself, two brokers, a subscriber."""
 
     def __init__(self, folder):
         (folder / "limits.csv").write_text("source,high,low\na,5,2\nb,8,4\n")
@@ -114,7 +114,7 @@ def test_a_lost_connection_makes_conditions_unknown_until_the_next_event_decides
     ],
 )
 def test_a_broker_reads_no_file_that_a_subscriber_names(statement, tmp_path):
-    """Not even to say what is wrong with it: that would show what is in it."""
+    """The error must not show the contents of the file."""
     (tmp_path / "secret").write_text("the secret\n")
     with pytest.raises(Unsupported, match="cannot be read here") as caught:
         compile_condition("topic T (v float)\n" + statement.format(tmp_path / "secret"))

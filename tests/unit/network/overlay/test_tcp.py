@@ -33,7 +33,7 @@ def run(story):
 
 
 class Raw:
-    """A peer that says what it likes."""
+    """A peer that sends arbitrary messages."""
 
     def __init__(self, reader, writer, language="msgpack"):
         self.reader, self.writer = reader, writer
@@ -43,15 +43,15 @@ class Raw:
     async def to(cls, address, language="msgpack"):
         return cls(*await asyncio.open_connection(*address), language)
 
-    def say(self, *output):
-        for one in output:
+    def say(self, *messages):
+        for one in messages:
             self.writer.write(one if isinstance(one, bytes) else self.codec.encode(one))
 
     def greet(self, name="raw"):
         self.say(self.codec.opening(), HelloControl(name))
 
     async def read_all(self):
-        """Everything that is said until the other end closes."""
+        """Read all messages until the other end closes."""
         async with asyncio.timeout(PATIENCE):
             received = []
             while piece := await self.reader.read(1 << 16):
@@ -62,9 +62,9 @@ class Raw:
         """The next of a kind."""
         async with asyncio.timeout(PATIENCE):
             while piece := await self.reader.read(1 << 16):
-                for output in self.codec.receive(piece):
-                    if isinstance(output, kind):
-                        return output
+                for message in self.codec.receive(piece):
+                    if isinstance(message, kind):
+                        return message
             raise AssertionError("the connection was closed")
 
     async def close(self):
@@ -187,7 +187,8 @@ def test_a_second_holder_of_a_name_is_refused_with_the_reason():
 
 
 def test_a_new_call_replaces_the_callers_lost_connection():
-    """The broker does not know yet that the first connection is dead; the caller says that it is the same."""
+    """The broker does not know yet that the first connection is dead; the caller proves that it is the
+    same."""
 
     async def story():
         async with broker() as hub:
@@ -306,18 +307,18 @@ def test_the_token_is_never_sent_and_a_proof_cannot_be_reused(language):
                         sink.write(piece)
                     sink.close()
 
-                output = []
-                seen.append(output)
-                await asyncio.gather(pump(reader, back, output), pump(there, writer, []))
+                traffic = []
+                seen.append(traffic)
+                await asyncio.gather(pump(reader, back, traffic), pump(there, writer, []))
 
             server = await asyncio.start_server(record_traffic, "127.0.0.1", 0)
             async with server, node("a", token=TOKEN, language=language) as a:
                 a.call(Address(*server.sockets[0].getsockname()))
                 await a.deliveries.of(Joined)
-            (output,) = seen
-            assert TOKEN not in b"".join(output)
+            (traffic,) = seen
+            assert TOKEN not in b"".join(traffic)
             again = await Raw.to(hub.address, language)
-            again.say(b"".join(output))
+            again.say(b"".join(traffic))
             received = await again.read_all()
             assert received[-1] == Bye("the token is wrong", final=True)
             await again.close()
@@ -415,8 +416,8 @@ def test_connections_above_the_limit_are_refused():
             await hub.deliveries.of(Joined, 2)
             third = await Raw.to(hub.address)
             third.greet("third")
-            output = await third.read_all()
-            assert output[-1] == Bye("no more than 2 connections are taken here (--peers)")
+            received = await third.read_all()
+            assert received[-1] == Bye("no more than 2 connections are taken here (--peers)")
             await third.close()
             assert set(hub.links) == {"a", "b"}
 
@@ -443,7 +444,7 @@ def test_a_peer_that_answers_stays_connected():
             pings = []
             link = (await hub.deliveries.of(Joined)) and hub.links["quiet"]
             send = link.send
-            link.send = lambda output, **more: (pings.append(output), send(output, **more))
+            link.send = lambda message, **more: (pings.append(message), send(message, **more))
             await eventually(lambda: pings.count(Ping()) >= 5)  # three would be the end
             assert not any(isinstance(one, Left) for one in hub.deliveries)
 
@@ -456,7 +457,7 @@ async def stuck(hub, name="stuck"):
     peer.writer.transport.pause_reading()
     peer.greet(name)
     await hub.deliveries.until(
-        lambda output: any(isinstance(one, Joined) and one.peer == name for one in output)
+        lambda inputs: any(isinstance(one, Joined) and one.peer == name for one in inputs)
     )
     return peer
 
@@ -553,8 +554,8 @@ def test_a_client_of_the_thesis_needs_no_greeting():
         async with broker() as hub:
             peer = await Raw.to(hub.address, "xml")
             peer.say(b'<ISCAMsg><Notification><av name="X" type="long" value="1"/></Notification></ISCAMsg>')
-            (output,) = await hub.deliveries.bundles()
-            assert output.notifications[0].content == {"X": 1}
+            (bundle,) = await hub.deliveries.bundles()
+            assert bundle.notifications[0].content == {"X": 1}
             (joined,) = await hub.deliveries.of(Joined)
             assert joined.peer == "peer-1"
             hub.ask(bundle(1, y=2))

@@ -33,9 +33,9 @@ def test_a_node_is_found_by_its_position(field):
 
 
 def test_a_message_for_a_rectangle_reaches_exactly_its_nodes(field):
-    watermark = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
+    hops = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
     inside = [n for n, (x, y) in enumerate(field.places) if 40 <= x <= 70 and 40 <= y <= 60]
-    assert sorted(watermark) == inside
+    assert sorted(hops) == inside
     assert field.spread(0, (200.0, 200.0), (210.0, 210.0)).hops == {}
 
 
@@ -45,7 +45,7 @@ LEAF = ((0.0, 25.0), (25.0, 50.0))
 
 
 def test_nodes_of_a_rectangle_connected_only_through_outside_nodes_are_reached():
-    """The field once reached everybody in a rectangle, over links or not; hosts with radios did not."""
+    """The field once reached every node in a rectangle, over links or not; hosts with radios did not."""
     assert Field(HORSESHOE, 14.0).spread(0, *LEAF).hops == {0: 0, 3: 3}
     assert Field(HORSESHOE, 12.5).spread(0, *LEAF).hops == {0: 0}  # the third and fourth are not linked
 

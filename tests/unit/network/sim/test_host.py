@@ -40,7 +40,7 @@ class EchoState:
 
 @dataclass(frozen=True)
 class Beacon:
-    """Says hello to everybody every second; answers a hello; has had enough of a peer after three."""
+    """Sends a hello to all peers every second; answers a hello; drops a peer after three."""
 
     quiet: bool = False
     patience: int = 3
@@ -108,7 +108,7 @@ class HostBench:
 
 
 def bench(**setup) -> HostBench:
-    """Node 0 says hello; nodes 1 and 2 listen; 2 hears only 1."""
+    """Node 0 sends a hello; nodes 1 and 2 listen; 2 has a link only to 1."""
     made = HostBench()
     made.network = Network(Setup(positions=[(0, 0)] * 3, propagation=links((0, 1), (1, 2)), **setup))
 
@@ -196,7 +196,7 @@ class Announcer:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_outside_nodes(seed):
-    """Forty nodes anywhere; a message for each of sixteen squares, from somebody who may stand elsewhere."""
+    """Forty nodes anywhere; a message for each of sixteen squares, from a node that may be elsewhere."""
     chance = random.Random(seed)
     placed = uniform(40, 100.0, 100.0, 25.0, seed)
     network = Network(Setup(positions=placed.positions, propagation=UnitDisk(25.0), seed=seed))

@@ -1,4 +1,4 @@
-"""Links over the air: who gets what, who is told what, and in which order."""
+"""Links over the radio: which node receives which frame, and the order of reported outcomes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_rts_cts_data_ack_follow_one_another():
 
 
 def test_a_node_that_receives_a_cts_is_silent_until_the_acknowledgement_has_passed():
-    """1 - 0 - 2: node 2 hears only 0's CTS, and wants to send in the middle of 1's data."""
+    """1 - 0 - 2: node 2 receives only the CTS of 0, and wants to send in the middle of the data of 1."""
     trace = Trace()
     made = air([(0, 0)] * 3, trace, propagation=links((0, 1), (0, 2)), mac=RtsCts(window_min=0))
     made.send(0, 1, 0, "long", size=100)

@@ -206,7 +206,7 @@ def test_a_node_may_be_switched_off_by_a_reception_at_the_same_time():
 
 
 def test_of_two_overlapping_measured_signals_the_one_of_twice_the_quality_survives():
-    """Node 0 hears 1 perfectly, 2 half as well and 3 nearly as well as 1."""
+    """Node 0 receives 1 perfectly, 2 half as well and 3 nearly as well as 1."""
     quality = {(1, 0): 1.0, (2, 0): 0.4, (3, 0): 0.9}
 
     def both(first, second, frames=200):
@@ -271,7 +271,7 @@ def test_energy_is_charged_to_its_causes_and_adds_up():
     assert by_cause["temperature"] == pytest.approx(10 * by_cause["humidity"], rel=1e-9)
     assert sum(by_cause.values()) == pytest.approx(sum(made.network.joules()), rel=1e-12)
     frame, ack, tx, rx, active = 1184, 352, 52.2, 59.1, 24.0  # µs, µs, mW
-    radio = (frame + ack) * (tx + 2 * rx)  # one sends, two hear, for data and for acknowledgement
+    radio = (frame + ack) * (tx + 2 * rx)  # one sends, two receive, for data and for acknowledgement
     mcu = 1500 * 3 * active  # one sends, one receives, one overhears
     assert by_cause["humidity"] == pytest.approx((radio + mcu) * 1e-9, rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Who hears whom: path loss, disks, measured links; and the radios' data sheets."""
+"""Reception: path loss, disks, measured links; and the data sheets of the radios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several runs say together."""
+"""Statistics over several runs."""
 
 from __future__ import annotations
 

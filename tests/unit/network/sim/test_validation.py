@@ -59,7 +59,7 @@ def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
 def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
     """Non-persistent CSMA, 1975: ``S = G·exp(-aG) / (G·(1 + 2a) + exp(-aG))``.
 
-    Their ``a`` is the time for which others do not hear that one has begun: here the turnaround.
+    Their ``a`` is the time for which others do not detect a new frame: here the turnaround.
     """
     frames = 10_000
     network = air([(0, 0)] * 41, propagation=UnitDisk(1.0), mac=SENSE_ONCE).network
@@ -77,7 +77,7 @@ def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
 
 
 def hidden_senders(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
-    """Two senders that hear only the node between them; also the share of data frames that it lost."""
+    """Two senders that share only the node between them; also the share of data frames that it lost."""
     trace = Trace()
     network = air([(0, 0)] * 3, trace, propagation=links((0, 1), (0, 2)), mac=mac).network
     for sender in (1, 2):

@@ -1,4 +1,4 @@
-"""What components tell is the same one by one and in columns."""
+"""The output of components is the same singly and in columns."""
 
 from collections import Counter
 
@@ -89,7 +89,7 @@ def test_a_table_has_the_single_notifications_in_their_order(monkeypatch):
     ]
     expected = list(replay(SEVERAL, table(events, ("value", "road"))))
     assert {n.subscription for n in expected} == {"Each", "Mean", "Wet"}
-    monkeypatch.setattr(Operator, "address", None)  # nothing is told one by one
+    monkeypatch.setattr(Operator, "address", None)  # no single transitions
     it = replay(SEVERAL, table(events, ("value", "road")))
     rows = it.to_arrow().to_pylist()
     assert [row["id"] for row in rows] == [n.id for n in expected]
@@ -106,7 +106,7 @@ def test_a_relation_handles_integers_beyond_the_precision_of_floats():
 
 
 def test_an_attribute_that_all_colliding_readings_lack_is_missing():
-    """As where one reading lacks it: a count of nothing would be a number that nobody gave."""
+    """As where one reading lacks it: a count of nothing would be an invented number."""
     app = """topic T (w float, v float, name text, ok bool)
 collide count
 state Busy

@@ -1,4 +1,4 @@
-"""The engine corrects what it has told: ``late correct``."""
+"""The engine corrects earlier notifications: ``late correct``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_rows(notifications):
 
 
 def warm_engine(text=WARM):
-    """An engine that has told a start and an end, and what it has told."""
+    """An engine after a start and an end, and its notifications."""
     engine = Engine(text)
     return engine, [n for event in (at(20, 30), at(60, 10), at(80, 23)) for n in engine.push(event)]
 
@@ -115,7 +115,7 @@ def test_a_condition_added_later_does_not_correct_events_before_it():
 
 @pytest.mark.parametrize("guard", ["", " for 2 s"])
 def test_a_revision_is_not_corrected(guard):
-    """What it says is ``revised``, and nobody takes that back."""
+    """The output of a revision is ``revised``, and is never retracted."""
     history = [at(20, 10), at(40, 30), at(60, 30), at(80, 23)]
     engine = Engine("topic T (value float)\nstate Any on T [value > 99]")
     for event in history:

@@ -1,4 +1,4 @@
-"""Correlations in this process: live, over history, in cases, kept and gone on with."""
+"""Correlations in this process: live, over history, in cases, stored and continued."""
 
 from __future__ import annotations
 

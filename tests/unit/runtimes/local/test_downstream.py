@@ -1,4 +1,4 @@
-"""Conditions that hear others in an engine: they go on when it is kept, changed or revised."""
+"""Downstream conditions in an engine: they continue after a restart, a change or a revision."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_muted_condition_is_evaluated_counted_and_reported_afterwards():
     assert {h.subscription for h in engine.holding()} == {"Fire", "Smoky"}
 
 
-# --- a mute waits for those whom it hears ------------------------------------------------------------
+# --- a mute waits for its upstreams ------------------------------------------------------------------
 
 TWO = """topic T (v float)
 topic U (v float)
@@ -88,7 +88,7 @@ def text_of(m="", p="", of="", mute=""):
 
 
 def push_all(engine, *readings):
-    """What is told of readings, each as (topic, second, value)."""
+    """The output for readings, each as (topic, second, value)."""
     output = []
     for topic, at, value in readings:
         output += engine.push(Event(topic, round(at * 1_000_000), "s", {"v": float(value)}))
@@ -137,7 +137,7 @@ def test_a_mute_does_not_change_evaluation_if_one_topic_lags_behind():
         assert engine.late_counts == {}
 
 
-# --- a condition is heard as it speaks ---------------------------------------------------------------
+# --- transitions are consumed in order of emission ---------------------------------------------------
 
 ROOM = """topic T (v float, room text)
 topic U (v float)
@@ -170,7 +170,7 @@ def at_once(engine, events):
 @pytest.mark.parametrize("kind", HEARD)
 @pytest.mark.parametrize("turns", TURNS)
 def test_a_scope_that_starts_and_ends_at_one_time_is_not_active_in_any_order_of_readings(kind, turns, come):
-    """They are timely, so they count as they come: the state has ended, and so has what hears it."""
+    """They are timely, so they count as they arrive: the state has ended, and so has its downstream."""
     text, name = HEARD[kind]
     engine, output = Engine(ROOM + text), []
     readings = [(0, "s", -1, -1), *TURNS[turns], (6, "s", 0.5, -1), (7, "s", 0.5, -1)]
@@ -190,7 +190,7 @@ def test_a_scope_that_starts_and_ends_at_one_time_is_not_active_in_any_order_of_
 
 
 def test_transitions_of_one_timestamp_are_consumed_in_the_order_of_emission():
-    """It holds by the reading of ``b`` when that of ``a`` is too long ago: at one moment, as in an engine."""
+    """It is active by the reading of ``b`` when that of ``a`` is too old: at one time, as in an engine."""
     [outcome] = cases("""
         topic T (v float)
         state A on T [v > 1 for 5 min; v < 0] unknown after 4 min

@@ -31,7 +31,7 @@ def push_all(engine, rows=ROWS, start=0):
         ("state Many = at least 2 of Warm", 2),  # a and c hold, then d joins
         ("state Many = at least 3 of Warm", 4),
         ("state Many = at least 4 of Warm", None),
-        ("state Many = at least 1 of Room within room", 2),  # r has ended and begun since
+        ("state Many = at least 1 of Room within room", 2),  # r has ended and started since
     ],
 )
 def test_a_new_count_is_active_if_enough_scopes_are_active_already(count, since):
@@ -92,7 +92,7 @@ def test_a_new_correlation_of_states_starts_with_the_active_scopes():
         ("ingress", "a,s", 2),
         ("ingress", "c,s", 2),
     ]
-    push_all(engine, [("e", "q", 20.0)], 9)  # the last moment is over by that
+    push_all(engine, [("e", "q", 20.0)], 9)  # the watermark passes the last timestamp by that
     assert sorted((n.scope, n.event.time // MINUTE) for n in both) == [
         ("a,r", 4), ("c,r", 4), ("d,r", 4), ("d,s", 4),
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_pairs_whose_names_have_commas_are_distinguished():
 
 
 def test_active_scopes_are_consumed_in_order_of_time_whatever_the_order_of_topics():
-    """As a shard tells a correlation that begins: all at once, topic by topic."""
+    """A shard passes active scopes to a new correlation all at once, topic by topic."""
     app = """
     topic T (value float)
     state A on T [value > 5; value < 3] per source

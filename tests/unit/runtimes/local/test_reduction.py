@@ -1,4 +1,4 @@
-"""Replay says and counts the same, whether files are reduced as they are read or sorted."""
+"""Replay emits and counts the same, whether files are compacted as they are read or sorted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOURCES = ["s3", "s1", "é", "s2"]
 
 
 def rows(seed, moments=120):
-    """Every source at every moment, in an order that is not that of their names."""
+    """Readings of every source at every time, in an order that is not that of their names."""
     chance, now = Random(seed), dict.fromkeys(SOURCES, 23.0)
     for instant in range(moments):
         for source in SOURCES:
@@ -54,7 +54,7 @@ def rows(seed, moments=120):
 
 
 def by_time(all_rows):
-    third = len(all_rows) // 3 + 1  # which is in the middle of a moment
+    third = len(all_rows) // 3 + 1  # a cut within one timestamp
     return [all_rows[:third], all_rows[third : 2 * third], all_rows[2 * third :]]
 
 

@@ -28,12 +28,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def archive_written(home: Path) -> Path:
-    """Where Java is told to write an archive."""
+    """The path that the options of Java give for writing an archive."""
     return Path(_only(home, "-XX:ArchiveClassesAtExit="))
 
 
 def archive_used(home: Path) -> Path:
-    """Which archive Java is told to use."""
+    """The path that the options of Java give for reading an archive."""
     return Path(_only(home, "-XX:SharedArchiveFile="))
 
 
@@ -43,7 +43,7 @@ def _only(home: Path, option: str) -> str:
 
 
 def later(home: Path) -> None:
-    """Nobody knows any more that somebody has begun to write."""
+    """Let the claim to write an archive expire."""
     for claim in (home.parent / "cache").rglob("*.claim"):
         os.utime(claim, (0, 0))
 

@@ -1,4 +1,4 @@
-"""How a session is set up: what a slow machine needs, unless somebody has said otherwise."""
+"""How a session is set up: the settings for slow machines, unless the user has set them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components in columns: when they are, what they keep, and that they say what the reference says."""
+"""Components in columns: when they are used, their state, and their equality with the reference machine."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_state_is_bounded_by_the_windows_however_long_the_history():
 
 
 def test_small_batches_beside_long_histories_are_processed_one_by_one(monkeypatch):
-    """And what is told stays the same, also when a larger one comes again."""
+    """The output stays the same, also when a larger batch follows."""
     monkeypatch.setattr(component_machine, "ENOUGH", 0)
     monkeypatch.setattr(component_machine, "LONG", (2, 4))
     monkeypatch.setattr(component_machine, "FEW", 8)
@@ -147,7 +147,7 @@ def test_a_place_and_a_point_with_the_same_text_are_different():
 def test_a_place_and_a_point_with_the_same_text_are_different_for_starts_and_ends(
     query, function, monkeypatch
 ):
-    """A point says again that it is low: the place of its key is still high."""
+    """A point repeats that it is low: the place with the same text is still high."""
     monkeypatch.setattr(component_machine, "FEW", 0)
     text = (
         f"topic T (value float) state S A = {query.format(function)} each source "

@@ -1,4 +1,4 @@
-"""One component over time: when it is evaluated, what it remembers, whom it concerns."""
+"""One component over time: its evaluations, its state, and its keys."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_missing_value_interrupts_a_minimum_duration():
 
 
 def test_an_interrupted_minimum_duration_causes_no_evaluation_at_its_former_end():
-    """What is no longer valid is so at every later instant, but nobody looks before the next event."""
+    """An invalid event stays invalid at every later instant, but is not evaluated before the next event."""
     text = T + "topic U ()\nstate Old A = T B = U enter A.value > 1 && !A.valid for 10 s exit true"
     ticks = [reading(t, "U", 1) for t in (1, 20)]
     readings = [reading(0, "T", 1, 5.0), reading(2, "T", 1, 5.0), *ticks, reading(40, "T", 1, 0.0)]

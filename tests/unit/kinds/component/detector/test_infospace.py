@@ -1,4 +1,4 @@
-"""Validity: what was said of a condition holds until it is said otherwise.  [F55]"""
+"""Validity: an event of a condition is valid until a newer one replaces it.  [F55]"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
 
 @dataclass
 class TimedEvent:
-    """An event as a component is told of it."""
+    """An event as a component receives it."""
 
     client: str
     topic: str
@@ -49,7 +49,7 @@ def manager(text=TEXT):
 
 @dataclass
 class ComponentNode:
-    """A manager alone: what its components say is heard by its components."""
+    """A manager alone: the output of its components is the input of its components."""
 
     interval: int
     it: Components = field(default_factory=manager)
@@ -155,7 +155,7 @@ delays = st.lists(
 
 @given(delays, st.integers(21, 40))  # longer than every delay
 def test_the_interval_changes_when_events_are_emitted_and_not_which_ones(arrivals, interval):
-    """With an interval that covers every delay, a node says what the machine says of the whole."""
+    """With an interval that covers every delay, a node emits what the machine emits for the whole history."""
     node = ComponentNode(interval * SECOND)
     events = sorted(
         ((time + delay, reading(time, "T", where, value)) for time, where, value, delay in arrivals),

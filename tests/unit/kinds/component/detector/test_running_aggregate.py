@@ -1,4 +1,4 @@
-"""An aggregate over all time that is kept up shows what a look at everything shows."""
+"""An incremental aggregate over all time equals one that is computed from everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as one condition, and the event that tells of it."""
+"""What counts as one condition, and the event that it emits."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_component_with_a_host_queries_readings_near_it():
 
 @pytest.mark.parametrize("rest", [(), (0.0,), (0.0, 0.0)], ids=["line", "plane", "space"])
 def test_a_moving_host_reaches_readings_that_were_out_of_range(rest):
-    """Knowledge out of range must be kept: the host may come.  [F70, trigger 3]"""
+    """Readings out of range must be stored: the host may come.  [F70, trigger 3]"""
     text = (
         T
         + """topic User ()

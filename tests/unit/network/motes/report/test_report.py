@@ -1,4 +1,4 @@
-"""The report: a page that says what was run and found, and figures that show it."""
+"""The report: a page with the settings and results of a run, and its figures."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def topics_of(text="topic T (value float, count int, name text, open bool)"):
 
 
 def test_a_line_becomes_an_event_of_its_topic():
-    output = {"topic": "T", "source": "s", "time": "2007-09-13T13:35:00Z", "value": 3, "name": "x"}
-    line = json.dumps({**output, "x": 1, "y": 2.5})
+    event_fields = {"topic": "T", "source": "s", "time": "2007-09-13T13:35:00Z", "value": 3, "name": "x"}
+    line = json.dumps({**event_fields, "x": 1, "y": 2.5})
     assert LineReader(topics_of()).event(line, NOW) == Event(
         "T",
         instant("2007-09-13T13:35:00Z"),

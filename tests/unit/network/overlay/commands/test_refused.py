@@ -56,7 +56,7 @@ def print_all(names, deliveries, capsysbinary, *, count):
 
 
 def test_a_failing_relationship_ends_no_other_subscription(capsysbinary):
-    """Its own start is told to be unknown from then on."""
+    """Its own start becomes unknown from then on."""
     start = {"holdfast.relationship": "Meet", "status": "ingress", "scope": "ann,bob"}
     deliveries = [
         notification("Meet", **start, time=1, source="ann", sequence=1),

@@ -1,4 +1,4 @@
-"""``subscribe --pairs``: who is asked to stop tells no more starts, and stays until all has ended."""
+"""``subscribe --pairs``: a subscriber asked to stop prints no more starts, and stays until all have ended."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ONE, TWO, THREE = (bytes([n]) * NONCE for n in (1, 2, 3))
 
 
 def greet(caller, called):
-    """Let the two talk until neither has anything to say."""
+    """Exchange messages until neither side has any left."""
     to_called, to_caller = caller.opening(), []
     while to_called or to_caller:
         to_caller = [answer for output in to_called for answer in called.receive(output)]

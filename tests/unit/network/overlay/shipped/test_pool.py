@@ -66,7 +66,7 @@ def test_a_worker_that_exceeds_its_memory_is_ended_with_the_reason(what):
 
 
 def test_a_worker_that_takes_too_long_is_ended():
-    """It computes nothing, and so is not stopped for that: whoever waits for it has a clock."""
+    """The worker computes nothing, so no limit of CPU time stops it: the caller has a clock."""
     last = run_calls(
         AGENT.format(body=HOSTILE["an endless loop"][0]), 1, WorkerBounds(cpu=60, wall=SECOND // 2)
     )[-1]
@@ -74,7 +74,7 @@ def test_a_worker_that_takes_too_long_is_ended():
 
 
 def test_the_start_of_a_worker_does_not_count_as_a_call():
-    """It has a limit of its own, and is not said to be the code's fault."""
+    """The start has its own limit, and is not charged to the code."""
     (last,) = run_calls(GOOD, 0, WorkerBounds(begin=0))
     assert last.fault == "its start took longer than 0 s"
 

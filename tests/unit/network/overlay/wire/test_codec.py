@@ -40,11 +40,11 @@ controls = (
 
 
 def decode_all(language, data, cuts):
-    """What a receiver hears when the bytes come in pieces that end at these places."""
+    """The messages that a receiver decodes when the bytes come in pieces that end at these places."""
     receiver = codec(language, LARGEST)
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     pieces = [data[a:b] for a, b in pairwise(places)]
-    return [output for piece in pieces for output in receiver.receive(piece)]
+    return [message for piece in pieces for message in receiver.receive(piece)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

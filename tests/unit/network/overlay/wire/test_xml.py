@@ -31,8 +31,8 @@ def decode(text, largest=1 << 20):
 
 
 def only(text):
-    (output,) = decode(text)
-    return output
+    (parsed,) = decode(text)
+    return parsed
 
 
 UID_A = Constraint("uid", "text", "=", "A")
@@ -40,46 +40,46 @@ X, Y = (Constraint(name, "long", "any") for name in "XY")
 
 
 def test_the_printed_attribute_values_parse_as_a_notification():
-    output = only("""
+    parsed = only("""
         <ISCAMsg><Notification>
         <av name="name" type="string" value="Bob"/>
         <av name="X" type="long" value="123"/>
         <av name="Y" type="long" value="123"/>
         </Notification></ISCAMsg>""")
-    assert output.notifications == (PublishedNotification({"name": "Bob", "X": 123, "Y": 123}),)
+    assert parsed.notifications == (PublishedNotification({"name": "Bob", "X": 123, "Y": 123}),)
 
 
 def test_the_printed_subscription_parses_with_its_flag():
-    output = only("""<ISCAMsg><Subscription floodForward="true">
+    parsed = only("""<ISCAMsg><Subscription floodForward="true">
     <ac name="name" type="string" op="EQ" value="Bob"/>
     <ac name="X" type="long" op="ANY"/>
         <ac name="Y" type="long" op="ANY"/>
         </Subscription></ISCAMsg>""")
     bob = Constraint("name", "text", "=", "Bob")
-    assert output.subscriptions == (CbpsSubscription(Filter((bob, X, Y)), flood_forward=True),)
+    assert parsed.subscriptions == (CbpsSubscription(Filter((bob, X, Y)), flood_forward=True),)
 
 
 def test_the_registration_of_the_listener_asks_for_notifications_t26():
-    output = only('<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>')
-    assert output == Registration(("notification",), request=True)
+    parsed = only('<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>')
+    assert parsed == Registration(("notification",), request=True)
 
 
 def test_a_registration_treats_everything_but_true_as_false():
-    output = only('<ISCAConfig><Registration request="yes" reply="TRUE"><Tea/></Registration></ISCAConfig>')
-    assert output == Registration(())
+    parsed = only('<ISCAConfig><Registration request="yes" reply="TRUE"><Tea/></Registration></ISCAConfig>')
+    assert parsed == Registration(())
 
 
 def test_the_subscription_of_the_listener_parses_t26():
-    output = only("""<ISCAMsg><Subscription><ac name="sensor" type="string" op="EQ" value="Hawthorn St"/>
+    parsed = only("""<ISCAMsg><Subscription><ac name="sensor" type="string" op="EQ" value="Hawthorn St"/>
         <ac name="route" type="string" op="EQ" value="5"/>
         <ac name="direction" type="string" op="EQ" value="NORTH"/>
         <ac name="speed" type="long" op="ANY"/></Subscription></ISCAMsg>""")
-    (subscription,) = output.subscriptions
+    (subscription,) = parsed.subscriptions
     assert [c.name for c in subscription.filter.constraints] == ["sensor", "route", "direction", "speed"]
 
 
 def test_the_proximity_example_of_figure_4_11_parses():
-    output = only("""
+    parsed = only("""
     <MessageBundle>
      <Subscription>
       <ac name="uid" type="string" op="EQ" value="(A.x-B.x)^2 + (A.y-B.y)^2"/>
@@ -103,9 +103,9 @@ def test_the_proximity_example_of_figure_4_11_parses():
         <ImplementationCode> hex code here </ImplementationCode>
      </ActiveSubscription>
     </MessageBundle>""")
-    (subscription,) = output.subscriptions
+    (subscription,) = parsed.subscriptions
     assert subscription.filter.constraints[1] == Constraint("distance", "double", "<=", 10.0)
-    (active,) = output.active
+    (active,) = parsed.active
     parameters = (("uid", "A"), ("partnerUid", "B"), ("lowRange", "8"), ("highRange", "10"))
     slip = Filter((UID_A, X, Y))
     assert active.strategies == (AgentStrategy(slip, "ISCA.Agent.LocationObserverAgent", parameters),)
@@ -119,45 +119,45 @@ def test_the_printed_express_slips_parse():
     assert only(f"<ISCAMsg>{slip}</ExpressForwardingSlip></ISCAMsg>").express == ExpressSlip(
         "subscription", "[AdvA]"
     )
-    output = only("""<ISCAMsg><ExpressForwardingSlip>
+    parsed = only("""<ISCAMsg><ExpressForwardingSlip>
         <av name="cacheId" type="string" value="[cacheId]"/>
         </ExpressForwardingSlip><Notification> ... </Notification></ISCAMsg>""")
-    assert output.express == ExpressSlip("notification", "[cacheId]")
-    assert output.notifications == (PublishedNotification({}),)
+    assert parsed.express == ExpressSlip("notification", "[cacheId]")
+    assert parsed.notifications == (PublishedNotification({}),)
 
 
 def test_the_printed_context_parses_and_the_rest_is_filled_in_later():
-    output = only(
+    parsed = only(
         '<ISCAMsg><MessageContext><av name="hopCnt" type="long" value="1"/></MessageContext></ISCAMsg>'
     )
-    assert output.context == BundleContext(hop_count=1)
+    assert parsed.context == BundleContext(hop_count=1)
 
 
 def test_an_unknown_attribute_or_node_is_ignored_t27():
-    output = only("""<ISCAMsg colour="red"><Mystery><ac/></Mystery><Advertisement weight="3">
+    parsed = only("""<ISCAMsg colour="red"><Mystery><ac/></Mystery><Advertisement weight="3">
         <note/><ac name="X" type="long" op="ANY" since="1999"/></Advertisement></ISCAMsg>""")
-    assert output.advertisements == (Advertisement(Filter((X,))),)
+    assert parsed.advertisements == (Advertisement(Filter((X,))),)
     assert decode('<Connect/><Wrap><ConnectionId value="7"/></Wrap>') == []
 
 
 def test_content_that_does_not_fit_the_type_of_a_slip_is_discarded_t27():
-    output = only("""<ISCAMsg>
+    parsed = only("""<ISCAMsg>
         <RoutingSlip type="subscription"><ac name="X" type="long" op="ANY"/>
             <av name="Y" type="long" value="1"/></RoutingSlip>
         <RoutingSlip type="notification"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         <RoutingSlip type="postcard"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         </ISCAMsg>""")
-    assert output.slips == (RoutingSlip("subscription", Filter((X,))),)
+    assert parsed.slips == (RoutingSlip("subscription", Filter((X,))),)
 
 
 def test_flags_follow_the_thesis_and_anything_else_means_the_default():
-    output = only("""<ISCAMsg><Advertisement floodForward="false" aggregation="no"/>
+    parsed = only("""<ISCAMsg><Advertisement floodForward="false" aggregation="no"/>
         <Subscription floodForward="TRUE" aggregation="false"/>
         <RoutingSlip type="subscription" persistent="false"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         </ISCAMsg>""")
-    assert output.advertisements[0] == Advertisement(Filter(), flood_forward=False, aggregation=True)
-    assert output.subscriptions[0] == CbpsSubscription(Filter(), flood_forward=False, aggregation=False)
-    assert not output.slips[0].persistent
+    assert parsed.advertisements[0] == Advertisement(Filter(), flood_forward=False, aggregation=True)
+    assert parsed.subscriptions[0] == CbpsSubscription(Filter(), flood_forward=False, aggregation=False)
+    assert not parsed.slips[0].persistent
 
 
 def test_bundles_without_a_key_get_unique_keys():
@@ -179,8 +179,8 @@ def test_a_payload_of_markup_remains_markup():
 
 
 def test_a_declaration_comments_and_blanks_may_stand_between_messages():
-    output = decode('<?xml version="1.0" encoding="UTF-8"?>\n<!-- <ISCAMsg> --> <ISCAMsg/>\n\n<ISCAMsg/>')
-    assert len(output) == 2
+    parsed = decode('<?xml version="1.0" encoding="UTF-8"?>\n<!-- <ISCAMsg> --> <ISCAMsg/>\n\n<ISCAMsg/>')
+    assert len(parsed) == 2
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))

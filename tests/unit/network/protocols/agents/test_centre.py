@@ -1,4 +1,4 @@
-"""A group and its mediator: what they report is what the relation machine says."""
+"""A group and its mediator report the results of the relation machine."""
 
 from __future__ import annotations
 

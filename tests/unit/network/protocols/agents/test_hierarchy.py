@@ -1,4 +1,4 @@
-"""Observers and a mediator: what they report of sums is what the relation machine says."""
+"""Observers and a mediator report sums with the results of the relation machine."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_an_observer_computes_minutes_from_miles_an_hour():
 
 
 def test_a_mediator_assigns_only_its_cache():
-    """With four fifths taken for all, the ranges together are more than the room, and a sum comes where it
-    matters while everybody is silent."""
+    """With four fifths taken for all, the ranges together exceed the room, and a sum passes the bound
+    while all members are silent."""
     for printed in (False, True):
         top = SumMediator("m", ("x", "y", "z"), QUICKER.relation, printed=printed)
         reading = AgentReading(0, 0, (0.0,))

@@ -1,4 +1,4 @@
-"""A group that counts: what it reports is what the relation machine says."""
+"""A group that counts reports the results of the relation machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_a_distant_member_sends_few_messages():
 
 
 def test_a_group_continues_when_its_members_change():
-    """Bob leaves ann for eve at one moment: two are together all the time, whichever pair is heard first."""
+    """Bob leaves ann for eve at one time: two are together all the time, whichever pair is processed
+    first."""
     for seed in range(20):
         room = scene("at least 2 of Team within 5 m until 10 m", seed=seed)
         assert statuses_at(room, 0, ann=0, bob=3, eve=100, joe=500, zoe=900) == ["ingress"]
@@ -54,7 +55,7 @@ def test_a_group_continues_when_its_members_change():
 
 
 def test_uncertain_positions_count_once_they_are_certain():
-    """Each fix that comes is looked at while errors leave it open, though nobody has moved."""
+    """Each arriving position is examined while errors leave the result open, although no member has moved."""
     room = scene("at least 2 of Team within 5 m until 10 m accuracy off")
     assert statuses_at(room, 0, off=3.0, ann=0, bob=3, eve=100, joe=500, zoe=900) == []
     assert statuses_at(room, 1, off=3.0, bob=3) == []

@@ -1,4 +1,4 @@
-"""Two agents and the distance between their publishers: they report what the relation machine says."""
+"""Two agents and the distance between their publishers report the results of the relation machine."""
 
 from __future__ import annotations
 

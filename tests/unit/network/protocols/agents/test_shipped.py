@@ -1,4 +1,4 @@
-"""Strategies that a subscriber ships: they say what the relation machine says, and may do nothing else."""
+"""Strategies that a subscriber ships give the results of the relation machine, and may do nothing else."""
 
 from __future__ import annotations
 

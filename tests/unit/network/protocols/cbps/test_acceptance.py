@@ -54,7 +54,7 @@ def box(**ranges):
 
 
 def position(uid):
-    """What is known of somebody who moves: uid = …, X ANY, Y ANY."""
+    """The position of a moving publisher: uid = …, X ANY, Y ANY."""
     return Filter(
         (
             Constraint("uid", "text", "=", uid),

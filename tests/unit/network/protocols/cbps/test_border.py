@@ -1,4 +1,4 @@
-"""What clients say of themselves changes nothing for others."""
+"""Claims of a client about itself change nothing for others."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Two:
         self.net.settle()
 
     def forge(self, at, sender, message):
-        """Somebody who is connected writes a message himself."""
+        """Let a connected client write a raw message."""
         self.net.nodes[at].tell(Received, sender, message)
         self.net.settle()
 

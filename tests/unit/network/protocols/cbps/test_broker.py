@@ -166,7 +166,7 @@ def test_a_repeated_bundle_changes_nothing_and_a_new_one_of_its_name_replaces_it
 
 
 def test_a_bundle_that_arrives_on_a_second_path_waits_and_leaves_without_a_trace():
-    """As it happens when a network is joined elsewhere before everybody knows that it was cut."""
+    """This happens when a network is joined elsewhere before all brokers know that it was cut."""
     bench = BrokerBench("a", "b", "c")
     bundle = Bundle(BundleKey("p", 1), advertisements=(Advertisement(X),))
     bench.receive("a", bundle)

@@ -1,4 +1,4 @@
-"""Publishers and subscribers: what they send, what they are told, and what they are not allowed."""
+"""Publishers and subscribers: what they send, what they receive, and what they must not do."""
 
 from __future__ import annotations
 

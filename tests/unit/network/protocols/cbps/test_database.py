@@ -149,7 +149,7 @@ def test_closing_a_connection_removes_its_items():
 
 
 def test_an_item_is_found_by_identity_without_examining_the_others(monkeypatch):
-    """The common case: everybody watches one thing of their own, by equality."""
+    """The common case: each client watches one thing of its own, by equality."""
     tested = []
     monkeypatch.setattr(database, "is_related", lambda *three: tested.append(1) or is_related(*three))
     stored = ItemTable("subscription")
@@ -210,7 +210,8 @@ class AgainstBruteForce(RuleBasedStateMachine):
 
     @rule(content=naive.contents())
     def notify(self, content):
-        """Whoever is covered is served by its coverer: the connection hears what any of its items wants."""
+        """A covered subscription is served by its coverer: the connection receives what any of its items
+        matches."""
         found = list(self.table.search(box_of(content), MATCHES["notification", "subscription"]))
         assert bool(found) is any(satisfies(item.filter, content) for item in self.items.values())
 

@@ -100,7 +100,7 @@ class HostedFloor:
         self.overlay.settle()
 
     def emissions(self):
-        """(status, seconds) of what the subscriber was told; ``unknown`` has the time of its start."""
+        """(status, seconds) of the notifications to the subscriber; ``unknown`` has the time of its start."""
         return [
             ("unknown", what.since / SECOND)
             if isinstance(what, ConditionUnknown)
@@ -326,7 +326,7 @@ def test_old_readings_played_fast_are_not_disturbed_by_the_clock():
     floor.overlay.advance(SECOND)
     floor.time += 4 * SECOND
     floor.read("a", 1)
-    floor.pass_(6 * SECOND)  # the clock says eight seconds of their time, and they are at seven
+    floor.pass_(6 * SECOND)  # the clock is at eight seconds of their time, and they are at seven
     assert floor.emissions() == [("ingress", 2.0)]
 
 
@@ -406,7 +406,7 @@ def test_a_state_lost_during_recall_restarts():
 @pytest.mark.parametrize("link", [("office", "subscriber"), ("hub", "office"), ("east", "hub")])
 def test_events_dropped_for_a_slow_peer_make_the_condition_unknown(link):
     floor = start_floor()
-    floor.read("a", 0, 3, settle=False)  # an end that will be told with the next reading
+    floor.read("a", 0, 3, settle=False)  # an end that will be notified with the next reading
     while not floor.overlay.give_up(*link):
         floor.overlay.step()
     floor.overlay.settle()
@@ -540,7 +540,8 @@ words = st.one_of(
     st.builds(StateHandover, st.just(PART), st.sampled_from([None, b"", RAW, RAW[:9]]), st.booleans()),
     st.just(Interruption(PART, None)),
     st.builds(
-        lambda output: HostedNotification(PART, output), st.sampled_from([*Engine(HIGH).run(READINGS)])
+        lambda notification: HostedNotification(PART, notification),
+        st.sampled_from([*Engine(HIGH).run(READINGS)]),
     ),
     st.builds(
         lambda event, key: Bundle(
@@ -555,9 +556,9 @@ words = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["above", "below", "lost"]), words), max_size=25))
-def test_after_any_sequence_of_messages_a_broker_has_the_state_or_knows_its_holder(output):
+def test_after_any_sequence_of_messages_a_broker_has_the_state_or_knows_its_holder(script):
     bench = WatchBench()
-    for sender, message in output:
+    for sender, message in script:
         with suppress(UsageError):
             if sender == "lost":
                 bench.tell(Undelivered(0, "below", message))

@@ -1,4 +1,4 @@
-"""Whoever was told a start is told its end, or that nobody knows any more."""
+"""A subscriber that received a start receives its end, or an unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holdfast.network.protocols.cbps.pairs import PairTracker
 
 
 def plain(_name: str) -> None:
-    """It does not correct what it has told."""
+    """A condition without correction."""
 
 
 def notification(status: str) -> Notification:

@@ -59,7 +59,7 @@ class FilterFloor:
             self.overlay.settle()
 
     def emissions(self, who="subscriber"):
-        """(status, scope, value) of what the subscriber was told; ``unknown`` has no value."""
+        """(status, scope, value) of the notifications to the subscriber; ``unknown`` has no value."""
         return [
             (what.notification.status, what.notification.scope, what.notification.event.attributes["value"])
             if isinstance(what, ConditionChange)
@@ -90,7 +90,7 @@ def test_a_scope_of_one_publisher_is_filtered_at_its_own_broker():
 def test_a_scope_of_several_publishers_is_filtered_where_their_paths_meet():
     floor = FilterFloor(s1="east", s2="west")
     floor.watch(DEFINITION)
-    floor.read("s1", 26, 23, 27)  # 23 satisfies neither predicate, so it matters nowhere
+    floor.read("s1", 26, 23, 27)  # 23 satisfies neither predicate, so it is irrelevant everywhere
     floor.read("s2", 28, 21)
     assert floor.emissions() == [("ingress", None, 26.0), ("egress", None, 21.0)]
     assert (floor.carried("east", "hub"), floor.carried("west", "hub")) == (2, 2)
@@ -219,7 +219,7 @@ def test_after_a_cut_an_active_condition_is_unknown_until_a_reading_decides():
     floor.overlay.cut("east", "hub")
     floor.overlay.settle()
     assert floor.emissions()[2:] == [("unknown", "s1", None)]
-    floor.read("s1", 21, 27)  # nobody hears it
+    floor.read("s1", 21, 27)  # without a subscriber
     floor.overlay.connect("east", "hub")
     floor.overlay.settle()
     floor.read("s1", 24, 28, 29, 21)
@@ -228,7 +228,7 @@ def test_after_a_cut_an_active_condition_is_unknown_until_a_reading_decides():
 
 
 def sinces(floor):
-    """The statuses that the subscriber was told, and since when."""
+    """The statuses of the notifications to the subscriber, and their starts."""
     return [
         ("unknown", one.since)
         if isinstance(one, ConditionUnknown)
@@ -279,7 +279,7 @@ def test_an_unknown_inner_scope_passes_events_to_the_outer_one_again():
     read("s2", 26.0)
     floor.overlay.cut("east", "hub")
     floor.overlay.settle()
-    read("s1", 21.0)  # nobody hears it
+    read("s1", 21.0)  # without a subscriber
     floor.overlay.connect("east", "hub")
     floor.overlay.settle()
     read("s2", 21.0)
@@ -389,7 +389,7 @@ def test_conditions_by_coordinates_are_filtered_at_the_source_like_those_by_name
 
 
 def test_a_wide_advertisement_covers_a_narrow_one_though_that_pins_more():
-    """The hub knows both, and passes on the one that says it all; when that goes, the other is back."""
+    """The hub knows both and forwards the wider one; when that goes, the other is forwarded again."""
     floor = FilterFloor(s1="east")
     floor.overlay.ask("s1", advertise("wide", advertisement_for(TOPIC)))
     floor.overlay.settle()
@@ -501,8 +501,8 @@ def test_a_filtering_publisher_restarts_after_a_reconnection():
 
 
 def test_an_advertisement_that_pins_more_does_not_cover_one_that_pins_less():
-    """Who says nothing of places reaches all of them; that somebody beside it promises the north alone
-    says nothing of its events in the south."""
+    """An advertisement without places covers all of them. Another one beside it with only the north does
+    not restrict its events in the south."""
     floor = FilterFloor()
     for name, home, pinned in (("a", "east", {}), ("n", "east", {"place": "north"}), ("c", "office", {})):
         floor.overlay.client(name, home)
@@ -516,7 +516,7 @@ def test_an_advertisement_that_pins_more_does_not_cover_one_that_pins_less():
 
 
 def test_redundant_sensors_of_a_region_are_combined_at_the_broker_where_they_meet():
-    """Nobody names a region: of two sensors in the north the second has nothing new to say.  [S6]"""
+    """No region is named: of two sensors in the north the second has nothing new to report.  [S6]"""
     floor = FilterFloor()
     for name, home, y in (("n1", "east", 12.0), ("n2", "east", 18.0), ("s", "west", 5.0)):
         floor.overlay.client(name, home)

@@ -37,7 +37,7 @@ def known(condition):
 
 
 def relevant_inputs(condition, events):
-    """The events that may matter, with how the condition sees them."""
+    """The relevant events, with the input of the condition for each."""
     sights = [(event, condition_input(condition, to_content(event))) for event in events]
     return [(event, sight) for event, sight in sights if sight is not None]
 
@@ -62,8 +62,8 @@ def test_a_subscriber_behind_a_replica_gives_the_result_of_one_without(condition
 
 @given(condition=conditions, rows=values, extra=st.sets(st.integers(0, 19)), raw=st.booleans())
 def test_replicas_in_series_give_the_result_of_one(condition, rows, extra, raw):
-    """Other filters on the same path let other events pass; a replica that knows nothing lets pass
-    what matters: extra data, not wrong data."""
+    """Other filters on the same path let other events pass; a replica without knowledge lets all relevant
+    events pass: extra data, not wrong data."""
     history = events(rows)
     first = FilterReplica(condition) if raw else known(condition)
     stored = through(first, history)

@@ -26,7 +26,7 @@ from support.overlays import often
 
 
 def reachable_from(links, start):
-    """All to whom a way leads."""
+    """All nodes to which a path leads."""
     found = {start}
     while more := {b for link in links if link & found for b in link} - found:
         found |= more
@@ -61,7 +61,7 @@ class MemoryMesh:
         self.net.settle()
 
     def deliveries(self):
-        """What each subscriber has heard since the last look."""
+        """The values that each subscriber has received since the last call."""
         return {
             name: [
                 one.content["x"]
@@ -202,15 +202,17 @@ def test_incremental_updates_equal_a_full_recomputation(steps):
 @often
 @given(number=st.integers(2, 5), script=deeds, seed=st.integers(0, 9))
 def test_after_any_changes_of_links_every_reachable_subscriber_receives_each_event_once(number, script, seed):
-    mesh, links, output = MemoryMesh(number, [], seed), set(), 0
+    mesh, links, published = MemoryMesh(number, [], seed), set(), 0
     for deed, i, j in script:
         pair = frozenset((f"b{i % number}", f"b{j % number}"))
         if deed == "say":
             mesh.net.settle()
-            output += 1
-            mesh.say(output)
-            watermark = reachable_from(links, "b0")
-            assert mesh.deliveries() == {b: [float(output)] if b in watermark else [] for b in mesh.brokers}
+            published += 1
+            mesh.say(published)
+            reachable = reachable_from(links, "b0")
+            assert mesh.deliveries() == {
+                b: [float(published)] if b in reachable else [] for b in mesh.brokers
+            }
         elif deed == "join" and len(pair) == 2 and pair not in links:
             links.add(pair)
             mesh.net.connect(*pair)

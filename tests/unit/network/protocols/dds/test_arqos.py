@@ -142,7 +142,7 @@ def test_a_limit_gives_up_unconfirmed_samples_but_not_the_receiver():
 
 
 def test_a_receiver_deaf_for_a_while_loses_only_samples_that_were_repeated_often_enough():
-    """Sample 5 was told of by six heartbeats when the air was good again, 6 to 8 by fewer."""
+    """Six heartbeats mentioned sample 5 when the radio was good again, fewer mentioned 6 to 8."""
     motes = Motes(deployment(mode="BLTDDS", reliable=ReliableSettings(retries=5)), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 100)))
@@ -175,7 +175,7 @@ def test_the_last_reader_ends_the_agreement_and_the_publisher_stores_nothing():
 
 
 def test_a_silent_originator_is_ordered_to_reliable_mode():
-    """Best effort stays silent for ever: 20 of 300 were delivered, and nobody ordered anything."""
+    """Best effort would stay silent for ever: 20 of 300 were delivered, and no order was sent."""
     motes = Motes(deployment(mode="HyTDDS", adaptive=TERMS), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 90)))

@@ -1,4 +1,4 @@
-"""EATDDS: the role of rendezvous node moves, and nobody loses anything by it."""
+"""EATDDS: the role of rendezvous node moves without any loss."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_main_and_present_rendezvous_node_may_be_restarted_at_the_same_time():
 
 
 def test_a_subscriber_missing_from_all_tables_subscribes_again():
-    """Signs of life go to those in the table; one that hears none for long is in no table."""
+    """Signs of life go to those in the table; a subscriber without them for long is in no table."""
     found = motes()
     subscribe(found, "s")
     found.at(30 * SECOND, lambda: found.states["r"].rendezvous[0].registry.wishes.clear())

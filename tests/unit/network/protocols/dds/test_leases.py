@@ -1,4 +1,5 @@
-"""Who is waited for, and for how long: leases, boot numbers, and rendezvous nodes that know nobody."""
+"""Which readers are waited for, and how long: leases, boot numbers, and rendezvous nodes with empty
+tables."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def accepted_values(found: Motes) -> list[int]:
     return [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
-# A rendezvous node that knows nobody.
+# A rendezvous node with an empty table.
 
 
 def test_a_restarted_rendezvous_node_acknowledges_nothing_until_readers_have_returned():
@@ -73,7 +74,7 @@ def test_a_reader_that_knows_its_rendezvous_node_does_not_subscribe_more_often()
     assert len(found.sent(message.DdsSubscribe, "s")) == 3
 
 
-# A publisher that misses what the rendezvous node says.
+# A publisher that misses the messages of the rendezvous node.
 
 
 def test_a_notification_is_repeated_until_the_publisher_confirms_it():
@@ -121,7 +122,7 @@ def test_many_publishers_are_notified_in_bursts_and_none_is_left_out():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_dead_reader_blocks_others_no_longer_than_its_lease(mode):
-    """Without a lease 21 of 200 samples reached the living one."""
+    """Without a lease 21 of 200 samples arrived at the living one."""
     found = motes(mode)
     subscribe(found, "s")
     subscribe(found, "t")
@@ -210,7 +211,7 @@ def test_a_successor_waits_for_every_reader_of_its_predecessor():
     over: list[int] = []
 
     def mute(sender: str, to: str, what: object) -> bool:
-        """What t says for six seconds after somebody has taken over."""
+        """Drop the messages of t for six seconds after the role has moved."""
         if not over and any(state.counted["taken over"] for state in found.states.values()):
             over.append(found.now)
         return bool(over) and found.now < over[0] + 6 * SECOND and sender == "t"

@@ -88,7 +88,7 @@ def discoverers(motes: Motes) -> list[str]:
 def test_each_mode_sends_subscriptions_to_the_right_nodes_at_the_right_cost(
     mode, subscriptions, notifications, known_at
 ):
-    """AT15 without radios: a broadcast reaches the four others; each SUBSCRIBE is said ten times [D14]."""
+    """AT15 without radios: a broadcast reaches the four others; each SUBSCRIBE is sent ten times [D14]."""
     motes = Motes(deployment(mode=mode, publishers=("p", "q")), TWO)
     for node in ("p", "q"):
         motes.ask(node, request.DdsAdvertiseRequest("heat"))

@@ -140,7 +140,7 @@ def test_repetitions_go_only_to_readers_without_an_ack():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_each_subscriber_has_its_own_level(mode):
-    """[D8] On one topic: full, partial above 10, best effort; everybody's copy has its own bit."""
+    """[D8] On one topic: full, partial above 10, best effort; the copy of each subscriber has its own bit."""
     motes = Motes(deployment(mode=mode), ("p", "r", "full", "part", "best"))
     subscribe(motes, "full", level=FULL)
     subscribe(motes, "part", level=partial(10))

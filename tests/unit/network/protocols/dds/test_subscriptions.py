@@ -96,7 +96,7 @@ def test_two_subscriptions_of_one_node_share_a_copy(mode):
 
 
 def test_nothing_arrives_after_unsubscribing_even_if_the_message_was_lost(mode):
-    """Who gets something that it does not want says so again."""
+    """A subscriber that receives an unwanted sample unsubscribes again."""
     motes = Motes(deployment(mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
     last = publishing(motes, range(10))

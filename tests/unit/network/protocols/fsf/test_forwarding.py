@@ -56,5 +56,5 @@ def test_an_operator_on_one_sensor_does_not_cover_one_on_all():
 
 
 def test_ranges_of_ints_and_floats_are_compared_as_numbers():
-    """For others a kernel would be compiled anew."""
+    """Other types would compile another kernel."""
     assert bounds(simple("a", 0, 10)).dtype == bounds(simple("a", 0.5, 10.0)).dtype == float

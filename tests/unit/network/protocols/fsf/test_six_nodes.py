@@ -42,7 +42,7 @@ READINGS = [
     (40, "a", 70),  # wanted by s1 and s3, but alone
     (60, "a", 57), (61, "b", 12),  # s1; for s3 b is too low
     (80, "a", 58), (81, "b", 33),  # for s1 b is too high; for s3 c is missing
-    (100, "a", 90),  # nobody's
+    (100, "a", 90),  # no user's
 ]  # fmt: skip
 
 

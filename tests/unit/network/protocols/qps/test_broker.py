@@ -1,4 +1,4 @@
-"""A broker of Quad-PubSub: what clients may ask, what is sent, and what they are told.  [F21–F43]"""
+"""A broker of Quad-PubSub: the requests of clients, the messages, and the deliveries.  [F21–F43]"""
 
 import math
 from collections import Counter
@@ -112,7 +112,7 @@ def test_an_advertisement_within_the_own_leaf_costs_nothing():
     assert net.messages == Counter()
     net.ask(0, QpsAdvertiseRequest("p", "Heat", Rectangle((8.0, 8.0), (40.0, 10.0))))
     net.settle()
-    assert net.messages == {"advertise": 2}  # three leaves of 16 × 16 are reached, one is its own
+    assert net.messages == {"advertise": 2}  # three leaves of 16 × 16 are covered, one is its own
 
 
 def test_near_brokers_above_the_leaves_optionally_receive_advertisements():
@@ -244,7 +244,7 @@ def test_coverage_failure_is_reported_again_after_an_interruption():
     assert len(deliveries(net, FailedCoverage)) == 1
     net.ask(0, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.run(20 * SECOND)
-    net.kill(0)  # says nothing more
+    net.kill(0)  # it is silent from now on
     net.run(60 * SECOND)
     assert deliveries(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
 
@@ -352,7 +352,7 @@ def test_a_repeated_subscription_receives_the_currently_latest_event():
     net.settle()
     net.ask(63, QpsUnsubscribeRequest("s", "Heat", WHOLE))
     net.settle()
-    for node, n in ((63, 0), (40, 1)):  # the second event is heard by nobody
+    for node, n in ((63, 0), (40, 1)):  # the second event has no receiver
         deliveries(net)
         net.ask(node, Want("s", "Heat", WHOLE))
         net.settle()
@@ -375,7 +375,7 @@ def test_a_repeated_event_for_one_subscriber_is_not_delivered_to_others_again():
     net.ask(0, QpsPublishRequest("q", "Heat", (2.0, 2.0), {"n": 1}))  # now the first is forgotten
     net.settle()
     assert [event.values["n"] for _, event in deliveries(net)] == [0, 1]
-    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # asks for the ways anew
+    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # it requests the paths again
     net.ask(63, Want("strict too", "Heat", WHOLE, 1.0))
     net.settle()
     assert {(event.client, event.values["n"]) for _, event in deliveries(net)} == {

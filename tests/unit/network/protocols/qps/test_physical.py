@@ -238,7 +238,7 @@ def test_without_an_answer_of_the_successor_the_role_stays_and_waiting_messages_
     host.state.handovers[role] = RoleHandover()
     host.tell(
         Received, "", NodeEnvelope(host.machine.broker.at, RoleOffer(*role, (1.0, 63.0)))
-    )  # nobody stands there
+    )  # without a node at that place
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(SECOND)
     assert comes(net) == 1  # events are forwarded, changes wait
@@ -248,7 +248,8 @@ def test_without_an_answer_of_the_successor_the_role_stays_and_waiting_messages_
 
 
 def test_a_holder_that_seeks_a_successor_still_sends_heartbeats():
-    """It did not once; when nobody took the role, nodes forgot who had it, and somebody began it anew."""
+    """It once did not; when no node took the role, nodes forgot its holder, and another node started it
+    again."""
     hasty = RoleMapping(suit=by_resources(8.0), compare=lambda *_: True, check=10 * SECOND, patience=1)
     net = network(mapping=hasty)
     connect(net)
@@ -303,7 +304,7 @@ def test_a_former_holder_sends_its_tables_to_another_holder_too():
     host.state.handovers[role] = RoleHandover()
     host.tell(
         Received, "", NodeEnvelope(host.machine.broker.at, RoleOffer(*role, (1.0, 63.0)))
-    )  # nobody stands there
+    )  # without a node at that place
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(SECOND)
     assert role in other.state.own_roles
@@ -328,7 +329,7 @@ def test_a_former_holder_remembers_its_successor_longer_than_others_remember_the
     connect(net)
     host, other, role = acting(net)
     successor, turn = other.machine.broker.at, net.now + 1
-    for _ in range(2):  # it gives the role up, and hears a heartbeat
+    for _ in range(2):  # it gives the role up, and receives a heartbeat
         host.tell(Received, "", NodeEnvelope(host.machine.broker.at, RoleHeartbeat(*role, successor, turn)))
         assert host.state.holders[role] == KnownHolder(successor, turn, net.now + 3 * TIRING.check)
 
@@ -388,7 +389,7 @@ def test_a_message_does_not_alternate_between_two_failed_nodes():
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(5 * SECOND)
     assert roles(net)[ROOT] not in (first, then)
-    assert comes(net) == 1  # the other subscriber has not said again what it wants
+    assert comes(net) == 1  # the other subscriber has not repeated its request
 
 
 def test_a_new_holder_copies_its_tables_at_once():

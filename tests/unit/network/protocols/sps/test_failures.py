@@ -69,7 +69,7 @@ def connect(net):
 
 
 def watch(net):
-    """A sensor, a component that watches it, and a user who wants to know what that says."""
+    """A sensor, a component that watches it, and a user who subscribes to its events."""
     net.ask(SENSOR, QpsAdvertiseRequest("s", "T", CORNER))
     net.ask(USER, Want("u", "Hot", SPACE, 5.0))
     net.ask(HOST, InsertComponent("Hot"))
@@ -214,7 +214,7 @@ def test_subscribers_are_informed_when_all_publishers_fail():
 
 
 def test_failed_subscribers_are_unsubscribed():
-    """Where events come, by the neighbour who has them in hand; elsewhere, since they say nothing again."""
+    """Where events arrive, by the neighbour that handles them; elsewhere by silence."""
     users = (USER, 7, 56)
     net = connect(network(renewal=10 * SECOND))
     for node in users[1:]:

@@ -1,4 +1,5 @@
-"""Components in a network say what they say in one process; others begin them when their host fails."""
+"""Components in a network emit what they emit in one process; other nodes start them when their host
+fails."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def test_the_measured_latency_decides_how_long_components_wait():
 
 
 def test_a_failed_host_is_replaced_nearby_and_active_conditions_are_restored():
-    """Passive replicas begin with s = 0 and e = null; the latest events tell what is so.  [F78]"""
+    """Passive replicas start with s = 0 and e = null; the latest events give the current state.  [F78]"""
     net = network(renewal=10 * SECOND)
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.ask(20, InsertComponent("Hot"))
@@ -187,7 +188,7 @@ def test_a_local_component_needs_no_message():
 
 
 def test_an_event_has_the_same_time_at_every_node():
-    """Of two events at one moment the second has a time of its own, also for components beside it."""
+    """Of two events at one time the second gets a later time, also for components beside it."""
     for local in (True, False):
         net = network()
         net.ask(0, InsertComponent("Hot", local=local))
@@ -234,7 +235,7 @@ def test_a_query_for_the_closest_subscribes_no_farther_than_necessary():
     net.run(5 * SECOND)
     assert half() == 4.0
     net.run(60 * SECOND)
-    assert half() == 60.0  # nobody has said anything
+    assert half() == 60.0  # without any reading
     net.ask(9, InsertComponent("Near"))
     net.run(2 * SECOND)
     for value in (8.0, 1.0, 8.0):

@@ -43,7 +43,7 @@ HOT = {
 
 
 class Walk:
-    """One subscriber who walks, and is told what nodes have for it where it is."""
+    """One walking subscriber, and the deliveries of nodes at its position."""
 
     def __init__(self, *wishes, every=None, components=(), renewal=None, room=1000):
         self.deployment = QpsDeployment(

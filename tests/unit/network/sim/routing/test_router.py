@@ -183,7 +183,7 @@ def test_datagrams_of_a_dead_node_are_lost_and_a_restart_has_no_memory():
 
 
 def test_a_duplicate_copy_is_counted_and_not_delivered_again():
-    """Node 0 cannot hear that node 1 forwards, so it sends again, by another way; both arrive."""
+    """Node 0 does not receive the frame forwarded by node 1, so it repeats by another path; both arrive."""
     made = routed_network(IdGrid(4, 4, patience=50 * MILLISECOND), positions=GRID.positions, propagation=NEAR)
     made.network.cut(5, 0, both=False)
     made.network.cut(10, 0, both=False)
@@ -197,7 +197,7 @@ def test_a_duplicate_copy_is_counted_and_not_delivered_again():
 
 
 class RouterEcho:
-    """Says back what it hears, and asks everybody when it is asked."""
+    """Echoes each message, and sends to all nodes on request."""
 
     def initial(self):
         return None

@@ -1,4 +1,4 @@
-"""The checkpoint: one query at a time, the same plan again, and refusals that say what to do."""
+"""The checkpoint: one query at a time, a stable plan, and refusals with a remedy."""
 
 from __future__ import annotations
 

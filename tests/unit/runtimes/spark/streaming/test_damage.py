@@ -123,7 +123,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     "lines", [("v1", {}, {}), ("v1", {"conf": {}}, {"files": 4}), ("v1", {"files": 4}), ("v1",)]
 )
 def test_offsets_with_other_contents_are_reported_as_damaged(checkpoint, lines):
-    """Whoever changed them may have written their checksum, too."""
+    """A manual change may include the checksum."""
     write(checkpoint.spark / "offsets" / "2", *lines)
     with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
         damages.require_whole(checkpoint)

@@ -37,7 +37,7 @@ def as_rows(notifications):
 
 
 class EditedQuery:
-    """A live query that is started anew for each part of a history, each with its own definition."""
+    """A live query that is restarted for each part of a history, each with its own definition."""
 
     def __init__(self, here):
         self.here, self.parts, self.deliveries = here, 0, []
@@ -48,7 +48,7 @@ class EditedQuery:
             path.unlink()
 
     def takes(self, text, *events, crash=None, **how):
-        """What it tells."""
+        """Process a part of the history; return the notifications."""
         app = parse(text)
         self.deliveries.clear()
         if events:
@@ -68,7 +68,7 @@ def test_active_scopes_remain_active_where_that_follows_from_the_revision():
         query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5))
         assert query.holding == 4
         wider = text.replace("v > 25", "v > 24")
-        assert query.takes(wider, reading(4, "a", 24.5)) == []  # nobody is told what he knows
+        assert query.takes(wider, reading(4, "a", 24.5)) == []  # unchanged scopes are not notified
         assert query.takes(wider, reading(5, "a", 21), reading(6, "b", 21), reading(7, "c", 11)) == [
             (5, "Warm", "a", "egress", 1 * SECOND),
             (6, "Many", None, "egress", 2 * SECOND),
@@ -231,7 +231,7 @@ def test_levels_are_decided_by_files_or_unknown_until_a_reading_decides():
 
 
 def test_a_count_consumes_a_revision_before_the_readings_of_its_batch():
-    """Of 'a' the edit says that nobody knows, then a reading that it is warm."""
+    """The revision makes 'a' unknown, then a reading makes it warm."""
     with live.site() as here:
         query = EditedQuery(here)
         query.takes(text_of(23, 20, "", MANY), reading(0, "a", 20))
@@ -411,7 +411,7 @@ def test_a_new_correlation_of_states_consumes_the_scopes_that_are_active_already
         known = ("ingress", None) if forgets else ("revised", 2 * SECOND)
         assert [row for row in found if row[1] == "Both"] == [
             (2, "Both", "a,c", *known),
-            (3, "Both", "b,c", "ingress", None),  # its moment was not over
+            (3, "Both", "b,c", "ingress", None),  # the watermark had not passed it
         ]
 
 
@@ -475,7 +475,7 @@ def test_a_revised_correlation_of_states_consumes_ended_intervals():
         found += query.takes(text.format(60), reading(6, "e", 20))
         assert [row[:4] for row in found if row[1] == "Chilled"] == [
             (5, "Chilled", "a,d", "atomic"),
-            (5, "Chilled", "b,d", "atomic"),  # its moment was not over
+            (5, "Chilled", "b,d", "atomic"),  # the watermark had not passed it
         ]
 
 
@@ -501,7 +501,7 @@ def test_components_restart_and_active_scopes_are_unknown_until_they_decide(more
         for text, rows in story:
             events = [reading(*row) for row in rows]
             if engine is not None:
-                engine._running.latest = {}  # nobody keeps the latest readings here
+                engine._running.latest = {}  # a live query does not store the latest readings
                 out += engine.revise(text)
             engine = engine or Engine(text)
             for event in events:

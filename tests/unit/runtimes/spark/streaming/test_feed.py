@@ -68,7 +68,7 @@ def batch_of(source, start: int = 0) -> dict[str, int]:
 
 
 def read_all(source, start: int = 0):
-    """What the readers of the next batch say, and the times of the events that they send on."""
+    """The reports of the readers of the next batch, and the times of the events that they send."""
     parts = source.partitions({"files": start}, batch_of(source, start))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
     (topic,) = check(parse(TIMELY)).topics
@@ -219,7 +219,7 @@ def test_any_event_may_be_late_where_a_file_has_no_time_statistics(here):
 
 
 def watermark_packets(here, text: str, **settings) -> list[tuple[int, dict]]:
-    """What shards are told of time."""
+    """The watermark packets that shards receive."""
     source = reader(here, text, **settings)
     parts = source.partitions({"files": 0}, batch_of(source))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
@@ -399,7 +399,7 @@ TODAY = 4_000_000_000  # later than any file that a test makes
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What the clock says, in seconds."""
+    """The clock in seconds."""
     now = [TODAY]
     monkeypatch.setattr(feeds.time, "time", lambda: float(now[0]))
     return now
@@ -449,5 +449,5 @@ def test_a_silent_source_is_detected_without_further_files(clock):
         assert [(n.status, n.event.time) for n in received] == [("ingress", (TODAY + 10) * 1_000_000)]
         put(here, "2.parquet", door((TODAY + 1) * 1_000_000))
         assert again.step()
-        assert len(received) == 1  # an old one revives nobody
+        assert len(received) == 1  # an old reading revives no scope
         assert again.record.watermarks == {"Door": (TODAY + 12) * 1_000_000}

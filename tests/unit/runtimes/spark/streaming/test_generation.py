@@ -15,7 +15,7 @@ damage = pytest.importorskip("holdfast.runtimes.spark.streaming.damage")
 
 
 class GenerationStory:
-    """A query and an engine that hear the same, with definitions that follow one another."""
+    """A query and an engine with the same input and the same sequence of definitions."""
 
     def __init__(self, here, sink="jsonl"):
         self.here, self.sink, self.parts = here, f"{sink}:{here.folder / 'out'}", 0
@@ -25,12 +25,12 @@ class GenerationStory:
         return live.Stream(self.here.live(parse(text), sink=self.sink, shards=3, **how))
 
     def arrives(self, text, events=None):
-        """Let a file arrive; the engine hears it."""
+        """Let a file arrive, and push its events to the engine."""
         events = events or part(self.parts)
         self.parts += 1
         self.here.put(f"{self.parts}.parquet", check(parse(text)).topics[0], events)
         if self.engine is not None:
-            self.engine._running.latest = {}  # nobody keeps the latest readings live
+            self.engine._running.latest = {}  # a live query does not store the latest readings
             self.expected += self.engine.revise(text)
         self.engine = self.engine or Engine(text)
         for event in events:
@@ -44,7 +44,7 @@ class GenerationStory:
         return sorted(json.loads(line)["id"] for line in (self.here.folder / "out").read_text().splitlines())
 
     def same(self):
-        """What was told, each once."""
+        """Whether the query and the engine emitted the same ids, each once."""
         assert {n.subscription for n in self.expected} >= {"Warm", "Hot", "Floor"}
         return self.ids_written() == sorted(n.id for n in self.expected)
 

@@ -1,5 +1,5 @@
-"""What a batch costs a live query grows with what it changes, not with what is kept: bytes written, and lines
-of ours that run, of batches that touch three of many keys."""
+"""The cost of a batch for a live query depends on its changes, not on the stored state: bytes written, and
+lines of our code, for batches with three of many keys."""
 
 from __future__ import annotations
 

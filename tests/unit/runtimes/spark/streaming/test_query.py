@@ -1,4 +1,4 @@
-"""A live query that Spark itself ends goes on, so often; what is somebody else's fault ends it."""
+"""A live query that Spark itself ends is restarted, within limits; any other error ends it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_other_errors_do_not_restart_a_query(ledger, tmp_path, error, fault, mes
 
 
 def test_batch_options_are_no_part_of_the_identity_of_a_stream(tmp_path):
-    """What must stay as it is as long as the checkpoint is used is told by `_reading_options`."""
+    """`_reading_options` lists what must stay as it is as long as the checkpoint is used."""
     app = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
     how = {"every": 9, "batch_bytes": 1, "settle": 9, "idle": 9, "strict": True, "quarantine": True}
     one, other, wide = (

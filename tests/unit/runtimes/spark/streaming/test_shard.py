@@ -66,7 +66,7 @@ def test_a_shard_continues_from_batch_to_batch(text, events, size):
     assert correlated.as_counts(text, events, emitted) == correlated.oracle(text, events)
 
 
-# --- what is kept of a batch is what it changed ------------------------------------------------------
+# --- a batch stores its changes ----------------------------------------------------------------------
 
 WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter Hot on T where v > 30\n"
 
@@ -114,7 +114,7 @@ def test_the_output_of_a_shard_for_a_batch_is_one_packed_row():
 
 
 def held(text: str, count: int, value: float) -> int:
-    """How many bytes a shard keeps of so many sources that have said that."""
+    """The number of bytes that a shard stores for so many sources with that value."""
     store = Store(text)
     store.take({f"sensor-{i:07}": value for i in range(count)}, 0)
     return len(store.stored.value or b"")
@@ -275,7 +275,7 @@ def test_a_cached_shard_is_not_read_again(processes):
     "state", ["[v > 25; v < 22] per source", "[v > 25 for 2 us; v < 22] per source forget after 50 us"]
 )
 def test_a_process_that_received_only_deltas_accepts_a_rewritten_state(processes, monkeypatch, state):
-    """A state that is written anew, because most of it has gone, needs no bytes of before."""
+    """A rewritten state, because most of it has gone, needs no earlier bytes."""
     store, alone = (Store(f"topic T (v float)\nstate S on T {state}\n") for _ in range(2))
     batches = [
         (0, many(26.0, 6000), 0),
@@ -533,7 +533,7 @@ GUARDED = {
 def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_reading(
     processes, monkeypatch, kind, before, after
 ):
-    """What the reading had there is not told: nobody knows it in the kind of now."""
+    """The earlier value of the attribute is not emitted: it is unknown in the new type."""
     kinds = {float: "float", str: "text", int: "int", bool: "bool"}
     text = f"topic T (v float, n {kinds[type(before)]})\n{GUARDED[kind]}\n"
     store, alone = Store(text), Store(f"topic T (v float)\n{GUARDED[kind]}\n")
@@ -582,7 +582,7 @@ def test_a_cached_state_is_neither_decoded_nor_encoded(processes, expected):
     assert max(store.written[-4:]) < 3_000 < 20_000 < max(store.written[:2])
 
 
-# --- whoever has it ---------------------------------------------------------------------------------
+# --- any process can take a batch -------------------------------------------------------------------
 
 KINDS = {
     "plain": "state S on T [v > 25; v < 22] per source",
@@ -646,7 +646,7 @@ class Doors:
         ((self.number, self.operator),) = self.job.operators.items()
 
     def take(self, now: int, *events: Event) -> list[tuple[str, int]]:
-        """A batch with which time has come so far: what is said, of events of which time."""
+        """Process a batch with a watermark; return the output with the times of its events."""
         packets = [_watermarks(msgspec.msgpack.encode({"Door": now}))]
         if events:
             batch = from_events(self.operator.topics["Door"], events)
@@ -742,7 +742,7 @@ def test_stored_states_of_another_definition_are_refused():
     assert str(refused.value) == "the definition has changed (Open): start it with a new checkpoint"
 
 
-# --- whoever sleeps says the same as whoever is woken in every batch ---------------------------------
+# --- sleeping operators emit the same as operators woken in every batch ------------------------------
 
 
 def write_live(app, batches):

@@ -50,7 +50,7 @@ def room_for(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# --- the order in which they are said ----------------------------------------------------------------
+# --- the order of emission ---------------------------------------------------------------------------
 
 
 def order(*tables) -> list[tuple[int, str | None]]:

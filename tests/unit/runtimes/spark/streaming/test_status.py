@@ -1,4 +1,4 @@
-"""How a live query stands, for somebody who looks at its checkpoint."""
+"""The status of a live query, read from its checkpoint."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def test_agents_per_subscriber_are_limited_and_refusals_reported():
 
 
 def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
-    """The same agents go on by other bounds; disabled they end, and begin with a doubt."""
+    """The same agents continue with other bounds. Disabled agents end, and enabled ones start as unknown."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")

@@ -83,7 +83,7 @@ def test_readings_of_a_source_may_arrive_by_another_gateway_that_advertises_only
 @each
 @seeds
 def test_a_source_that_moves_from_gateway_to_gateway_is_followed(using, seed):
-    """It is advertised at the new one before it is withdrawn at the old one."""
+    """The source is advertised at the new gateway before it is withdrawn at the old one."""
     chance, one = chance_of(using, seed), world(using, seed)
     one.subscribe()
     homes = {}
@@ -161,7 +161,7 @@ def test_gateways_that_sent_nothing_may_withdraw_one_after_the_other(using):
 @each
 @seeds
 def test_gateways_can_be_added_and_removed_while_every_source_is_advertised_somewhere(using, seed):
-    """They advertise a source or the topic alone, send readings that are late, or send nothing."""
+    """Strangers advertise a source or the topic alone, send late readings, or send nothing."""
     chance, one = chance_of(using, seed), world(using, seed)
     advertised = {("g0", "all")}
     one.gateway("g0", "b3")

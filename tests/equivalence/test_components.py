@@ -202,7 +202,7 @@ def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
 
 
 def test_time_ends_for_every_shard_with_the_last_reading_of_any_shard():
-    """What leaves the window of one road just when the last reading of another comes."""
+    """A reading leaves the window of one road exactly when the last reading of another arrives."""
     app = parse(TOPIC + MEAN)
     rows = [(8 * SECOND - 1, "r1", 4.0), (9 * SECOND, "r1", 1.0), (10 * SECOND, "r2", 1.0)]
     events = [Event("T", at, "s", {"value": value, "road": road}, at) for at, road, value in rows]

@@ -125,7 +125,7 @@ def storm(world, rounds, *, trouble):
 
 @pytest.mark.parametrize("seed", [*range(3), *SOAK])
 def test_notifications_minus_retractions_equal_a_replay_in_order(seed):
-    """Of every subscription, up to its release."""
+    """The comparison covers every subscription up to its release."""
     world = Corrected(seed)
     storm(world, 60, trouble=False)
     world.finish()

@@ -1,4 +1,5 @@
-"""What was emitted before a change of the code is emitted after it, on every runtime of this process."""
+"""Notifications recorded before a change of the code equal those after it, on every runtime of this
+process."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def running(*arguments, stderr=subprocess.PIPE):
 
 @pytest.fixture(scope="module")
 def broker():
-    """Where a broker listens."""
+    """The address on which a broker listens."""
     with running("broker", "--name", "hub", "--listen", "127.0.0.1:0", stderr=subprocess.DEVNULL) as hub:
         yield hub.stdout.readline().split()[-1]
 

@@ -1,4 +1,4 @@
-"""One definition, every runtime, the same notifications."""
+"""One definition gives the same notifications on every runtime."""
 
 from __future__ import annotations
 

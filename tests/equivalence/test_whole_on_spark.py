@@ -91,6 +91,6 @@ def to_datetime(at):
 
 
 def in_a_row(row):
-    """What is known of a row, as text: where topics differ in the kind of an attribute its column is text."""
+    """A row as text: where topics declare different types for an attribute its column is text."""
     known = {name: value for name, value in row.items() if value is not None and value == value}
     return str(sorted((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in known.items()))

@@ -102,7 +102,7 @@ def measure_all(found, table, pieces=1):
 
 
 def naive(intervals, until, known):
-    """What is counted of a variant, from its intervals (scope, start, end or None)."""
+    """The counts of a variant, from its intervals (scope, start, end or None)."""
     closed = [(scope, start, until if end is None else end) for scope, start, end in intervals]
     counts = dict.fromkeys((STARTS, OPEN, HOLDING, FLAPS, RIGHT, REACHED, DELAY, SHARED), 0)
     counts[STARTS] = len(closed)

@@ -1,4 +1,4 @@
-"""Whatever people do in whatever order: every subscriber gets exactly what it asked for, once."""
+"""Random actions in any order: every subscriber receives exactly the matching events, once."""
 
 from __future__ import annotations
 

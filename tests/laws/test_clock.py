@@ -38,7 +38,7 @@ WAIT, PERIOD, START = 12 * SECOND, 2 * SECOND, 1_750_000_000 * SECOND
 
 @dataclass
 class Device:
-    """One that measures in a rhythm, and may keep for a while what it measures."""
+    """A device that measures at a fixed interval, and may store its measurements for a while."""
 
     name: str
     skew: int
@@ -49,7 +49,7 @@ class Device:
     stored: list[Event] = field(default_factory=list)
 
     def measure(self, now: int) -> list[tuple[int, Event]]:
-        """What it has measured since, with when that arrives at the broker."""
+        """The measurements since the last call, with the time of their arrival at the broker."""
         found = []
         while (at := START + self.measured * PERIOD) <= now:
             i = self.measured

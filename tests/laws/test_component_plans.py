@@ -148,7 +148,7 @@ def test_the_closest_reading_is_selected_for_each_key(held):
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
 @pytest.mark.parametrize(("limit", "here"), [("0", 0.0), ("0.3", 0.1 + 0.2), ("5", -1e308)])
 def test_a_distance_at_the_limit_is_compared_exactly(sign, limit, here):
-    """Also one of nothing, and one that no number is large enough for."""
+    """The sums include an empty one, and one beyond the range of numbers."""
     far = 1e308 if here < 0 else 0.0
     rules = f"enter |A.location - here| {sign} {limit}\n  exit A.value < 0"
     readings = [(2, 1.0, far), (3, -1.0, 5.0), (4, 1.0, 5.0)]

@@ -67,7 +67,7 @@ def step_all(operator, events, until, state=None):
 
 
 def push_all(operator, events, state=None):
-    """One event at a time, as an engine does it."""
+    """Push one event at a time, like an engine."""
     it, out = operator.machine, []
     state = it.initial() if state is None else state
     for event in events:

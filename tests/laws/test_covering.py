@@ -204,7 +204,7 @@ def events_for(*these):
 
 
 def some_of_each(name, *these):
-    """Of the samples, one for each way in which the constraints on an attribute judge them."""
+    """One sample for each way in which the constraints on an attribute can decide."""
     constraints = [c for s in these for f in (*s.enter, *s.leave) for c in f.constraints if c.name == name]
     return {tuple(naive.holds(c, v) for c in constraints): v for v in naive.SAMPLES}.values()
 

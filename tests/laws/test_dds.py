@@ -246,7 +246,8 @@ GAPS = [
 )
 @pytest.mark.parametrize(("spread", "seed", "outages"), GAPS)
 def test_a_restarted_node_acknowledges_no_sample_before_it_knows_its_readers(spread, seed, outages):
-    """All repetitions of a subscription are lost on their way to it, and it has settled before the next."""
+    """All repetitions of a subscription to the node are lost, and the node has settled before the next
+    one."""
     require_that_losses_are_reported("EATDDS", outages, seed, 0.2, spread)
 
 

@@ -51,7 +51,7 @@ def test_replicas_in_series_are_one_filter(subs, events, count):
 
 
 def through_one(it, events):
-    """What passes a filter."""
+    """The events that pass a filter."""
     state, passed = it.initial(), []
     for event in events:
         state, out = it.react(state, event)

@@ -81,7 +81,7 @@ class Trial:
         return min((one.delivery.wait or 0) + correction_time(one.delivery) for one in self.conditions)
 
     def compiled(self, conditions: Sequence[Any]) -> Trial:
-        """The same for some of the conditions."""
+        """The same trial with a part of the conditions."""
         (operator,) = KINDS[self.operator.kind].compile(conditions, self.checked.topics, sharded=False)
         return replace(self, operator=operator)
 
@@ -147,7 +147,7 @@ class Trial:
         return self.to_transitions(self.it.step(state, self.batches(part), until))
 
     def fold(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
-        """The same, event by event."""
+        """React to event after event."""
         out: list[Transition] = []
         for event in self.in_turn(part):
             state, some = self.it.react(state, event)
@@ -267,7 +267,7 @@ def test_machines_equal_their_naive_twins(trials):
 
 @law
 def test_law_0_a_step_folds_reactions_and_then_advances_time(trial):
-    """Also for what comes late, and when single events and batches take turns."""
+    """This includes late events, and alternating single events and batches."""
     state, other = trial.it.initial(), trial.it.initial()
     for part, until in [*trial.at_odds(), ([], NEVER)]:
         state, output = trial.step(state, part, until)
@@ -281,7 +281,7 @@ def test_law_0_a_step_folds_reactions_and_then_advances_time(trial):
 
 @law
 def test_law_1_a_history_can_be_cut_into_steps_anywhere(trial):
-    """And may arrive in any order where the machine waits for it."""
+    """Events may arrive in any order where the machine waits for it."""
     arriving = trial.arriving()
     script = trial.cut(arriving)
     if trial.it.traits.uses_watermark and not trial.kind.as_it_comes:
@@ -412,7 +412,7 @@ def test_law_3_conditions_are_independent_of_others_in_the_same_machine(trial):
 
 
 def choose(trial: Trial) -> list[Any]:
-    """Some of the conditions, at least one, with those that they build on."""
+    """Choose at least one of the conditions, with those that it builds on."""
     numbers = trial.draw(st.sets(st.integers(0, len(trial.conditions) - 1), min_size=1))
     names = {trial.conditions[i].name for i in numbers}
     for one in reversed(trial.conditions):

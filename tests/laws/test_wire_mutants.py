@@ -65,7 +65,7 @@ class Hosted:
         return True
 
     def _send(self, effect):
-        """What is sent can be written, unless it is too long."""
+        """Encode a message. Every sent message must fit, unless it is too long."""
         with suppress(WireFault):
             CODEC.encode(effect.message)
 

@@ -66,7 +66,7 @@ class AgentsInMemory:
         return self.net.take("subscriber")
 
     def rows(self):
-        """What was reported, in the words of the oracle."""
+        """The reports in the form of the oracle."""
         emitted = [what.content for what in self.deliveries() if isinstance(what, ReceivedNotification)]
         return sorted(
             (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])

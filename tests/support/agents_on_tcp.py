@@ -136,8 +136,8 @@ class AgentsOnTcp(AsyncExitStack):
                 await asyncio.sleep(0.01)
 
     async def quiet(self):
-        """Everything here runs in one loop: what is on its way comes with one of the next rounds, or it is
-        known who has it."""
+        """Wait until the overlay is quiet. Everything runs in one event loop, so a message on its way
+        arrives in one of the next rounds, or its holder is known."""
         seen, rounds = None, 0
         while rounds < 12:
             await asyncio.sleep(0.001)
@@ -150,7 +150,7 @@ class AgentsOnTcp(AsyncExitStack):
         return [c for c in found if RELATIONSHIP in c]
 
     def rows(self):
-        """What was reported, in the words of the oracle."""
+        """The reports in the form of the oracle."""
         return sorted(
             (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
             for c in self.emissions()
@@ -158,7 +158,7 @@ class AgentsOnTcp(AsyncExitStack):
         )
 
     def statuses(self):
-        """What is news to the subscriber."""
+        """The new reports to the subscriber."""
         following = ReportFollower(self.one.name, self.one.relation)
         received = [
             what for what in self.deliveries if isinstance(what, ReceivedNotification | AgentsInterrupted)

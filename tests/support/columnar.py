@@ -358,7 +358,7 @@ def step_visibly(it, state, some, until, *, reduced=False):
 
 
 def instances(it, state):
-    """What is remembered of every key, and what holds."""
+    """The stored latest values and the active instances of every key."""
     known = [
         {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
         for own in state.components

@@ -31,7 +31,7 @@ _ranges = st.sampled_from(("in [0, 2]", "in (0, 2]", "in [1, 3)", ">= 1", "> 0.5
 
 @st.composite
 def correlations(draw, emits=("events", "events", "events", "all", "latest", "first"), deliveries=("",)):
-    """One correlation, without its name."""
+    """Draw one correlation without its name."""
     attributes = draw(st.lists(st.sampled_from(ATTRIBUTES), min_size=2, max_size=3, unique=True))
     identified = draw(st.integers(0, 3)) == 0
     filters = [
@@ -49,7 +49,7 @@ def correlations(draw, emits=("events", "events", "events", "all", "latest", "fi
 
 @st.composite
 def definitions(draw, **options):
-    """Some correlations, which may be equal but for their names."""
+    """Draw correlations, which may be equal except for their names."""
     some = draw(st.lists(correlations(**options), min_size=1, max_size=3))
     return TOPICS + "\n".join(f"correlate C{i} {one}" for i, one in enumerate(some))
 

@@ -245,12 +245,12 @@ class FieldScenario:
         return visited == left
 
     def roles(self):
-        """Who acts for which logical broker."""
+        """The nodes that act for each logical broker."""
         return {role: node for node, host in self.network.hosts.items() for role in host.state.own_roles}
 
     @property
     def states(self):
-        """What each node's broker remembers."""
+        """The state of the broker of each node."""
         found = {node: host.state for node, host in self.network.hosts.items()}
         return {node: getattr(state, "broker", state) for node, state in found.items()}
 
@@ -261,7 +261,7 @@ class FieldScenario:
         return [node for node in self.nodes if node not in self.field.down]
 
     def came(self):
-        """What was delivered since the last look: how often each event to each subscriber."""
+        """The deliveries since the last call: the number of each event to each subscriber."""
         emitted, self.network.delivered[:] = self.network.delivered[:], []
         self.deliveries = [(node, what) for _, node, what in emitted if isinstance(what, QpsNotify)]
         return Counter((node, what.client, what.values["n"]) for node, what in self.deliveries)

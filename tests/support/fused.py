@@ -115,7 +115,7 @@ def machine(text):
 
 
 def batches(machine, some):
-    """One batch for each topic that the machine listens to."""
+    """One batch for each input topic of the machine."""
     return {
         name: from_events(topic, [event for event in some if event.topic == name])
         for name, topic in machine.topics.items()
@@ -123,7 +123,7 @@ def batches(machine, some):
 
 
 def visible(transitions):
-    """What can be seen of transitions."""
+    """The visible part of transitions."""
     return [(t.condition, t.scope, t.status, t.since, repr(t.event)) for t in transitions]
 
 
@@ -192,5 +192,5 @@ def run_components(text, readings, until=NEVER):
 
 
 def marks(text, readings, name=None, until=NEVER):
-    """The same of one component, as (status, seconds)."""
+    """The output of one component, as (status, seconds)."""
     return [(status, at) for n, _, status, at in run_components(text, readings, until) if name in (None, n)]

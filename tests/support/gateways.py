@@ -142,7 +142,7 @@ class GatewayScenario:
         return self.received(), self.machine.take(event)
 
     def received(self):
-        """What is news to the subscriber."""
+        """The new reports to the subscriber."""
         rows = []
         for what in self.net.take("subscriber"):
             assert isinstance(what, ReceivedNotification | AgentsInterrupted), what

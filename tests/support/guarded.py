@@ -127,7 +127,7 @@ class ScopeState:
 
 @dataclass
 class Twin:
-    """One condition, instant by instant."""
+    """One condition, evaluated instant by instant."""
 
     condition: Any
     scopes: dict[object, ScopeState] = field(default_factory=dict)

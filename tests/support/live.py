@@ -47,7 +47,7 @@ class Crash(Exception):
 
 
 class Planned(msgspec.Struct):
-    """What Spark writes before a batch."""
+    """The plan that Spark writes before a batch."""
 
     batch: int
     start: dict[str, int]
@@ -55,7 +55,7 @@ class Planned(msgspec.Struct):
 
 
 class Committed(msgspec.Struct):
-    """What Spark has when a batch is done: its number, where it ended, the states of the shards."""
+    """The commit of a batch as Spark has it: its number, its end offset, the states of the shards."""
 
     batch: int = -1
     end: dict[str, int] = {}
@@ -162,13 +162,13 @@ class Stream:
 
 
 def read_stored(spark: Path, name: str, type: type):
-    """What the stream keeps of itself where Spark has its own."""
+    """The state of the stream, from the file where Spark would store it."""
     path = spark / name
     return msgspec.msgpack.decode(path.read_bytes(), type=type) if path.exists() else None
 
 
 def hand_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> dict[str, int]:
-    """What the shards keep, as Spark's are asked for it."""
+    """Write the state of the shards, as the hand-over reads it from Spark."""
     sums = {}
     for place, (whole, head, *changes) in read_stored(
         checkpoint.spark, "committed", Committed
@@ -187,7 +187,8 @@ def done(spark: Path) -> Commit | None:
 
 
 class StoredState:
-    """What Spark keeps of a shard, two values and changes by number, as it gives them to a processor."""
+    """The state of a shard in Spark, two values and changes by number, in the form that a processor
+    receives."""
 
     def __init__(self, read_stored: Sequence[bytes] = (b"", b"")) -> None:
         self.value, self.head, *self.list = read_stored

@@ -103,7 +103,7 @@ def _parse(text: str) -> Checked:
 
 
 def _one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """One of each of some choices, drawn at one go."""
+    """Draw one element of each of several choices at once."""
 
     def choose_row(number: int) -> tuple[Any, ...]:
         row = []
@@ -195,7 +195,7 @@ def _not_before(since, event):
 
 @st.composite
 def _levels(draw):
-    """One or two ladders over every scope."""
+    """Draw one or two ladders over every scope."""
     some = []
     for name in draw(st.sampled_from(("L", "LM"))):
         per, scope = draw(histories.pers), draw(histories.scopes)
@@ -246,7 +246,7 @@ def _rung_by_rung(app, events):
 
 @st.composite
 def _components(draw):
-    """One or two components, perhaps with others above them."""
+    """Draw one or two components, perhaps with others above them."""
     first, second = draw(fused.definitions()), draw(st.none() | fused.definitions())
     delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
     if second is not None:
@@ -318,7 +318,7 @@ def _than(words):
 
 
 def _moments(text, events, emitted):
-    """What a rolling computation can know of notifications."""
+    """The part of notifications that a rolling computation can reproduce."""
     rows = [(n.subscription, n.scope, n.status, n.event.time) for n in emitted]
     return sorted(rows, key=lambda row: row[0])
 

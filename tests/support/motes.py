@@ -43,7 +43,7 @@ def deployment(
     topics: Iterable[DdsTopic] | None = None,
     **more: Any,
 ) -> DdsDeployment:
-    """One topic named ``heat``, written by ``p``, with its rendezvous at ``r``."""
+    """A deployment with a topic named ``heat``, written by ``p``, with its rendezvous at ``r``."""
     found = TopicSet(tuple(topics) if topics is not None else (DdsTopic(0, HEAT, level=level),))
     return DdsDeployment(
         topics=found, table=table, publishers={topic.id: tuple(publishers) for topic in found}, **more

@@ -277,7 +277,7 @@ def _replace(tokens: Tokens, random: Random) -> Tokens:
 
 
 def _rename(tokens: Tokens, random: Random) -> Tokens:
-    """One word becomes another wherever it stands."""
+    """Replace a word by another everywhere."""
     words = [token for token in tokens if token[0].isalpha()] or tokens
     old, new = random.choice(words), random.choice(WORDS)
     return [new if token == old else token for token in tokens]
@@ -395,12 +395,12 @@ SECONDS = 2
 
 
 class TooSlow(AssertionError):
-    """It took longer than anybody would wait."""
+    """A definition that takes longer than the limit."""
 
 
 @contextmanager
 def at_once(seconds: int) -> Iterator[None]:
-    """Whatever is done here must not take long."""
+    """Fail if the block takes longer than the limit."""
 
     def too_slow(*_: object) -> None:
         raise TooSlow(f"more than {seconds} s of computing")
@@ -436,7 +436,7 @@ LINES = (
 
 
 def rows(random: Random) -> str:
-    """Some JSON lines of topic ``T``, not all of them good."""
+    """JSON lines of topic ``T``, some of them invalid."""
     return "\n".join(_line(random, i) for i in range(random.randint(1, 5)))
 
 

@@ -1,4 +1,4 @@
-"""What the kernels over boxes compute, with dicts and lists; sharing no code with them."""
+"""Naive twins of the kernels over boxes, with dicts and lists; they share no code with the kernels."""
 
 from __future__ import annotations
 

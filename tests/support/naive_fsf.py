@@ -1,7 +1,6 @@
-"""What correlation subscriptions mean, and what each approach sends over each link, by trying everything.
+"""The meaning of correlation subscriptions, and the traffic of each approach, by trying everything.
 
-Nothing here happens in time: the events that cross a link are a set, made from the sets of the links
-before it.
+There is no time here: the events that cross a link are a set, made from the sets of the links before it.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ FILTERING = {
 
 
 class Traffic:
-    """What the approaches but the centralized one send, for identified subscriptions."""
+    """The traffic of the approaches except the centralized one, for identified subscriptions."""
 
     def __init__(self, world, approach):
         self.near = {}

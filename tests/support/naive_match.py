@@ -1,4 +1,4 @@
-"""What content matching means, one value at a time; sharing no code with the index or the relations."""
+"""The meaning of content matching, one value at a time; shares no code with the index or the relations."""
 
 from __future__ import annotations
 

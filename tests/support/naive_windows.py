@@ -1,4 +1,4 @@
-"""What the window kernels compute, with lists, fractions and no cleverness."""
+"""Naive twins of the window kernels, with lists and fractions."""
 
 from __future__ import annotations
 

@@ -236,8 +236,8 @@ class OverlayNetwork:
         return {name: len(s.routing) + len(s.watching) for name, s in states.items() if len(s.routing)}
 
     def in_sight(self):
-        """What each broker acts on: the advertisements and subscriptions that none other covers.  Of equal
-        ones any may stand for the others."""
+        """The active items of each broker: the advertisements and subscriptions that no other covers. Of
+        equal ones any may represent the others."""
         return {
             (broker, peer, kind): {
                 (frozenset(item.filter.box.items()), item.group, item.group is None and _request_of(item.key))
@@ -292,8 +292,8 @@ DEEDS = {
 
 
 def deeds(*kinds):
-    """What people do, one after the other, as (name of the method, arguments): some advertise and
-    subscribe at first, then all sorts of things happen."""
+    """Draw actions as (name of the method, arguments): first advertisements and subscriptions, then all
+    sorts."""
 
     def some(kinds, least, most):
         each = [st.tuples(st.just(kind), DEEDS[kind]) for kind in kinds]

@@ -43,7 +43,7 @@ _waits = ("", "", "ordered 2 s", "ordered 2 s late apply")
 
 @st.composite
 def relations(draw, deliveries=_waits):
-    """One relationship, without its name."""
+    """Draw one relationship without its name."""
     delivery = draw(st.sampled_from(deliveries))
     kind = draw(st.sampled_from("dddddvssrrtba"))
     hold, leave = draw(_holds), draw(_holds)
@@ -78,7 +78,7 @@ def relations(draw, deliveries=_waits):
 
 @st.composite
 def definitions(draw, **options):
-    """Some relationships, which may be equal but for their names."""
+    """Draw relationships, which may be equal except for their names."""
     some = draw(st.lists(relations(**options), min_size=1, max_size=2))
     return TOPICS + "\n".join(f"relate R{i} {one}" for i, one in enumerate(some))
 
@@ -144,7 +144,7 @@ def _who(n):
 
 
 def run_relation(one, events):
-    """One relationship, instant by instant, tie by tie, with no grid and no arrays."""
+    """Evaluate one relationship instant by instant, tie by tie, without grid or arrays."""
     known = {}
     ties = _ties(one.relation, events)
     state = {i: RelationState() for i in range(len(ties))}
@@ -169,7 +169,7 @@ def run_relation(one, events):
 
 
 class RelationState:
-    """What is known of a tie."""
+    """The state of a tie."""
 
     def __init__(self):
         self.bit, self.since, self.began, self.measured = 0, None, None, None

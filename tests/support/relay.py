@@ -69,7 +69,7 @@ def bundle(number=1, origin="test", **content):
 
 
 class Deliveries(list):
-    """What a node delivers; can be waited for."""
+    """The deliveries of a node, which can be awaited."""
 
     def __init__(self):
         super().__init__()

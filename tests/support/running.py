@@ -38,12 +38,12 @@ def step_batch(machine, batch, state=None, until=0):
 
 
 def compact_batch(machine, batch, **how):
-    """What is left of a batch of the machine's one topic."""
+    """The result of compacting a batch of the only topic of the machine."""
     return compact_part(machine, {machine.topic.name: batch}, **how)[machine.topic.name]
 
 
 def readings(*values, source="s", start=0, name="v", topic="T", place=None):
-    """One reading at each instant from ``start``."""
+    """Readings, one at each instant from ``start``."""
     return [Event(topic, start + i, source, {name: value}, i, None, place) for i, value in enumerate(values)]
 
 

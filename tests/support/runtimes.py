@@ -36,7 +36,7 @@ def output(notifications: Sequence[Notification]) -> list[Notification]:
 
 
 def engine(app: App, events: Sequence[Event]) -> list[Notification]:
-    """One event at a time."""
+    """The notifications of an engine for single events."""
     return output(list(Engine(app).run(in_order(events))))
 
 
@@ -79,7 +79,7 @@ def parquet_files(checked: Checked, events: Sequence[Event]) -> Iterator[list[In
 
 
 def spark(app: App, events: Sequence[Event]) -> list[Notification]:
-    """The same files, on Spark."""
+    """The notifications of Spark for the same files."""
     from holdfast.runtimes.spark.batch.replay import Replay as SparkReplay
 
     checked = check(app)
@@ -88,7 +88,7 @@ def spark(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def session():
-    """One Spark session for all tests."""
+    """The Spark session of all tests."""
     from holdfast.errors import Unsupported
     from holdfast.runtimes.spark.session import session
 

@@ -18,7 +18,7 @@ SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
 
 def program(name, package):
-    """Where a program is; without it a test is skipped, but fails where everything must be tried (CI)."""
+    """The path of a program. Without it a test is skipped, but fails where everything must run (CI)."""
     if (found := shutil.which(name, path=SBIN)) is None:
         missing = f"{name} is missing; on Debian or Ubuntu: sudo apt-get install {package}"
         if os.environ.get("CI") == "true":

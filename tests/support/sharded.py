@@ -32,7 +32,7 @@ def run_in_shards(app: App, events: Sequence[Event], shards: int = 3) -> list[No
 
 
 def met(job: Job, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
-    """What becomes of packed rows, stage by stage."""
+    """Process packed rows stage by stage."""
     steps = [stage_step(job, stage, shards) for stage in range(job.stages - 1)]
     for step in (*steps, last_step(job, require_success)):
         by_shard: dict[tuple[int | None, ...], list[pa.RecordBatch]] = {}

@@ -28,7 +28,7 @@ class Storm:
         self.join()
 
     def machine(self, name: str):
-        """What a broker is."""
+        """The machine of a broker."""
         return CbpsBroker(compile_condition, name=name)
 
     def begin(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Storm:
                 self.net.connect(a, b)
 
     def heal(self) -> None:
-        """Everything is there again."""
+        """Restore every link and node."""
         for name in sorted(self.down):
             self.begin(name)
         self.down.clear()

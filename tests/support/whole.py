@@ -292,7 +292,7 @@ DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 @st.composite
 def definitions(draw, least=1, most=4, kinds=KINDS, deliveries=DELIVERIES):
-    """So many conditions, of these kinds."""
+    """Draw so many conditions of the given kinds."""
     text = TOPICS
     for number in range(draw(st.integers(least, most))):
         kind = draw(st.sampled_from(sorted(kinds)))

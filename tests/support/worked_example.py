@@ -197,7 +197,7 @@ def laws() -> Any:
 
 
 def slow_twin(definition: Any, events: Iterable[Event]) -> list[Any]:
-    """What a loop over the events emits."""
+    """The output of a loop over the events."""
     rows = []
     for condition in to_checked(definition).conditions:
         last: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What people who run alarms fight with, and no case can show: kills, edits and a lost uplink."""
+"""Alarms through kills, edits and a lost uplink, which no case of a definition can show."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_table_changed_while_the_service_runs_is_carried_over_row_by_row(tmp_p
 
 
 def conditions(service):
-    """What holds now, with instants."""
+    """The active conditions, with instants."""
     found = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
     return [{**one, "since": instant(one["since"])} for one in found]
 

@@ -43,7 +43,7 @@ def one_screen(ran: Any, status: int, *words: str) -> None:
 
 
 def require_untouched(place: Path, *more: str) -> None:
-    """Nothing is half-written: no output, no part of one, and the earlier output as it was."""
+    """Require that nothing is half-written: no new file, and the earlier output unchanged."""
     assert (place / "out.jsonl").read_text() == "of an earlier run\n"
     assert not list(place.rglob("*.part"))
     assert {path.name for path in place.iterdir()} == {"app.hf", "good.csv", "out.jsonl", *more}

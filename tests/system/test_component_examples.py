@@ -173,7 +173,8 @@ def test_a_component_samples_at_half_a_hertz_and_reports_changes_of_ten_per_cent
 
 
 def test_a_user_receives_starts_and_ends_within_two_junctions():
-    """As printed, with the host where the user is; and without a host, from the user's readings."""
+    """As printed, with the host at the position of the user; and without a host, from the readings of the
+    user."""
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     users = [at(0, "User", 6, source="ann"), at(0, "User", 20, source="bob")]
     assert run_components(printed, users + TRACE, "TrafficCongestionNear") == [

@@ -175,7 +175,7 @@ class Judge:
 
 
 def readings(example: Example) -> pa.Table:
-    """Some days of a few sensors."""
+    """Draw some days of a few sensors."""
     traffic = example.text.startswith(TRAFFIC)
     path = SHARED / (
         "aarhus-traffic/traffic-2014-08.parquet" if traffic else "sensorscope-stbernard/stbernard.parquet"

@@ -44,7 +44,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
 
 @pytest.mark.parametrize("via", [False, True], ids=["to the reader", "by way of a rendezvous node"])
 def test_a_writer_ends_when_its_only_reader_left_silently(via):
-    """It repeated what the reader had not acknowledged for ever."""
+    """The writer once repeated unacknowledged samples for ever."""
     port, middle = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
     writer_at, middle_at = f"writer=127.0.0.1:{port}", f"rendezvous=127.0.0.1:{middle}"
     soon = ("--lease", 3, "--rto", 50)
@@ -66,7 +66,7 @@ def test_a_writer_ends_when_its_only_reader_left_silently(via):
 
 
 def test_processes_exchange_samples_despite_a_loss_of_30_percent():
-    """One reader wants everything; the other, above 20, everything, and of the rest what happens to come."""
+    """One reader requires everything; the other only what is above 20, and accepts losses of the rest."""
     port = free_port(socket.SOCK_DGRAM)
     values = [n if n % 4 else n + 20 for n in range(16)]
     to = ("--peer", f"writer=127.0.0.1:{port}", *WEATHER)

@@ -193,7 +193,7 @@ def _commands(page: DocumentPage, block: Block) -> None:
 
 
 def _run(page: DocumentPage, block: Block, command: str, wanted: int = 0) -> str | None:
-    """What the command prints; nothing if it is exempt or needs what is not here."""
+    """The output of a command; nothing if it is exempt or needs absent data."""
     if any(command.startswith(known) for known in EXEMPT):
         return None
     words = shlex.split(command)
@@ -256,7 +256,7 @@ def _alike(expected: str, printed: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a page is read: beside `shared`, with `examples`, as the repository is."""
+    """The folder in which a page is read: beside `shared`, with `examples`, like the repository."""
     here = tmp_path / "main"
     here.mkdir()
     (here / "examples").symlink_to(ROOT / "examples")

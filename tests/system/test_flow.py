@@ -96,7 +96,7 @@ TIMELY = WARM.replace(" ordered 1 s", "")
 
 
 def test_a_stream_on_the_checkpoint_of_another_one_fails_and_changes_no_state(tmp_path: Path) -> None:
-    """Its first batch fails, where the checkpoint was not named beforehand; the right stream goes on."""
+    """The first batch fails where the checkpoint was not named beforehand; the right stream continues."""
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=2, rows=300, sensors=30)
     expected = sorted(replay_rows(TIMELY, tmp_path / "in"), key=repr)

@@ -136,7 +136,7 @@ def test_a_selected_renamed_and_filtered_scan_of_files_uses_our_readers(tmp_path
 
 
 def test_a_scan_filtered_by_a_column_that_some_files_lack_is_read_by_spark(tmp_path):
-    """As of a table that got another column later, which its older files lack."""
+    """Such files belong to a table that got another column later, which its older files lack."""
     import pyarrow.parquet as pq
 
     path, early = str(tmp_path / "table"), readings([24.0, 26.0, 27.0, 21.0])
@@ -229,7 +229,7 @@ def test_unused_columns_may_share_a_name():
 
 @pytest.mark.parametrize("more", ["", ", b float, c float"])
 def test_a_shuffle_has_no_more_columns_than_in_a_hand_written_query(more):
-    """Its time, its source, and one number for the bit and for its order among rows of its time."""
+    """The columns are time, source, and one number for the bit and for the order among rows of equal time."""
     definition = WARM.replace("value float", f"value float{more}")
     frame = readings([24.0, 26.0, 27.0, 21.0]).selectExpr("*", "1.0D AS b", "2.0D AS c")
     found = replay(definition, frame, plan="native")

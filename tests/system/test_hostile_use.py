@@ -1,4 +1,4 @@
-"""What a careless or unlucky user does to the engine and the command line."""
+"""Errors of careless users at the engine and the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong around a live query: a full disk, a signal, files that go away."""
+"""Faults around a live query: a full disk, a signal, files that vanish."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_file_removed_before_it_was_read_is_reported(site: Path, holdfast: Any
 
 
 def six_batches(site: Path) -> list[str]:
-    """Each takes the megabyte of a batch."""
+    """Write six files, each of the size of a batch."""
     generate(site / "inbox", files=6, rows=1_000, padding=1_200)
     return [*arguments("parquet:out"), "--every", "0"]
 

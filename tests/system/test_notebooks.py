@@ -12,7 +12,7 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebook
 
 
 def output_of(code: str, names: dict) -> object:
-    """What a cell shows: the value of its last line, if that is an expression."""
+    """The output of a cell: the value of its last line, if that is an expression."""
     *before, last = ast.parse(code).body
     if not isinstance(last, ast.Expr):
         exec(code, names)

@@ -137,7 +137,7 @@ def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition
 
 
 def test_the_overlay_page_shows_the_real_output(broker, tmp_path):
-    """What docs/howto/overlay.md shows in three terminals, which its own test cannot open."""
+    """The page docs/howto/overlay.md uses three terminals, which the test of pages cannot open."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "overlay.md").read_text()
     for name in ("warm.hf", "readings.jsonl"):
         (found,) = re.findall(rf"```\w+ title={name}\n(.*?)```", page, re.DOTALL)
@@ -444,7 +444,7 @@ def test_a_condition_restarts_when_the_broker_that_runs_it_dies(tmp_path, holdfa
 
 
 def test_a_program_that_uses_only_xml_and_sockets_can_take_part(broker, definition):
-    """As the thesis' clients do: open a socket, write elements, read elements."""
+    """The clients of the thesis open a socket, write elements, and read elements."""
     host, port = broker.rsplit(":", 1)
     with socket.create_connection((host, int(port)), PATIENCE) as listener:
         listener.sendall(

@@ -35,7 +35,7 @@ def replay_numbers(
 
 
 def push_numbers(definition: str, topic: str, readings: Iterable[Reading]) -> list[tuple[str, int]]:
-    """The same through the engine, event by event."""
+    """The numbers that each subscription passes through the engine, event by event."""
     engine = Engine(parse(definition))
     found = []
     for minute, (source, attributes) in enumerate(readings):
@@ -298,7 +298,7 @@ def test_replicas_in_series_equal_one_filter(pair: str, numbers: list[float | No
 
 
 def chain(engines: Sequence[Engine], event: Event) -> list[Any]:
-    """What comes out of the last engine when each one's output feeds the next."""
+    """The output of the last engine when the output of each feeds the next."""
     notes = engines[0].push(event)
     for engine in engines[1:]:
         notes = [later for note in notes for later in engine.push(note.event)]

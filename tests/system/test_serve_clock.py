@@ -104,7 +104,7 @@ def test_after_an_outage_no_alarm_starts_over_readings_that_wait_in_the_broker(t
         sent = 0
 
         def report(until_now, many=0):
-            """Both devices report every half second, the third one often."""
+            """Report from both devices every half second, from the third one often."""
             nonlocal last, sent
             while last + SECOND // 2 < until_now:
                 last += SECOND // 2

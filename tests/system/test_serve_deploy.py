@@ -54,7 +54,7 @@ def test_systemd_accepts_the_unit_file(tmp_path):
 
 
 def test_the_health_check_of_the_container_succeeds_and_fails_with_the_service(tmp_path, definition):
-    """It succeeds while the service is there, and fails when it is not."""
+    """The check succeeds while the service runs, and fails when it does not."""
     (line,) = re.findall(r"^HEALTHCHECK CMD (.*)$", block_of("Container"), re.MULTILINE)
     with Served(tmp_path, definition) as service:
         _, *arguments = shlex.split(line.replace("8080", str(service.port)))
@@ -138,8 +138,8 @@ def test_the_service_works_behind_caddy(tmp_path, definition):
 
 @pytest.mark.soak
 def test_the_documented_steps_for_the_container_work(tmp_path, definition):
-    """Its packages in an environment of their own, made from this repository; its command, in a folder as its
-    volume is; its health check."""
+    """The packages are installed from this repository into an environment; the command runs in a folder
+    like the volume; then the health check runs."""
     place, steps = tmp_path / "venv", block_of("Container")
     venv.create(place, with_pip=True)
     (wanted,) = re.findall(r"pip install --no-cache-dir '(.*?)'", steps)

@@ -167,7 +167,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
 def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
     tmp_path, definition, monkeypatch, rules
 ):
-    """One broker has rules by which the service may not read its own heartbeats."""
+    """One of the brokers has rules by which the service may not read its own heartbeats."""
     monkeypatch.setattr(mqtt, "OVERDUE", 1.0)
     monkeypatch.setattr(mqtt, "QUIET", 0.5)
     (tmp_path / "rules").write_text(rules)

@@ -1,6 +1,6 @@
 """One journey through the page, in a real browser: from nothing to an edited rule.
 
-With ``HOLDFAST_PICTURES=DIR`` it leaves pictures of the way, which the documentation shows.
+With ``HOLDFAST_PICTURES=DIR`` it saves screenshots, which the documentation shows.
 """
 
 from __future__ import annotations

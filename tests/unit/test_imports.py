@@ -79,7 +79,7 @@ SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name, absolute and dotted, and the line on which it stands."""
+    """An imported name, absolute and dotted, and its line."""
 
     line: int
     name: str
@@ -89,7 +89,7 @@ parsed = cache(ast.parse)
 
 
 def nodes(tree: ast.AST, for_types: bool) -> Iterator[ast.AST]:
-    """All of a module; unless it is wanted for types, without what only a type checker reads."""
+    """All nodes of a module; optionally without those that only a type checker reads."""
     waiting = deque([tree])
     while waiting:
         yield (node := waiting.popleft())
@@ -117,8 +117,8 @@ def imports(code: str, package: str, for_types: bool = True) -> Iterator[Import]
 
 
 def violations(path: str, code: str) -> list[str]:
-    """What the module at ``path`` (relative to ``src/holdfast``; the lab's begin with ``lab/``) imports and
-    must not, one line each."""
+    """The forbidden imports of the module at ``path`` (relative to ``src/holdfast``; those of the lab
+    start with ``lab/``), one line each."""
     package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
     parts = folder(package, path.removeprefix("lab/").removesuffix(".py").split("/"))
     if parts[0] in FREE:
@@ -220,7 +220,7 @@ def reachable(packages: Iterable[str], path: str, code: str) -> set[str]:
 
 
 def closure(known: dict[str, set[str]], start: str) -> set[str]:
-    """What a module leads to, step by step."""
+    """All modules that a module imports, directly or indirectly."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -263,7 +263,7 @@ def test_module_names_describe_their_contents():
 
 
 def test_spark_knows_no_kind_of_condition_by_name():
-    """It schedules operators; what they are is below it."""
+    """The runtime schedules operators; their kinds are below it."""
     kinds = re.compile("component|correlat", re.IGNORECASE)
     found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
     assert len(found) > 20

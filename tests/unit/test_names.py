@@ -1,4 +1,4 @@
-"""What ``import holdfast`` offers: names that are imported when they are asked for."""
+"""The names of ``import holdfast``, which are imported on first use."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def paths(cell: str) -> list[str]:
 
 
 def locate(path: str, folder: str) -> Path:
-    """Where a path of the page leads: below a folder of the repository, or to the lab."""
+    """The target of a path of the page: below a folder of the repository, or in the lab."""
     return ROOT / path if path.startswith("lab/") else ROOT / folder / path
 
 

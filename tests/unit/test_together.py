@@ -1,4 +1,4 @@
-"""What shares a worker when the tests are run by several."""
+"""Groups of tests that share a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmark of guarded states compares is the same."""
+"""Both systems in the benchmark of states with durations give equal results."""
 
 from __future__ import annotations
 

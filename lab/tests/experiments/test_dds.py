@@ -58,7 +58,7 @@ def quiet(_: str) -> None:
 
 
 def shorten(point: Point, seconds: int) -> Point:
-    """The same point, over sooner; its noise from the beginning."""
+    """The same point with a shorter duration; its noise from the beginning."""
     return replace(point, make=partial(point.make, duration=seconds * SECOND), noise=point.noise[:1])
 
 
@@ -75,7 +75,7 @@ def test_a_node_of_the_grid_receives_its_eight_neighbours_only():
 
 
 def test_noise_destroys_the_configured_share_of_frames():
-    """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
+    """With one publisher, one hop to the RN and one to the station, a sample arrives with (1 - share)²."""
 
     def delivery_ratio(share: float) -> float:
         more = {"level": BEST_EFFORT, "duration": 600 * SECOND, **radio(setups.SPACING)}
@@ -293,7 +293,7 @@ def turning(at):
 
 
 def switch_values(at):
-    """Not the thesis': what our rules expect."""
+    """The values that our rules expect, which differ from those of the thesis."""
     factors = {
         air_parts.PERFECT: 0.1, air_parts.BETTER: 0.8, air_parts.SURVIVE: 0.8, air_parts.PATIENT: 0.9,
         air_parts.COLLECTED: 0.9, air_parts.BEHIND_COLLECTED: 0.9,

@@ -112,7 +112,7 @@ class Warming:
 
 
 def test_state_filters_on_the_motes_save_messages_and_joules():
-    """The same subscribers, the same readings: samples to all of them, or only what starts and ends."""
+    """The same subscribers and readings: all samples are sent to them, or only starts and ends."""
     setup = setups.modes("HyTDDS", 3 * SECOND, duration=300 * SECOND, readings=Warming())
     warm = {topic: f"Warm_{topic}" for topic in setup.publishers}
     text = "".join(

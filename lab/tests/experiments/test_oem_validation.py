@@ -64,7 +64,7 @@ def test_every_claim_of_the_issue_is_judged_by_a_rule_that_can_fail():
 
 
 def test_the_thesis_itself_is_not_quite_linear_by_the_rule():
-    """Its processor draws 14.849 mW for 5 minutes and 14.793 mW for 120."""
+    """The processor draws 14.849 mW for 5 minutes and 14.793 mW for 120."""
     assert judge([row(i) for i in range(4)]) == {
         "radio-error": True, "mcu-error": True, "linear": False, "values": True,
     }  # fmt: skip

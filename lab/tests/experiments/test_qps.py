@@ -105,7 +105,7 @@ def test_points_of_a_sweep_have_their_settings():
 
 
 def sweep(points, **curves):
-    """One layout; each curve gives links, load, messages, hops and subscribing at each point."""
+    """A layout in which each curve gives links, load, messages, hops and subscribing at each point."""
     runs = {
         (name, point): [
             QpsOutcome(*(int(curve(point)) if i in (0, 1, 4) else curve(point) for i in range(5)))

@@ -62,7 +62,7 @@ def test_a_fire_is_notified_and_the_next_one_by_a_replica_of_the_failed_host(lay
 
 
 def rows(network=1, delay=1.0, same=True):
-    """Both applications, central and by hand at 10 and 5 messages."""
+    """The rows of both applications, central and by hand at 10 and 5 messages."""
     return [
         {
             "application": app,

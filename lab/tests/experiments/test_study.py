@@ -18,7 +18,7 @@ def quiet(_: str) -> None:
 
 
 def test_a_killed_study_continues_with_its_last_cell(tmp_path: Path) -> None:
-    """Not only one that was interrupted: SIGKILL, in the middle of its second round."""
+    """The killed run was in the middle of its second round, and ended by SIGKILL."""
     stored = tmp_path / "runs.json"
     code = f"import test_study; test_study.studied({str(stored)!r}, dies=11)"
     there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

@@ -1,4 +1,4 @@
-"""What an edit will do to what is known now, in numbers."""
+"""The preview of a revision in numbers."""
 
 from __future__ import annotations
 

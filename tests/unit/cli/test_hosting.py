@@ -1,4 +1,4 @@
-"""Who would host which component in a network, and what every choice costs."""
+"""The placement of components in a network, and the cost of every choice."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def agrees(keys, known):
 
 
 def take_all(takings):
-    """One key at a time and batches, mixed, into Keys and into a dict."""
+    """Number keys singly and in batches, with KeyCodes and with a dict."""
     keys, known = KeyCodes(), {}
     for how, what in takings:
         expected, known = naive.number([what] if how == "one" else what, known)

@@ -33,7 +33,7 @@ def windows(draw):
 
 @pytest.fixture(scope="module", params=["body", "compiled"])
 def way(request):
-    """Both ways to run a kernel."""
+    """Run a test with the Python function and with the compiled kernel."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_sums", "_extremes"):
             patch.setattr(aggregate, name, getattr(getattr(aggregate, name), request.param))

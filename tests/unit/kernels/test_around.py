@@ -33,7 +33,8 @@ def scenes(draw):
 
 
 def known(happens, key, now):
-    """What happened last to each part of a key by now: when, its number among all, and whether it is true."""
+    """The last change of each part of a key by now: its time, its number among all, and whether it is
+    true."""
     return {
         part: (at, i, true)
         for i, (at, part, true) in enumerate(happens)

@@ -1,4 +1,4 @@
-"""What two runs of bytes have in common: it is so, and little is missed."""
+"""Common runs of two byte strings: every reported run is one, and few are missed."""
 
 import numpy as np
 import pytest

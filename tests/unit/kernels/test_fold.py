@@ -1,4 +1,4 @@
-"""What the parts of keys show as one, beside a slow obvious twin."""
+"""Functions over the parts of keys, compared with a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_functions_over_parts_equal_those_of_their_last_values(function, togethe
 
 
 def deviations(shown):
-    """Of parts that show so much, each from an instant of its own on; beside windows of the same."""
+    """Deviations of parts from an instant on, and of windows over the same values."""
     size = np.arange(1, len(shown) + 1)
     parts = fold.FoldParts(
         size, np.array([0, len(shown)]), np.array([0, len(shown)]), size - 1, np.array([0, len(shown)])

@@ -46,7 +46,7 @@ own = st.lists(st.tuples(instant, st.sampled_from("abn"), st.sampled_from("abn")
     st.booleans(),
 )
 def test_common_instants_are_found_only_where_a_key_changes(way, keys, moments, true, lasting, held):
-    """What is so of a key is which of two rules is left, or that none can be satisfied."""
+    """The remaining action for a key: one of two rules, or neither of them."""
     moments, rules = sorted(moments), {**true, "n": [False] * 10}
     every = [0, *moments] if moments[0] else moments
     nexts = np.full((3, len(every) + 1), len(every))

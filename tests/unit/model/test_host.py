@@ -1,4 +1,4 @@
-"""One host for all protocol machines: inputs in line, effects in order, timers by name."""
+"""One host for all protocol machines: queued inputs, ordered effects, timers by name."""
 
 from __future__ import annotations
 

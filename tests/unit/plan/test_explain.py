@@ -1,4 +1,4 @@
-"""What a plan must mention."""
+"""The required contents of a plan."""
 
 import subprocess
 import sys

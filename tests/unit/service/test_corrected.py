@@ -116,7 +116,7 @@ def test_an_alert_is_over_when_its_start_is_retracted(world):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_charts_and_intervals_equal_those_of_a_replay(world, seed):
-    """Whatever comes late, in batches of any size."""
+    """Late readings arrive in batches of any size."""
     chance, received, now = random.Random(seed), [], 100
     for _ in range(40):
         some = []

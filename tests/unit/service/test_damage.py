@@ -257,7 +257,7 @@ async def sent(service, *values):
 
 
 def copy_folder(folder, to):
-    """What a crash leaves."""
+    """Copy the files that a crash leaves."""
     shutil.copytree(folder, to, ignore=lambda _, names: [one for one in names if one == "lock"])
 
 

@@ -1,4 +1,5 @@
-"""What was lost without a word: second mappings, keys with dots, readings without a key, marks on nothing."""
+"""Losses without a message in earlier versions: second mappings, keys with dots, readings without a key,
+acknowledgements of unknown names."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_invalid_text_from_any_feed_does_not_enter_the_log(tmp_path):
 
 
 def test_a_record_that_cannot_be_decoded_is_set_aside_and_counted_once(tmp_path):
-    """As if an earlier version had let it into the log."""
+    """An earlier version may have accepted it into the log."""
 
     async def story():
         async with serve(tmp_path / "a") as service:
@@ -118,7 +118,7 @@ def poisoned_engine(monkeypatch):
 @pytest.mark.usefixtures("poisoned_engine")
 @pytest.mark.parametrize("snapshot_every", [0.0, 1e9])
 def test_a_reading_whose_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
-    """All others are evaluated as if it had never come, also after a crash."""
+    """All others are evaluated as if it had never arrived, also after a crash."""
     values = [20.0 + (i * 7) % 11 for i in range(60)]
     bad = [5, 17, 18, 44]
 

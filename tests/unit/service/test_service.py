@@ -226,7 +226,7 @@ def dead(service, scope):
 
 
 def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_path):
-    """Nothing waits in the broker, since the devices could not publish either; 'c' never comes back."""
+    """No message waits in the broker, since the devices could not publish either; 'c' never comes back."""
 
     async def story():
         clock = ServiceClock()
@@ -248,7 +248,7 @@ def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_pa
 
 
 def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
-    """What is posted over HTTP while the service is away waits nowhere; 'c' never comes back."""
+    """Readings posted over HTTP while the service is down wait nowhere; 'c' never comes back."""
 
     async def story():
         clock = ServiceClock()
@@ -855,7 +855,7 @@ def test_a_revision_reads_the_log_only_while_it_is_not_sealed(tmp_path, monkeypa
 
 
 def test_a_revision_reads_topics_of_a_sealed_segment_in_their_order(tmp_path):
-    """It became warm while John was there, who then went."""
+    """The room became warm while John was there, who then left."""
     new = """state New
   A = latest Temperature
   B = latest Badge
@@ -927,7 +927,7 @@ def test_a_state_moves_to_a_topic_without_readings(tmp_path):
 
 
 def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkeypatch):
-    """It is in the log then; all goes on as it was, also after a crash and a restart."""
+    """The definition is in the log then; the service continues, also after a crash and a restart."""
     saved = []
 
     def break_off(*_):

@@ -1,4 +1,4 @@
-"""What receivers of notifications learn: what is muted, refused, slow, or at which level a condition is."""
+"""Deliveries to receivers: muted, refused and slow ones, and the levels of conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is silent longer than it used to be."""
+"""Sources that are silent longer than usual."""
 
 from __future__ import annotations
 

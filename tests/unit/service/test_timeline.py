@@ -33,7 +33,7 @@ def interval_rows(n, seed=1):
 
 
 def naive(found, view):
-    """All of it, merged by the pixel."""
+    """All intervals, merged by pixel."""
     merged = []
     for start, end in found:
         if end < view.start or start >= view.end:
@@ -123,7 +123,7 @@ def test_rows_are_found_by_name_and_come_in_pages(timeline):
 
 @pytest.mark.soak
 def test_a_million_intervals_are_drawn_quickly(timeline):
-    """Of two hundred scopes over a year: a picture of any part reads as many bars as it has pixels."""
+    """For two hundred scopes over a year a chart of any period reads as many bars as it has pixels."""
     scopes, each = 200, 5_000
     year, position = 365 * DAY, 0
     for i in range(scopes):

@@ -30,7 +30,7 @@ from support.definitions import TOPIC, predicates, readings
 
 
 def of_a_query(op):
-    """The same core expression of a component: every attribute is one of A."""
+    """The core expression with every attribute taken from query A."""
     if isinstance(op, Name):
         return MemberAttribute("A", op.name)
     changes = {f.name: of_a_query(p) for f in fields(op) if isinstance(p := getattr(op, f.name), Expression)}

@@ -1,4 +1,4 @@
-"""What cannot be meant of guards, silence and rosters is refused at its place."""
+"""Invalid durations, silence and rosters are refused at their place."""
 
 from __future__ import annotations
 

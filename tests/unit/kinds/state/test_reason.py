@@ -8,7 +8,7 @@ TOPIC = "topic T (value float °C, other float °C, n int, ok bool, name text)\n
 
 
 def warnings(condition, clauses="per source"):
-    """But for those of thresholds without a unit."""
+    """The warnings except those about thresholds without a unit."""
     found = (w.message for w in parse(f"{TOPIC}state W on T {condition} {clauses}").check().warnings)
     return [message for message in found if "has no unit" not in message]
 
@@ -35,7 +35,7 @@ def test_entrance_and_exit_that_can_both_be_true_cause_a_warning(condition, exam
 
 
 def test_nested_magnitudes_are_analysed_once():
-    """Each was two alternatives more; forty of them took longer than anybody waits."""
+    """Each of forty nested terms once added two alternatives, which took unacceptably long."""
     many = "abs(" * 40 + "value" + ")" * 40
     assert warnings(f"[value > 25; {many} < 26]") == warnings("[value > 25; abs(value) < 26]")
 

@@ -219,7 +219,7 @@ def test_a_reading_stored_before_a_revision_is_replaced_by_later_ones():
 
 
 def _failing(what):
-    """The same, but that it fails when all is done."""
+    """The function, made to fail after its work is done."""
 
     def failing(*some, **more):
         list(what(*some, **more) or ())

@@ -21,7 +21,7 @@ WARM = HEAD + "state Warm on T [v > 25; v < 22] per source"
 
 
 def thresholds(count, per="per k"):
-    """So many filters with thresholds of their own; every fifth is momentary."""
+    """So many filters with different thresholds; every fifth is momentary."""
     lines = [
         f"filter c{i} on T where v > {i} {per}"
         if i % 5 == 4
@@ -414,7 +414,7 @@ def test_inactive_scopes_that_do_not_return_are_dropped(way):
 
 @pytest.mark.parametrize("per", ["per k", "per k within source"])
 def test_dropping_scopes_changes_no_output(per, monkeypatch):
-    """One event at a time and in batches, with few and with many that hold."""
+    """The test covers single events and batches, with few and with many active scopes."""
     it, events = machine_of(thresholds(3, per)), walk(900, seed=3, keys=60, most=5)
     _, whole = fold(it, events)
     monkeypatch.setattr(module, "_FEW", 8)

@@ -49,7 +49,7 @@ def verdicts(text, rows, change=lambda batch: batch):
 
 
 def satisfying(text, rows):
-    """Of one attribute's values, those that satisfy."""
+    """The values of one attribute that satisfy."""
     return [row for row, holds in zip(rows, verdicts(text, [dict(r) for r in rows]), strict=True) if holds]
 
 

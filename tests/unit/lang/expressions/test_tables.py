@@ -58,7 +58,7 @@ def test_a_reading_without_a_row_decides_nothing_and_is_counted():
 
 @pytest.mark.parametrize("care", ["", "for 1 s"])
 def test_readings_without_a_row_are_counted_for_states_with_durations_too(tmp_path, care):
-    """They are counted where they are read, all of them, whatever is dropped there."""
+    """All of them are counted where they are read, whatever is dropped there."""
     text = TEXT.replace(", room text", "").replace("high;", f"high {care};")
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     rows = pa.table({
@@ -84,7 +84,7 @@ def test_active_scopes_continue_when_a_table_changes():
 
 
 def test_tables_with_empty_cells_in_different_columns_are_different():
-    """They were taken for one another: a comparison with what was missing held."""
+    """They were once mistaken for each other: a comparison with a missing cell was true."""
     push_all = []
     for high, low in [(0.0, None), (None, 0.0)]:
         columns = {"high": pa.array([high], pa.float64()), "low": pa.array([low], pa.float64())}
@@ -235,7 +235,7 @@ def test_the_cover_of_rows_in_another_unit_is_a_band_too():
 
 
 def test_the_cover_has_no_exit_where_events_without_a_row_share_a_scope():
-    """One room has one bit, and the sensors in it have rows of their own, or none."""
+    """One room has one bit, and its sensors have their own rows, or none."""
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     text = TEXT.replace("per source", "per room")
     (condition,) = check(parse(text), tables={"Limits": table}).conditions

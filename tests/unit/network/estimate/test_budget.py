@@ -80,7 +80,7 @@ def test_plans_are_ordered_by_loss_with_one_for_each_strategy(plans):
 
 
 def test_the_unchanged_plan_of_a_shared_state_costs_the_forecast():
-    """Its scope is no source: turns are not lost for that."""
+    """The scope is no source, but its transitions are not lost for that reason."""
     text = NETWORK.replace(" per source", "")
     case, events = read_text(text).points[0].case, wavering()
     whole = rates(events, case.definition, plan_run(cast(case, events), 1).subscriptions)

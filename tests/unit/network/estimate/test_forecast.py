@@ -1,4 +1,4 @@
-"""What a network will take, beside what it takes frame by frame: within a tenth, on five scenarios."""
+"""Forecasts of a network lie within a tenth of the simulated energy, on five scenarios."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_forecasts_of_bursts_are_within_a_tenth_of_simulations(name, seed):
 
 
 def test_roles_of_a_quadtree_move_to_the_nearest_nodes_although_a_subscriber_asks_at_boot():
-    """It knows no neighbour then and takes all roles; heartbeats bring them to the nodes they belong to."""
+    """The subscriber knows no neighbour at that time and takes all roles; heartbeats bring them to their
+    nodes."""
     events = history(4)
     one = cast(case(QUADS, "geographic", 1, CSMA), events)
     run = SimulationRun(one, 1)
@@ -151,7 +152,8 @@ def test_forecasts_include_sensors_that_are_read_more_often_than_they_publish(pr
 
 
 def test_forecasts_of_a_state_shared_by_sensors_match_simulations():
-    """What satisfies a predicate goes on, since others may have turned the state; the rest stays."""
+    """Readings that satisfy a predicate are forwarded, since other sensors may have changed the state;
+    others stay."""
     one = case("cbps", "id-grid", 1, CSMA)
     shared = load_definition(one.scenario.definition.replace(" per source", ""), Path())
     require_close(beside(replace(one, definition=shared), 30))

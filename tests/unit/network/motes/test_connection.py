@@ -39,7 +39,7 @@ def inputs(output: Iterable[Effect | Input]) -> list:
 
 
 def ends() -> tuple[End, End]:
-    """Both ends of a connection that stands."""
+    """Both ends of an established connection."""
     a, b = End("b", TERMS, 1), End("a", TERMS, 2)
     (hello,) = frames(a.open(0))
     (reply,) = frames(b.on_frame(0, hello))

@@ -1,4 +1,4 @@
-"""What a run is judged by: what subscribers received, and what the network carried for it."""
+"""The measures of a run: what subscribers received, and what the network carried for it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_errors_of_a_plugin_are_reported_with_their_position(tmp_path, routing, 
 
 
 def test_a_timer_in_the_past_is_an_error(tmp_path):
-    """It fired at once, was set again, and time did not pass."""
+    """The timer fired at once, was set again, and time did not advance."""
     mine = study(tmp_path, "{kind: python, machine: 'own.py:Hasty'}")
     with pytest.raises(
         UsageError, match="timer 'again' is set for 500 ms, which is over: it is 500 ms"

@@ -1,4 +1,4 @@
-"""What sensors measure: made up with chance of their own, or played from a file."""
+"""The values of sensors: generated from random numbers of their own, or played from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: what it counts is what happened."""
+"""The counts of one run agree with its events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def ran(text: str, seed: int = 1, trace: Trace | None = None) -> RunOutcome:
 
 
 def assert_adds_up(found: RunOutcome) -> None:
-    """What was sent was delivered, dropped for a reason, or is on its way; energy is never negative."""
+    """Require that every sent message was delivered, dropped with a reason, or is on its way; energy is
+    never negative."""
     measures = found.measures
     dropped = sum(measures["dropped"].values())
     assert measures["sent"] == measures["delivered"] + dropped + measures["in_flight"]

@@ -138,7 +138,7 @@ def test_a_broker_under_attack_serves_its_clients():
 @given(st.lists(st.tuples(st.sampled_from("abc"), messages | st.just("gone")), max_size=12))
 @settings(max_examples=50)
 def test_a_broker_handles_or_refuses_every_message(messages):
-    """Everything that can be decoded is taken without an error of the broker's own."""
+    """Every decodable message is handled without an internal error of the broker."""
     machine = CbpsBroker(compile_condition, most=100)
     state = machine.initial()
     state, _ = machine.handle(state, Started(0, 1))

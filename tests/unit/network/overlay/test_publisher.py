@@ -36,7 +36,7 @@ class PublisherStory:
         return news
 
     def promised(self):
-        """What the broker has been promised, by what is pinned beside the topic."""
+        """The advertisements at the broker, by the values pinned beside the topic."""
         found = []
         for stored in self.net.nodes["hub"].state.routing.in_force.values():
             for one in stored.bundle.advertisements:
@@ -70,7 +70,7 @@ def test_only_the_topic_is_advertised_for_very_many_sources(monkeypatch):
 
 @pytest.mark.parametrize("number", [200, pytest.param(1_000_000, marks=pytest.mark.soak)])
 def test_keys_that_never_return_leave_nothing_in_a_broker(number, monkeypatch):
-    """Of each source a condition starts and ends."""
+    """A condition starts and ends for each source."""
     monkeypatch.setattr(client, "MOST_SOURCES", 50)
     story = PublisherStory()
     hub = story.net.nodes["hub"].state

@@ -1,4 +1,4 @@
-"""What a network is judged by, and what a trace keeps."""
+"""The measures of a network, and the contents of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes stand: by rule, from measured networks, from tables of one's own."""
+"""Positions of nodes: by rule, from measured networks, from tables of the user."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_the_stronger_of_two_frames_is_captured_if_it_comes_in_time():
 
 
 def test_two_frames_of_equal_strength_destroy_each_other():
-    """They did not while another frame was taken for noise: 96 of 100 firsts came through."""
+    """Frames were once lost while another frame counted as noise: 96 of 100 first ones came through."""
     assert overlapping(30, 30, 0, frames=400) == (0.0, 0.0)
     first, second = overlapping(30, 30, 0, frames=400, radio=AS_NOISE)
     assert within_chance(first, chance(0.0, BITS), 400)
@@ -219,7 +219,7 @@ def test_frames_less_than_3_db_stronger_are_lost_by_the_curve_of_tossim(louder_d
 
 
 def test_simultaneous_frames_of_two_hidden_nodes_are_lost():
-    """Of 400 pairs, one frame of each came through in 350 cases before."""
+    """Before the change one frame of each of 400 pairs came through in 350 cases."""
     made = air([(0, 0), (60, 0), (-60, 0)], propagation=LogDistance(3.2), mac=SENSE_ONCE)
     assert 2 not in {h.node for h in made.network.receptions(1) if h.decodable}
     for i in range(400):
@@ -231,7 +231,7 @@ def test_simultaneous_frames_of_two_hidden_nodes_are_lost():
 
 
 def test_links_lose_the_share_that_the_seed_drew_for_them():
-    """And what is drawn depends on seed and link alone."""
+    """The drawn value depends on the seed and the link alone."""
     model = LogDistance(2.0, quality=(0.5, 0.9))
     made = air([(0, 0), (10, 0), (0, 10)], propagation=model, mac=Aloha(), seed=3)
     for i in range(2000):

@@ -84,7 +84,7 @@ def test_the_start_of_a_count_that_a_snapshot_lacks_is_reported_with_the_next_re
 
 
 def test_a_new_correlation_of_states_starts_with_the_active_scopes():
-    """It holds since the last of them began, and ends with the first."""
+    """The overlap is active since its last condition started, and ends with the first one."""
     engine = Engine(STATES)
     push_all(engine)
     both = engine.subscribe("correlate Both = Warm, Room overlapping")

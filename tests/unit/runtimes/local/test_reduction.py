@@ -64,7 +64,7 @@ def by_room(all_rows):
 
 
 def by_source(all_rows):
-    """One file, source after source."""
+    """Write one file, source after source."""
     return [sorted(all_rows, key=lambda row: SOURCES.index(row["source"]))]
 
 
@@ -118,7 +118,7 @@ def test_compacted_and_whole_files_give_the_same_notifications_and_counts(write_
 @pytest.mark.parametrize("lay", [by_time, by_room, shuffle])
 @pytest.mark.parametrize("scopes", [DEFINITION, LEVELS], ids=["all", "levels"])
 def test_a_table_has_the_rows_of_single_notifications(write_files, lay, scopes):
-    """Also of attributes with the names of columns."""
+    """The attributes include some with the names of columns."""
     scopes = scopes.replace("note text", "note text, since float, id int")
     some = [row | {"since": i / 2, "id": i} for i, row in enumerate(rows(4))]
     files = write_files(lay(some), more=("since", "id"))
@@ -159,7 +159,7 @@ def test_rows_that_exceed_memory_are_sorted(write_files, scopes):
 
 
 def test_source_names_of_files_without_dictionaries_are_unified(tmp_path):
-    """As writers leave them that have given up on a megabyte of names."""
+    """Some writers stop using a dictionary after a megabyte of names."""
     some = list(rows(13))
     for i, part in enumerate(by_time(some)):
         time = pa.array([row["time"] for row in part], pa.int64()).cast(TIME)

@@ -1,4 +1,4 @@
-"""What runs on Spark: operators that are numbered, wherever they are needed."""
+"""Spark jobs: numbered operators that can be pickled to executors."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ LOADED = "import sys, pyspark, sitecustomize as s; print(pyspark.__file__, s.__f
 def test_python_workers_of_spark_do_not_compile_their_archives_at_each_start(
     tmp_path: Path, theirs: bool
 ) -> None:
-    """And whatever else Python does first on this machine is done."""
+    """Other start-up code of Python on this machine still runs."""
     home = Path(pyspark.__file__).parent
     (folder,) = start.__path__
     if theirs:
@@ -76,7 +76,7 @@ def test_python_workers_of_spark_do_not_compile_their_archives_at_each_start(
 
 
 def _of_machine() -> str | None:
-    """What Python does first on this machine, where it does something: Debian's has such a file."""
+    """The start-up code of Python on this machine, if there is any: Debian has such a file."""
     code = "import importlib.util as u; one = u.find_spec('sitecustomize'); print(one.origin if one else '')"
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ran = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=True)

@@ -130,7 +130,7 @@ def test_a_minimum_duration_elapses_between_readings():
 
 
 def test_a_minimum_duration_over_one_value_equals_a_lasting_condition():
-    """The same with the thesis' means: an inner component, and how long ago it began."""
+    """The same with the means of the thesis: an inner component, and the time since its start."""
     inner = (
         T
         + """

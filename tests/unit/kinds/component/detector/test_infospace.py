@@ -49,7 +49,7 @@ def test_nothing_from_the_future_is_visible():
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(("ingress", "egress"))), min_size=1))
 def test_an_invalid_event_never_becomes_valid_again(history):
-    """Whatever comes, and in whatever order."""
+    """The stories have any events in any order."""
     info, known, invalid = InfoSpace(), [], set()
     for time, status in history:
         known.append(knowledge(time, status))

@@ -70,7 +70,7 @@ class ComponentNode:
         return self.advance(clock)
 
     def advance(self, clock):
-        """As the clock goes, whenever the manager wants to be called."""
+        """Advance the clock to every time at which the manager wants to be called."""
         before = len(self.outputs)
         while (due := self.it.due(self.state)) is not None and due <= clock * SECOND + 1:
             for name, at, values in self.it.advance(self.state, due):
@@ -126,7 +126,8 @@ def test_the_interval_grows_at_once_and_shrinks_after_a_long_time_unused():
 
 
 def test_one_distant_publisher_among_many_near_ones_is_never_late_again():
-    """Of twelve publishers every five seconds, the farthest was late each time, by a mean that followed."""
+    """The farthest of twelve publishers with readings every five seconds was once always late, because the
+    interval followed the mean."""
     stability = Stability()
     for step in range(100):
         for latency in [*range(2, 13), 14]:

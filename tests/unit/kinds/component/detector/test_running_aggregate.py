@@ -108,7 +108,7 @@ def has_collisions(info, now):
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_incremental_aggregates_examine_each_reading_once(function, monkeypatch):
-    """What came before is not read again, however long the history."""
+    """Earlier readings are not read again, however long the history."""
     folded = []
     whole = RunningAggregate.table
     monkeypatch.setattr(component.infospace, "visible", None)

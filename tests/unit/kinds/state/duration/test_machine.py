@@ -190,7 +190,7 @@ def test_most_readings_between_equal_ones_are_irrelevant():
 
 
 def test_a_source_that_sends_stored_readings_has_its_own_clock():
-    """Its room was hot for a minute, hours ago; another device reports as it measures."""
+    """The room was hot for a minute, hours ago; another device reports as it measures."""
     engine = Engine(TOPIC + "state Hot on T [value > 25 for 2 min; value < 25] per source")
     engine.push(reading(0, "live", 20.0))
     engine.push(reading(300, "live", 30.0))

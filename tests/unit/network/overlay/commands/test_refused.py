@@ -1,4 +1,4 @@
-"""What a subscriber prints."""
+"""The output of a subscriber."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def print_all(names, deliveries, capsysbinary, *, count):
 
 
 def test_a_failing_relationship_ends_no_other_subscription(capsysbinary):
-    """Its own start becomes unknown from then on."""
+    """Its own active scope becomes unknown."""
     start = {"holdfast.relationship": "Meet", "status": "ingress", "scope": "ann,bob"}
     deliveries = [
         notification("Meet", **start, time=1, source="ann", sequence=1),

@@ -1,4 +1,4 @@
-"""Who is at the other end: the greeting, the token, and addresses."""
+"""The handshake of a connection: the greeting, the token, and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for a slow consumer is bounded; what is given up is counted."""
+"""The outbox of a slow consumer is bounded; dropped messages are counted."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ HOSTILE = {
 
 
 def run_calls(code, calls, bounds=None):
-    """What comes of calls of one agent."""
+    """The results of calls of one agent."""
 
     async def run():
         answers = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""What is sent is what arrives, in either language, however the bytes are cut."""
+"""Messages arrive as they were sent, in either language, however the bytes are cut."""
 
 from __future__ import annotations
 

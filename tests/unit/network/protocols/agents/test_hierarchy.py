@@ -62,7 +62,7 @@ def made(relation, tie, moves=NO_VOLATILITY, **how):
 
 
 def with_values(events):
-    """The same events as the agents' harness reads them: the speed as a place on a line."""
+    """The events for the harness of agents: the speed as a position on a line."""
     return [
         Event(e.topic, e.time, e.source, e.attributes, e.sequence, (e.attributes["speed"],)) for e in events
     ]

@@ -73,7 +73,8 @@ def test_two_members_that_leave_at_once_use_both_new_positions():
 
 
 def test_the_printed_algorithm_reports_a_meeting_that_never_was():
-    """Who leaves judges by where the other was: that one has gone meanwhile, inside its ring."""
+    """The leaving member decides by the last position of the other, which has moved meanwhile, inside its
+    ring."""
     for printed, expected in ((False, []), (True, ["ingress"])):
         room = AgentRoom({one.name: one for one in ring_pair(MEET.relation, "ann", "bob", printed=printed)})
         room.process([("ann", at(0)), ("bob", at(50))])

@@ -56,7 +56,7 @@ def test_a_subscription_refused_by_a_distant_broker_is_refused_by_the_first():
 
 
 def test_accepted_bundles_may_grow_on_their_way():
-    """Whatever the first broker takes, no broker after it sends a message that is too long for the next."""
+    """Whatever the first broker accepts, no broker after it sends a message that is too long for the next."""
     limit, longest = 1 << 12, 0
 
     def tap(sender, to, message):

@@ -34,7 +34,7 @@ GOOD = "topic T (v float)\nstate S on T [v > 1; v < 0]"
 
 
 class BrokerBench:
-    """One broker on a bench, with peers that accept everything."""
+    """A single broker with peers that accept everything."""
 
     def __init__(self, *peers, **options):
         self.machine = CbpsBroker(compile_condition, **options)

@@ -240,7 +240,7 @@ class AgainstBruteForce(RuleBasedStateMachine):
 
 
 class ByColumnsAgainstBruteForce(AgainstBruteForce):
-    """The same with every search by columns that can go by them."""
+    """The state machine with every possible search done by columns."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Nothing is delivered twice, and nothing new is taken for old."""
+"""Nothing is delivered twice, and nothing new is mistaken for old."""
 
 from __future__ import annotations
 

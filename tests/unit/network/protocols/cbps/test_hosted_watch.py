@@ -110,7 +110,7 @@ class HostedFloor:
         ]
 
     def host(self, broker):
-        """What a broker has of the condition."""
+        """The part of a broker that belongs to the condition."""
         (found,) = self.overlay.nodes[broker].state.watching.hosts.values()
         return found
 
@@ -583,7 +583,7 @@ def refuse(definition):
 
 
 def test_states_and_notifications_equal_those_of_the_engine():
-    """Also the ids, by which a sink knows a repetition."""
+    """The ids are compared too, because a sink recognises a repetition by them."""
     floor = HostedFloor(a=("T", "east"), b=("T", "west"))
     floor.watch(HIGH)
     engine = Engine(HIGH)

@@ -450,7 +450,7 @@ def test_a_filtering_publisher_sends_only_starts_and_ends():
 
 
 def test_a_publisher_that_filters_shares_a_scope_with_others():
-    """Of a scope that others reach it drops only what satisfies neither predicate."""
+    """In a scope that other publishers reach it drops only events that satisfy neither predicate."""
     floor = FilterFloor(s2="west")
     sent = source(floor, "s1", "east")
     floor.watch(DEFINITION)

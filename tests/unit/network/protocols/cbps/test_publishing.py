@@ -1,4 +1,4 @@
-"""What publishing costs a client that advertises many sources."""
+"""The cost of publishing for a client that advertises many sources."""
 
 from __future__ import annotations
 

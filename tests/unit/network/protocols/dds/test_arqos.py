@@ -106,7 +106,7 @@ def test_only_missing_samples_are_repeated_at_a_hundred_percent(mode):
 
 
 def test_a_gap_is_requested_as_soon_as_it_is_detected():
-    """Not only when the writer asks, one timeout later."""
+    """The request does not wait for the writer, one timeout later."""
     motes = Motes(deployment(mode="BLTDDS"), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 100)))

@@ -36,7 +36,7 @@ def accepted_values(found: Motes) -> list[int]:
 
 
 def test_a_restarted_rendezvous_node_acknowledges_nothing_until_readers_have_returned():
-    """It had an empty table and acknowledged: 60 accepted, 20 delivered, 0 refused."""
+    """The node once acknowledged with an empty table: 60 accepted, 20 delivered, 0 refused."""
     found = motes()
     subscribe(found, "s")
     subscribe(found, "t")
@@ -142,7 +142,7 @@ def test_a_dead_reader_blocks_others_no_longer_than_its_lease(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_subscriber_with_an_expired_lease_is_admitted_again(mode):
-    """It lives, but nothing from it comes through for a while."""
+    """The reader is alive, but none of its messages arrive for a while."""
     found = motes(mode)
     subscribe(found, "s")
     subscribe(found, "t")
@@ -188,7 +188,7 @@ def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reade
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_reader_that_missed_a_given_up_sample_receives_the_next(mode):
-    """It had to subscribe again first, which takes a third of a lease."""
+    """The reader once had to subscribe again first, which takes a third of a lease."""
     found = motes(
         mode, discovery=DiscoverySettings(repeats=3, lease=90 * SECOND), reliable=ReliableSettings(retries=2)
     )

@@ -39,7 +39,7 @@ def test_only_the_starts_and_ends_of_a_condition_travel(mode):
 
 
 def test_transitions_equal_those_of_the_condition_in_process(mode):
-    """The same machine, the same history: the same moments, and since when."""
+    """The same machine with the same history gives the same times and starts."""
     motes = Motes(deployment(mode=mode, conditions=WARM), ("p", "r", "s"))
     subscribe(motes, "s", condition="Warm")
     motes.run(publishing(motes, READINGS) + SECOND)

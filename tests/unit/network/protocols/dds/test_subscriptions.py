@@ -1,4 +1,4 @@
-"""Who gets what: by topic, by content, by type, by key; and what is wrong with a subscription."""
+"""Subscriptions by topic, content, type and key; and errors in subscriptions."""
 
 from __future__ import annotations
 
@@ -195,7 +195,8 @@ def test_an_invalid_message_is_counted_and_ignored():
 
 
 def test_subscribers_that_start_together_repeat_their_subscriptions_at_different_times():
-    """All repeated them every second at the same instant, and over radios their frames collided ten times."""
+    """All nodes once repeated every second at the same instant, and over radios their frames collided ten
+    times."""
     output = {}
     for name in ("1", "2", "3"):
         node = DdsParticipant(deployment(), name)

@@ -1,4 +1,4 @@
-"""What a neighbour was sent, and what others cover."""
+"""Operators sent to a neighbour, and covering by others."""
 
 from __future__ import annotations
 

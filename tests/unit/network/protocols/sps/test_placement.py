@@ -1,4 +1,4 @@
-"""Where components go, and what they subscribe to.  [F64, F71, F73, F74]"""
+"""Placement of components, and their subscriptions.  [F64, F71, F73, F74]"""
 
 from __future__ import annotations
 

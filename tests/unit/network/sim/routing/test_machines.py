@@ -177,7 +177,7 @@ def test_a_node_answers_a_repeated_datagram_with_a_notice_and_forwards_it_once()
 
 
 def test_datagrams_to_a_dead_node_end_after_a_few_frames_and_their_sender_is_notified():
-    """They went on from neighbour to neighbour: a sender that repeats them made a storm without an end."""
+    """They once travelled from neighbour to neighbour: a sender that repeats them made an endless storm."""
     ether = Ether(IdGrid(5, 5), grid_graph(5, 5))
     ether.down = {12}
     for number in range(1, 201):

@@ -49,7 +49,7 @@ def test_greedy_and_perimeter_deliver_wherever_a_path_exists(plane, data):
 
 @given(planar(), st.data())
 def test_greedy_and_perimeter_deliver_on_planar_graphs_of_any_shape(plane, data):
-    """Not only on Gabriel graphs: faces may be as crooked as they like."""
+    """The graphs are not only Gabriel graphs: faces may have any shape."""
     ends = st.integers(0, len(plane.places) - 1)
     start, end = data.draw(ends), data.draw(ends)
     _, arrived = walk(plane, start, end, planarise=lambda here, near: near)

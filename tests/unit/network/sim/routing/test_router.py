@@ -77,7 +77,7 @@ def test_a_handler_receives_only_the_messages_of_its_type():
 
 
 def test_a_handler_that_peeks_sees_messages_in_transit_and_may_change_them():
-    """As mapping on demand needs: every node on the way may put in something better [F20]."""
+    """Mapping on demand needs it: every node on the path may change the message [F20]."""
     made = line()
     for node in range(4):
         made.routers[node].register_handler("test", True, lambda d, n=node: [*d.message, n])

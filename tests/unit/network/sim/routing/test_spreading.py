@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def rectangle(plane: Plane, random: Random) -> Rectangle:
-    """One that is often thinner than the distance between nodes, often with nodes on its sides."""
+    """A rectangle that is often thinner than the distance between nodes, often with nodes on its sides."""
     (left, right), (low, high) = (
         sorted(random.choice([random.choice(plane.places)[axis], random.uniform(-1, 15)]) for _ in range(2))
         for axis in (0, 1)

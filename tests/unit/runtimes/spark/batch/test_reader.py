@@ -87,7 +87,7 @@ WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 
 
 
 def ticks(seconds, sensors=4):
-    """All sensors at the same moments, in an order that is not that of their names."""
+    """Readings of all sensors at the same times, in an order that is not that of their names."""
     return [
         Event("Reading", t * 1_000_000, f"s{i}", {"value": 20.0 + 7 * (t // 7 % 2)}, t * sensors + j)
         for t in range(seconds)

@@ -343,7 +343,7 @@ def test_more_than_64_correlations_keep_their_machine_when_one_is_removed():
         return ["topic Wind (speed float)\n", *some]
 
     def places(plan, some):
-        """Where each of them is computed, and as what."""
+        """The machine and the slot of each correlation."""
         running = job.Job(check(parse(TOPIC + "".join(some))), plan.slots).operators
         return {
             name: (number, one.key, one.meanings[i])

@@ -31,7 +31,7 @@ def write(path: Path, *lines: object) -> None:
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """What is there after two batches, of three files together; the third has been planned."""
+    """A checkpoint after two batches, of three files together; the third has been planned."""
     it = checkpoints.Checkpoint(tmp_path)
     write(it.spark / "metadata", {"id": "x" * 600})
     for batch, files in enumerate((1, 3, 4)):

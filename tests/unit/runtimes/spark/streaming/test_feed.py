@@ -63,7 +63,7 @@ def put(here, name: str, *events: Event, **how) -> None:
 
 
 def batch_of(source, start: int = 0) -> dict[str, int]:
-    """Where the next batch ends."""
+    """The end offset of the next batch."""
     return source.latestOffset({"files": start}, source.getDefaultReadLimit())
 
 
@@ -278,7 +278,7 @@ DAMAGES = {
 
 @pytest.fixture
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that much of a small file has been read when the damage is met."""
+    """Read small chunks, so that much of a small file has been read when the damage is found."""
     monkeypatch.setattr(readings, "read", partial(readings.read, chunk_rows=3))
 
 

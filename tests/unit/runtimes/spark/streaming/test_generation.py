@@ -75,7 +75,7 @@ def test_batch_numbers_continue_across_generations():
 
 @pytest.mark.parametrize("crash", live.CRASHES)
 def test_a_query_that_dies_before_or_after_a_new_generation_emits_everything_once(crash):
-    """As one does that has had the stages from the beginning."""
+    """A query that has had the stages from the beginning does the same."""
 
     def emitted_with(**how):
         with live.site() as here:
@@ -174,7 +174,7 @@ state Ended
 
 @pytest.mark.parametrize("stages", [None, 2], ids=["at a stage more", "at a stage it has"])
 def test_a_component_added_at_a_later_stage_consumes_the_end_of_active_scopes(stages):
-    """As in an engine, which has one machine for all components."""
+    """An engine has one machine for all components."""
     with live.site() as here:
         story = GenerationStory(here)
         story.arrives(STAGES[0], [reading(at, "a1", value) for at, value in enumerate((10, 40, 40, 40))])

@@ -45,7 +45,8 @@ KINDS = {
 
 
 class GrowingQuery:
-    """One shard of each stage of a query, batch by batch, and how many bytes each batch has written."""
+    """One shard of each stage of a query, batch by batch, and the number of bytes that each batch has
+    written."""
 
     def __init__(self, text: str, keys: int) -> None:
         self._names = [f"s{i:05}" for i in range(keys)]

@@ -59,7 +59,7 @@ def test_files_enter_sorted_by_path_and_later_ones_after_them(files, inbox):
 
 
 def test_a_scan_visits_every_file_until_it_is_moved_away(files, inbox, monkeypatch):
-    """What was read is remembered, and not opened again."""
+    """A read file is remembered, and not opened again."""
     seen, known = [], log.FileLog._is_known
     monkeypatch.setattr(
         log.FileLog,

@@ -72,7 +72,7 @@ WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter H
 
 
 class Store:
-    """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
+    """One shard in the store of a processor, batch by batch, and the sizes of its writes."""
 
     def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
         self.stored, self.written = lives.KeptState(), []
@@ -306,7 +306,7 @@ def counting() -> CountMachine:
 
 @pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
 def test_a_member_that_moves_is_counted_in_its_new_room(rooms):
-    """Also for who takes what has changed, whichever of the two rooms is first in it."""
+    """A process that applies deltas gets the same, whichever of the two rooms is first in them."""
     machine, there = counting(), {"A": ("m", True, None, False), "B": ("m", True, 4, False)}
     groups = [(room, None, None, True, False, [there[room]]) for room in rooms]
     changed = msgspec.msgpack.encode((groups, [], BEGINNING, 0, BEGINNING))
@@ -390,7 +390,7 @@ def test_a_changed_definition_does_not_use_the_cached_shard(processes):
 
 
 def test_a_large_shard_stores_many_deltas_and_few_patches():
-    """Who reads it copies a state for each of these."""
+    """A reader copies a state for each of these."""
     memory = pytest.importorskip("holdfast.runtimes.spark.streaming.shard_state")
 
     def next_change(changes: dict, rewritten: dict) -> int:
@@ -564,7 +564,7 @@ def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_readi
     ],
 )
 def test_a_cached_state_is_neither_decoded_nor_encoded(processes, expected):
-    """Whatever the machine is: a batch costs what it changed."""
+    """For every machine the cost of a batch is that of its changes."""
     high = {"limits": pa.table({"source": list(many(25.0, 3_000)), "high": [25.0] * 3_000})}
     store = Store(f"topic T (v float, n text)\n{LIMITS}{expected}\n", high)
     store.take(many(26.0, 3_000), 0, n="x")
@@ -746,7 +746,7 @@ def test_stored_states_of_another_definition_are_refused():
 
 
 def write_live(app, batches):
-    """What a live query writes: notifications and late events, byte for byte."""
+    """The files that a live query writes: notifications and late events, byte for byte."""
     topics = {topic.name: topic for topic in check(app).topics}
     with lives.site() as here:
         how = {"sink": f"jsonl:{here.folder / 'out'}", "shards": 3}

@@ -1,4 +1,4 @@
-"""Where notifications go: a batch leaves the same whether it is done once, twice, or after a crash."""
+"""Sinks: a batch leaves the same output whether it is done once, twice, or after a crash."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_a_query_that_died_before_it_saved_its_plan_recognises_its_sink(monkeypa
 
 @pytest.mark.parametrize("setting", ["sink", "late", "rejects", "checkpoint"])
 def test_an_output_inside_the_input_folder_is_refused(setting):
-    """It would be read, too."""
+    """Otherwise the query would read its own output."""
     with live.site() as here:
         place = here.inbox / "out.jsonl"
         settings = here.live(

@@ -41,7 +41,7 @@ def take(here, name: str, *events: Event, text: str = OPEN, **settings) -> None:
 
 
 def status(here, *most: int) -> dict:
-    """As JSON has it."""
+    """The status as JSON."""
     return json.loads(json.dumps(states.status(here.checkpoint, *most)))
 
 

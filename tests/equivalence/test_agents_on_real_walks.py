@@ -12,7 +12,7 @@ import pytest
 from holdfast.network.protocols.agents.code_store import digest_of
 from holdfast.network.protocols.agents.shipped import STARLARK
 from support.agents import oracle, relationship_of
-from support.agents_in_memory import World as InMemory
+from support.agents_in_memory import AgentsInMemory
 from support.agents_on_tcp import AgentsOnTcp, run
 from support.patience import PATIENCE
 from support.real_walks import real_walks
@@ -77,7 +77,7 @@ def case(using, *, long):
 
 def in_memory(using, seed, *, long):
     one, names, events, expected = case(using, long=long)
-    world = InMemory(one, names, using, code=RING if using == STARLARK else "", seed=seed)
+    world = AgentsInMemory(one, names, using, code=RING if using == STARLARK else "", seed=seed)
     for event in events:
         world.say(event)
     assert world.rows() == expected

@@ -17,7 +17,7 @@ FEW = 12
 
 def differing(name, cases):
     """The definitions whose notifications are not those that were recorded."""
-    run = pytest.importorskip("support.sharded").sharded if name == "shards" else RUNTIMES[name]
+    run = pytest.importorskip("support.sharded").run_in_shards if name == "shards" else RUNTIMES[name]
     return [case.text for case in cases if visible(run(parse(case.text), case.events)) != case.notifications]
 
 

@@ -66,7 +66,7 @@ def test_a_count_over_a_count_ends_where_its_member_ended_elsewhere(above):
     expected = visible(engine(app, events))
     assert expected
     for shards in (1, 2, 5, 16):
-        assert visible(sharded.sharded(app, events, shards)) == expected
+        assert visible(sharded.run_in_shards(app, events, shards)) == expected
 
 
 @pytest.mark.parametrize("duration", ["", " for 1 s"])
@@ -90,4 +90,4 @@ def test_a_count_over_a_fold_processes_its_transitions_of_one_time_in_their_orde
     ]
     expected = visible(engine(app, events))
     assert expected
-    assert visible(sharded.sharded(app, events)) == expected
+    assert visible(sharded.run_in_shards(app, events)) == expected

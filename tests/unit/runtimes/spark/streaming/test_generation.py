@@ -99,7 +99,7 @@ def test_a_query_that_dies_during_the_hand_over_is_unchanged(monkeypatch):
         story = GenerationStory(here)
         story.takes(STAGES[0])
         before = (here.checkpoint / "query.json").read_bytes()
-        monkeypatch.setattr(live, "handed_over", dying(live.handed_over))
+        monkeypatch.setattr(live, "hand_over", dying(live.hand_over))
         with pytest.raises(live.Crash):
             story.stream(STAGES[1])
         monkeypatch.undo()

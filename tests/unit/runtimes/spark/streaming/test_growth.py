@@ -55,7 +55,7 @@ class GrowingQuery:
             check(parse(f"topic T (v float, rack text)\n{text}\n"), tables={"limits": limits})
         )
         stages = range(self._job.stages)
-        self._stages = [(state.ShardProcessor(self._job, i, 1), lives.KeptState()) for i in stages]
+        self._stages = [(state.ShardProcessor(self._job, i, 1), lives.StoredState()) for i in stages]
         self.written: list[int] = []
         self.take(range(keys), 26.0, 0)
 

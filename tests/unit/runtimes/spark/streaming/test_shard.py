@@ -75,7 +75,7 @@ class Store:
     """One shard in the store of a processor, batch by batch, and the sizes of its writes."""
 
     def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
-        self.stored, self.written = lives.KeptState(), []
+        self.stored, self.written = lives.StoredState(), []
         self.use(text, tables)
 
     def use(self, text: str, tables: dict[str, pa.Table] | None = None) -> None:
@@ -344,7 +344,7 @@ def test_a_rolled_back_batch_leaves_no_trace(processes):
     store.take(many(26.0), 0)
     before = store.stored.stored
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
-    store.stored = lives.KeptState(before)
+    store.stored = lives.StoredState(before)
     assert store.take({"s00007": 21.0, "s00008": 21.0}, 1) == [("s00007", "egress"), ("s00008", "egress")]
 
 
@@ -628,7 +628,7 @@ def test_any_distribution_of_batches_over_processes_gives_equal_output(kind, bat
             if how.startswith("rolled back"):
                 patching.setattr(stores, "CACHE", caches[who - (how != "rolled back")])
                 here.take({**values, "a": 31.0, "b": 19.0}, at)
-                here.stored = lives.KeptState(before)
+                here.stored = lives.StoredState(before)
             patching.setattr(stores, "CACHE", caches[who])
             assert here.take(values, at) == wanted
 

@@ -1,4 +1,4 @@
-"""Agents in an overlay: what they report is what the relation machine says, once all is quiet."""
+"""Agents in an overlay report the results of the relation machine once the overlay is quiet."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ from holdfast.network.protocols.cbps.message import (
     PublishedNotification,
     RoutingSlip,
 )
-from support.agents import oracle, related, walks
+from support.agents import oracle, relationship_of, walks
 
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
-NEAR = related("""topic User ()
+NEAR = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 60 m until distance(a, b) >= 80 m""")
-TEAM = related("""topic User ()
+TEAM = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
-SOME = related("""topic User ()
+SOME = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Some at least 2 of Team within 10 m until 15 m""")
-UNEVEN = related("""topic User ()
+UNEVEN = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob") when distance(a, b) <= 10 m until distance(a, b) >= 30 m
   using range_ring (volatility a 9, enlarged 1.5)""")
 LINKS = [(2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3), (8, 3), (9, 3)]
@@ -99,11 +99,11 @@ def agents(overlay):
     }
 
 
-def told(overlay):
-    heard = [what.content for what in overlay.take("subscriber") if isinstance(what, ReceivedNotification)]
+def emissions(overlay):
+    received = [what.content for what in overlay.take("subscriber") if isinstance(what, ReceivedNotification)]
     return [
         (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
-        for c in heard
+        for c in received
         if RELATIONSHIP in c and c["status"] != "unknown"
     ]
 
@@ -124,7 +124,7 @@ def test_agents_start_beside_the_publishers_and_nowhere_else(publishers_first):
         assert not any(one.bundle.active for one in stored)
 
 
-def test_agents_end_when_the_subscription_or_the_publisher_goes():
+def test_agents_end_with_the_subscription_or_the_publisher():
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
@@ -156,7 +156,7 @@ def test_agents_report_the_results_of_the_machine(one, using, names, seed):
         for event in some:
             overlay.ask(event.source, publish(to_content(event)))
         overlay.settle()
-        found += told(overlay)
+        found += emissions(overlay)
     assert sorted(found) == oracle(one, events)
 
 
@@ -180,7 +180,7 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
     watch(overlay, MEET, "range_ring")
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
     overlay.cut("b3", "b1")
     overlay.settle()
     lost = {
@@ -192,7 +192,7 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
     overlay.connect("b3", "b1")
     overlay.settle()
     say(overlay, "bob", 2, 6.0)
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
 
 
 def test_no_client_can_pose_as_an_agent():
@@ -218,9 +218,9 @@ def test_no_client_can_pose_as_an_agent():
     overlay.settle()
     assert repr(hosted.built.agent) == before
     assert len(hosted.ways_to_partners) == 1
-    assert told(overlay) == []
+    assert emissions(overlay) == []
     say(overlay, "ann", 2, 1.0)
-    say(overlay, "bob", 3, 50.0)  # near for mallory, and for nobody else
+    say(overlay, "bob", 3, 50.0)  # near for mallory only
     assert statuses(overlay, "mallory") == ["ingress"]
     assert statuses(overlay, "subscriber") == []
 
@@ -241,22 +241,22 @@ def test_agents_per_subscriber_are_limited_and_refusals_reported():
 
 
 def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
-    """The same agents go on by other bounds; disabled they end, and begin with a doubt."""
+    """The same agents continue with other bounds. Disabled agents end, and enabled ones start as unknown."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 50.0)
-    assert told(overlay) == []
+    assert emissions(overlay) == []
     (before,) = overlay.nodes["b5"].state.agents.values()
     overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", NEAR.relation, "range_ring")))
     overlay.settle()
     (after,) = overlay.nodes["b5"].state.agents.values()
     assert after is before
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
     overlay.ask("subscriber", ReplaceActive("relation", active_bundle("Meet", MEET.relation, "range_ring")))
     overlay.settle()
-    assert [row[2] for row in told(overlay)] == ["egress"]
+    assert [row[2] for row in emissions(overlay)] == ["egress"]
     paused = disable_agents(active_bundle("Meet", MEET.relation, "range_ring"))
     overlay.ask("subscriber", ReplaceActive("relation", paused))
     overlay.settle()
@@ -265,24 +265,24 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     overlay.settle()
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
 
 
 @pytest.mark.parametrize("apart_by", [100.0, 20.0])
 def test_a_start_before_agents_are_disabled_is_followed_by_unknown_and_then_the_state(apart_by):
-    """They part, or perhaps not, while nobody watches."""
+    """The two part, or perhaps not, while no agent watches."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
     following = ReportFollower("Meet", MEET.relation)
 
     def news():
-        heard = [
+        received = [
             what
             for what in overlay.take("subscriber")
             if isinstance(what, ReceivedNotification | AgentsInterrupted)
         ]
-        return [getattr(one, "status", "unknown") for what in heard for one in following.process(what, 0)]
+        return [getattr(one, "status", "unknown") for what in received for one in following.process(what, 0)]
 
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
@@ -309,13 +309,13 @@ def test_a_start_before_the_settings_change_gets_its_end():
     watch(overlay, MEET, "range_ring")
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
     bundle = active_bundle("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
     overlay.ask("subscriber", ReplaceActive("relation", bundle))
     overlay.settle()
     say(overlay, "ann", 2, 1.0)
     say(overlay, "bob", 3, 90.0)
-    assert [row[2] for row in told(overlay) if row[2] != "ingress"] == ["egress"]
+    assert [row[2] for row in emissions(overlay) if row[2] != "ingress"] == ["egress"]
 
 
 def test_a_late_reading_is_not_taken_for_the_current_one():
@@ -325,9 +325,9 @@ def test_a_late_reading_is_not_taken_for_the_current_one():
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 5, 100.0)
     say(overlay, "bob", 3, 5.0)  # older
-    assert told(overlay) == []
+    assert emissions(overlay) == []
     say(overlay, "bob", 6, 5.0)
-    assert [row[2] for row in told(overlay)] == ["ingress"]
+    assert [row[2] for row in emissions(overlay)] == ["ingress"]
 
 
 @pytest.mark.parametrize(
@@ -360,12 +360,12 @@ def test_positions_of_one_to_three_coordinates_give_the_results_of_the_machine(o
             events.append(event)
         overlay.ask(event.source, publish(content))
         overlay.settle()
-        found += told(overlay)
+        found += emissions(overlay)
     assert sorted(found) == oracle(one, events)
 
 
 def test_other_settings_make_other_agents():
-    """Both ends reckon with the same parts of the room, so nobody goes on with the old ones."""
+    """Both agents compute with the same partition of the room, so neither continues with the old one."""
     overlay = network()
     publishers(overlay, MEET, ("ann", "bob"))
     watch(overlay, MEET, "range_ring")
@@ -378,9 +378,10 @@ def test_other_settings_make_other_agents():
 
 
 def test_after_a_release_the_end_of_a_delivered_start_is_delivered():
-    """Released while ann and bob are together: eve's coming is not told, their parting is; agents end."""
+    """The release happens while ann and bob are together: eve's arrival is not notified, their parting is,
+    and agents end."""
     overlay = network()
-    one = related("""topic User ()
+    one = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
     publishers(overlay, one, ("ann", "bob", "eve"))
@@ -388,14 +389,16 @@ relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
     say(overlay, "ann", 0, 0.0)
     say(overlay, "bob", 1, 5.0)
     say(overlay, "eve", 2, 90.0)
-    assert [row[1:3] for row in told(overlay)] == [("ann,bob", "ingress")]
+    assert [row[1:3] for row in emissions(overlay)] == [("ann,bob", "ingress")]
     overlay.ask("subscriber", ReleaseSubscription("relation"))
     say(overlay, "eve", 3, 6.0)
     assert overlay.take("subscriber") == []
     say(overlay, "bob", 4, 70.0)
-    heard = overlay.take("subscriber")
-    assert [what.content["status"] for what in heard if isinstance(what, ReceivedNotification)] == ["egress"]
-    assert heard[-1] == SubscriptionClosed("relation")
+    received = overlay.take("subscriber")
+    assert [what.content["status"] for what in received if isinstance(what, ReceivedNotification)] == [
+        "egress"
+    ]
+    assert received[-1] == SubscriptionClosed("relation")
     assert agents(overlay) == {}
 
 

@@ -1,7 +1,7 @@
-"""Agents while connections, brokers, publishers and the subscriber go and come back.
+"""Agents while connections, brokers, publishers and the subscriber fail and come back.
 
-The subscriber is told `unknown`, never something wrong; and once all is there again, and has spoken, it is
-told whatever is certain.
+The subscriber receives `unknown` and never a wrong status. Once all nodes are back and have reported, it
+receives every status that is certain.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from holdfast.network.protocols.cbps.client import (
     publish,
 )
 from holdfast.network.protocols.cbps.event import advertisement_for, to_content
-from support.agents import related
+from support.agents import relationship_of
 from support.storm import Storm
 
-PAIRS = related("""topic User ()
+PAIRS = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "zoe"), ("bob", "eve")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
-TEAM = related("""topic User ()
+TEAM = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
-SOME = related("""topic User ()
+SOME = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve", "zoe")
 relate Some at least 3 of Team within 15 m until 25 m""")
-SUM = related("""topic User (mood float)
+SUM = relationship_of("""topic User (mood float)
 relate Merry (a User, b User) pairs ("ann", "bob"), ("eve", "zoe")
   when a.mood + b.mood > 60 until a.mood + b.mood < 40""")
 LINKS = [("b2", "b1"), ("b3", "b1"), ("b4", "b2"), ("b5", "b3")]
@@ -46,7 +46,7 @@ GATEWAYS = {"north": "b4", "south": "b5", "middle": "b3"}
 """They advertise the topic alone, and everybody may publish by them."""
 
 
-class World(Storm):
+class AgentsInChaos(Storm):
     """Five brokers with agents, four publishers, a subscriber, and perhaps gateways."""
 
     def __init__(self, one, using, seed, gateways=MappingProxyType({})):
@@ -81,8 +81,8 @@ class World(Storm):
         else:
             super().trouble()
 
-    def is_heard(self, name):
-        """Whether the subscriber's broker is reached from somebody."""
+    def is_received(self, name):
+        """Whether a connection leads to the broker of the subscriber."""
         found, new = set(), {name}
         while new:
             found |= new
@@ -92,7 +92,7 @@ class World(Storm):
     def say(self, name):
         """A publisher moves a little, or far; what comes by a gateway is not lost on its way."""
         by = self.chance.choice([name, *sorted(self.promised)])
-        if self.gateways and not self.is_heard(by):
+        if self.gateways and not self.is_received(by):
             return
         far = 40.0 if self.chance.random() < 0.2 else 6.0
         where = self.latest.get(name) or (self.chance.uniform(0, 50), self.chance.uniform(0, 50))
@@ -127,8 +127,8 @@ class World(Storm):
             if isinstance(what, ReceivedNotification | AgentsInterrupted):
                 self.following.process(what, self.time)
         for scope, bit in self.bits.items():
-            told = self.following.last_status.get(scope, "egress")
-            assert told == "unknown" or (told == "ingress") == bool(bit), (self.time, scope, told)
+            emitted = self.following.last_status.get(scope, "egress")
+            assert emitted == "unknown" or (emitted == "ingress") == bool(bit), (self.time, scope, emitted)
 
 
 SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
@@ -148,7 +148,7 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
     ids=["rings", "lines", "centre", "counting", "hierarchy"],
 )
 def test_reports_are_never_wrong_and_complete_in_the_end(one, using, seed, gateways):
-    world = World(one, using, seed, gateways)
+    world = AgentsInChaos(one, using, seed, gateways)
     for round in range(3):
         for _ in range(25):
             world.say(world.chance.choice(list(HOMES)))
@@ -161,6 +161,6 @@ def test_reports_are_never_wrong_and_complete_in_the_end(one, using, seed, gatew
             world.say(name)
             world.settled()
         for tie in one.relation.ties:
-            value, told = world.measured(tie), world.following.last_status.get(tie.scope, "egress")
+            value, emitted = world.measured(tie), world.following.last_status.get(tie.scope, "egress")
             is_certain = one.relation.enter.within.holds(value) or one.relation.exit.within.holds(value)
-            assert told != "unknown" or not is_certain, (round, tie.scope)
+            assert emitted != "unknown" or not is_certain, (round, tie.scope)

@@ -1,4 +1,4 @@
-"""Whoever publishes a source: agents report what the relation machine tells, once the overlay is quiet."""
+"""Agents report the results of the relation machine for any assignment of sources to publishers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.network.protocols.agents.code_store import digest_of
-from support.gateways import NAMES, SHIPPED, STRATEGIES, World, chance_of, in_order
+from support.gateways import NAMES, SHIPPED, STRATEGIES, GatewayScenario, chance_of, in_order
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
 GATEWAYS = {"g4": "b4", "g5": "b5", "g7": "b7", "h7": "b7", "g9": "b9"}
@@ -21,7 +21,7 @@ seeds = pytest.mark.parametrize("seed", SEEDS)
 def world(using, seed=None):
     one, strategy = STRATEGIES[using]
     code = RING if using == SHIPPED else ""
-    return World(one, strategy, seed=seed, code=code, allowed=frozenset((digest_of(RING),)))
+    return GatewayScenario(one, strategy, seed=seed, code=code, allowed=frozenset((digest_of(RING),)))
 
 
 def walk(world, chance, steps, choose):
@@ -31,9 +31,9 @@ def walk(world, chance, steps, choose):
         event = world.reading(chance.choice(NAMES), chance)
         received, expected = world.send(choose(event.source), event)
         if world.unknown:  # then only what is certain
-            told = world.following.last_status
-            assert {s for s in told if told[s] == "ingress"} <= world.machine.active(), event
-            assert not {s for s in told if told[s] == "egress"} & world.machine.active(), event
+            emitted = world.following.last_status
+            assert {s for s in emitted if emitted[s] == "ingress"} <= world.machine.active(), event
+            assert not {s for s in emitted if emitted[s] == "egress"} & world.machine.active(), event
         else:
             assert received == in_order(expected), event
         count += len(expected)
@@ -66,7 +66,9 @@ def test_a_stranger_that_advertises_a_source_and_sends_nothing_changes_nothing(u
 @each
 @seeds
 @pytest.mark.parametrize("first", ["gateways", "subscriber"])
-def test_every_reading_may_come_by_another_gateway_that_advertises_the_topic_alone(using, seed, first):
+def test_readings_of_a_source_may_arrive_by_another_gateway_that_advertises_only_the_topic(
+    using, seed, first
+):
     chance, one = chance_of(using, seed, first), world(using, seed)
     if first == "subscriber":
         one.subscribe()
@@ -81,7 +83,7 @@ def test_every_reading_may_come_by_another_gateway_that_advertises_the_topic_alo
 @each
 @seeds
 def test_a_source_that_moves_from_gateway_to_gateway_is_followed(using, seed):
-    """It is advertised at the new one before it is withdrawn at the old one."""
+    """The source is advertised at the new gateway before it is withdrawn at the old one."""
     chance, one = chance_of(using, seed), world(using, seed)
     one.subscribe()
     homes = {}
@@ -124,7 +126,8 @@ def test_a_reading_that_is_older_than_the_latest_of_its_source_changes_nothing(u
 @each
 @seeds
 def test_readings_in_any_order_give_the_latest_of_all_sources(using, seed):
-    """Between sources too: what holds in the end is what the machine says of the latest readings."""
+    """Readings of different sources also arrive out of order. The final status follows from the latest
+    readings."""
     chance, one = chance_of(using, seed), world(using, seed)
     one.subscribe()
     for name, home in GATEWAYS.items():
@@ -157,8 +160,8 @@ def test_gateways_that_sent_nothing_may_withdraw_one_after_the_other(using):
 
 @each
 @seeds
-def test_gateways_come_and_go_while_every_source_is_advertised_somewhere(using, seed):
-    """They advertise a source or the topic alone, send readings that are late, or send nothing."""
+def test_gateways_can_be_added_and_removed_while_every_source_is_advertised_somewhere(using, seed):
+    """Strangers advertise a source or the topic alone, send late readings, or send nothing."""
     chance, one = chance_of(using, seed), world(using, seed)
     advertised = {("g0", "all")}
     one.gateway("g0", "b3")
@@ -201,5 +204,5 @@ def test_gateways_come_and_go_while_every_source_is_advertised_somewhere(using, 
             attributes = {a.name: 30.0 - i if at == 0 else 1.0 for a in one.topic.attributes}
             event = Event("User", one.time, name, attributes, one.number, (float(at * (i % 3)), 0.0))
             one.send(senders(name)[0], event)
-        told = one.following.last_status
-        assert {scope for scope in told if told[scope] == "ingress"} == one.machine.active()
+        emitted = one.following.last_status
+        assert {scope for scope in emitted if emitted[scope] == "ingress"} == one.machine.active()

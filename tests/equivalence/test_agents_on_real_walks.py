@@ -1,5 +1,5 @@
-"""Every strategy on real walks: it tells what the relation machine tells, in memory, where messages overtake
-one another, and over TCP, where they take their time."""
+"""Every strategy on real walks equals the relation machine: in memory with overtaking messages, and over
+TCP with delays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.network.protocols.agents.code_store import digest_of
 from holdfast.network.protocols.agents.shipped import STARLARK
-from support.agents import oracle, related
-from support.agents_in_memory import World as InMemory
-from support.agents_on_tcp import World, run
+from support.agents import oracle, relationship_of
+from support.agents_in_memory import AgentsInMemory
+from support.agents_on_tcp import AgentsOnTcp, run
 from support.patience import PATIENCE
 from support.real_walks import real_walks
 
@@ -28,28 +28,28 @@ LONGEST = 0.008
 
 def meeting(names, using):
     pairs = ", ".join(f'("{a}", "{b}")' for a, b in combinations(names, 2))
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 relate Meet (a User, b User) pairs {pairs}
   when distance(a, b) <= 10 m until distance(a, b) >= 50 m using {using}""")
 
 
 def together(names, using):
     listed = ", ".join(f'"{name}"' for name in names)
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 group Team of User ({listed})
 relate Together all of Team within 40 m until 60 m using {using}""")
 
 
 def some_of(names, using):
     listed = ", ".join(f'"{name}"' for name in names)
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 group Team of User ({listed})
 relate Some at least 3 of Team within 20 m until 30 m using {using}""")
 
 
 def eastward(names, using):
     pairs = ", ".join(f'("{a}", "{b}")' for a, b in combinations(names, 2))
-    return related(f"""topic User (east float)
+    return relationship_of(f"""topic User (east float)
 relate East (a User, b User) pairs {pairs}
   when a.east - b.east > 10 until a.east - b.east < -10 using {using}""")
 
@@ -77,7 +77,7 @@ def case(using, *, long):
 
 def in_memory(using, seed, *, long):
     one, names, events, expected = case(using, long=long)
-    world = InMemory(one, names, using, code=RING if using == STARLARK else "", seed=seed)
+    world = AgentsInMemory(one, names, using, code=RING if using == STARLARK else "", seed=seed)
     for event in events:
         world.say(event)
     assert world.rows() == expected
@@ -93,30 +93,30 @@ def over_tcp(using, *, long):
         assert world.rows() == expected
 
     code = RING if using == STARLARK else ""
-    world = World(
+    world = AgentsOnTcp(
         one, names, using, code=code, allowed=(digest_of(RING),), wait=lambda: chance.uniform(0, LONGEST)
     )
     run(world, story, 3600 if long else 3 * PATIENCE)
 
 
 @each
-def test_in_memory(using):
+def test_agents_in_memory_equal_the_machine_on_real_walks(using):
     in_memory(using, 1, long=False)
 
 
 @each
-def test_over_tcp_with_delays(using):
+def test_agents_over_tcp_with_delays_equal_the_machine_on_real_walks(using):
     over_tcp(using, long=False)
 
 
 @each
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_in_memory_for_hours(using, seed):
+def test_agents_in_memory_equal_the_machine_on_hours_of_real_walks(using, seed):
     in_memory(using, seed, long=True)
 
 
 @each
 @pytest.mark.soak
-def test_over_tcp_with_delays_for_hours(using):
+def test_agents_over_tcp_with_delays_equal_the_machine_on_hours_of_real_walks(using):
     over_tcp(using, long=True)

@@ -8,20 +8,20 @@ from holdfast.network.protocols.agents.code_store import digest_of
 from holdfast.network.protocols.agents.library import active_bundle
 from holdfast.network.protocols.agents.shipped import STARLARK
 from holdfast.network.protocols.cbps.client import SubmissionRefused, Submit
-from support.agents import oracle, related, walks
-from support.agents_on_tcp import World
+from support.agents import oracle, relationship_of, walks
+from support.agents_on_tcp import AgentsOnTcp
 from support.agents_on_tcp import run as run_in
 
 LOOP = "def start(me, others, relation):\n    for i in range(1 << 30):\n        pass\n"
 ALLOWED = (digest_of(LOOP),)
 BOUNDS = WorkerBounds(wall=SECOND // 2)
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
 
 
 def run(story, **options):
-    run_in(World(MEET, allowed=ALLOWED, bounds=BOUNDS, **options), story)
+    run_in(AgentsOnTcp(MEET, allowed=ALLOWED, bounds=BOUNDS, **options), story)
 
 
 def test_agents_report_the_results_of_the_machine():
@@ -40,7 +40,7 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
         together = walks(("ann", "bob"), 3, 1, size=4.0, together=0.0, idle=0.0)
         for event in together:
             await world.say(event)
-        assert [c["status"] for c in world.told()] == ["ingress"]
+        assert [c["status"] for c in world.emissions()] == ["ingress"]
         hub = world.nodes[0]
         next(link for name, link in hub.links.items() if name == "west")._transport.abort()
         await world.until(lambda: world.statuses() == ["ingress", "unknown"])
@@ -54,8 +54,8 @@ def test_a_lost_connection_is_reported_and_the_state_is_restored():
     run(story)
 
 
-def test_a_broker_that_ends_and_another_in_its_place():
-    """What held is unknown then; once both have spoken, what is certain is told."""
+def test_agents_survive_the_end_and_replacement_of_a_broker():
+    """The relationship is unknown then. Once both have reported, what is certain is notified."""
 
     async def story(world):
         for event in walks(("ann", "bob"), 3, 1, size=4.0, together=0.0, idle=0.0):
@@ -73,18 +73,19 @@ def test_a_broker_that_ends_and_another_in_its_place():
     run(story)
 
 
-def test_code_that_never_ends_is_ended_while_others_go_on():
-    """An operator has allowed an endless loop: its subscriber hears why it ended, and others hear all."""
+def test_an_endless_agent_is_stopped_while_other_agents_continue():
+    """An operator has allowed an endless loop. Its subscriber receives the reason for the end, others all
+    reports."""
     events = walks(("ann", "bob"), 20, 3, size=40.0, together=0.0, step=8.0)
 
     async def story(world):
-        mallory, heard = await world.subscriber("mallory")
+        mallory, received = await world.subscriber("mallory")
         mallory.ask(Submit(active_bundle("Loop", MEET.relation, STARLARK, code=LOOP), "loop", LOOP))
         for event in events:
             await world.say(event)
         assert world.rows() == oracle(MEET, events)
-        await world.until(lambda: any(isinstance(what, SubmissionRefused) for what in heard))
-        (refused,) = [what for what in heard if isinstance(what, SubmissionRefused)]
+        await world.until(lambda: any(isinstance(what, SubmissionRefused) for what in received))
+        (refused,) = [what for what in received if isinstance(what, SubmissionRefused)]
         assert refused.name == "loop"
         assert "took longer than 0.5 s" in refused.why
         await world.until(lambda: len(world.agents()) == 2)

@@ -1,4 +1,4 @@
-"""Components say the same in the process, in shards, on Spark and live, fused and in stages."""
+"""Components emit the same in the process, in shards, on Spark and live, fused and in stages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.runtimes import engine, in_order, output, replay
 
 pytest.importorskip("pyspark")
 from support.live import CRASHES, Crash, Stream, site
-from support.sharded import sharded, towers
+from support.sharded import run_in_shards, towers
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 15)
 few = settings(max_examples=EXAMPLES)
@@ -40,9 +40,9 @@ def visible(notifications):
 
 
 @few
-@given(towers() | columnar.levels().filter(columnar.is_planned) | columnar.carried(), st.data())
+@given(towers() | columnar.levels().filter(columnar.is_planned) | columnar.carried_components(), st.data())
 def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, data):
-    """What a stage tells as columns goes on as columns."""
+    """Columnar output of a stage is columnar input of the next one."""
     kind = columnar.journeys if "topic V" in text else columnar.histories if "wet" in text else histories
     drawn = map(columnar.signless, data.draw(kind))
     events = [replace(event, sequence=i) for i, event in enumerate(drawn)]
@@ -50,7 +50,7 @@ def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, dat
     expected = visible(replay(app, events))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "FEW", 0)
-        assert visible(sharded(app, events)) == expected
+        assert visible(run_in_shards(app, events)) == expected
         assert visible(replay(app, events)) == expected
 
 
@@ -58,12 +58,12 @@ def test_shards_in_columns_emit_the_same_as_one_machine_event_by_event(text, dat
 
 
 def live(app, batches, crashes=(), **settings):
-    """What a live query says, and what was late: batches of events come to it, a file for each topic; it
-    may die in a batch and is started again, and at the end time runs out."""
-    heard = []
+    """The notifications and late events of a live query over batches with a file for each topic. The query
+    may die in a batch and is restarted; the input ends at last."""
+    received = []
     topics = {topic.name: topic for topic in check(app).topics}
     with site() as here:
-        settings = {"sink": heard.append, "shards": 3, **settings}
+        settings = {"sink": received.append, "shards": 3, **settings}
         stream = Stream(here.live(app, **settings), readers=2)
         for number, (events, crash) in enumerate(zip_longest(batches, crashes)):
             for name, topic in topics.items():
@@ -76,10 +76,10 @@ def live(app, batches, crashes=(), **settings):
             stream.run()
         Stream(here.live(app, **settings, finish=True)).run()
         late = here.checkpoint / "late.jsonl"
-        told = [json.loads(line) for line in late.read_text().splitlines()] if late.exists() else []
-    # a function that hears notifications may hear those of the last batch again
-    return output({n.id: n for n in heard}.values()), sorted(
-        (line["subscription"], line["topic"], line["time"], line["source"]) for line in told
+        emitted = [json.loads(line) for line in late.read_text().splitlines()] if late.exists() else []
+    # a callback may receive the notifications of the last batch again
+    return output({n.id: n for n in received}.values()), sorted(
+        (line["subscription"], line["topic"], line["time"], line["source"]) for line in emitted
     )
 
 
@@ -105,23 +105,23 @@ def at_moments(batches):
 
 
 def one_machine(app, batches):
-    """What one machine says of the same batches, and what is late for it."""
+    """The notifications and late events of one machine for the same batches."""
     checked = check(app)
     (it,) = operators(checked.of(ComponentCondition), checked.topics)
-    state, said, reached = it.machine.initial(), [], BEGINNING
+    state, emitted, watermark = it.machine.initial(), [], BEGINNING
     for events in batches:
         mine = {
             name: from_events(topic, [event for event in events if event.topic == name])
             for name, topic in it.machine.topics.items()
         }
-        reached = max([reached, *(int(times(batch).max()) for batch in mine.values() if len(batch))])
+        watermark = max([watermark, *(int(times(batch).max()) for batch in mine.values() if len(batch))])
         if any(map(len, mine.values())):
-            state, told = it.machine.step(state, mine, reached)
-            said += it.notifications(told)
-    said += it.address(it.machine.advance(state, NEVER)[1])
-    late = [(n.subscription, n.event.topic, show_instant(n.event.time), n.event.source) for n in said
+            state, notifications = it.machine.step(state, mine, watermark)
+            emitted += it.notifications(notifications)
+    emitted += it.address(it.machine.advance(state, NEVER)[1])
+    late = [(n.subscription, n.event.topic, show_instant(n.event.time), n.event.source) for n in emitted
             if n.status == "late"]  # fmt: skip
-    return output([n for n in said if n.status != "late"]), sorted(late)
+    return output([n for n in emitted if n.status != "late"]), sorted(late)
 
 
 @fewer
@@ -130,14 +130,14 @@ def test_live_with_ordered_input_emits_the_same_as_the_engine(text, events, data
     app = parse(text)
     batches = at_moments(data.draw(in_batches(in_order(events))))
     crashes = data.draw(st.lists(st.sampled_from((None, None, *CRASHES)), max_size=2))
-    heard, late = live(app, batches, crashes[: len(batches)])
-    assert visible(heard) == visible(engine(app, events))
+    received, late = live(app, batches, crashes[: len(batches)])
+    assert visible(received) == visible(engine(app, events))
     assert late == []
 
 
 @fewer
 @given(towers("  ordered 2 s\n"), numbered_histories, st.data())
-def test_live_they_wait_for_events_that_overtook_one_another(text, events, data):
+def test_live_components_wait_for_events_that_overtook_each_other(text, events, data):
     app = parse(text.replace("per source", "per source ordered 2 s"))
     batches = data.draw(in_batches(events, disorder=2))
     assert live(app, batches) == (engine(app, events), [])
@@ -161,25 +161,27 @@ PEAK = "state Peak A = max T over 2 s each road enter A.value > 3 exit A.value <
 LATEST = "state Latest A = T each road enter A.value > 1 exit A.value < 1\n"
 
 
-def test_components_come_and_go_and_the_others_go_on_where_they_were():
+def test_remaining_components_continue_when_some_are_added_and_removed():
     values = [1.0, 4.0, 4.0, 1.0, 1.0, 1.0, 4.0, 4.0, 0.0, 0.0, 0.0, 4.0]
     events = [
         Event("T", at * SECOND, "s", {"value": value, "road": "r1"}, at) for at, value in enumerate(values)
     ]
-    heard = []
+    received = []
     with site() as here:
         for text, some in ((MEAN + PEAK, events[:5]), (MEAN + LATEST, events[5:])):
             app = parse(TOPIC + text)
             here.put(f"{len(some)}.parquet", check(app).topics[0], some)
-            Stream(here.live(app, sink=heard.append, shards=2)).run()
-    told = {
-        name: [(n.status, n.event.time // SECOND) for n in heard if n.subscription == name]
+            Stream(here.live(app, sink=received.append, shards=2)).run()
+    emitted = {
+        name: [(n.status, n.event.time // SECOND) for n in received if n.subscription == name]
         for name in ("Mean", "Peak", "Latest")
     }
     whole = engine(parse(TOPIC + MEAN), events)
-    assert told["Mean"] == [(n.status, n.event.time // SECOND) for n in whole if n.event.time < 11 * SECOND]
-    assert told["Peak"] == [("ingress", 1)]
-    assert told["Latest"] == [("ingress", 6), ("egress", 8)]
+    assert emitted["Mean"] == [
+        (n.status, n.event.time // SECOND) for n in whole if n.event.time < 11 * SECOND
+    ]
+    assert emitted["Peak"] == [("ingress", 1)]
+    assert emitted["Latest"] == [("ingress", 6), ("egress", 8)]
 
 
 def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
@@ -188,8 +190,8 @@ def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
     batches = [
         [Event("T", at * SECOND, "s", {"value": 4.0, "road": road}, at) for at, road in some] for some in rows
     ]
-    heard, late = live(app, batches)
-    assert (heard, late) == one_machine(app, batches)
+    received, late = live(app, batches)
+    assert (received, late) == one_machine(app, batches)
     assert [(name, time[17:19]) for name, _, time, _ in late] == [
         ("Mean", "02"),
         ("Mean", "03"),
@@ -199,8 +201,8 @@ def test_late_events_are_emitted_once_for_each_component_even_without_a_scope():
     ]
 
 
-def test_time_ends_for_every_shard_with_the_last_reading_of_any():
-    """What leaves the window of one road just when the last reading of another comes."""
+def test_time_ends_for_every_shard_with_the_last_reading_of_any_shard():
+    """A reading leaves the window of one road exactly when the last reading of another arrives."""
     app = parse(TOPIC + MEAN)
     rows = [(8 * SECOND - 1, "r1", 4.0), (9 * SECOND, "r1", 1.0), (10 * SECOND, "r2", 1.0)]
     events = [Event("T", at, "s", {"value": value, "road": road}, at) for at, road, value in rows]
@@ -209,7 +211,7 @@ def test_time_ends_for_every_shard_with_the_last_reading_of_any():
         ("ingress", 8 * SECOND - 1),
         ("egress", 10 * SECOND),
     ]
-    assert visible(sharded(app, events)) == visible(expected)
+    assert visible(run_in_shards(app, events)) == visible(expected)
     assert (
         visible(live(app, [events])[0])
         == visible(live(app, [events[:2], events[2:]])[0])

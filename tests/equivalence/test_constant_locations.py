@@ -1,4 +1,4 @@
-"""A component whose events happen where the definition says: the same on every runtime."""
+"""Events of a component have the location that the definition sets, on every runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.runtimes import RUNTIMES, engine
 
 pytest.importorskip("pyspark")
 from support.live import live
-from support.sharded import sharded
+from support.sharded import run_in_shards
 
 SECOND = 1_000_000
 LOCATIONS = {
@@ -64,15 +64,15 @@ EVENTS = [
 ]
 
 
-def seen(notifications):
+def visible_fields(notifications):
     return [
         (n.subscription, n.scope, n.status, n.event.time, n.since, n.event.location, n.event.place)
         for n in notifications
     ]
 
 
-def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
-    text, told = TEXT.format(where="(9, 9)").partition("state There")[0], []
+def test_overlay_subscribers_receive_the_location_that_a_state_sets():
+    text, emitted = TEXT.format(where="(9, 9)").partition("state There")[0], []
     net = Overlay()
     net.broker("hub")
     net.broker("edge", to=("hub",))
@@ -85,32 +85,32 @@ def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
         net.advance(event.time - net.now)
         net.ask("publisher", publish(to_content(event)))
         net.settle()
-        told += [what.notification for what in net.take("subscriber") if isinstance(what, ConditionChange)]
-    assert told
-    assert seen(told) == seen(engine(parse(text), EVENTS))[: len(told)]
+        emitted += [what.notification for what in net.take("subscriber") if isinstance(what, ConditionChange)]
+    assert emitted
+    assert visible_fields(emitted) == visible_fields(engine(parse(text), EVENTS))[: len(emitted)]
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
 @pytest.mark.parametrize("runtime", [*RUNTIMES, "shards", "live"])
-def test_every_runtime_tells_the_location_that_is_set(runtime, where):
+def test_every_runtime_emits_the_location_that_a_state_sets(runtime, where):
     app = parse(TEXT.format(where=where))
-    expected = seen(engine(app, EVENTS))
+    expected = visible_fields(engine(app, EVENTS))
     warm = [row for row in expected if row[0] == "Warm"]
     assert [row[2] for row in warm] == ["ingress", "ingress", "egress", "egress", "ingress"]
     assert {row[5:] for row in warm} == {LOCATIONS[where]}
     assert [row[2] for row in expected if row[0] == "There"]
-    found = {**RUNTIMES, "shards": sharded, "live": live}[runtime](app, EVENTS)
-    assert seen(found) == expected
+    found = {**RUNTIMES, "shards": run_in_shards, "live": live}[runtime](app, EVENTS)
+    assert visible_fields(found) == expected
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
-def test_it_is_printed_as_it_is_read(where):
+def test_a_state_that_sets_a_location_is_printed_as_it_is_parsed(where):
     app = parse(TEXT.format(where=where))
     assert parse(show(app)) == app
 
 
 @pytest.mark.parametrize("where", LOCATIONS)
-def test_as_the_thesis_writes_it_too(where):
+def test_a_state_that_sets_a_location_survives_the_tables_of_the_thesis(where):
     app = parse(
         "topic T (value float)\nstate Warm A = T each location "
         f"enter A.value > 1 set location = {where} exit A.value < 0 set location = {where}"
@@ -120,13 +120,15 @@ def test_as_the_thesis_writes_it_too(where):
 
 @pytest.mark.parametrize("where", LOCATIONS)
 @pytest.mark.parametrize("protocol", ["direct", "cbps", "qps"])
-def test_a_subscriber_in_a_simulated_network_receives_the_location_that_is_set(protocol, where):
+def test_subscribers_in_a_simulated_network_receive_the_location_that_a_state_sets(protocol, where):
     text = TEXT.format(where=where)
     network = NETWORK.format(protocol=protocol, text=text.replace("\n", "\n  "))
     run = SimulationRun(read_text(network).points[0].case, 1)
     rows = run.finish().subscriptions
     assert all(row["delivered"] == row["expected"] > 0 for row in rows)
     events = sorted(run.account.published, key=lambda event: event.order)
-    told = [what for _, _, what in run.account.notifications]
-    assert sorted(seen(told), key=repr) == sorted(seen(engine(parse(text), events)), key=repr)
-    assert {row[5:] for row in seen(told) if row[0] == "Warm"} == {LOCATIONS[where]}
+    emitted = [what for _, _, what in run.account.notifications]
+    assert sorted(visible_fields(emitted), key=repr) == sorted(
+        visible_fields(engine(parse(text), events)), key=repr
+    )
+    assert {row[5:] for row in visible_fields(emitted) if row[0] == "Warm"} == {LOCATIONS[where]}

@@ -1,5 +1,5 @@
-"""Whoever was told something is told every later correction of it: also after asking for no more starts, in
-storms of edits, of late readings, and of brokers and connections that are lost."""
+"""A subscriber that received a notification receives every later correction of it, also after its release
+and in storms of edits, late readings, and lost brokers and connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.network.protocols.cbps.client import (
 )
 from holdfast.network.protocols.cbps.runner import ConditionRunner
 from support.corrected import standing
-from support.subscribers import World
+from support.subscribers import SubscriberScenario
 
 WITHIN = 10
 FORM = (
@@ -28,11 +28,12 @@ FORM = (
 SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 103)]
 
 
-class Corrected(World):
-    """The same world; of each subscription what it heard and was told, and up to when it was released."""
+class Corrected(SubscriberScenario):
+    """The scenario with, for each subscription, the readings, the notifications, and the time of its
+    release."""
 
     def __init__(self, seed):
-        self.heard, self.bands, self.until = {}, {}, {}
+        self.deliveries, self.bands, self.until = {}, {}, {}
         super().__init__("a state", seed)
 
     def edit(self, who):
@@ -41,28 +42,30 @@ class Corrected(World):
         self.serial += 1
         name = self.present[who] = f"{who} {self.serial}"
         high = self.chance.choice((20, 25, 30))
-        self.logs[name], self.heard[name], self.bands[name] = [], [], (high, high - 5)
+        self.logs[name], self.deliveries[name], self.bands[name] = [], [], (high, high - 5)
         self.net.ask(who, watch(name, FORM.format(high, high - 5)))
 
     def release(self, who):
         name = self.present.pop(who)
         self.net.settle()
-        self.hear()
+        self.receive()
         self.net.ask(who, ReleaseSubscription(name))
         self.until[name] = self.net.nodes[who].state.pairing.corrections_until.get(name, BEGINNING)
-        self.hear()
+        self.receive()
 
     def say(self, name, value, *, late=0):
         event = super().say(name, value, late=late)
-        for log in self.heard.values():
+        for log in self.deliveries.values():
             log.append(event)
 
-    def hear(self):
+    def receive(self):
         for who in ("s0", "s1"):
             for what in self.net.take(who):
                 match what:
-                    case ConditionChange(name, said) if said.status not in ("known", "late"):
-                        self.logs[name].append((said.scope, said.status, said.since, said.event.order))
+                    case ConditionChange(name, output) if output.status not in ("known", "late"):
+                        self.logs[name].append(
+                            (output.scope, output.status, output.since, output.event.order)
+                        )
                     case ConditionUnknown(name, _, scope, since):
                         self.logs[name].append((scope, "unknown", since, None))
                     case SubscriptionClosed(name):
@@ -76,11 +79,11 @@ class Corrected(World):
             self.say(name, 0.0)
         self.net.advance(60 * SECOND)
         self.net.settle()
-        self.hear()
+        self.receive()
 
 
 def in_order(readings, high, low, until):
-    """What is to be told of readings in order of what begins before an instant."""
+    """The notifications that readings in order give for scopes that start before an instant."""
     since, rows = {}, []
     for event in sorted(readings, key=lambda event: event.order):
         value, source = event.attributes["value"], event.source
@@ -94,7 +97,7 @@ def in_order(readings, high, low, until):
 
 
 def orphans(log):
-    """Starts that were told and neither ended, nor taken back, nor said to be unknown."""
+    """Scopes whose start was notified without an end, a retraction or an unknown."""
     held = set()
     for scope, status, since, order in (entry for entry in log if entry != "closed"):
         match status:
@@ -121,8 +124,8 @@ def storm(world, rounds, *, trouble):
 
 
 @pytest.mark.parametrize("seed", [*range(3), *SOAK])
-def test_what_was_told_less_what_was_taken_back_is_a_replay_in_order(seed):
-    """Of every subscription, up to its release."""
+def test_notifications_minus_retractions_equal_a_replay_in_order(seed):
+    """The comparison covers every subscription up to its release."""
     world = Corrected(seed)
     storm(world, 60, trouble=False)
     world.finish()
@@ -130,13 +133,13 @@ def test_what_was_told_less_what_was_taken_back_is_a_replay_in_order(seed):
     assert any(some != sorted(some) for some in moments), "something was corrected"
     for name, log in world.logs.items():
         assert log[-1] == "closed", (name, log)
-        expected = in_order(world.heard[name], *world.bands[name], world.until[name])
+        expected = in_order(world.deliveries[name], *world.bands[name], world.until[name])
         assert standing(log[:-1], 1) == standing(expected, 1), name
         assert orphans(log) == set()
 
 
 @pytest.mark.parametrize("seed", [*range(3), *SOAK])
-def test_where_brokers_are_lost_no_start_is_left_alone(seed):
+def test_every_start_has_its_end_after_brokers_are_lost(seed):
     world = Corrected(seed)
     storm(world, 60, trouble=True)
     world.heal()
@@ -148,7 +151,7 @@ def test_where_brokers_are_lost_no_start_is_left_alone(seed):
     assert all(not world.net.nodes[who].state.bundles for who in ("s0", "s1"))
 
 
-def test_who_was_released_hears_the_correction_of_an_end():
+def test_a_released_subscriber_receives_the_correction_of_an_end():
     """The start comes earlier, and the end too."""
     world = Corrected(1)
     world.say("p0", 35.0)
@@ -163,11 +166,11 @@ def test_who_was_released_hears_the_correction_of_an_end():
     assert [entry[2] for entry in log if entry[1] == "egress"] == [SECOND, 0]
     world.net.advance(60 * SECOND)
     world.net.settle()
-    world.hear()
+    world.receive()
     assert log[-1] == "closed", "by the clock alone"
 
 
-def test_a_late_reading_does_not_make_the_others_slow():
+def test_a_late_reading_does_not_increase_the_lag_of_the_others():
     running = ConditionRunner.start(compile_condition(FORM.format(25, 20)))
     for second in range(20):
         running.process(Event("T", second * SECOND, "p", {"value": 0.0}, second), (second + 1) * SECOND)
@@ -175,13 +178,15 @@ def test_a_late_reading_does_not_make_the_others_slow():
     assert running.lag == SECOND
 
 
-def test_what_is_over_is_not_said_to_be_known():
+def test_an_ended_scope_is_not_reported_as_known():
     watched = compile_condition(FORM.format(25, 22))
-    running, told = ConditionRunner.start(watched), []
+    running, emitted = ConditionRunner.start(watched), []
 
     def hear(second, value):
         event = Event("T", second * SECOND, "p", {"value": value}, second)
-        told.extend((one.status, one.event.time // SECOND) for one in running.process(event, second * SECOND))
+        emitted.extend(
+            (one.status, one.event.time // SECOND) for one in running.process(event, second * SECOND)
+        )
 
     hear(50, 30.0)
     hear(60, 23.0)
@@ -190,9 +195,9 @@ def test_what_is_over_is_not_said_to_be_known():
     hear(70, 10.0)
     hear(75, 23.0)
     hear(69, 30.0)
-    assert told == [("ingress", 50), ("egress", 70)]
+    assert emitted == [("ingress", 50), ("egress", 70)]
 
 
-def test_guards_that_correct_are_not_for_brokers():
+def test_corrected_states_with_minimum_durations_are_refused_on_brokers():
     with pytest.raises(Unsupported, match="has minimum durations and corrects earlier notifications"):
         compile_condition(FORM.format("25 for 2 s", "20"))

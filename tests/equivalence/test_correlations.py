@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import parse
-from support.correlated import definitions, expected, heard, histories
+from support.correlated import as_counts, definitions, histories, oracle
 
 source = pytest.importorskip("holdfast.runtimes.spark.batch.reader")
 shard = pytest.importorskip("holdfast.runtimes.spark.batch.shard")
@@ -27,11 +27,11 @@ few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10
 @given(
     definitions(deliveries=("ordered 9 s",)), histories, st.lists(st.sampled_from(lives.CRASHES), max_size=4)
 )
-def test_a_query_that_dies_and_starts_again_loses_nothing_and_repeats_nothing(text, events, crashes):
-    told = {}
+def test_a_live_query_that_dies_and_restarts_neither_loses_nor_repeats_correlations(text, events, crashes):
+    emitted = {}
     with lives.site() as here:
         live = here.live(
-            parse(text), sink=lambda n: told.setdefault(n.id, n), shards=2, finish=True, batch_bytes=2000
+            parse(text), sink=lambda n: emitted.setdefault(n.id, n), shards=2, finish=True, batch_bytes=2000
         )
         for i, event in enumerate(events):
             topic = next(topic for topic in live.checked.topics if topic.name == event.topic)
@@ -39,4 +39,4 @@ def test_a_query_that_dies_and_starts_again_loses_nothing_and_repeats_nothing(te
         for crash in (*crashes, None):
             with suppress(lives.Crash):
                 lives.Stream(live, readers=2, chance=Random(len(crashes))).run(crash)
-    assert heard(text, events, told.values()) == expected(text, events)
+    assert as_counts(text, events, emitted.values()) == oracle(text, events)

@@ -1,4 +1,4 @@
-"""Brackets and ``enter``: where ``check`` and ``explain`` say that they say the same, they do."""
+"""Brackets and ``enter`` statements are equivalent where ``check`` and ``explain`` report that they are."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ readings = st.lists(
 )
 
 
-def said(text, rows):
+def transitions_of(text, rows):
     engine = Engine(text)
     events = [Event("T", i, source, values, i, None, place) for i, (source, values, place) in enumerate(rows)]
-    told = [n for event in events for n in engine.push(event)] + engine.advance(len(rows) + 1)
-    return sorted((n.scope or "", n.event.time, n.status, n.since or 0) for n in told)
+    emitted = [n for event in events for n in engine.push(event)] + engine.advance(len(rows) + 1)
+    return sorted((n.scope or "", n.event.time, n.status, n.since or 0) for n in emitted)
 
 
 @given(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), st.sampled_from(KEYS), readings)
-def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, keys, rows):
+def test_brackets_and_enter_statements_start_and_end_at_the_same_readings(enter, leave, keys, rows):
     each, per = (f"{word} {keys}" if keys else "" for word in ("each", "per"))
     component = f"{TOPIC}state S on T {each} enter {enter} exit {leave}"
     brackets = to_brackets(check(parse(component)).of(ComponentCondition)[0])
     assert brackets is not None
-    heard = said(component, rows)
-    assert heard == said(TOPIC + show(brackets), rows)
-    assert heard == said(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
+    received = transitions_of(component, rows)
+    assert received == transitions_of(TOPIC + show(brackets), rows)
+    assert received == transitions_of(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,6 @@ def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, key
         "A = T any location each source enter A.value > 1 exit A.value < 1",
     ],
 )
-def test_what_brackets_cannot_say_is_not_said_to_be_the_same(component):
+def test_components_that_brackets_cannot_express_have_no_bracket_form(component):
     other = "topic U (value float, n int, road text)\n"
     assert to_brackets(check(parse(f"{TOPIC}{other}state S {component}")).of(ComponentCondition)[0]) is None

@@ -1,4 +1,4 @@
-"""A DataFrame says what the engine says, however its rows are cut, mixed and collapsed."""
+"""A DataFrame gives the notifications of the engine for any partitioning and order of its rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def frame_of(events: Sequence[Event], seed: int = 0, *, numbered: bool = True):
     return frame if numbered else frame.drop("sequence")
 
 
-def notified(app: App, frame, **options):
+def notifications_of(app: App, frame, **options):
     """The notifications of a frame, in order."""
     from holdfast.runtimes.spark.frames.replay import replay
     from holdfast.runtimes.table import from_table
@@ -70,8 +70,8 @@ PLANS = ("files", "native", "closed", "packed")
 
 
 @contextmanager
-def laid(events: Sequence[Event], how: str, seed: int, *, numbered: bool = True):
-    """A frame of the events: plain rows, kept in memory, there by ranges of time, or files."""
+def lay_out(events: Sequence[Event], how: str, seed: int, *, numbered: bool = True):
+    """Make a frame of the events: plain rows, cached, partitioned by ranges of time, or from files."""
     frame = frame_of(events, seed, numbered=numbered)
     if how == "files":
         with tempfile.TemporaryDirectory() as folder:
@@ -100,19 +100,19 @@ def _tables(frame):
 
 
 def by_every_plan(app: App, frame) -> dict[str, list]:
-    """What the frame says by each plan that fits it, and by the one that is taken."""
-    with logged() as taken:
-        found = {"taken": visible(notified(app, frame))}
+    """The notifications of the frame by each plan that fits it, and by the chosen plan."""
+    with log_plans() as taken:
+        found = {"taken": visible(notifications_of(app, frame))}
     found[taken[0]] = found["taken"]
     for plan in [one for one in PLANS if one not in found]:
         with suppress(UsageError):  # it does not fit this frame
-            found[plan] = visible(notified(app, frame, plan=plan))
+            found[plan] = visible(notifications_of(app, frame, plan=plan))
     return found
 
 
 @contextmanager
-def logged():
-    """Which plans are taken, as the log says."""
+def log_plans():
+    """Collect the names of the chosen plans from the log."""
     plans, log, to = [], logging.getLogger("holdfast.spark"), logging.Handler(logging.INFO)
     to.emit = lambda record: plans.append(record.args[0])
     before = log.level
@@ -133,11 +133,13 @@ def logged():
     how=st.sampled_from(["rows", "cached", "ranges", "files"]),
     seed=st.integers(0, 9),
 )
-def test_random_definitions_over_random_frames(subs, more, events, how, seed):
+def test_random_definitions_over_random_frames_give_the_notifications_of_the_engine(
+    subs, more, events, how, seed
+):
     others = [DefineState(f"d{i}", *_rest(sub)) for i, sub in enumerate(more or [])]
     app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs, *others))
     wanted = visible(engine(app, events))
-    with laid(events, how, seed) as frame:
+    with lay_out(events, how, seed) as frame:
         for plan, found in by_every_plan(app, frame).items():
             assert found == wanted, plan
 
@@ -156,12 +158,12 @@ filter Big   on Reading where n > 2
 
 @settings(max_examples=max(1, EXAMPLES // 3))
 @given(events=histories(most=60, latest=3), seed=st.integers(0, 9))
-def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
+def test_rows_without_a_sequence_are_numbered_by_their_values(events, seed):
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))
-    found = visible(notified(app, first))
-    assert found == visible(notified(app, again))
-    assert found == visible(engine(app, numbered_events(app, first, ("a", "b", "n", "k", "flag"))))
+    found = visible(notifications_of(app, first))
+    assert found == visible(notifications_of(app, again))
+    assert found == visible(engine(app, number_events(app, first, ("a", "b", "n", "k", "flag"))))
 
 
 STICKY = """
@@ -182,27 +184,27 @@ filter Peak   on Reading where b > 2
         ("files", "", {"files", "packed"}),
     ],
 )
-def test_stretches_of_every_kind_by_every_plan(how, scope, fitting):
+def test_every_plan_gives_the_same_intervals_for_states_of_every_kind(how, scope, fitting):
     app = parse(STICKY.format(scope=scope))
     events = sticky(7, ["x", "y", None])
-    with laid(events, how, seed=4) as frame:
+    with lay_out(events, how, seed=4) as frame:
         found = by_every_plan(app, frame)
     assert found.keys() - {"taken"} >= fitting
     wanted = visible(engine(app, events))
     assert {row[1] for row in wanted} == {"Up", "Toggle", "Both", "Peak"}
-    for plan, said in found.items():
-        assert said == wanted, plan
+    for plan, emitted in found.items():
+        assert emitted == wanted, plan
 
 
-def test_scopes_of_several_keys_are_shown_apart_by_every_plan():
+def test_every_plan_distinguishes_scopes_of_several_keys():
     app = parse(STICKY.format(scope="per k, source"))
     events = sticky(7, ["x", "x,s1", 'x"', "\\,", None])
-    with laid(events, "rows", seed=4) as frame:
+    with lay_out(events, "rows", seed=4) as frame:
         found = by_every_plan(app, frame)
     wanted = visible(engine(app, events))
     assert {row[2] for row in wanted if '"' in (row[2] or "")}
-    for plan, said in found.items():
-        assert said == wanted, plan
+    for plan, emitted in found.items():
+        assert emitted == wanted, plan
 
 
 def sticky(seed, keys, count=400):
@@ -237,14 +239,14 @@ state  Whole on Reading [n > 1; n < 1]
         pytest.param("ranges", True, marks=pytest.mark.soak),
     ],
 )
-def test_states_whose_predicates_exclude_one_another_by_every_plan(how, numbered):
+def test_every_plan_handles_states_whose_predicates_exclude_one_another(how, numbered):
     app, events = parse(APART), sticky(11, ["x", "y\x1f", "z, é", None])
     events += events[::7]  # rows that are alike in everything
-    with laid(events, how, 5, numbered=numbered) as frame:
+    with lay_out(events, how, 5, numbered=numbered) as frame:
         found = by_every_plan(app, frame)
     assert found.keys() >= {"native", "packed", "files" if how == "files" else "closed"}
     assert found["packed"] == found["taken"]
-    assert all(said == found["packed"] for said in found.values())
+    assert all(output == found["packed"] for output in found.values())
     assert {row[1] for row in found["packed"]} == {"Up", "Odd", "Stays", "Peak", "Whole"}
     if numbered:
         assert found["packed"] == visible(engine(app, events))
@@ -257,7 +259,7 @@ state Up on Reading [a >= 1; a <= 0] per {scope}
 
 
 @pytest.mark.parametrize(("key", "scope"), [("", "source"), (", k text", "k"), (", k text, n int", "k")])
-def test_rows_of_one_instant_in_any_partition_are_ordered_by_what_they_say(key, scope):
+def test_rows_of_one_instant_are_ordered_by_their_values_in_any_partition(key, scope):
     app, chance = parse(LIGHT.format(key=key, scope=scope)), Random(3)
     names = [one.name for one in check(app).topics[0].attributes]
     values = {"a": [0.0, 0.5, 1.0, 2.0, -0.0, math.nan, None], "k": ["x", "y", None], "n": [1, 2, None]}
@@ -269,15 +271,15 @@ def test_rows_of_one_instant_in_any_partition_are_ordered_by_what_they_say(key, 
     types = {"a": "double", "k": "string", "n": "bigint"}
     schema = ", ".join(["time timestamp", "source string", *(f"{name} {types[name]}" for name in names)])
     frame = session().createDataFrame(rows + rows[::7], schema)
-    said = {}
+    output = {}
     for parts, plan in ((1, "packed"), (1, "native"), (5, "native")):
-        said[parts, plan] = visible(notified(app, frame.repartition(parts), plan=plan))
-    wanted = visible(engine(app, numbered_events(app, frame, names)))
+        output[parts, plan] = visible(notifications_of(app, frame.repartition(parts), plan=plan))
+    wanted = visible(engine(app, number_events(app, frame, names)))
     assert len({row[5][0] for row in wanted}) < len(wanted)  # several at one time
-    assert all(found == wanted for found in said.values()), said.keys()
+    assert all(found == wanted for found in output.values()), output.keys()
 
 
-def numbered_events(app: App, frame, names):
+def number_events(app: App, frame, names):
     """The rows as events, with the sequences that they get."""
     from holdfast.runtimes.spark.frames.rows import events as rows_of
     from holdfast.runtimes.spark.job import Job
@@ -290,18 +292,20 @@ def numbered_events(app: App, frame, names):
             dict(zip(names, row[-len(names) :], strict=True)),
             row.sequence,
         )
-        for row in rows_of(Job(check(app)), frame).select("time", "source", "sequence", *_laid(app)).collect()
+        for row in rows_of(Job(check(app)), frame)
+        .select("time", "source", "sequence", *_laid_columns(app))
+        .collect()
     ]
 
 
-def _laid(app: App):
+def _laid_columns(app: App):
     """The columns of attributes in rows that were laid out."""
     return [f"`{i} {one.name}`" for i, one in enumerate(check(app).topics[0].attributes)]
 
 
 @settings(max_examples=EXAMPLES)
 @given(text=correlated.definitions(), events=correlated.histories, seed=st.integers(0, 9))
-def test_correlations_of_rows_of_which_spark_keeps_those_in_a_range(text, events, seed):
+def test_correlations_are_equal_after_spark_filters_rows_by_range(text, events, seed):
     rows = [
         (e.topic, EPOCH + timedelta(microseconds=e.time), e.source, e.sequence,
          *[*(e.location or ()), None, None][:2],
@@ -314,8 +318,8 @@ def test_correlations_of_rows_of_which_spark_keeps_those_in_a_range(text, events
         "topic string, time timestamp, source string, sequence bigint, x double, y double, "
         "value double, speed double, gusts bigint, place_ string",
     )
-    told = notified(parse(text), frame.repartition(2))
-    assert correlated.heard(text, events, told) == correlated.expected(text, events)
+    emitted = notifications_of(parse(text), frame.repartition(2))
+    assert correlated.as_counts(text, events, emitted) == correlated.oracle(text, events)
 
 
 def test_rows_outside_the_ranges_of_correlations_never_reach_python():

@@ -1,4 +1,5 @@
-"""What was emitted before a change of the code is emitted after it, on every runtime of this process."""
+"""Notifications recorded before a change of the code equal those after it, on every runtime of this
+process."""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ FEW = 12
 
 def differing(name, cases):
     """The definitions whose notifications are not those that were recorded."""
-    run = pytest.importorskip("support.sharded").sharded if name == "shards" else RUNTIMES[name]
+    run = pytest.importorskip("support.sharded").run_in_shards if name == "shards" else RUNTIMES[name]
     return [case.text for case in cases if visible(run(parse(case.text), case.events)) != case.notifications]
 
 
 @pytest.mark.parametrize(
     ("name", "step"), [("engine", 2), ("engine in batches", 3), ("replay", FEW), ("shards", FEW)]
 )
-def test_notifications_are_those_that_were_recorded(name, step):
+def test_a_sample_of_notifications_equals_the_recorded_ones(name, step):
     assert differing(name, CASES[::step]) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["engine", "engine in batches", "replay", "shards"])
-def test_all_notifications_are_those_that_were_recorded(name):
+def test_all_notifications_equal_the_recorded_ones(name):
     assert differing(name, CASES) == []

@@ -1,4 +1,5 @@
-"""A live query says what the engine says: however its files are cut, read, shared out and done again."""
+"""A live query gives the notifications of the engine, however its files are cut, read, shared and
+repeated."""
 
 from __future__ import annotations
 
@@ -67,16 +68,16 @@ def visible(notifications: Iterable[Notification]) -> list[tuple]:
 
 
 def by_scope(notifications: Iterable[Notification]) -> dict[tuple, list[tuple]]:
-    """What each scope of each subscription hears, in the order in which it is said."""
-    heard: dict[tuple, list[tuple]] = {}
+    """The notifications of each scope of each subscription, in the order of emission."""
+    received: dict[tuple, list[tuple]] = {}
     for n in notifications:
-        heard.setdefault((n.subscription, n.scope), []).append((n.id, n.status, n.since, n.event.order))
-    return heard
+        received.setdefault((n.subscription, n.scope), []).append((n.id, n.status, n.since, n.event.order))
+    return received
 
 
-def same(heard: Sequence[Notification], expected: Sequence[Notification]) -> None:
-    assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
-    assert by_scope(heard) == by_scope(expected)
+def same(received: Sequence[Notification], expected: Sequence[Notification]) -> None:
+    assert sorted(visible(received), key=repr) == sorted(visible(expected), key=repr)
+    assert by_scope(received) == by_scope(expected)
 
 
 # --- how events arrive -------------------------------------------------------------------------------
@@ -111,18 +112,18 @@ def cut(draw, events: Sequence[Event]) -> Arrivals:
     return [group for group in groups if group]
 
 
-def arrived(groups: Arrivals) -> list[File]:
+def files_of(groups: Arrivals) -> list[File]:
     return [file for group in groups for file in sorted(group, key=lambda file: file.name)]
 
 
 def history(groups: Arrivals) -> list[Event]:
     """The events in the order of arrival."""
-    return [event for file in arrived(groups) for event in file.events]
+    return [event for file in files_of(groups) for event in file.events]
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a query is run: nothing of it may be seen in what it says."""
+    """How a query is run; its output must not depend on it."""
 
     shards: int
     batch_bytes: int
@@ -132,14 +133,14 @@ class Way:
 ways = st.builds(Way, st.integers(1, 5), st.sampled_from([1, 6_000, 1 << 20]), st.integers(0, 99))
 
 
-class Query:
+class LiveQuery:
     """A live query that a test feeds, stops, and starts again."""
 
     def __init__(self, here: Site, way: Way, app: App, **settings) -> None:
         self.here, self.way, self.app, self.chance = here, way, app, Random(way.seed)
-        self.heard: list[Notification] = []
+        self.deliveries: list[Notification] = []
         self.batches: list[list[str]] = []
-        self.settings = {"sink": self.heard.append, **settings}
+        self.settings = {"sink": self.deliveries.append, **settings}
         self.start(app)
 
     def start(self, app: App, **more) -> None:
@@ -159,7 +160,7 @@ class Query:
         self.stream.run()
 
 
-def told(query: Query, name: str = "late.jsonl") -> list[dict]:
+def late_lines(query: LiveQuery, name: str = "late.jsonl") -> list[dict]:
     path = query.here.checkpoint / name
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -169,15 +170,15 @@ def told(query: Query, name: str = "late.jsonl") -> list[dict]:
 
 @few
 @given(subs=timely, groups=histories(most=16).flatmap(cut), way=ways)
-def test_timely_the_order_of_arrival_is_the_order_of_processing(subs, groups, way):
+def test_timely_conditions_process_events_in_order_of_arrival(subs, groups, way):
     twin = Engine(app_of(subs))
     expected = [n for event in history(groups) for n in twin.push(event)]
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
-        same(query.heard, expected)
-        names = [file.name for file in arrived(groups)]
+        same(query.deliveries, expected)
+        names = [file.name for file in files_of(groups)]
         assert [name for batch in query.batches for name in batch] == names, "each file once, as it arrived"
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         record = query.stream.record
@@ -188,8 +189,8 @@ def test_timely_the_order_of_arrival_is_the_order_of_processing(subs, groups, wa
             assert counts.transitions <= counts.passed <= counts.read
 
 
-def held(query: Query) -> list[tuple]:
-    """What the ledger says holds now."""
+def held(query: LiveQuery) -> list[tuple]:
+    """The active scopes that the ledger lists."""
     found = ledger.read_ledger(query.here.checkpoint / "ledger.sqlite")
     assert found.record.holding == len(found.holding) or found.batch is None
     return sorted(map(tuple, found.holding), key=repr)
@@ -197,7 +198,8 @@ def held(query: Query) -> list[tuple]:
 
 @st.composite
 def moments(draw) -> list[Event]:
-    """Readings of rooms, many of one moment, of sources and numbers that do not say who came first."""
+    """Draw readings of rooms with many ties in time, whose sources and numbers are not in order of
+    arrival."""
     row = st.tuples(st.integers(0, 2), *map(st.sampled_from, ("TTU", "rs", "abc", (-1.0, 2.0))))
     rows = draw(st.lists(row, min_size=4, max_size=16))
     found = []
@@ -219,13 +221,13 @@ correlate Both = A, B overlapping per room
 
 @few
 @given(events=moments(), care=st.sampled_from(("", "unknown after 1 h")), data=st.data())
-def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
+def test_timely_downstream_conditions_are_active_while_their_upstream_is(events, care, data):
     app, twin = parse(HEARING.format(care=care)), Engine(HEARING.format(care=care))
     expected = [n for event in events for n in twin.push(event)] + twin.finish()
     size = data.draw(st.integers(1, len(events)))
     parts = [events[i : i + size] for i in range(0, len(events), size)]
-    heard = in_parts(app, parts, lambda here, app, **how: Stream(here.live(app, shards=3, **how)).run())
-    assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
+    received = in_parts(app, parts, lambda here, app, **how: Stream(here.live(app, shards=3, **how)).run())
+    assert sorted(visible(received), key=repr) == sorted(visible(expected), key=repr)
 
 
 # --- ordered: the order of time ----------------------------------------------------------------------
@@ -233,19 +235,19 @@ def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
 
 @few
 @given(subs=late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_ordered_disorder_within_the_wait_is_replay_in_order(subs, groups, way):
+def test_ordered_disorder_within_the_wait_equals_replay_in_order(subs, groups, way):
     groups = within(groups, subs[0].delivery.wait)
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
         query.finish()
-        same(query.heard, in_time(subs, history(groups)))
-        assert told(query) == []
+        same(query.deliveries, in_time(subs, history(groups)))
+        assert late_lines(query) == []
 
 
 def in_time(subs: Iterable[DefineState], events: Sequence[Event]) -> list[Notification]:
-    """What is said of events that come in the order of time."""
+    """The notifications for events in order of time."""
     return list(Engine(app_of([replace(sub, delivery=TIMELY) for sub in subs])).run(in_order(events)))
 
 
@@ -264,27 +266,27 @@ def within(groups: Arrivals, wait: int) -> Arrivals:
 
 @few
 @given(subs=late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_ordered_what_is_late_is_what_the_engine_calls_late(subs, groups, way):
-    events = {file.name: file.events for file in arrived(groups)}
+def test_ordered_events_are_late_in_spark_where_they_are_late_in_the_engine(subs, groups, way):
+    events = {file.name: file.events for file in files_of(groups)}
     with site() as here:
-        query = Query(here, way, app_of(subs))
+        query = LiveQuery(here, way, app_of(subs))
         for group in groups:
             query.take(group)
         batches = [[e for name in batch for e in events[name]] for batch in query.batches]
         query.finish()
         twin = Engine(app_of(subs))
         expected = [n for batch in batches for n in twin.push_batch(TOPIC.name, from_events(TOPIC, batch))]
-        same(query.heard, expected + twin.finish())
-        assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
+        same(query.deliveries, expected + twin.finish())
+        assert sorted(line["id"] for line in late_lines(query)) == sorted(n.id for n in twin.late)
         counts = query.stream.record.subscriptions
         assert {name: c.late for name, c in counts.items() if c.late} == twin.late_counts
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         if subs[0].delivery.late == "drop":
             missed = {n.event.sequence for n in twin.late}
-            same(query.heard, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
+            same(query.deliveries, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
 
 
-def test_each_topic_has_a_time_of_its_own():
+def test_each_topic_has_its_own_watermark():
     app = parse("""
         topic Door (open bool)
         topic Lamp (lit bool)
@@ -316,14 +318,14 @@ deaths = st.lists(st.sampled_from([None, *CRASHES]), min_size=6, max_size=6)
     deaths=deaths,
     sink=st.sampled_from(["jsonl", "parquet"]),
 )
-def test_a_query_that_dies_goes_on_as_if_nothing_had_happened(subs, groups, way, deaths, sink):
+def test_a_query_that_dies_continues_without_any_difference(subs, groups, way, deaths, sink):
     app = app_of(subs)
     with site() as here, site() as there:
-        calm = Query(there, way, app, sink=f"{sink}:{there.folder / 'out'}")
+        calm = LiveQuery(there, way, app, sink=f"{sink}:{there.folder / 'out'}")
         for group in groups:
             calm.take(group)
         calm.finish()
-        query = Query(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
+        query = LiveQuery(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
         for group, death in zip(groups, deaths, strict=False):
             try:
                 query.take(group, death)
@@ -333,18 +335,18 @@ def test_a_query_that_dies_goes_on_as_if_nothing_had_happened(subs, groups, way,
             else:
                 query.start(app)
         query.finish()
-        assert written(here) == written(there)
+        assert files_written(here) == files_written(there)
         assert held(query) == held(calm)
         assert sums(query) == sums(calm)
 
 
-def written(here: Site) -> dict[str, list[str]]:
-    """Everything that a query has said: its sink, in order, and what is late."""
+def files_written(here: Site) -> dict[str, list[str]]:
+    """Everything that a query has written: its sink, in order, and the late events."""
     out, late = here.folder / "out", here.checkpoint / "late.jsonl"
-    said = [repr(row) for path in sorted(out.glob("*/*")) for row in pq.read_table(path).to_pylist()]
+    output = [repr(row) for path in sorted(out.glob("*/*")) for row in pq.read_table(path).to_pylist()]
     return {
         "folders": sorted(path.name for path in here.folder.iterdir()),
-        "said": lines(out) if out.is_file() else said,
+        "said": lines(out) if out.is_file() else output,
         "late": sorted(lines(late)),
     }
 
@@ -353,8 +355,8 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def sums(query: Query) -> dict:
-    """What the ledger has counted; how much reached the machines depends on how many readers there were."""
+def sums(query: LiveQuery) -> dict:
+    """The counters of the ledger. How many events reached the machines depends on the number of readers."""
     record = query.stream.record
     counts = {name: (c.read, c.transitions, c.late) for name, c in record.subscriptions.items()}
     return {
@@ -367,25 +369,25 @@ def sums(query: Query) -> dict:
 @pytest.mark.parametrize("sink", ["jsonl", "parquet"])
 @fewer
 @given(subs=timely | late_or_not, groups=histories(most=16).flatmap(cut), way=ways)
-def test_a_batch_that_is_done_again_leaves_what_it_left(sink, subs, groups, way):
+def test_a_repeated_batch_leaves_the_same_output(sink, subs, groups, way):
     app = app_of(subs)
     with site() as here:
-        query = Query(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
+        query = LiveQuery(here, way, app, sink=f"{sink}:{here.folder / 'out'}")
         for group in groups:
             for file in group:
                 here.put(file.name, TOPIC, file.events, **file.how)
             while dies(query, "recorded"):
-                once = written(here), held(query), sums(query)
+                once = files_written(here), held(query), sums(query)
                 for death in ("recorded", "sunk"):
                     query.start(app)
                     assert dies(query, death)
-                    assert (written(here), held(query), sums(query)) == once
+                    assert (files_written(here), held(query), sums(query)) == once
                 query.start(app)
                 query.stream.step()
-                assert (written(here), held(query), sums(query)) == once
+                assert (files_written(here), held(query), sums(query)) == once
 
 
-def dies(query: Query, crash: str) -> bool:
+def dies(query: LiveQuery, crash: str) -> bool:
     """Whether there was a batch to die in."""
     try:
         query.stream.run(crash)
@@ -410,10 +412,10 @@ def stages(draw) -> list[list[DefineState]]:
 
 @few
 @given(stages=stages(), groups=histories(most=20).flatmap(cut), way=ways)
-def test_subscriptions_come_and_go_and_the_others_go_on(stages, groups, way):
-    events = {file.name: file.events for file in arrived(groups)}
+def test_other_subscriptions_continue_when_some_are_added_and_removed(stages, groups, way):
+    events = {file.name: file.events for file in files_of(groups)}
     with site() as here:
-        query = Query(here, way, app_of(stages[0]))
+        query = LiveQuery(here, way, app_of(stages[0]))
         twin, expected = Engine(app_of(stages[0])), []
         for i, group in enumerate(groups):
             app = app_of(stages[min(i, len(stages) - 1)])
@@ -425,13 +427,14 @@ def test_subscriptions_come_and_go_and_the_others_go_on(stages, groups, way):
                 rows = [e for name in batch for e in events[name]]
                 expected += twin.push_batch(TOPIC.name, from_events(TOPIC, rows))
         query.finish()
-        same(query.heard, expected + twin.finish())
-        assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
+        same(query.deliveries, expected + twin.finish())
+        assert sorted(line["id"] for line in late_lines(query)) == sorted(n.id for n in twin.late)
         assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
 
 
-def test_an_ordered_condition_that_comes_later_starts_where_time_is():
-    """What is too late for all is late for it, though nobody waited when time passed that event."""
+def test_an_ordered_condition_that_is_added_later_starts_at_the_current_watermark():
+    """An event that is late for all conditions is late for the new one, although no condition waited when
+    the watermark passed that event."""
     before = parse("topic Door (open bool)\nstate Open on Door [open; !open] per source")
     after = parse("topic Door (open bool)\nstate Ajar on Door [open; !open] per source ordered 5 us")
     (door,) = check(before).topics
@@ -472,15 +475,15 @@ state Shut on Reading [other > 25; other < 22] scope hall
         ("hall = rectangle (0, 0) (5, 5)", "hall = rectangle (0, 0) (5, 4)", "Shut", "scope"),
     ],
 )
-def test_another_meaning_under_the_old_name_is_refused_and_named(old, new, name, what):
+def test_a_changed_condition_under_its_old_name_is_refused_by_name(old, new, name, what):
     with site() as here:
         Stream(here.live(parse(WARM), sink=print))
-        kept = (here.checkpoint / "query.json").read_bytes()
+        stored = (here.checkpoint / "query.json").read_bytes()
         with pytest.raises(UsageError) as refused:
             Stream(here.live(parse(WARM.replace(old, new)), sink=print))
         assert f"'{name}' has changed: its {what} was" in str(refused.value)
         assert "give the new condition a name of its own" in str(refused.value)
-        assert (here.checkpoint / "query.json").read_bytes() == kept
+        assert (here.checkpoint / "query.json").read_bytes() == stored
 
 
 @pytest.mark.parametrize(
@@ -495,12 +498,12 @@ def test_another_meaning_under_the_old_name_is_refused_and_named(old, new, name,
         ("topic Other", "topic Another"),
     ],
 )
-def test_a_change_that_leaves_the_meaning_goes_on(old, new):
+def test_a_revision_that_keeps_the_meaning_continues_the_state(old, new):
     before, after = parse(WARM), parse(WARM.replace(old, new))
-    heard: list[Notification] = []
+    received: list[Notification] = []
     with site() as here:
         here.put("1.parquet", check(before).topics[0], [Event("Reading", 0, "s", {"value": 26.0}, 1)])
-        Stream(here.live(before, sink=heard.append)).run()
+        Stream(here.live(before, sink=received.append)).run()
         here.put("2.parquet", check(after).topics[0], [Event("Reading", 9, "s", {"value": 21.0}, 2)])
-        Stream(here.live(after, sink=heard.append, finish=True)).run()
-        assert [(n.subscription, n.status) for n in heard] == [("Warm", "ingress"), ("Warm", "egress")]
+        Stream(here.live(after, sink=received.append, finish=True)).run()
+        assert [(n.subscription, n.status) for n in received] == [("Warm", "ingress"), ("Warm", "egress")]

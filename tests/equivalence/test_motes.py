@@ -1,6 +1,6 @@
-"""Over a network that loses nothing motes tell what the engine in the process tells of the same readings.
+"""Motes in a loss-free network give the notifications of the engine in this process.
 
-Sources overtake one another on their ways, so notifications are compared scope by scope.
+Messages of different sources overtake each other, so notifications are compared scope by scope.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def scenario(definition: str, protocol: Protocol, nodes: tuple[int, ...] = tuple
     )
 
 
-def by_scope(told: list[Notification], numbered: bool) -> dict:
+def by_scope(emitted: list[Notification], numbered: bool) -> dict:
     found = defaultdict(list)
-    for each in told:
+    for each in emitted:
         event = each.event
         about = (each.status, event.time, event.source, event.attributes, each.since)
         found[each.subscription, each.scope].append((*about, each.id if numbered else None))
@@ -100,15 +100,19 @@ def by_scope(told: list[Notification], numbered: bool) -> dict:
 
 
 def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Path()) -> SimulationRun:
-    """A run, in which the engine's notifications must be told."""
+    """Run a simulation and require the notifications of the engine."""
     run = SimulationRun(resolve_files(given, folder), seed)
     outcome = run.finish()
     engine = Engine(given.definition, base=folder)
-    told = [each for event in run.account.published for each in engine.push(event)]
-    told += engine.advance(given.duration - run.account.allowance)
-    assert by_scope([what for _, _, what in run.account.notifications], numbered) == by_scope(told, numbered)
+    emitted = [each for event in run.account.published for each in engine.push(event)]
+    emitted += engine.advance(given.duration - run.account.allowance)
+    assert by_scope([what for _, _, what in run.account.notifications], numbered) == by_scope(
+        emitted, numbered
+    )
     for row in outcome.subscriptions:
-        assert row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in told)
+        assert (
+            row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in emitted)
+        )
         assert row["unexpected"] == 0
     return run
 
@@ -172,7 +176,7 @@ state Doubled
 
 @pytest.mark.parametrize("to", [("Doubled",), ("Alarm", "Stuffy"), ()])
 @pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps(), Qps(levels=2)])
-def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protocol, to):
+def test_conditions_on_conditions_receive_the_readings_that_their_upstreams_need(protocol, to):
     """A subscription to the upper one alone got nothing once: its only topic was that of the lower one."""
     given_ = scenario(STACKED, protocol)
     also = Publisher(
@@ -191,12 +195,12 @@ def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protoco
     run = SimulationRun(resolve_files(case), 1)
     outcome = run.finish()
     engine = Engine(case.definition)
-    told = [each for event in run.account.published for each in engine.push(event)]
-    told += engine.advance(case.duration - run.account.allowance)
+    emitted = [each for event in run.account.published for each in engine.push(event)]
+    emitted += engine.advance(case.duration - run.account.allowance)
     wanted = to or ("Stuffy", "Alarm", "Doubled")
     assert {row["subscription"] for row in outcome.subscriptions} == set(wanted)
     for row in outcome.subscriptions:
-        due = sum(each.subscription == row["subscription"] for each in told)
+        due = sum(each.subscription == row["subscription"] for each in emitted)
         assert row["expected"] == row["delivered"] == due > 0
         assert (row["unexpected"], row["readings"] > 100) == (0, True)
 
@@ -213,7 +217,7 @@ filter Above on T where value > Limits.high + 1
 
 
 @pytest.mark.parametrize("protocol", [Dds(mode="DefTDDS"), Dds(mode="HyTDDS"), Cbps(), Direct()])
-def test_motes_have_one_band_for_all_rows_of_a_table_and_the_subscriber_has_the_rows(protocol, tmp_path):
+def test_motes_use_one_band_for_all_rows_of_a_table_and_the_subscriber_uses_the_rows(protocol, tmp_path):
     (tmp_path / "limits.csv").write_text("source,high,low\n0,22,20\n3,23.5,22\n7,24,19\n*,24.5,23\n")
     given_ = scenario(TABLED, protocol)
     run = compare(given_, 1, not isinstance(protocol, Dds), tmp_path)
@@ -240,7 +244,7 @@ PROTOCOLS = [Direct(), Dds(mode="HyTDDS"), *BROKERS.values()]
     st.floats(18, 24),
     st.integers(0, 1000),
 )
-def test_any_band_on_any_nodes(protocol, nodes, enter, leave, seed):
+def test_random_bands_on_random_nodes_equal_the_engine(protocol, nodes, enter, leave, seed):
     text = f"state S on T [value > {enter:.1f}; value < {leave:.1f}] per source\n"
     given_ = scenario(text, protocol, tuple(sorted(nodes)))
     compare(given_, seed, numbered=not isinstance(protocol, Dds))
@@ -252,13 +256,13 @@ def test_several_subscribers_get_equal_notifications():
         resolve_files(replace(given_, subscribers=(Subscriber(node=4), Subscriber(node=6, to="Warm")))), 1
     )
     run.finish()
-    told = {
+    emitted = {
         node: [
             each.id for _, wish, each in run.account.notifications if (wish.node, wish.name) == (node, "Warm")
         ]
         for node in (4, 6)
     }
-    assert sorted(told[4]) == sorted(told[6]) != []
+    assert sorted(emitted[4]) == sorted(emitted[6]) != []
 
 
 def test_disorder_within_the_allowance_does_not_change_results():

@@ -1,7 +1,7 @@
-"""A condition on an overlay says what the engine in this process says.
+"""A condition on an overlay gives the notifications of the engine in this process.
 
-The order of arrival is that in which events are published: the overlay is quiet between two of them, so
-every broker and subscriber meets them in that order.
+The overlay is quiet between two events, so every broker and subscriber receives them in the order of
+publication.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ PINS = [
 """What publishers promise to have always; the engine knows nothing of it."""
 
 
-def pinned(event, pins):
-    """An event as a publisher that makes a promise would say it."""
+def pin(event, pins):
+    """The event as a publisher with an advertisement would publish it."""
     fixed = {name: value for name, value in pins.items() if name in ("source", "place")}
     attributes = event.attributes | {name: value for name, value in pins.items() if name not in fixed}
     return replace(event, **fixed, attributes=attributes)
 
 
 @dataclass
-class World:
+class OverlayScenario:
     """A tree of brokers with publishers and subscribers, and an engine beside each subscription."""
 
     parents: list[int]
@@ -107,12 +107,13 @@ class World:
             self.overlay.ask(f"s{i}", replace(request, name=name))
 
     def say(self, which, event):
-        """Let somebody who advertises say something; the event, if there is somebody."""
+        """Publish a row by one of the advertising publishers. Return the event, or nothing without such a
+        publisher."""
         speakers = sorted(self.advertising)
         if not speakers:
             return None
         i = speakers[which % len(speakers)]
-        event = pinned(event, self.pins(i))
+        event = pin(event, self.pins(i))
         self.overlay.ask(f"p{i}", publish(to_content(event)))
         return event
 
@@ -120,23 +121,22 @@ class World:
         return self.publishers[which % len(self.publishers)][1]
 
     def publish(self, which, event):
-        """Let somebody say something, with nothing else under way: what subscribers are told, and what
-        engines say."""
+        """Publish a row on a quiet overlay. Return what subscribers received and what engines emit."""
         self.overlay.settle()
         event = self.say(which, event)
         self.overlay.settle()
-        told = [
+        emitted = [
             visible(s, what.subscription, what.notification)
             for s in range(len(self.subscribers))
             for what in self.overlay.take(f"s{s}")
             if isinstance(what, ConditionChange) and what.notification.status != "late"
         ]
-        said = [
+        output = [
             visible(*key, notification)
             for key, engine in self.engines.items()
             for notification in (engine.push(event) if event else ())
         ]
-        return sorted(told, key=repr), sorted(said, key=repr)
+        return sorted(emitted, key=repr), sorted(output, key=repr)
 
     def cut_and_join(self, which):
         """Cut a link, with all that is under way on it, and connect the two parts again: where they were
@@ -176,7 +176,7 @@ def visible(subscriber, subscription, notification):
 
 
 @st.composite
-def worlds(draw, topic, apps, pins):
+def scenarios(draw, topic, apps, pins):
     brokers = draw(st.integers(1, 5))
     homes = st.integers(0, brokers - 1)
     parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
@@ -184,7 +184,7 @@ def worlds(draw, topic, apps, pins):
     subscribers = draw(st.lists(homes, min_size=1, max_size=2))
     chosen = draw(st.lists(apps, min_size=1, max_size=2))
     accepts = draw(st.sampled_from([SUBSCRIBER_KINDS, PUBLISHER_KINDS]))
-    return World(
+    return OverlayScenario(
         parents, publishers, subscribers, chosen, topic, draw(st.none() | st.integers(0, 99)), accepts
     )
 
@@ -198,7 +198,7 @@ others = st.one_of(
 
 @st.composite
 def scripts(draw, events):
-    """Publishers come, somebody watches; then events, with comings and goings between them."""
+    """Draw a script: publishers and a subscription first, then events mixed with changes."""
     script = [("promise", (i,)) for i in range(draw(st.integers(1, 3)))] + [("watch", (0, 0))]
     for event in draw(events):
         script += draw(st.sampled_from([0, 0, 1]).flatmap(lambda n: st.lists(others, min_size=n, max_size=n)))
@@ -207,12 +207,12 @@ def scripts(draw, events):
 
 
 def play(world, script):
-    """Do what a script says; subscribers must be told what engines say, and brokers know their part."""
+    """Run a script. Require the notifications of engines and the expected state of brokers."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
-            told, said = outcome
-            assert told == said
+            emitted, output = outcome
+            assert emitted == output
             assert_replicas_agree(world.overlay)
 
 
@@ -227,16 +227,16 @@ def assert_replicas_agree(overlay):
             ]
             bits = set(watched.condition.bits(watched.runner.state))
             doubted = set(watched.condition.uncertain_bits(watched.runner.state))
-            reached = NO_SCOPES
+            covered = NO_SCOPES
             for peer in node.state.routing.links:
-                reached = union(reached, run.reach.through(peer))
-            kept = {key for key in bits | run.replica.bits if contains(reached, key)}
-            kept = {key for key in kept if not contains(run.replica.shared, key)}
+                covered = union(covered, run.reach.through(peer))
+            stored = {key for key in bits | run.replica.bits if contains(covered, key)}
+            stored = {key for key in stored if not contains(run.replica.shared, key)}
             if run.condition.ends is None:
-                assert run.replica.bits & kept == bits & kept
-                assert run.replica.uncertain_bits & kept == doubted & kept
+                assert run.replica.bits & stored == bits & stored
+                assert run.replica.uncertain_bits & stored == doubted & stored
             else:  # a gate is open where something holds, and may be elsewhere
-                assert run.replica.bits >= bits & kept
+                assert run.replica.bits >= bits & stored
 
 
 # --- a small topic, in which something always starts or ends ---
@@ -277,7 +277,7 @@ TABLED = [
 
 
 @st.composite
-def tabled_apps(draw):
+def apps_with_tables(draw):
     """Conditions with a table that has a row for some sources, and perhaps one for the others."""
     cells = st.integers(0, 3) | st.none()
     keys = draw(st.sampled_from([["s1"], ["s1", "s2"], ["s1", "*"], ["s1", "s2", "*"], ["*"]]))
@@ -314,14 +314,14 @@ def readings(draw):
 
 
 @often
-@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
+@given(world=scenarios(ROOMS, small_apps, promises), script=scripts(readings()))
 def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(ROOMS, tabled_apps(), promises), script=scripts(readings()))
-def test_also_with_tables_that_only_the_subscriber_has(world, script):
+@given(world=scenarios(ROOMS, apps_with_tables(), promises), script=scripts(readings()))
+def test_a_condition_with_tables_of_the_subscriber_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -335,14 +335,16 @@ def apps(delivery):
 
 
 @often
-@given(world=worlds(TOPIC, apps(st.just(TIMELY)), st.sampled_from(PINS)), script=scripts(histories(most=14)))
-def test_also_with_awkward_definitions_and_values(world, script):
+@given(
+    world=scenarios(TOPIC, apps(st.just(TIMELY)), st.sampled_from(PINS)), script=scripts(histories(most=14))
+)
+def test_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(TOPIC, apps(ordered), st.sampled_from(PINS)), script=scripts(histories(most=14)))
-def test_also_if_it_waits_for_the_order_of_event_time(world, script):
+@given(world=scenarios(TOPIC, apps(ordered), st.sampled_from(PINS)), script=scripts(histories(most=14)))
+def test_a_condition_that_waits_for_event_time_order_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -350,10 +352,8 @@ def test_also_if_it_waits_for_the_order_of_event_time(world, script):
 
 
 @often
-@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
-def test_whatever_was_under_way_in_whatever_order_brokers_end_up_with_the_bits_of_the_subscriber(
-    world, script
-):
+@given(world=scenarios(ROOMS, small_apps, promises), script=scripts(readings()))
+def test_brokers_end_up_with_the_bits_of_the_subscriber_after_any_interleaving(world, script):
     for deed, arguments in script:
         if deed == "publish":
             world.say(*arguments)
@@ -365,7 +365,9 @@ def test_whatever_was_under_way_in_whatever_order_brokers_end_up_with_the_bits_o
 
 
 @often
-@given(world=worlds(ROOMS, st.just(parse(PER_SOURCE)), st.just({})), rows=readings(), seed=st.integers(0, 99))
+@given(
+    world=scenarios(ROOMS, st.just(parse(PER_SOURCE)), st.just({})), rows=readings(), seed=st.integers(0, 99)
+)
 def test_one_publisher_for_each_scope_needs_no_quiet_between_events(world, rows, seed):
     """A scope's events come one way, in order, so it makes no difference what else is under way."""
     for i in range(len(world.publishers)):
@@ -377,18 +379,18 @@ def test_one_publisher_for_each_scope_needs_no_quiet_between_events(world, rows,
         world.say(i % len(world.publishers), row)
     world.overlay.settle()
     ((_, engine),) = world.engines.items()
-    said = [n for i, row in enumerate(rows) for n in engine.push(pinned(row, world.pins(i)))]
-    told = [what.notification for what in world.overlay.take("s0")]
-    for source in {n.event.source for n in said + told}:
-        assert [n.id for n in told if n.scope == source] == [n.id for n in said if n.scope == source]
+    output = [n for i, row in enumerate(rows) for n in engine.push(pin(row, world.pins(i)))]
+    emitted = [what.notification for what in world.overlay.take("s0")]
+    for source in {n.event.source for n in output + emitted}:
+        assert [n.id for n in emitted if n.scope == source] == [n.id for n in output if n.scope == source]
 
 
 faults = st.lists(st.tuples(st.sampled_from(["cut_and_join", "give_up", "step"]), numbers), max_size=8)
 
 
 @often
-@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()), faults=faults)
-def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_the_bits_agree_again(world, script, faults):
+@given(world=scenarios(ROOMS, small_apps, promises), script=scripts(readings()), faults=faults)
+def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_replicas_agree_again(world, script, faults):
     for i, (deed, arguments) in enumerate(script):
         getattr(world, "say" if deed == "publish" else deed)(*arguments)
         if faults and i % 3 == 1:
@@ -404,8 +406,8 @@ NEXT |= {one: {"unknown", "egress"} for one in ("ingress", "known")}
 
 
 def assert_starts_and_ends_alternate(world):
-    """For each subscription and scope: a start, then its end, and so on; nobody may know in between, and what
-    comes after that is told."""
+    """Require for each subscription and scope that starts and ends alternate. In between the status may be
+    unknown; the transition after that is notified."""
     for name in (f"s{i}" for i in range(len(world.subscribers))):
         last, since = {}, {}
         for what in world.overlay.take(name):
@@ -424,12 +426,12 @@ def assert_starts_and_ends_alternate(world):
             last[key] = status
 
 
-# --- what is told after a loss ---
+# --- notifications after a loss ---
 
 FLAT = [text for text in CONDITIONS if "within" not in text]
 
 
-def connected(overlay, start):
+def reachable_from(overlay, start):
     """All nodes that a node can reach."""
     found = [start]
     for node in found:
@@ -441,7 +443,7 @@ def connected(overlay, start):
 def lossy(draw):
     """A world of one subscription, and readings with cuts between them that some of them fall into."""
     text = f"topic Reading (v int, room text)\n{REGIONS_OF_ROOMS}{draw(st.sampled_from(FLAT))}\n"
-    world = draw(worlds(ROOMS, st.just(parse(text)), promises))
+    world = draw(scenarios(ROOMS, st.just(parse(text)), promises))
     rows = draw(readings())
     cuts = draw(st.lists(st.tuples(numbers, st.integers(0, 2)), min_size=len(rows), max_size=len(rows)))
     return world, list(zip(rows, cuts, draw(st.permutations(range(len(rows)))), strict=True))
@@ -468,15 +470,15 @@ def test_after_a_loss_notifications_equal_those_of_the_engine_on_delivered_event
             cut = None
         world.overlay.settle()
         unknown |= {one.scope for one in world.overlay.take("s0") if isinstance(one, ConditionUnknown)}
-        is_heard = "s0" in connected(world.overlay, f"p{speaker % len(world.publishers)}")
+        is_received = "s0" in reachable_from(world.overlay, f"p{speaker % len(world.publishers)}")
         event = world.say(speaker, row)
         world.overlay.settle()
-        expected = engine.push(event) if is_heard else []
+        expected = engine.push(event) if is_received else []
         chain, holds = meaning.chain(event), {one.scope: one.since for one in engine.holding()}
         scope = None if chain is None else meaning.machine.filters.readable_scope(chain[-1])
-        if is_heard and chain and scope in unknown and not expected and meaning.enter(event):
+        if is_received and chain and scope in unknown and not expected and meaning.enter(event):
             expected = [Notification("C", event, "known", scope, holds[scope])]
-        told = [one.notification for one in world.overlay.take("s0")]
-        assert told == expected
-        unknown -= {one.scope for one in told}
+        emitted = [one.notification for one in world.overlay.take("s0")]
+        assert emitted == expected
+        unknown -= {one.scope for one in emitted}
         assert_replicas_agree(world.overlay)

@@ -1,6 +1,6 @@
-"""A condition that one broker of an overlay runs says what the engine in this process says.
+"""A condition that one broker of an overlay runs gives the notifications of the engine in this process.
 
-Wherever its publishers are, however they come and go, and whichever broker has its state.
+This is tried for any placement and change of publishers, and for any broker that holds the state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.overlays import definitions, often
 
 
 @dataclass
-class World:
+class HostedScenario:
     """A tree of brokers; publishers, each of one topic and perhaps of one source; subscribers; and an engine
     beside each subscription."""
 
@@ -78,7 +78,8 @@ class World:
             self.overlay.ask(f"s{i}", watch(f"watch {self.serial}", self.texts[name]))
 
     def say(self, which, event):
-        """Let somebody who advertises its topic say something; the event, if there is somebody."""
+        """Publish a row by a publisher that advertises its topic. Return the event, or nothing without
+        one."""
         speakers = [i for i in sorted(self.advertising) if self.publishers[i][1] == event.topic]
         if not speakers:
             return None
@@ -88,14 +89,13 @@ class World:
         return event
 
     def publish(self, which, event):
-        """Let somebody say something, with nothing else under way: what subscribers are told, and what
-        engines say."""
+        """Publish a row on a quiet overlay. Return what subscribers received and what engines emit."""
         self.overlay.settle()
         event = self.say(which, event)
         self.overlay.settle()
-        return sorted(self.told(), key=repr), sorted(self.said(event), key=repr)
+        return sorted(self.emissions(), key=repr), sorted(self.outputs(event), key=repr)
 
-    def told(self):
+    def emissions(self):
         return [
             visible(s, what.subscription, what.notification)
             for s in range(len(self.subscribers))
@@ -103,7 +103,7 @@ class World:
             if isinstance(what, ConditionChange) and what.notification.status != "late"
         ]
 
-    def said(self, event):
+    def outputs(self, event):
         return [
             visible(*key, notification)
             for key, (name, engine) in self.engines.items()
@@ -146,21 +146,21 @@ class World:
 
 
 def visible(subscriber, subscription, notification):
-    """What a subscriber is told; NaN is missing, and travels as nothing."""
+    """The fields of a notification that are compared. NaN is missing and is not transmitted."""
     n = notification
     attributes = {name: value if value == value else None for name, value in n.event.attributes.items()}
     return subscriber, subscription, n.id, n.scope, n.status, n.since, n.event.order, attributes
 
 
 @st.composite
-def worlds(draw, apps, topics, sources):
+def scenarios(draw, apps, topics, sources):
     brokers = draw(st.integers(1, 5))
     homes = st.integers(0, brokers - 1)
     parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
     some = st.tuples(homes, st.sampled_from(topics), st.sampled_from((None, None, *sources)))
     publishers = [(draw(homes), topic, None) for topic in topics] + draw(st.lists(some, max_size=3))
     subscribers = draw(st.lists(homes, min_size=1, max_size=2))
-    return World(parents, publishers, subscribers, draw(apps), draw(st.none() | st.integers(0, 99)))
+    return HostedScenario(parents, publishers, subscribers, draw(apps), draw(st.none() | st.integers(0, 99)))
 
 
 numbers = st.integers(0, 11)
@@ -172,7 +172,7 @@ others = st.one_of(
 
 @st.composite
 def scripts(draw, histories):
-    """Publishers come, somebody watches; then events, with comings and goings between them."""
+    """Draw a script: publishers and a subscription first, then events mixed with changes."""
     script = [("promise", (i,)) for i in range(draw(st.integers(2, 4)))] + [("watch", (0, draw(numbers)))]
     for event in draw(histories):
         script += draw(st.sampled_from([0, 0, 1]).flatmap(lambda n: st.lists(others, min_size=n, max_size=n)))
@@ -181,12 +181,12 @@ def scripts(draw, histories):
 
 
 def play(world, script):
-    """Do what a script says; subscribers must be told what engines say."""
+    """Run a script and require the notifications of engines."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
-            told, said = outcome
-            assert told == said
+            emitted, output = outcome
+            assert emitted == output
             assert_one_place(world)
 
 
@@ -234,11 +234,11 @@ def readings(draw, least=8, most=30):
     ]
 
 
-small_worlds = worlds(small_apps, ("T", "U"), ("s1", "s2"))
+small_scenarios = scenarios(small_apps, ("T", "U"), ("s1", "s2"))
 
 
 @often
-@given(world=small_worlds, script=scripts(readings()))
+@given(world=small_scenarios, script=scripts(readings()))
 def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script):
     play(world, script)
 
@@ -246,19 +246,19 @@ def test_a_condition_on_an_overlay_gives_the_results_of_the_engine(world, script
 # --- every awkward definition and value there is ---
 
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
-components = worlds(fused.definitions(), ("T", "U"), ("s1", "s2"))
-correlations = worlds(correlated.definitions(deliveries=DELIVERIES), ("T", "U", "W"), correlated.SENSORS)
+components = scenarios(fused.definitions(), ("T", "U"), ("s1", "s2"))
+correlations = scenarios(correlated.definitions(deliveries=DELIVERIES), ("T", "U", "W"), correlated.SENSORS)
 
 
 @often
 @given(world=components, script=scripts(fused.histories))
-def test_also_components_with_awkward_definitions_and_values(world, script):
+def test_components_with_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
 @often
 @given(world=correlations, script=scripts(correlated.histories))
-def test_also_correlations_with_awkward_definitions_and_values(world, script):
+def test_correlations_with_awkward_definitions_and_values_give_the_results_of_the_engine(world, script):
     play(world, script)
 
 
@@ -279,7 +279,9 @@ def talks(draw, conditions, *faults):
     brokers = draw(st.integers(2, 4))
     publishers = [(i, topic, None) for topic in "TU" for i in range(brokers)]
     app = f"{TOPICS}{draw(st.sampled_from(conditions))}\n"
-    world = World(list(range(brokers - 1)), publishers, [0], app, draw(st.none() | st.integers(0, 99)))
+    world = HostedScenario(
+        list(range(brokers - 1)), publishers, [0], app, draw(st.none() | st.integers(0, 99))
+    )
     world.overlay.client("speaker", f"b{brokers - 1}")
     for topic in world.topics.values():
         world.overlay.ask("speaker", advertise(topic.name, advertisement_for(topic)))
@@ -295,7 +297,7 @@ def talks(draw, conditions, *faults):
 
 
 def talk(world, script, rows, *, all_of_them):
-    """Do what a script says, with messages under way; what was published."""
+    """Run a script with messages under way and yield the published events."""
     rest, published = iter(rows), []
     for deed, argument in script:
         if deed != "say":
@@ -310,19 +312,19 @@ def talk(world, script, rows, *, all_of_them):
 
 @often
 @given(talks(LIVELY))
-def test_a_state_that_moves_while_the_speaker_talks_loses_nothing_and_takes_nothing_twice(given):
+def test_a_state_that_moves_while_one_publisher_sends_loses_and_repeats_nothing(given):
     world, script, rows = given
-    said = [one for row in talk(world, script, rows, all_of_them=False) for one in world.said(row)]
-    assert sorted(world.told(), key=repr) == sorted(said, key=repr)
+    output = [one for row in talk(world, script, rows, all_of_them=False) for one in world.outputs(row)]
+    assert sorted(world.emissions(), key=repr) == sorted(output, key=repr)
     assert_one_place(world)
 
 
 @often
 @given(talks(WHATEVER_THE_ORDER))
-def test_also_if_all_of_them_talk(given):
+def test_a_state_that_moves_while_all_publishers_send_loses_and_repeats_nothing(given):
     world, script, rows = given
-    said = [one for row in talk(world, script, rows, all_of_them=True) for one in world.said(row)]
-    assert sorted(world.told(), key=repr) == sorted(said, key=repr)
+    output = [one for row in talk(world, script, rows, all_of_them=True) for one in world.outputs(row)]
+    assert sorted(world.emissions(), key=repr) == sorted(output, key=repr)
     assert_one_place(world)
 
 
@@ -335,7 +337,7 @@ HOLDING = [
 
 @often
 @given(talks(HOLDING, "cut_and_join", "give_up"))
-def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_one_broker_goes_on(given):
+def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_one_broker_continues(given):
     world, script, rows = given
     talk(world, script, rows, all_of_them=True)
     assert_one_place(world)

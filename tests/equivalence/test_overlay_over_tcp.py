@@ -1,4 +1,4 @@
-"""What the commands say over TCP is what the engine in this process says: random conditions and readings."""
+"""The commands over TCP give the notifications of the engine for random conditions and readings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def running(*arguments, stderr=subprocess.PIPE):
 
 @pytest.fixture(scope="module")
 def broker():
-    """Where a broker listens."""
+    """The address on which a broker listens."""
     with running("broker", "--name", "hub", "--listen", "127.0.0.1:0", stderr=subprocess.DEVNULL) as hub:
         yield hub.stdout.readline().split()[-1]
 
@@ -60,17 +60,17 @@ def test_a_subscriber_prints_the_results_of_the_engine(broker, definition, text,
     definition.write_text(text, encoding="utf-8")
     events = [_writable(event) for event in events]
     engine = Engine(parse(text))
-    said = [n for event in events for n in engine.push(event)]
-    expected = sorted(json.dumps(n.to_json()) for n in [*said, *engine.late])
+    output = [n for event in events for n in engine.push(event)]
+    expected = sorted(json.dumps(n.to_json()) for n in [*output, *engine.late])
     assume(expected)
     there = ("--connect", broker)
     with running("subscribe", definition, *there, "--count", len(expected)) as subscriber:
         assert subscriber.stderr.readline() == "subscribed at 'hub'\n"
         with running("publish", "--topics", definition, *there, "--settle", 0) as publisher:
             publisher.communicate("".join(map(_line, events)), timeout=PATIENCE)
-        told, complaint = subscriber.communicate(timeout=PATIENCE)
+        emitted, complaint = subscriber.communicate(timeout=PATIENCE)
     assert (subscriber.returncode, complaint) == (0, "")
-    assert sorted(json.dumps(json.loads(line)) for line in told.splitlines()) == expected
+    assert sorted(json.dumps(json.loads(line)) for line in emitted.splitlines()) == expected
 
 
 def _writable(event):
@@ -85,5 +85,5 @@ def _writable(event):
 def _line(event):
     known = {name: value for name, value in event.attributes.items() if value is not None}
     where = dict(zip("xyz", event.location or (), strict=False))
-    said = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
-    return json.dumps({**said, "sequence": event.sequence, **where, **known}) + "\n"
+    fields = {"topic": event.topic, "source": event.source, "time": show_instant(event.time)}
+    return json.dumps({**fields, "sequence": event.sequence, **where, **known}) + "\n"

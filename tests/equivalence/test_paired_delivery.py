@@ -1,12 +1,12 @@
-"""Whoever was told a start is told its end: also after asking for no more starts, while definitions are
-edited, readings come late, and brokers and connections are lost."""
+"""A subscriber that received a start receives its end, also after its release, while definitions are
+edited, readings are late, and brokers and connections are lost."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast.model.instant import SECOND
-from support.subscribers import FORMS, World
+from support.subscribers import FORMS, SubscriberScenario
 
 LONG = {"a guard": 150}
 """Readings of a storm: a guard, which edits and losses begin anew, tells fewer starts."""
@@ -14,7 +14,7 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 104)]
 
 
 def orphans(log):
-    """Scopes that were told to start and not to end; nothing starts twice, or once it is released."""
+    """Scopes with a start and no end. No scope starts twice, and none starts after the release."""
     held, is_released = set(), False
     for entry in log:
         assert "closed" not in log[: log.index(entry)] or entry == "closed"
@@ -33,8 +33,8 @@ def orphans(log):
 
 @pytest.mark.parametrize("seed", [*range(4), *SOAK])
 @pytest.mark.parametrize("form", FORMS)
-def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form, seed):
-    world = World(form, seed)
+def test_every_start_has_its_end_after_storms_of_edits_losses_and_late_readings(form, seed):
+    world = SubscriberScenario(form, seed)
     chance = world.chance
     for _ in range(LONG.get(form, 60)):
         late = chance.choice((0, 0, 0, 3 * SECOND))
@@ -51,7 +51,7 @@ def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form
             world.say(name, value)
     world.net.advance(60 * SECOND)
     world.net.settle()
-    world.hear()
+    world.receive()
     assert sum(entry[1] == "ingress" for log in world.logs.values() for entry in log if len(entry) == 3) > 5
     for name, log in world.logs.items():
         assert orphans(log) == set(), (name, log)
@@ -60,7 +60,7 @@ def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form
 
 
 def test_the_end_after_a_release_equals_that_of_other_subscribers():
-    world = World("a state", 1)
+    world = SubscriberScenario("a state", 1)
     world.say("p0", 35.0)
     world.release("s0")
     world.say("p1", 35.0)

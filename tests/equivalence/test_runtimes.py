@@ -1,11 +1,11 @@
-"""One definition, every runtime, the same notifications."""
+"""One definition gives the same notifications on every runtime."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast import Event, parse
-from support.overlays import told
+from support.overlays import run_on_overlay
 from support.runtimes import RUNTIMES, Runtime
 
 
@@ -23,7 +23,7 @@ filter Hot  on Temperature where value > 40
 """
 
 
-def test_several_topics_come_out_in_one_order(runtime):
+def test_notifications_of_several_topics_come_out_in_one_order(runtime):
     events = [
         Event("Temperature", 1, "t1", {"value": 26.0}, 1),
         Event("Door", 1, "d1", {"open": True}, 2),
@@ -55,16 +55,16 @@ ROOMS = (("a,b", "c"), ("a", "b,c"), ('"a', "\\"), ("a", "b"))
 SHOWN = ('"a,b",c', 'a,"b,c"', '"\\"a",\\', "a,b")
 
 
-def test_scopes_of_several_keys_are_shown_apart_and_counted_so(runtime):
+def test_scopes_of_several_keys_are_distinguished_and_counted_apart(runtime):
     stay_apart(runtime)
 
 
-def test_scopes_of_several_keys_are_shown_apart_live():
+def test_scopes_of_several_keys_are_distinguished_by_live_queries():
     stay_apart(pytest.importorskip("support.live").live)
 
 
-def test_scopes_of_several_keys_are_shown_apart_on_an_overlay():
-    stay_apart(told)
+def test_scopes_of_several_keys_are_distinguished_on_an_overlay():
+    stay_apart(run_on_overlay)
 
 
 def stay_apart(runtime):
@@ -74,7 +74,9 @@ def stay_apart(runtime):
     ]
     out = list(runtime(parse(COMMAS), events))
     for name in ("Warm", "Long", "Heat", "Room"):
-        said = [(n.scope, n.status) for n in out if n.subscription == name]
-        assert sorted(said) == sorted([*((scope, "ingress") for scope in SHOWN), (SHOWN[0], "egress")]), name
+        output = [(n.scope, n.status) for n in out if n.subscription == name]
+        assert sorted(output) == sorted([*((scope, "ingress") for scope in SHOWN), (SHOWN[0], "egress")]), (
+            name
+        )
     two = [(n.status, n.event.attributes["members"]) for n in out if n.subscription == "Two"]
     assert two == [("ingress", 2)]

@@ -1,4 +1,4 @@
-"""A sweep says the same wherever it runs: here, one run after the other, or as Spark tasks."""
+"""A sweep gives equal results locally, one run after the other, and as Spark tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import InputError, UsageError
 from holdfast.network.motes.results import collect
 from holdfast.network.motes.study import read_text
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.runtimes import session
 from support.scenarios import GRID
 
@@ -34,13 +34,13 @@ def test_protocols_on_spark_give_local_results():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 
-    study = read_text(watched(more="sweep: {protocol.kind: [direct, dds, cbps]}\n"))
+    study = read_text(scenario_text(more="sweep: {protocol.kind: [direct, dds, cbps]}\n"))
     here, there = collect(study, map), collect(study, sweep)
     assert [run.subscriptions[0]["delivered"] > 5 for run in here.runs] == [True] * 3
     assert there.runs == here.runs
 
 
-def test_results_come_in_the_order_of_the_points():
+def test_results_have_the_order_of_the_points():
     session()
     from holdfast.runtimes.spark.sweep import sweep
 

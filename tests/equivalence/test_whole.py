@@ -1,4 +1,4 @@
-"""Filters, components and correlations in one definition: each runtime says what one event at a time says."""
+"""Filters, components and correlations in one definition: each runtime gives the result of single events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from holdfast import Event, parse
 from holdfast.model.instant import SECOND
-from support.overlays import each_alone, told
+from support.overlays import each_alone, run_on_overlay
 from support.runtimes import engine
 from support.whole import WITH_TABLES, definitions, visible
 
@@ -32,15 +32,15 @@ ONCE_LOST = [
 
 
 @pytest.mark.parametrize(("text", "readings"), ONCE_LOST)
-def test_what_may_hold_unsaid_is_followed_on_an_overlay(text, readings):
+def test_scopes_that_are_active_without_a_notification_are_followed_on_an_overlay(text, readings):
     app = parse(text)
     events = [
         Event("T", round(at * SECOND), "s", {"value": float(value)}, i)
         for i, (at, value) in enumerate(readings)
     ]
-    said = visible(each_alone(app, events))
-    assert said
-    assert visible(told(app, events)) == said
+    output = visible(each_alone(app, events))
+    assert output
+    assert visible(run_on_overlay(app, events)) == output
 
 
 # --- on Spark, without Spark -------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_a_count_over_a_count_ends_where_its_member_ended_elsewhere(above):
     expected = visible(engine(app, events))
     assert expected
     for shards in (1, 2, 5, 16):
-        assert visible(sharded.sharded(app, events, shards)) == expected
+        assert visible(sharded.run_in_shards(app, events, shards)) == expected
 
 
 @pytest.mark.parametrize("duration", ["", " for 1 s"])
@@ -90,4 +90,4 @@ def test_a_count_over_a_fold_processes_its_transitions_of_one_time_in_their_orde
     ]
     expected = visible(engine(app, events))
     assert expected
-    assert visible(sharded.sharded(app, events)) == expected
+    assert visible(sharded.run_in_shards(app, events)) == expected

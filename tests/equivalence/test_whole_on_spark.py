@@ -27,14 +27,14 @@ many = definitions(least=8, most=12, kinds=WITH_TABLES)
 
 @a_few_large
 @given(text=many, events=long)
-def test_history_on_spark(text, events):
+def test_definitions_of_all_kinds_replay_on_spark_as_in_the_engine(text, events):
     app = parse(text)
     assert visible(RUNTIMES["spark"](app, events)) == visible(engine(app, events))
 
 
 @a_few_large
 @given(text=many, events=long, data=st.data())
-def test_live_on_spark(text, events, data):
+def test_definitions_of_all_kinds_run_live_on_spark_as_in_the_engine(text, events, data):
     lives, spark = pytest.importorskip("support.live"), session()
 
     def run(here, app, **how):
@@ -54,10 +54,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @a_few_large
 @given(text=many, events=long, data=st.data())
-def test_a_frame_of_rows_in_any_order_and_partitions(text, events, data):
+def test_definitions_of_all_kinds_run_on_frames_in_any_order_and_partitions(text, events, data):
     chance = Random(data.draw(st.integers(0, 99)))
     rows = [
-        (e.topic, moment(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())
+        (e.topic, to_datetime(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())
         for e in events
     ]
     chance.shuffle(rows)
@@ -75,8 +75,8 @@ def as_row(n):
         "subscription": n.subscription,
         "scope": n.scope,
         "status": n.status,
-        "time": moment(event.time),
-        "since": moment(n.since),
+        "time": to_datetime(event.time),
+        "since": to_datetime(n.since),
         "topic": event.topic,
         "source": event.source,
         "sequence": event.sequence,
@@ -86,11 +86,11 @@ def as_row(n):
     }
 
 
-def moment(at):
+def to_datetime(at):
     return None if at is None else EPOCH + timedelta(microseconds=at)
 
 
 def in_a_row(row):
-    """What is known of a row, as text: where topics differ in the kind of an attribute its column is text."""
+    """A row as text: where topics declare different types for an attribute its column is text."""
     known = {name: value for name, value in row.items() if value is not None and value == value}
     return str(sorted((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in known.items()))

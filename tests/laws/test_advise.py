@@ -1,4 +1,4 @@
-"""Every variant of a state, counted all at once, does what a plain replay of the changed definition says."""
+"""Counting every variant of a state at once equals a replay of each changed definition."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def table_of(history) -> pa.Table:
     )
 
 
-def gathered(found, table, pieces=1):
+def measure_all(found, table, pieces=1):
     size = -(-len(table) // pieces)
     batches = read(
         in_memory(table, 0), Reading((found.condition.topic,)), Tally(), Rejects(), chunk_rows=size
@@ -102,7 +102,7 @@ def gathered(found, table, pieces=1):
 
 
 def naive(intervals, until, known):
-    """What is counted of a variant, from its intervals (scope, start, end or None)."""
+    """The counts of a variant, from its intervals (scope, start, end or None)."""
     closed = [(scope, start, until if end is None else end) for scope, start, end in intervals]
     counts = dict.fromkeys((STARTS, OPEN, HOLDING, FLAPS, RIGHT, REACHED, DELAY, SHARED), 0)
     counts[STARTS] = len(closed)
@@ -123,18 +123,18 @@ def naive(intervals, until, known):
     return [counts[i] for i in range(8)]
 
 
-def told(app, table):
-    """The intervals that a replay tells, in order: each end says when it began, what no end names is open."""
-    said = list(replay(app, table))
-    ended = [(one.scope, one.since, one.event.time) for one in said if one.status == "egress"]
-    begun = Counter((one.scope, one.event.time) for one in said if one.status == "ingress")
-    begun.subtract((scope, start) for scope, start, _ in ended)
-    assert all(count >= 0 for count in begun.values())
-    return [*sorted(ended, key=lambda one: one[1:]), *((*key, None) for key in begun.elements())]
+def intervals_of(app, table):
+    """The intervals of a replay in order. An end names its start; a start without an end is open."""
+    output = list(replay(app, table))
+    ended = [(one.scope, one.since, one.event.time) for one in output if one.status == "egress"]
+    started = Counter((one.scope, one.event.time) for one in output if one.status == "ingress")
+    started.subtract((scope, start) for scope, start, _ in ended)
+    assert all(count >= 0 for count in started.values())
+    return [*sorted(ended, key=lambda one: one[1:]), *((*key, None) for key in started.elements())]
 
 
 @pytest.fixture(params=["python", "compiled"], scope="module")
-def compiled(request):
+def kernel_modes(request):
     """The kernel as Python has it, and as machine code."""
     was, vary._compiled = vary._compiled, None
     if request.param == "compiled":
@@ -144,7 +144,7 @@ def compiled(request):
 
 
 @given(states(), rows, grids, labels | st.none(), st.integers(1, 3))
-def test_variants_are_plain_replays(compiled, text, history, grid, named, pieces):
+def test_variants_are_plain_replays(kernel_modes, text, history, grid, named, pieces):
     require_equal(text, history, grid, named, pieces)
 
 
@@ -175,31 +175,33 @@ def require_equal(text, history, grid, named, pieces, of=None):
         grid = grid._replace(enters=(None,))
     if found.exit is None:
         grid = grid._replace(exits=(None,))
-    own = gathered(found, table, pieces)
+    own = measure_all(found, table, pieces)
     until = max(time for time, *_ in history) * 5 * SECOND
     if named is None:
         known = as_it_stands(own, found, until)
-        meant = [(scope, start, until if end is None else end) for scope, start, end in told(app, table)]
+        meant = [
+            (scope, start, until if end is None else end) for scope, start, end in intervals_of(app, table)
+        ]
     else:
         inside = within(named, *own.span())
         known = labels_of(own, inside)
-        meant = [(scope, *pair) for scope, some in clipped(named, own).items() for pair in some]
-        assert {k: [tuple(p) for p in v] for k, v in inside.items()} == clipped(named, own)
+        meant = [(scope, *pair) for scope, some in clip(named, own).items() for pair in some]
+        assert {k: [tuple(p) for p in v] for k, v in inside.items()} == clip(named, own)
         meant = [one for one in meant if one[0] in {key or None for key in own.keys.all().to_pylist()}]
     assert known.count == len(meant)
     assert known.length == sum(end - start for _, start, end in meant)
     counts = judge(Trial(own, found, known, until, 12 * SECOND), grid)
     for (e, x, g), _ in np.ndenumerate(counts[:, :4, :, 0]):  # the rest differ in nothing
         changed = tune(app, found, (grid.enters[e], grid.exits[x], grid.guards[g]))
-        assert counts[e, x, g].tolist() == naive(told(changed, table), until, meant)
+        assert counts[e, x, g].tolist() == naive(intervals_of(changed, table), until, meant)
 
 
-def clipped(named, own):
+def clip(named, own):
     """Labels within the history, those that meet made one."""
     first, last = own.span()
     found = {}
-    for scope, stretches in named.items():
-        inside = sorted((max(a, first), min(b, last)) for a, b in stretches)
+    for scope, intervals in named.items():
+        inside = sorted((max(a, first), min(b, last)) for a, b in intervals)
         merged = found.setdefault(scope, [])
         for a, b in (pair for pair in inside if pair[0] <= pair[1]):
             if merged and a <= merged[-1][1]:
@@ -216,9 +218,9 @@ def test_weeks_that_were_held_out_are_a_history_of_their_own(text, history, cut)
     later = [row for row in history if row[0] >= cut]
     if not later:
         return
-    held_out = gathered(found, table).slice(cut * 5 * SECOND, 2**62)
+    held_out = measure_all(found, table).slice(cut * 5 * SECOND, 2**62)
     until = max(row[0] for row in later) * 5 * SECOND
-    meant = [(s, a, until if b is None else b) for s, a, b in told(app, table_of(later))]
+    meant = [(s, a, until if b is None else b) for s, a, b in intervals_of(app, table_of(later))]
     known = as_it_stands(held_out, found, until)
     assert sorted(zip(known.start.tolist(), known.end.tolist(), strict=True)) == sorted(
         (a, b) for _, a, b in meant
@@ -229,7 +231,7 @@ costs = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=12)
 
 
 @given(costs)
-def test_the_front_is_what_nothing_is_better_than(some):
+def test_the_front_contains_exactly_the_variants_that_no_other_dominates(some):
     found = with_front([Variant(0, 0, 0, 0, 0, 0, a, b, c, None, None) for a, b, c in some])
 
     def better(a, b):

@@ -1,4 +1,4 @@
-"""Whatever people do in whatever order: every subscriber gets exactly what it asked for, once."""
+"""Random actions in any order: every subscriber receives exactly the matching events, once."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ from unittest.mock import patch
 from hypothesis import given
 
 from holdfast.network.protocols.cbps import routing
-from support.overlays import deeds, often, worlds
+from support.overlays import deeds, often, scenarios
 
 QUIET = ("advertise", "subscribe", "withdraw", "withdraw", "publish", "publish", "publish")
 
 
 def play(world, script):
-    """Do what a script says; after each publication, who was told must be who should have been."""
+    """Run a script. After each publication compare the receivers with the oracle."""
     for deed, arguments in script:
         outcome = getattr(world, deed)(*arguments)
         if deed == "publish":
-            told, expected = outcome
-            assert told == expected
+            emitted, expected = outcome
+            assert emitted == expected
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET))
+@given(world=scenarios(), script=deeds(*QUIET))
 def test_every_subscriber_receives_exactly_the_matching_events_once(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join", "join"))
-def test_also_while_links_are_cut_and_networks_joined(world, script):
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join", "join"))
+def test_subscribers_receive_matching_events_once_while_links_are_cut_and_networks_joined(world, script):
     play(world, script)
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
-def test_also_at_brokers_with_so_many_connections_that_they_search_all_at_once(world, script):
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
+def test_subscribers_receive_matching_events_once_at_brokers_that_search_all_connections_at_once(
+    world, script
+):
     with patch.object(routing, "MANY", 1):
         play(world, script)
         world.withdraw_everything()
@@ -43,16 +45,16 @@ def test_also_at_brokers_with_so_many_connections_that_they_search_all_at_once(w
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
-def test_when_everything_is_withdrawn_brokers_hold_nothing(world, script):
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
+def test_brokers_store_nothing_after_everything_is_withdrawn(world, script):
     play(world, script)
     world.withdraw_everything()
     assert world.left_over() == {}
 
 
 @often
-@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+@given(world=scenarios(), script=deeds(*QUIET, "cut", "join"))
 def test_the_state_of_brokers_does_not_depend_on_history(world, script):
     play(world, script)
     world.overlay.settle()
-    assert world.in_sight() == world.built_anew().in_sight()
+    assert world.in_sight() == world.rebuild().in_sight()

@@ -38,7 +38,7 @@ WAIT, PERIOD, START = 12 * SECOND, 2 * SECOND, 1_750_000_000 * SECOND
 
 @dataclass
 class Device:
-    """One that measures in a rhythm, and may keep for a while what it measures."""
+    """A device that measures at a fixed interval, and may store its measurements for a while."""
 
     name: str
     skew: int
@@ -49,7 +49,7 @@ class Device:
     stored: list[Event] = field(default_factory=list)
 
     def measure(self, now: int) -> list[tuple[int, Event]]:
-        """What it has measured since, with when that arrives at the broker."""
+        """The measurements since the last call, with the time of their arrival at the broker."""
         found = []
         while (at := START + self.measured * PERIOD) <= now:
             i = self.measured
@@ -70,7 +70,7 @@ class Broker:
     """A feed and what waits for it."""
 
     devices: list[Device]
-    world: World
+    world: ClockScenario
     connected: bool = True
     travelling: list[tuple[int, Event]] = field(default_factory=list)
     waiting: list[Event] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Broker:
         return True
 
     def read_until(self):
-        """As a feed of MQTT: a heartbeat that is older than five seconds says nothing."""
+        """The time that a feed has read, as for MQTT: a heartbeat older than five seconds does not count."""
         is_new = self.read is not None and self.world.now - self.read <= 5 * SECOND
         return self.read if self.connected and is_new else None
 
@@ -110,7 +110,7 @@ class Broker:
             self.read = self.world.now
 
 
-class World:
+class ClockScenario:
     """The devices, the brokers and the service, as a story moves them."""
 
     def __init__(self, devices, folder, app):
@@ -118,7 +118,7 @@ class World:
         self.published = []
         self.app, self.folder, self.lives = app, folder, 0
         self.brokers = [Broker(some, self) for some in devices]
-        self.told = {}
+        self.emissions = {}
 
     @asynccontextmanager
     async def life(self):
@@ -139,9 +139,9 @@ class World:
             shutil.copytree(folder, self.folder / str(self.lives), ignore=skip)
 
     def note(self, service):
-        """Remember what was told, and how much was published then."""
+        """Record the notifications, and how many readings were published by then."""
         for one in service.store.notifications(0, 1 << 20):
-            self.told.setdefault(one.id, (len(self.published), json.loads(one.line)))
+            self.emissions.setdefault(one.id, (len(self.published), json.loads(one.line)))
 
     async def run(self, story):
         story = [*story, ("connect", 0), ("connect", 1), ("send", 0), ("pass", 8)]
@@ -206,7 +206,7 @@ def stories(*more):
 def live(story, some, delivery):
     """The world after a story."""
     with TemporaryDirectory() as folder:
-        world = World(some, Path(folder), APP.format(delivery=delivery))
+        world = ClockScenario(some, Path(folder), APP.format(delivery=delivery))
         asyncio.run(world.run(list(story)))
         return world
 
@@ -216,7 +216,7 @@ KEYS = ("time", "subscription", "scope", "status", "since")
 
 @settings(deadline=None)
 @given(stories("kill", "disconnect", "connect"), st.tuples(devices("a", True), devices("b", True)))
-def test_ordered_states_say_live_what_a_replay_of_the_readings_says(story, some):
+def test_ordered_states_emit_live_what_a_replay_of_the_readings_emits(story, some):
     world = live(story, [list(some), []], f"ordered {WAIT // SECOND} s")
     events = sorted((event for _, event in world.published), key=lambda event: event.order)
     cut = show_instant(events[-1].time - 2 * WAIT)
@@ -225,7 +225,7 @@ def test_ordered_states_say_live_what_a_replay_of_the_readings_says(story, some)
         (show_instant(n.event.time), n.subscription, n.scope, n.status, n.since and show_instant(n.since))
         for n in engine.run(events)
     ]
-    found = [tuple(one[key] for key in KEYS) for _, one in world.told.values()]
+    found = [tuple(one[key] for key in KEYS) for _, one in world.emissions.values()]
     assert before(cut, found) == before(cut, replayed)
 
 
@@ -239,9 +239,9 @@ def before(cut, rows):
     st.tuples(devices("a", False), devices("b", False)),
     st.tuples(devices("c", False), devices("d", False)),
 )
-def test_timely_states_count_nothing_over_readings_that_are_not_yet_read(story, some, others):
+def test_timely_states_do_not_end_durations_over_readings_that_are_not_yet_read(story, some, others):
     world = live(story, [list(some), list(others)], "")
-    for known, one in world.told.values():
+    for known, one in world.emissions.values():
         at, since = instant(one["time"]), one["since"] and instant(one["since"])
         assert since is None or since <= at, one
         mine = [event for _, event in world.published[:known] if event.source == one["scope"]]

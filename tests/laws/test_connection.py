@@ -1,4 +1,4 @@
-"""Whatever a wire does to frames, a connection brings messages in order, each once, or says that it ended."""
+"""A connection delivers messages in order, each once, or reports its end, for any faults of the wire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.protocol import CancelTimer, Joined, Left, Received, Send, S
 from holdfast.network.motes.connection import End, Terms
 
 
-class Wire:
+class LossyWire:
     """Two ends and what is between them: frames are lost, come twice, and overtake one another."""
 
     def __init__(self, seed: int, loss: float, twice: float, longest: int, tries: int) -> None:
@@ -25,7 +25,7 @@ class Wire:
         self._order = count()
         self._timers: dict[str, int] = {}
         self.now = 0
-        self.heard: dict[str, list] = {"a": [], "b": []}
+        self.deliveries: dict[str, list] = {"a": [], "b": []}
         self.ends: dict[str, End] = {}
         for name in ("a", "b"):
             self.start(name)
@@ -41,9 +41,9 @@ class Wire:
         self.ends[name] = End(other, self._terms, self.now)
         self.take(name, self.ends[name].open(self.now))
 
-    def take(self, name: str, said) -> None:
+    def take(self, name: str, effects) -> None:
         """Do what an end wants."""
-        for each in said:
+        for each in effects:
             match each:
                 case Send(_, frame):
                     for _ in range(1 + (self._random.random() < self._twice)):
@@ -55,7 +55,7 @@ class Wire:
                 case CancelTimer():
                     self._timers.pop(name, None)
                 case _:
-                    self.heard[name].append(each)
+                    self.deliveries[name].append(each)
 
     def _push(self, after: int, to: str, frame) -> None:
         heapq.heappush(self._heap, (self.now + after, next(self._order), to, frame))
@@ -80,20 +80,23 @@ MESSAGES = st.lists(st.text("abc", min_size=1, max_size=15), min_size=1, max_siz
 
 @given(WIRES, MESSAGES, MESSAGES)
 def test_messages_arrive_in_order_and_once_in_both_directions(wire, there, back):
-    found = Wire(*wire, tries=10**6)
+    found = LossyWire(*wire, tries=10**6)
     found.run(10**6)
-    assert found.heard == {"a": [Joined(found.heard["a"][0].now, "b")], "b": [found.heard["b"][0]]}
+    assert found.deliveries == {
+        "a": [Joined(found.deliveries["a"][0].now, "b")],
+        "b": [found.deliveries["b"][0]],
+    }
     for name, messages in (("a", there), ("b", back)):
         for message in messages:
             found.take(name, found.ends[name].send(found.now, message))
     found.run(10**10)
-    assert [each.message for each in found.heard["b"][1:]] == there
-    assert [each.message for each in found.heard["a"][1:]] == back
+    assert [each.message for each in found.deliveries["b"][1:]] == there
+    assert [each.message for each in found.deliveries["a"][1:]] == back
 
 
 @given(WIRES, MESSAGES, st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 4000)), max_size=4))
-def test_after_restarts_it_stands_again_and_skipped_and_repeated_nothing(wire, some, restarts):
-    found = Wire(*wire, tries=4)
+def test_a_connection_is_restored_after_restarts_and_skips_and_repeats_nothing(wire, some, restarts):
+    found = LossyWire(*wire, tries=4)
     sent = []
     found.run(2_000)
     for i, message in enumerate(some):
@@ -104,7 +107,7 @@ def test_after_restarts_it_stands_again_and_skipped_and_repeated_nothing(wire, s
         for name, after in restarts[i : i + 1]:
             found.run(found.now + after)
             found.start(name)
-            found.heard[name].append(Left(found.now, "", "restarted"))
+            found.deliveries[name].append(Left(found.now, "", "restarted"))
     found.run(found.now + 10**7)
     found.calm()
     found.run(found.now + 10**7)
@@ -112,11 +115,11 @@ def test_after_restarts_it_stands_again_and_skipped_and_repeated_nothing(wire, s
     assert found.ends["b"].up
     found.take("a", found.ends["a"].send(found.now, "last"))
     found.run(found.now + 10**6)
-    assert found.heard["b"][-1].message == "last"
-    came = [each.message for each in found.heard["b"][:-1] if isinstance(each, Received)]
+    assert found.deliveries["b"][-1].message == "last"
+    came = [each.message for each in found.deliveries["b"][:-1] if isinstance(each, Received)]
     assert len(set(came)) == len(came)
-    stood: list[str] = []
-    for each in found.heard["b"][:-1]:
-        stood = [*stood, each.message] if isinstance(each, Received) else []
-        begin = sent.index(stood[0]) if stood else 0
-        assert stood == sent[begin : begin + len(stood)]
+    count: list[str] = []
+    for each in found.deliveries["b"][:-1]:
+        count = [*count, each.message] if isinstance(each, Received) else []
+        begin = sent.index(count[0]) if count else 0
+        assert count == sent[begin : begin + len(count)]

@@ -14,7 +14,7 @@ from holdfast.kinds.correlation.syntax import DefineCorrelation, MatchRange
 from holdfast.lang.ops import Name
 from holdfast.model.batch import to_events
 from holdfast.model.instant import NEVER
-from support.correlated import SECOND, batches, definitions, expected, heard, histories, running
+from support.correlated import SECOND, as_counts, batches, definitions, histories, oracle, running
 from support.definitions import deliveries, numbers, shapes
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
@@ -50,7 +50,7 @@ correlates = st.builds(
 
 @few
 @given(st.lists(correlates, min_size=1, max_size=3))
-def test_correlations_that_are_shown_parse_to_themselves(statements):
+def test_printed_correlations_parse_to_themselves(statements):
     app = App(statements)
     assert parse(show(app)) == app
     matches_of = [repr(statement.matches) for statement in parse(show(app)).statements]
@@ -60,14 +60,14 @@ def test_correlations_that_are_shown_parse_to_themselves(statements):
 # --- the machine -------------------------------------------------------------------------------
 
 
-def stepped(operator, events, until, state=None):
+def step_all(operator, events, until, state=None):
     it = operator.machine
     state, out = it.step(it.initial() if state is None else state, batches(it.topics, events), until)
     return state, operator.notifications(out)
 
 
-def pushed(operator, events, state=None):
-    """One event at a time, as an engine does it."""
+def push_all(operator, events, state=None):
+    """Push one event at a time, like an engine."""
     it, out = operator.machine, []
     state = it.initial() if state is None else state
     for event in events:
@@ -82,15 +82,15 @@ def rows(notifications):
 
 
 @given(definitions(), histories)
-def test_what_is_told_is_what_trying_every_combination_finds(text, events):
-    told = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
-    assert heard(text, events, told) == expected(text, events)
-    assert {(n.status, n.scope, n.since) for n in told} <= {("atomic", None, None)}
+def test_correlations_equal_a_search_over_every_combination(text, events):
+    emitted = [n for operator in running(text) for n in step_all(operator, events, NEVER)[1]]
+    assert as_counts(text, events, emitted) == oracle(text, events)
+    assert {(n.status, n.scope, n.since) for n in emitted} <= {("atomic", None, None)}
 
 
 @few
 @given(definitions(tells=("events", "all")), histories, st.data())
-def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
+def test_disorder_shorter_than_a_window_changes_no_correlation(text, events, data):
     """Live and timely: what comes late still finds its partners."""
     jitter = [data.draw(st.integers(0, 3)) * SECOND // 2 for _ in events]
     arrival = [
@@ -98,12 +98,12 @@ def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
         for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
     ]
     for operator in running(text):
-        assert rows(pushed(operator, arrival)[1]) == rows(stepped(operator, events, NEVER)[1])
+        assert rows(push_all(operator, arrival)[1]) == rows(step_all(operator, events, NEVER)[1])
 
 
 @few
 @given(definitions(), histories)
-def test_of_a_batch_that_matters_which_alone_would_match(text, events):
+def test_rows_of_a_batch_are_relevant_exactly_if_they_match_alone(text, events):
     for operator in running(text):
         it = operator.machine
         for topic, batch in batches(it.topics, events).items():
@@ -116,12 +116,12 @@ def test_of_a_batch_that_matters_which_alone_would_match(text, events):
 
 @few
 @given(definitions(deliveries=ORDERED), histories, histories, st.integers(3, 11))
-def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(text, events, more, at):
+def test_events_later_than_the_wait_are_reported_late_or_applied(text, events, more, at):
     for operator in running(text):
         it = operator.machine
-        state, _ = stepped(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
+        state, _ = step_all(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
         late = [e for e in more if e.time < (at - 2) * SECOND]
-        _, out = stepped(operator, late, at * SECOND, state)
+        _, out = step_all(operator, late, at * SECOND, state)
         matching = {(e.topic, e.order) for e in late if e.topic in it.topics and it.match_one(e)}
         reported = {(n.event.topic, n.event.order) for n in out if n.status == "late"}
         assert reported == (matching if it.late == "drop" else set())
@@ -129,14 +129,14 @@ def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(tex
 
 @few
 @given(definitions(), histories)
-def test_memory_is_bounded_by_the_window(text, events):
+def test_the_state_of_a_correlation_is_bounded_by_its_window(text, events):
     for operator in running(text):
         it = operator.machine
-        state, _ = stepped(operator, events, 10 * SECOND)
-        kept = [
+        state, _ = step_all(operator, events, 10 * SECOND)
+        stored = [
             int(t)
             for one in state.stored.values()
             for t in one.events.column("time").cast("int64").to_pylist()
         ]
-        assert all(time > 10 * SECOND - 2 * it.within for time in kept)
+        assert all(time > 10 * SECOND - 2 * it.within for time in stored)
         assert it.active(state) == []

@@ -53,7 +53,7 @@ def events():
 
 
 def holds(predicate, event):
-    return any(naive.satisfied(filter_, event) for filter_ in predicate)
+    return any(naive.satisfies(filter_, event) for filter_ in predicate)
 
 
 def momentary(state):
@@ -62,12 +62,12 @@ def momentary(state):
 
 def run(state, sequence):
     """The filter as the paper describes it: for each event, whether it passes and whether the state holds."""
-    bit, told = False, []
+    bit, emitted = False, []
     for event in sequence:
         passes = holds(state.leave if bit else state.enter, event)
         bit ^= passes and not momentary(state)
-        told.append((passes, bit or (passes and momentary(state))))
-    return told
+        emitted.append((passes, bit or (passes and momentary(state))))
+    return emitted
 
 
 def output(state, sequence):
@@ -75,7 +75,8 @@ def output(state, sequence):
 
 
 def every_step(some, tried):
-    """By trying every event in all bits that can be reached: what passes, and who holds then."""
+    """Yield the result of every event in every reachable combination of bits: the passed events and active
+    states."""
     start = (False,) * len(some)
     seen, ahead = {start}, deque([start])
     while ahead:
@@ -102,7 +103,7 @@ def test_warm_covers_hot():
     assert not states.covers_state(HOT, WARM)
 
 
-def test_the_first_two_clauses_alone_are_wrong():
+def test_the_first_two_clauses_of_covering_alone_are_wrong():
     """eB ⇒ eA and xA ⇒ xB, but B can start with the event that ends A: then B holds and A does not."""
     a = EnterLeave((*when(">", 25), *when("<", 10)), when("<", 15))
     b = EnterLeave(when("<", 10), when("<", 18))
@@ -116,7 +117,7 @@ def test_the_first_two_clauses_alone_are_wrong():
     assert not states.covers_state(a, b)
 
 
-def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
+def test_covering_does_not_allow_computing_one_output_from_the_other():
     """Warm drops what comes while it is warm, and so the event that starts hot."""
     sequence = [{"v": v} for v in (26.0, 31.0, 21.0, 19.0)]
     assert output(HOT, sequence) == [{"v": 31.0}, {"v": 21.0}]
@@ -129,13 +130,13 @@ def test_a_toggle_covers_itself_though_its_start_can_be_its_end():
     assert states.covers_state(same, same)
 
 
-def test_too_much_work_is_answered_with_no(monkeypatch):
+def test_covering_is_denied_when_deciding_it_takes_too_many_pieces(monkeypatch):
     assert states.covers_state(WARM, HOT)
     monkeypatch.setattr(states, "MOST_PIECES", 2)
     assert not states.covers_state(WARM, HOT)
 
 
-def test_too_many_boxes_are_refused_and_not_computed():
+def test_covering_with_too_many_boxes_is_denied_without_computing_them():
     """The complement of these two hundred boxes is a number of boxes with forty digits."""
     enter = tuple(
         Filter((Constraint(f"a{i}", "long", "!=", j), Constraint(f"b{j}", "long", "!=", i)))
@@ -150,15 +151,15 @@ def test_too_many_boxes_are_refused_and_not_computed():
 @example(WARM, HOT, [{"v": 26.0}, {"v": 31.0}, {"v": 21.0}])
 def test_a_covered_state_is_active_only_while_the_coverer_is(a, b, sequence):
     assume(states.covers_state(a, b))
-    told_a, told_b = run(a, sequence), run(b, sequence)
-    assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(told_a, told_b, strict=True))
-    stretches = [e for e, (passes, on) in zip(sequence, told_a, strict=True) if passes or on]
-    assert output(b, stretches) == output(b, sequence)
+    emitted_a, emitted_b = run(a, sequence), run(b, sequence)
+    assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(emitted_a, emitted_b, strict=True))
+    intervals = [e for e, (passes, on) in zip(sequence, emitted_a, strict=True) if passes or on]
+    assert output(b, intervals) == output(b, sequence)
 
 
 @given(definitions(), definitions())
-def test_the_answer_is_exact(a, b):
-    """What is said to be covered is; what is not, some events show it."""
+def test_covering_of_two_states_is_decided_exactly(a, b):
+    """Covering is reported exactly if no sequence of events contradicts it."""
     found = list(every_step((a, b), events_for(a, b)))
     assert states.covers_state(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
 
@@ -169,7 +170,7 @@ def test_the_answer_is_exact(a, b):
     EnterLeave(when("<", 20, "x"), when(">", 25, "x")),
     EnterLeave(when(">", -1, "x"), when("<", -5, "x")),
 )
-def test_the_answer_is_exact_of_several_together(a, b, c):
+def test_covering_by_several_states_is_decided_exactly(a, b, c):
     found = list(every_step((a, b, c), events_for(a, b, c)))
     assert states.covers_state((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
     if states.covers_state(a, c):
@@ -203,13 +204,13 @@ def events_for(*these):
 
 
 def some_of_each(name, *these):
-    """Of the samples, one for each way in which the constraints on an attribute judge them."""
+    """One sample for each way in which the constraints on an attribute can decide."""
     constraints = [c for s in these for f in (*s.enter, *s.leave) for c in f.constraints if c.name == name]
     return {tuple(naive.holds(c, v) for c in constraints): v for v in naive.SAMPLES}.values()
 
 
 @given(definitions(), definitions())
-def test_the_three_clauses_suffice(a, b):
+def test_the_three_clauses_suffice_for_covering(a, b):
     assume(not momentary(a))
     together = truth_classes((a.enter, a.leave, b.enter, b.leave))
     if (
@@ -245,7 +246,7 @@ def test_a_coverer_matches_everything_that_a_covered_subscription_matches(a, b, 
 @given(naive.numeric_filters, naive.numeric_filters, naive.numeric_filters)
 def test_a_covered_advertisement_attracts_nothing_that_its_coverer_does_not(a, b, wanted):
     assume(covers("advertisement", a, b))
-    attracts = [naive.related(wanted, advertised, "subset", "intersection") for advertised in (a, b)]
+    attracts = [naive.relations_of(wanted, advertised, "subset", "intersection") for advertised in (a, b)]
     assert attracts[0] or not attracts[1]
 
 

@@ -38,13 +38,13 @@ from holdfast.network.protocols.dds.topic import DdsTopic
 from holdfast.network.sim.energy import Rest
 from holdfast.network.sim.mac import Csma
 from holdfast.network.sim.propagation import UnitDisk
-from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+from support.motes import HEAT, MoteRadio, Motes, deployment, publishing, subscribe
 
 NODES = ("p", "r", "s", "t")
 STORM = 15 * SECOND
 READINGS = st.lists(st.integers(0, 100), min_size=1, max_size=12)
 AIRS = st.builds(
-    Air,
+    MoteRadio,
     seed=st.integers(0, 2**32),
     loss=st.floats(0, 0.7),
     twice=st.floats(0, 0.5),
@@ -54,9 +54,9 @@ FEWER = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
 EXAMPLES = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 25))
 
 
-def motes(air: Air, level: float, **more) -> Motes:
-    """Two subscribers that everybody knows, and then the storm."""
-    found = Motes(deployment(level, **more), NODES, Air(air.seed))
+def motes(air: MoteRadio, level: float, **more) -> Motes:
+    """Run two subscribers that every node knows, and then the storm."""
+    found = Motes(deployment(level, **more), NODES, MoteRadio(air.seed))
     subscribe(found, "s")
     subscribe(found, "t")
     found.at(STORM, lambda: setattr(found, "air", air))
@@ -73,7 +73,7 @@ def until_done(found: Motes, last: int) -> None:
     found.run(found.now + 2 * SECOND)
 
 
-def accepted(found: Motes) -> list:
+def accepted_values(found: Motes) -> list:
     return [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
@@ -83,8 +83,8 @@ def test_full_reliability_delivers_accepted_samples_once_and_in_order(air, readi
     found = motes(air, FULL, mode=mode, reliable=ReliableSettings(ring=ring))
     until_done(found, publishing(found, readings, every=500 * MILLISECOND))
     refused = [what.values["value"] for _, what in found.of(request.SampleRefused)]
-    assert len(accepted(found)) + len(refused) == len(readings)
-    assert found.readings("s") == found.readings("t") == accepted(found)
+    assert len(accepted_values(found)) + len(refused) == len(readings)
+    assert found.readings("s") == found.readings("t") == accepted_values(found)
 
 
 @EXAMPLES
@@ -97,11 +97,11 @@ def test_partial_reliability_loses_nothing_above_the_threshold_and_keeps_order(
     for node in ("s", "t"):
         came = [notice.name.sequence for notice in found.notified(node)]
         assert came == sorted(set(came)), "in order, none twice"
-        must = {name.sequence for name, value in taken(found) if value > threshold}
+        must = {name.sequence for name, value in accepted_samples(found) if value > threshold}
         assert must <= set(came)
 
 
-def taken(found: Motes) -> list:
+def accepted_samples(found: Motes) -> list:
     return [(what.name, what.values["value"]) for _, what in found.of(request.SampleAccepted)]
 
 
@@ -111,14 +111,14 @@ WARM = "topic heat (value float)  state Warm on heat [value > 60; value < 40] pe
 @EXAMPLES
 @given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 12))
 def test_by_transition_only_samples_that_change_a_condition_are_acknowledged(air, readings, mode, ring):
-    """Of the readings inside a state any may be lost: the reader's own filter says the same of the rest."""
+    """Readings inside a state may be lost: the filter of the reader treats the rest alike."""
     topic = DdsTopic(0, HEAT, level=TRANSITION, transition_conditions=("Warm",))
     known = mote_machines(parse(WARM).check())
     found = motes(
         air, TRANSITION, mode=mode, topics=(topic,), conditions=known, reliable=ReliableSettings(ring=ring)
     )
     until_done(found, publishing(found, readings, every=500 * MILLISECOND))
-    truth = turned([(20 * SECOND + i * 500 * MILLISECOND, value) for i, value in enumerate(readings)])
+    truth = transitions_of([(20 * SECOND + i * 500 * MILLISECOND, value) for i, value in enumerate(readings)])
     names = {what.time: what.name for _, what in found.of(request.SampleAccepted)}
     turns = {names[time] for time, _ in truth if time in names}
     assert len(truth) - len(turns) <= max(0, len(truth) - ring), "only others that turn it leave no room"
@@ -126,12 +126,12 @@ def test_by_transition_only_samples_that_change_a_condition_are_acknowledged(air
         came = [(notice.time, notice.values["value"]) for notice in found.notified(node)]
         assert [time for time, _ in came] == sorted({time for time, _ in came}), "in order, none twice"
         assert turns <= {notice.name for notice in found.notified(node)}
-        assert turned(came) == truth or len(turns) < len(truth)
+        assert transitions_of(came) == truth or len(turns) < len(truth)
     assert {ack.name for *_, ack in found.sent(message.SampleAck)} == turns
     assert {data.name for *_, data in found.sent(DataMessage) if data.again} <= turns
 
 
-def turned(readings: list[tuple[int, float]]) -> list[tuple[int, bool]]:
+def transitions_of(readings: list[tuple[int, float]]) -> list[tuple[int, bool]]:
     """When a filter starts and ends, by hand."""
     found, holds = [], False
     for time, value in readings:
@@ -156,23 +156,23 @@ def test_best_effort_sends_once_and_acknowledges_nothing(air, readings, mode):
 
 @EXAMPLES
 @given(AIRS, st.lists(st.integers(1, 100), min_size=1, max_size=8), st.sampled_from(MODES))
-def test_the_ends_of_partial_reliability_are_the_other_two_levels(air, readings, mode):
+def test_partial_reliability_at_its_limits_equals_full_and_best_effort(air, readings, mode):
     """[D30] With a threshold below, or above, every reading the very same messages are sent."""
 
-    def said(level: float) -> list:
+    def messages_of(level: float) -> list:
         found = motes(air, level, mode=mode)
         until_done(found, publishing(found, readings))
         data = [(*where, what.name, what.reliable) for *where, what in found.sent(DataMessage)]
         return data + found.sent(message.SampleAck)
 
-    assert said(partial(0)) == said(FULL)
-    assert said(partial(100)) == said(BEST_EFFORT)
+    assert messages_of(partial(0)) == messages_of(FULL)
+    assert messages_of(partial(100)) == messages_of(BEST_EFFORT)
 
 
 @FEWER
 @given(AIRS, st.lists(st.tuples(st.integers(20, 150), st.floats(0.1, 5)), max_size=12), st.data())
 def test_no_hand_over_loses_acknowledged_samples(air, energies, data):
-    """The role moves every 20 s, to whoever has most energy, through any air."""
+    """The role moves every 20 s to the node with most energy, over any radio model."""
     terms = RotationSettings(round=20 * SECOND, reports=1000 * SECOND, sign=10_000 * SECOND)
     found = motes(air, FULL, mode="EATDDS", rotation=terms)
     for node in NODES:
@@ -183,11 +183,11 @@ def test_no_hand_over_loses_acknowledged_samples(air, energies, data):
     last = publishing(found, range(30), every=4 * SECOND)
     found.run(last)
     ringed = [held.data.name for writer in found.states["p"].writers.values() for held in writer.ring]
-    done = [name for name, _ in taken(found) if name not in ringed]
+    done = [name for name, _ in accepted_samples(found) if name not in ringed]
     for node in ("s", "t"):
         assert {notice.name for notice in found.notified(node)} >= set(done), "acknowledged, so delivered"
     until_done(found, last)
-    assert found.readings("s") == found.readings("t") == accepted(found)
+    assert found.readings("s") == found.readings("t") == accepted_values(found)
 
 
 OUTAGES = st.lists(
@@ -204,7 +204,7 @@ def test_samples_arrive_again_after_any_node_restarts(outages, seed, loss):
     """
     terms = RotationSettings(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
     made = deployment(FULL, mode="EATDDS", publishers=("p", "q"), rotation=terms)
-    found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
+    found = Motes(made, ("p", "q", "r", "s", "t"), MoteRadio(seed, loss, 0.1, 100))
     subscribe(found, "s")
     for node, at, seconds in outages:
         found.at(at * SECOND, lambda n=node: found.kill(n) if n in found.states else None)
@@ -215,7 +215,7 @@ def test_samples_arrive_again_after_any_node_restarts(outages, seed, loss):
             found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.ResidualEnergy(j)))
     last = publishing(found, range(80), every=5 * SECOND)
     until_done(found, last)
-    came, values = found.readings("s"), accepted(found)
+    came, values = found.readings("s"), accepted_values(found)
     assert came == sorted(set(came))
     assert came[-5:] == values[-5:]
     if not loss:
@@ -229,9 +229,9 @@ def test_samples_arrive_again_after_any_node_restarts(outages, seed, loss):
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.2]),
 )
-def test_with_leases_every_loss_is_reported_whichever_node_restarts(mode, outages, seed, loss):
+def test_every_loss_is_reported_with_leases_whichever_node_restarts(mode, outages, seed, loss):
     """Two readers that live; rendezvous nodes and publishers that die and come back with empty tables."""
-    require_that_losses_are_told(mode, outages, seed, loss, spread=0)
+    require_that_losses_are_reported(mode, outages, seed, loss, spread=0)
 
 
 GAPS = [
@@ -246,15 +246,16 @@ GAPS = [
 )
 @pytest.mark.parametrize(("spread", "seed", "outages"), GAPS)
 def test_a_restarted_node_acknowledges_no_sample_before_it_knows_its_readers(spread, seed, outages):
-    """All repetitions of a subscription are lost on their way to it, and it has settled before the next."""
-    require_that_losses_are_told("EATDDS", outages, seed, 0.2, spread)
+    """All repetitions of a subscription to the node are lost, and the node has settled before the next
+    one."""
+    require_that_losses_are_reported("EATDDS", outages, seed, 0.2, spread)
 
 
-def require_that_losses_are_told(mode, outages, seed, loss, spread):
+def require_that_losses_are_reported(mode, outages, seed, loss, spread):
     terms = RotationSettings(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
     soft = DiscoverySettings(repeats=3, lease=30 * SECOND, spread=spread)
     made = deployment(FULL, mode=mode, publishers=("p", "q"), rotation=terms, discovery=soft)
-    found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
+    found = Motes(made, ("p", "q", "r", "s", "t"), MoteRadio(seed, loss, 0.1, 100))
     subscribe(found, "s")
     subscribe(found, "t")
     for node, at, seconds in outages:
@@ -269,18 +270,18 @@ def require_that_losses_are_told(mode, outages, seed, loss, spread):
     for node in ("s", "t"):
         lapsed = any(what.subscriber == node for _, what in found.of(request.SubscriberLapsed))
         came = {notice.name for notice in found.notified(node)}
-        assert lapsed or {name for name, _ in taken(found)} - came <= unread
+        assert lapsed or {name for name, _ in accepted_samples(found)} - came <= unread
 
 
 @EXAMPLES
 @given(AIRS, st.lists(st.integers(0, 100), min_size=1, max_size=30), st.sampled_from(MODES))
-def test_at_a_hundred_percent_missing_samples_are_asked_for_until_they_are_there(air, readings, mode):
+def test_missing_samples_are_requested_until_they_arrive_at_a_hundred_percent(air, readings, mode):
     """[D60] NACK: what is accepted after the request arrives once and in order; others get best effort."""
     found = motes(air, BEST_EFFORT, mode=mode)
     publishing(found, readings, every=300 * MILLISECOND)
     found.at(STORM - 3 * SECOND, lambda: found.ask("s", request.AssureRequest(HEAT, 100)))
     until_confirmed(found)
-    assert found.readings("s") == accepted(found)
+    assert found.readings("s") == accepted_values(found)
     late = [notice.name.sequence for notice in found.notified("t")]
     assert late == sorted(set(late))
     assert not found.sent(message.SampleAck)
@@ -300,17 +301,17 @@ WISHES = st.lists(
 
 @EXAMPLES
 @given(WISHES, st.data())
-def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes, data):
+def test_a_subscriber_table_is_independent_of_the_order_of_subscriptions(wishes, data):
     """Repetitions and late ones change nothing: of each reader the newest version counts."""
-    said = [
+    messages_of = [
         message.DdsSubscribe(0, who, reader, version, FULL)
         if wants
         else message.DdsUnsubscribe(0, who, reader, version)
         for version, (who, reader, wants) in enumerate(wishes, 1)
     ]
-    shuffled = data.draw(st.permutations(said + said[: len(said) // 2]))
+    shuffled = data.draw(st.permutations(messages_of + messages_of[: len(messages_of) // 2]))
     tables = []
-    for order in (said, shuffled):
+    for order in (messages_of, shuffled):
         registry = SubscriptionTable(DdsTopic(0, HEAT))
         for wish in order:
             registry.add(wish, 0) if isinstance(wish, message.DdsSubscribe) else registry.remove(wish)
@@ -385,6 +386,10 @@ def test_every_expected_delivery_has_a_fate_on_any_grid_whichever_node_dies(scen
     assert row["unexpected"] == 0
     assert ran.network.totals().is_conserved()
     if isinstance(ran.family, OnNodes):
-        said = outcome.protocol
-        assert len(ran.family.accepted) + said["overflowed"] + said["slotted"] == said["issued"] == issued
+        messages_of = outcome.protocol
+        assert (
+            len(ran.family.accepted) + messages_of["overflowed"] + messages_of["slotted"]
+            == messages_of["issued"]
+            == issued
+        )
     assert outcome == SimulationRun(case, seed).finish(), "equal scenarios, equal outcomes"

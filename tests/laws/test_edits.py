@@ -76,12 +76,12 @@ def _events(rows, start=TODAY):
     return out
 
 
-def _heard(engine, events):
+def _push_all(engine, events):
     return [n for event in events for n in engine.push(event)]
 
 
-def _rows_of(told):
-    return sorted([(n.subscription, str(n.scope), n.status, n.since or -1, n.event.order) for n in told])
+def _rows_of(emitted):
+    return sorted([(n.subscription, str(n.scope), n.status, n.since or -1, n.event.order) for n in emitted])
 
 
 def _standing(engine):
@@ -89,19 +89,19 @@ def _standing(engine):
 
 
 @given(old=_texts, new=_texts, first=_rows, second=_rows, late=st.integers(0, 9))
-def test_an_edit_with_the_whole_history_is_a_run_of_the_new_definition(old, new, first, second, late):
+def test_a_revision_with_the_whole_history_equals_a_run_of_the_new_definition(old, new, first, second, late):
     engine, ideal = Engine(old), Engine(new)
     before = _events(first)
     end = before[-1].time + late * MINUTE
     for one in (engine, ideal):
-        _heard(one, before)
+        _push_all(one, before)
         one.advance(end)
     was = {(h.subscription, h.scope): h.known for h in engine.holding()}
     was |= dict.fromkeys(engine.unknown(), False)
-    said = engine.revise(new, [*before, end])
+    output = engine.revise(new, [*before, end])
     assert _standing(engine) == _standing(ideal)
-    assert len({(n.subscription, n.scope) for n in said}) == len(said), "each scope is told once"
-    becomes = {(n.subscription, n.scope): n for n in said}
+    assert len({(n.subscription, n.scope) for n in output}) == len(output), "each scope is told once"
+    becomes = {(n.subscription, n.scope): n for n in output}
     for key, known in {(h.subscription, h.scope): h.known for h in ideal.holding()}.items():
         if key not in was or known != was[key]:
             assert becomes[key].status == ("revised" if known else "unknown"), key
@@ -111,9 +111,9 @@ def test_an_edit_with_the_whole_history_is_a_run_of_the_new_definition(old, new,
             assert becomes[key].since is None
     again = Engine.restore(new, engine.snapshot())
     after = _events(second, end)
-    expected = _rows_of(_heard(ideal, after))
-    assert _rows_of(_heard(engine, after)) == expected
-    assert _rows_of(_heard(again, after)) == expected
+    expected = _rows_of(_push_all(ideal, after))
+    assert _rows_of(_push_all(engine, after)) == expected
+    assert _rows_of(_push_all(again, after)) == expected
 
 
 _plain = st.builds(
@@ -125,19 +125,19 @@ _plain = st.builds(
 
 
 @given(old=_plain, new=_plain, first=_rows, cut=st.integers(0, 14))
-def test_a_part_of_the_history_settles_what_it_can_and_claims_no_more(old, new, first, cut):
+def test_a_revision_with_part_of_the_history_decides_only_what_follows_from_it(old, new, first, cut):
     before = _events(first)
     engine, without, ideal = Engine(old), Engine(old), Engine(new)
     for one in (engine, without, ideal):
-        _heard(one, before)
+        _push_all(one, before)
     engine.revise(new, before[cut:], whole=False)
     without.revise(new)
     lost, held = set(engine.unknown()), {(h.subscription, h.scope) for h in ideal.holding()}
     now = {(h.subscription, h.scope) for h in engine.holding()}
-    heard = {("Warm", event.source) for event in before[cut:] if event.topic == "T"}
+    received = {("Warm", event.source) for event in before[cut:] if event.topic == "T"}
     assert now - lost <= held
-    assert heard & now - lost == heard & held - lost
-    assert {key for key in without.unknown() if key not in lost} <= heard
+    assert received & now - lost == received & held - lost
+    assert {key for key in without.unknown() if key not in lost} <= received
 
 
 _ladders = st.builds(
@@ -174,33 +174,33 @@ def _levels_of(engine):
     remember=st.booleans(),
     cut=st.none() | st.integers(0, 14),
 )
-def test_levels_claim_no_more_than_follows_and_are_right_once_readings_decide(
+def test_revised_levels_are_unknown_where_undecided_and_right_once_readings_decide(
     old, new, first, second, remember, cut
 ):
     before = [event for event in _events(first) if event.topic == "T"]
     engine, ideal = Engine(old, remember=remember), Engine(new)
     for one in (engine, ideal):
-        _heard(one, before)
+        _push_all(one, before)
     if old.split(" per ")[1].split()[0] != new.split(" per ")[1].split()[0]:
         with pytest.raises(UsageError, match="its scopes or its topic are others"):
             engine.revise(new)
         return
     were = _levels_of(engine)[0]
-    said = engine.revise(new, None if cut is None else before[cut:], whole=False)
-    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    output = engine.revise(new, None if cut is None else before[cut:], whole=False)
+    assert len({n.scope for n in output}) == len(output), "each scope is told once"
     now, lost = _levels_of(engine)
     right, doubted = _levels_of(ideal)
     for key, level in now.items():
         if key not in doubted and key in were:
             assert right.get(key) == level, key
-    told = {("Heat", n.scope): n for n in said}
+    emitted = {("Heat", n.scope): n for n in output}
     for key in now.keys() | were.keys():
         if key not in lost and now.get(key) != were.get(key):
-            assert told[key].status == "revised"
-            assert told[key].event.attributes["level"] == now.get(key)
+            assert emitted[key].status == "revised"
+            assert emitted[key].event.attributes["level"] == now.get(key)
     again = Engine.restore(new, engine.snapshot())
     after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
-    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(again, after))
+    assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(again, after))
     assert _levels_of(engine) == _levels_of(again)
     at = max((one.time for one in [*before, *after]), default=TODAY)
     for one in (engine, ideal):  # whatever waits, five readings decide
@@ -230,33 +230,33 @@ def _many(engine):
 
 
 @given(old=_quotas, new=_quotas, first=_rows, second=_rows)
-def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(old, new, first, second):
+def test_a_revised_count_is_unknown_where_undecided_and_right_once_members_decide(old, new, first, second):
     before = [replace(event, attributes=event.attributes | {"room": "r"}) for event in _events(first)]
     before = [event for event in before if event.topic == "T"]
     engine, ideal = Engine(old), Engine(new)
     end = (before[-1].time if before else TODAY) + MINUTE
     for one in (engine, ideal):
-        _heard(one, before)
-        one.advance(end)  # its last moment is over
+        _push_all(one, before)
+        one.advance(end)  # its last timestamp has passed
     held = {(one.subscription, one.scope): one.known for one in engine.holding()}
     if "within" not in old and "within" in new:
         with pytest.raises(UsageError, match="where its members are is not known"):
             engine.revise(new)
         return
-    said = [n for n in engine.revise(new) if n.subscription == "Many"]
-    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    output = [n for n in engine.revise(new) if n.subscription == "Many"]
+    assert len({n.scope for n in output}) == len(output), "each scope is told once"
     (now, lost), (right, doubted) = _many(engine), _many(ideal)
     assert now - doubted == right - lost
     for scope in lost | now:
         if held.get(("Many", scope)) is not (scope in now) and ("Many", scope) in held:
-            assert scope in {n.scope for n in said}
+            assert scope in {n.scope for n in output}
     again = Engine.restore(new, engine.snapshot())
     after = [event for event in _events(second, end) if event.topic == "T"]
     after = [replace(event, attributes=event.attributes | {"room": "r"}) for event in after]
-    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(again, after))
-    _heard(ideal, after)
+    assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(again, after))
+    _push_all(ideal, after)
     at = max((one.time for one in after), default=end)
-    for v in (5.0, 0.0):  # all of them, or nobody
+    for v in (5.0, 0.0):  # all of them or none
         at += MINUTE
         for one in (engine, ideal):
             for source in "abc":
@@ -266,7 +266,7 @@ def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(ol
         assert not _many(engine)[1]
 
 
-def _aligned(relation, within, guard):
+def _correlation(relation, within, guard):
     bound = f" within {within} min" if within else ""
     pair = "Damp, Warm overlapping" if relation == "overlapping" else f"Damp {relation} Warm"
     return (
@@ -296,33 +296,33 @@ _turns = st.lists(
     second=_turns,
     late=st.integers(0, 1),
 )
-def test_a_correlation_of_states_goes_on_as_if_it_had_always_been_no_wider(
+def test_a_narrowed_correlation_of_states_continues_as_if_it_had_always_been_narrow(
     relation, within, guard, first, second, late
 ):
-    old, new = (_aligned(relation, size, guard) for size in (max(within), min(within)))
+    old, new = (_correlation(relation, size, guard) for size in (max(within), min(within)))
     engine, ideal = Engine(old), Engine(new)
     before = _events(first)
     for one in (engine, ideal):
-        _heard(one, before)
+        _push_all(one, before)
         one.advance(before[-1].time + late)
     engine.revise(new)
     again = Engine.restore(new, engine.snapshot())
     after = _events(second, before[-1].time + late)
-    expected = _rows_of(_heard(ideal, after) + ideal.finish())
-    assert _rows_of(_heard(engine, after) + engine.finish()) == expected
-    assert _rows_of(_heard(again, after) + again.finish()) == expected
+    expected = _rows_of(_push_all(ideal, after) + ideal.finish())
+    assert _rows_of(_push_all(engine, after) + engine.finish()) == expected
+    assert _rows_of(_push_all(again, after) + again.finish()) == expected
     assert _standing(engine) == _standing(ideal)
 
 
 @settings(max_examples=20)
 @given(old=_texts, new=_texts, first=_rows, size=st.integers(1, 5))
-def test_batches_and_events_are_the_same_history(old, new, first, size):
+def test_a_history_in_batches_equals_the_same_history_in_events(old, new, first, size):
     before = [event for event in _events(first) if event.topic == "T"]
     if not before:
         return
     one, other = Engine(old), Engine(old)
     for engine in (one, other):
-        _heard(engine, before)
+        _push_all(engine, before)
     topic = check(parse(HEAD)).topics[0]
     pieces = [("T", from_events(topic, before[i : i + size])) for i in range(0, len(before), size)]
     assert _rows_of(one.revise(new, before)) == _rows_of(other.revise(new, pieces))
@@ -361,53 +361,53 @@ def _limits(draw):
 
 
 @given(text=_tabled, old=_limits(), new=_limits(), first=_rows, second=_rows)
-def test_a_changed_table_with_the_whole_history_is_a_run_with_it(text, old, new, first, second):
+def test_a_changed_table_with_the_whole_history_equals_a_run_with_that_table(text, old, new, first, second):
     before = [event for event in _events(first) if event.topic == "T"]
     engine, ideal = Engine(text, tables={"L": old}), Engine(text, tables={"L": new})
     for one in (engine, ideal):
-        _heard(one, before)
-    said = engine.take_table("L", new, before)
+        _push_all(one, before)
+    output = engine.take_table("L", new, before)
     assert _standing(engine) == _standing(ideal)
-    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    assert len({n.scope for n in output}) == len(output), "each scope is told once"
     after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
-    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(ideal, after))
+    assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(ideal, after))
 
 
 @given(text=_tabled, old=_limits(), new=_limits(), first=_rows, remember=st.booleans())
-def test_a_changed_table_alone_claims_no_more_than_follows_and_keeps_who_has_the_same_row(
+def test_scopes_with_an_unchanged_table_row_keep_their_state_and_others_become_unknown(
     text, old, new, first, remember
 ):
     before = [event for event in _events(first) if event.topic == "T"]
     engine = Engine(text, tables={"L": old}, remember=remember)
     ideal = Engine(text, tables={"L": new})
     for one in (engine, ideal):
-        _heard(one, before)
+        _push_all(one, before)
     was = {h.scope: h for h in engine.holding()}
-    said = {n.scope: n for n in engine.take_table("L", new)}
+    output = {n.scope: n for n in engine.take_table("L", new)}
     lost, now = {scope for _, scope in engine.unknown()}, {h.scope: h for h in engine.holding()}
     assert now.keys() - lost <= {h.scope for h in ideal.holding()}
-    assert now.keys() ^ was.keys() <= said.keys()
+    assert now.keys() ^ was.keys() <= output.keys()
 
 
 @given(text=_tabled, limits=_limits(), first=_rows, second=_rows)
-def test_a_table_that_has_not_changed_changes_nothing(text, limits, first, second):
+def test_an_equal_table_changes_nothing(text, limits, first, second):
     engine, other = (Engine(text, tables={"L": limits}, remember=True) for _ in range(2))
     before = [event for event in _events(first) if event.topic == "T"]
     for one in (engine, other):
-        _heard(one, before)
+        _push_all(one, before)
     assert engine.take_table("L", limits.take(list(range(len(limits))))) == []
     after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
-    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(other, after))
+    assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(other, after))
 
 
 @given(text=_tabled.filter(lambda text: "per source" in text), limits=_limits(), first=_rows, second=_rows)
-def test_who_has_the_same_row_goes_on_as_it_was_guards_that_wait_included(text, limits, first, second):
-    """A row for somebody who never speaks is all that is new."""
+def test_scopes_with_an_unchanged_table_row_continue_their_minimum_durations(text, limits, first, second):
+    """The only new row is for a source without readings."""
     row = pa.table({"source": ["z"], "high": [1.0], "low": [0.0], "wait": ["1 min"]}, schema=limits.schema)
     engine, other = (Engine(text, tables={"L": limits}) for _ in range(2))
     before = [event for event in _events(first) if event.topic == "T"]
     for one in (engine, other):
-        _heard(one, before)
+        _push_all(one, before)
     assert engine.take_table("L", pa.concat_tables([limits, row])) == []
     after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
-    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(other, after))
+    assert _rows_of(_push_all(engine, after)) == _rows_of(_push_all(other, after))

@@ -35,8 +35,8 @@ def publish(made, world, events, at_once):
 
 
 @few
-@given(naive.worlds(), st.booleans())
-def test_users_get_exactly_the_events_that_take_part(world, at_once):
+@given(naive.scenarios(), st.booleans())
+def test_users_receive_exactly_the_correlated_events(world, at_once):
     for approach in POLICIES:
         made = network(world, approach)
         publish(made, world, world.events, at_once)
@@ -53,7 +53,7 @@ def test_users_get_exactly_the_events_that_take_part(world, at_once):
 
 
 @few
-@given(naive.worlds(identified=True, within=4), st.sampled_from(sorted(naive.FILTERING)), st.booleans())
+@given(naive.scenarios(identified=True, within=4), st.sampled_from(sorted(naive.FILTERING)), st.booleans())
 def test_the_traffic_of_each_link_follows_the_approach(world, approach, at_once):
     made = network(world, approach)
     publish(made, world, world.events, at_once)
@@ -64,10 +64,10 @@ def test_the_traffic_of_each_link_follows_the_approach(world, approach, at_once)
 
 
 @few
-@given(naive.worlds())
-def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_and_no_others(world):
+@given(naive.scenarios())
+def test_a_lone_subscription_gets_exactly_the_false_positives_of_its_binary_joins(world):
     for name, (node, wanted) in world.subscriptions.items():
-        joined = naive.sanctioned if len(wanted.filters) > 1 else naive.matching
+        joined = naive.binary_joins if len(wanted.filters) > 1 else naive.matching
         for approach in ("multi-join", "multi-join-named"):
             made = network(replace(world, subscriptions={name: (node, wanted)}), approach)
             made.publish_all(world.events)
@@ -76,8 +76,8 @@ def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_
 
 
 @few
-@given(naive.worlds(), st.integers(0, 99), st.sampled_from(sorted(POLICIES)), st.booleans())
-def test_the_order_in_which_events_and_messages_come_does_not_matter(world, seed, approach, at_once):
+@given(naive.scenarios(), st.integers(0, 99), st.sampled_from(sorted(POLICIES)), st.booleans())
+def test_the_order_of_events_and_messages_does_not_change_results(world, seed, approach, at_once):
     calm = network(world, approach, validity=100)
     wild = network(world, approach, validity=100, overtaking=True)
     publish(calm, world, world.events, at_once=False)
@@ -90,7 +90,7 @@ STEPS = (*["subscribe"] * 4, "unsubscribe", "unsubscribe", *["advertise"] * 3, "
 
 
 @few
-@given(naive.worlds(start=100), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from(EXACT))
+@given(naive.scenarios(start=100), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from(EXACT))
 def test_after_any_changes_results_equal_those_of_a_fresh_start(world, seed, count, approach):
     chance = random.Random(seed)
     made = FsfNetwork(world.links, POLICIES[approach], seed, overtaking=True)

@@ -12,7 +12,7 @@ from holdfast.engine.graph import Graph, LocalStates, Watermarks, notifications
 from holdfast.model.batch import concatenate, from_events, times
 from holdfast.model.instant import BEGINNING
 from holdfast.plan.compile import on_history, operators
-from support.runtimes import batched, in_order, output
+from support.runtimes import in_batches_of, in_order, output
 from support.whole import cut, definitions, histories, visible
 
 
@@ -23,7 +23,7 @@ def graph_of(text, sharded=False):
     return Graph(dict(enumerate(linked))), {topic.name: topic for topic in checked.topics}
 
 
-def emitted_by(steps):
+def emissions_of(steps):
     """The notifications of steps, in the order of an output."""
     return visible(output(list(notifications(steps))))
 
@@ -41,7 +41,7 @@ def in_each_scope(steps):
 def chunks(topics, events):
     """Batches of neighbouring events of one topic, three at most."""
     for name, some in groupby(events, key=lambda event: event.topic):
-        for part in batched(some, 3):
+        for part in in_batches_of(some, 3):
             yield name, from_events(topics[name], part)
 
 
@@ -77,7 +77,7 @@ def test_upstreams_come_before_the_operators_that_consume_them(text, sharded):
 @given(text=definitions(), events=histories())
 def test_pushing_events_equals_running_them_as_chunks(text, events):
     pushed, chunked = (process(text, in_order(events)) for process in (push, run))
-    assert emitted_by(pushed) == emitted_by(chunked)
+    assert emissions_of(pushed) == emissions_of(chunked)
     assert in_each_scope(pushed) == in_each_scope(chunked)
 
 
@@ -100,7 +100,7 @@ def test_the_watermark_of_an_operator_never_passes_what_an_upstream_may_still_em
 
 
 @given(text=definitions(), events=histories(least=1), data=st.data())
-def test_states_that_were_stored_and_loaded_between_chunks_go_on(text, events, data):
+def test_stored_and_loaded_states_continue_between_chunks(text, events, data):
     graph, topics = graph_of(text)
     parts = data.draw(cut(in_order(events)))
     states, watermarks, steps = LocalStates(graph), Watermarks(), []
@@ -114,7 +114,7 @@ def test_states_that_were_stored_and_loaded_between_chunks_go_on(text, events, d
     steps += graph.run(states, {}, watermarks, final=True).steps
     assert topics
     expected = push(text, in_order(events))
-    assert emitted_by(steps) == emitted_by(expected)
+    assert emissions_of(steps) == emissions_of(expected)
     assert in_each_scope(steps) == in_each_scope(expected)
 
 
@@ -148,5 +148,5 @@ def test_running_stage_by_stage_equals_running_all_stages_at_once(text, events):
         derived = {**derived, **{topic: concatenate(rows) for topic, rows in found.items()}}
         emitted += steps
     expected = push(text, in_order(events))
-    assert emitted_by(emitted) == emitted_by(expected)
+    assert emissions_of(emitted) == emissions_of(expected)
     assert in_each_scope(emitted) == in_each_scope(expected)

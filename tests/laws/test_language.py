@@ -24,7 +24,7 @@ relaxed = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 @relaxed
 @given(expressions)
-def test_an_expression_that_is_shown_parses_to_itself(op):
+def test_a_printed_expression_parses_to_itself(op):
     again = parse_expression(show(op))
     assert again == op
     assert repr(again) == repr(op)  # 1 and 1.0 are equal in Python, but not here
@@ -32,13 +32,13 @@ def test_an_expression_that_is_shown_parses_to_itself(op):
 
 @relaxed
 @given(apps)
-def test_a_definition_that_is_shown_parses_to_itself(app):
+def test_a_printed_definition_parses_to_itself(app):
     assert parse(show(app)) == app
 
 
 @relaxed
 @given(st.lists(detects | short_detects | collisions, min_size=1, max_size=2))
-def test_components_that_are_shown_parse_to_themselves(statements):
+def test_printed_components_parse_to_themselves(statements):
     app = App(statements)
     assert parse(show(app)) == app
     assert repr(parse(show(app))) == repr(app)
@@ -46,21 +46,21 @@ def test_components_that_are_shown_parse_to_themselves(statements):
 
 @relaxed
 @given(detects)
-def test_a_component_shown_as_the_thesis_prints_it_parses_to_itself(detect):
+def test_a_component_printed_as_in_the_thesis_parses_to_itself(detect):
     app = App([detect])
     assert parse(show(app, "thesis")) == app
 
 
 @relaxed
 @given(apps)
-def test_showing_is_idempotent(app):
+def test_printing_is_idempotent(app):
     text = show(app)
     assert show(parse(text)) == text
 
 
 @relaxed
 @given(apps)
-def test_checking_accepts_or_says_what_is_wrong(app):
+def test_checking_accepts_a_definition_or_raises_a_usage_error(app):
     for definition in (app, parse(show(app))):
         with suppress(UsageError):
             check(definition)
@@ -76,7 +76,7 @@ TERMINALS = {"LPAR", "RSQB", "NAME", "QUANTITY", "COMPARE", "_AND", "$END"}
 
 @relaxed
 @given(texts)
-def test_any_text_parses_or_is_explained(text):
+def test_any_text_parses_or_raises_an_error_without_grammar_terminals(text):
     message = ""
     try:
         parse(text)
@@ -87,14 +87,14 @@ def test_any_text_parses_or_is_explained(text):
 
 @relaxed
 @given(predicates, readings)
-def test_the_core_means_what_was_written(op, reading):
+def test_the_core_of_a_predicate_has_the_meaning_of_its_text(op, reading):
     core = predicate(op, NameScope(TOPIC, {}))
     assert value(core, reading) == meaning(op, reading)
 
 
 @relaxed
 @given(predicates, st.lists(readings, min_size=1, max_size=10))
-def test_what_can_never_hold_never_holds(op, some):
+def test_an_unsatisfiable_predicate_is_never_true(op, some):
     core = predicate(op, NameScope(TOPIC, {}))
     if satisfiable(core, TOPIC) is False:
         assert not any(meaning(op, reading) for reading in some)
@@ -102,7 +102,7 @@ def test_what_can_never_hold_never_holds(op, some):
 
 @relaxed
 @given(predicates)
-def test_an_example_satisfies_what_it_is_an_example_of(op):
+def test_an_example_of_a_predicate_satisfies_it(op):
     core = predicate(op, NameScope(TOPIC, {}))
     found = example(core, TOPIC)
     if found is not None:

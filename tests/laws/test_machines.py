@@ -35,7 +35,7 @@ from holdfast.model.instant import BEGINNING, NEVER, SECOND, Duration, Instant
 from holdfast.model.qos import Correct, Delivery
 from holdfast.plan import compile as planning
 from support.corrected import standing
-from support.machines import MACHINES, Listed, checked
+from support.machines import MACHINES, Listed, to_checked
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 8)
 AFTER = 60 * SECOND
@@ -62,7 +62,7 @@ class Trial:
 
     @cached_property
     def events(self) -> list[Event]:
-        """What the machine hears of the history."""
+        """The events of the history that the machine consumes."""
         return [event for event in self.history if event.topic in self.it.topics]
 
     @cached_property
@@ -78,10 +78,10 @@ class Trial:
     @cached_property
     def wait(self) -> Duration:
         """How far behind the latest an event may come and change nothing in the end."""
-        return min((one.delivery.wait or 0) + corrected_within(one.delivery) for one in self.conditions)
+        return min((one.delivery.wait or 0) + correction_time(one.delivery) for one in self.conditions)
 
     def compiled(self, conditions: Sequence[Any]) -> Trial:
-        """The same for some of the conditions."""
+        """The same trial with a part of the conditions."""
         (operator,) = KINDS[self.operator.kind].compile(conditions, self.checked.topics, sharded=False)
         return replace(self, operator=operator)
 
@@ -96,14 +96,16 @@ class Trial:
         delays = self.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
         pairs = zip(self.events, delays, strict=True)
         order = sorted((event.time + self.wait * delay // 4, i) for i, (event, delay) in enumerate(pairs))
-        return self.as_said([self.events[i] for _, i in order])
+        return self.in_scope_order([self.events[i] for _, i in order])
 
-    def as_said(self, arriving: Sequence[Event]) -> list[Event]:
-        """The same, but what a condition says of one scope comes in the order in which it says it."""
-        if not self.kind.hears:
+    def in_scope_order(self, arriving: Sequence[Event]) -> list[Event]:
+        """The same events, but derived events of one scope stay in their order of emission."""
+        if not self.kind.consumes_conditions:
             return list(arriving)
-        said = sorted(arriving, key=lambda event: self._places[id(event)])
-        turns = {who: iter([event for event in said if speaker(event) == who]) for who in map(speaker, said)}
+        output = sorted(arriving, key=lambda event: self._places[id(event)])
+        turns = {
+            who: iter([event for event in output if speaker(event) == who]) for who in map(speaker, output)
+        }
         return [next(turns[speaker(event)]) for event in arriving]
 
     @cached_property
@@ -124,8 +126,8 @@ class Trial:
     def at_odds(self) -> Script:
         """The events in parts, some of them late, with times that come and go as they like."""
         moments = {event.time + more for event in self.events for more in (0, 1, self.wait, self.wait + 1)}
-        moment = st.sampled_from(sorted(moments) or [0])
-        return [(part, self.draw(moment)) for part, _ in self.cut(self.events)]
+        instant = st.sampled_from(sorted(moments) or [0])
+        return [(part, self.draw(instant)) for part, _ in self.cut(self.events)]
 
     # --- the machine at work ---
 
@@ -137,15 +139,15 @@ class Trial:
                 found.setdefault(event.topic, []).append(event)
         return {name: from_events(self.it.topics[name], some) for name, some in found.items()}
 
-    def said(self, stepped: tuple[Any, Emission]) -> tuple[Any, list[Transition]]:
-        state, told = stepped
-        return state, transitions(self.it.topics, told)
+    def to_transitions(self, result: tuple[Any, Emission]) -> tuple[Any, list[Transition]]:
+        state, emitted = result
+        return state, transitions(self.it.topics, emitted)
 
     def step(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
-        return self.said(self.it.step(state, self.batches(part), until))
+        return self.to_transitions(self.it.step(state, self.batches(part), until))
 
     def fold(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
-        """The same, event by event."""
+        """React to event after event."""
         out: list[Transition] = []
         for event in self.in_turn(part):
             state, some = self.it.react(state, event)
@@ -164,7 +166,7 @@ class Trial:
         return [event for _, event in found]
 
     def run(self, script: Script, state: Any = None) -> tuple[Any, list[Transition]]:
-        """The state after a script, and all that was said."""
+        """The state after a script, and everything that was emitted."""
         state, out = self.it.initial() if state is None else state, []
         for part, until in script:
             state, some = self.step(state, part, until)
@@ -173,19 +175,19 @@ class Trial:
 
     # --- what can be seen of it ---
 
-    def seen(self, said: Sequence[Transition]) -> list[Any]:
-        """What transitions say, in the order that is promised; where some take others back, what stands."""
-        ordered = sorted(said, key=self.kind.order)
-        rows = [(t.condition, t.scope, t.status, t.since, shown(t.event)) for t in ordered]
+    def seen(self, output: Sequence[Transition]) -> list[Any]:
+        """Transitions in the guaranteed order; of corrected ones only those that were not retracted."""
+        ordered = sorted(output, key=self.kind.order)
+        rows = [(t.condition, t.scope, t.status, t.since, show_event(t.event)) for t in ordered]
         return standing(rows, 2) if self.kind.corrects else rows
 
     def known(self, state: Any) -> list[Any]:
-        """What is known of each condition: where it holds since when, and what was said last."""
+        """For each condition the active scopes with their start and the last emission."""
         return [
             (
                 sorted((row[1:] for row in self.it.active(state) if row[0] == i), key=repr),
                 sorted((row[1:] for row in self.it.unknown(state) if row[0] == i), key=repr),
-                sorted(shown(t.event) for t in self.it.latest_transitions(state, i)),
+                sorted(show_event(t.event) for t in self.it.latest_transitions(state, i)),
             )
             for i in range(len(self.operator.names))
         ]
@@ -193,20 +195,20 @@ class Trial:
     def left(self, batches: dict[str, pa.RecordBatch]) -> dict[str, list[str]]:
         """The events that batches still have."""
         found = ((name, to_events(self.it.topics[name], batch)) for name, batch in batches.items())
-        return {name: list(map(shown, events)) for name, events in found}
+        return {name: list(map(show_event, events)) for name, events in found}
 
 
 def speaker(event: Event) -> tuple[str, Any]:
-    """The condition that says something, and of which scope."""
+    """The condition and the scope of a derived event."""
     return event.topic, event.attributes["@scope"]
 
 
-def corrected_within(delivery: Delivery) -> Duration:
+def correction_time(delivery: Delivery) -> Duration:
     """How much later still an event may come."""
     return delivery.late.within if isinstance(delivery.late, Correct) else 0
 
 
-def shown(event: Event) -> str:
+def show_event(event: Event) -> str:
     """An event without what is missing."""
     there = {name: value for name, value in event.attributes.items() if value is not None and value == value}
     return repr(replace(event, attributes=there))
@@ -216,18 +218,22 @@ def over(kinds: Sequence[Listed]) -> Callable[[Callable[[list[Trial]], None]], A
     """Try a law on kinds of machines; it is given all machines of a random definition."""
 
     def decorate(test: Callable[[list[Trial]], None]) -> Any:
-        def tried(kind: Listed, data: st.DataObject) -> None:
+        def try_kind(kind: Listed, data: st.DataObject) -> None:
             with ExitStack() as stack:
                 for name, values in kind.tuned.items():
                     stack.enter_context(patch(name, data.draw(st.sampled_from(values))))
                 definition, history = data.draw(kind.definitions), data.draw(kind.histories)
-                meant = checked(definition)
+                meant = to_checked(definition)
                 made = [one for one in planning.operators(meant) if one.kind == kind.family]
                 test([Trial(kind, definition, meant, operator, history, data.draw) for operator in made])
 
-        tried.__name__, tried.__qualname__, tried.__doc__ = test.__name__, test.__qualname__, test.__doc__
+        try_kind.__name__, try_kind.__qualname__, try_kind.__doc__ = (
+            test.__name__,
+            test.__qualname__,
+            test.__doc__,
+        )
         some = settings(max_examples=EXAMPLES)
-        return pytest.mark.parametrize("kind", kinds, ids=repr)(some(given(data=st.data())(tried)))
+        return pytest.mark.parametrize("kind", kinds, ids=repr)(some(given(data=st.data())(try_kind)))
 
     return decorate
 
@@ -247,26 +253,26 @@ def law(test: Callable[[Trial], None]) -> Any:
 
 
 @over([kind for kind in MACHINES if kind.twin is not None])
-def test_it_says_what_its_slow_twin_says(trials):
-    told: list[Notification] = []
+def test_machines_equal_their_naive_twins(trials):
+    emitted: list[Notification] = []
     for trial in trials:
-        _, said = trial.run([*trial.cut(trial.arriving()), ([], NEVER)])
-        told += trial.operator.address(said)
+        _, output = trial.run([*trial.cut(trial.arriving()), ([], NEVER)])
+        emitted += trial.operator.address(output)
     kind, definition, history = trials[0].kind, trials[0].definition, trials[0].history
-    assert kind.heard(definition, history, told) == kind.twin(definition, history)
+    assert kind.rows_of(definition, history, emitted) == kind.twin(definition, history)
 
 
 # --- law 0 ---------------------------------------------------------------------------------------------
 
 
 @law
-def test_law_0_a_step_is_a_fold_and_then_time(trial):
-    """Also for what comes late, and when single events and batches take turns."""
+def test_law_0_a_step_folds_reactions_and_then_advances_time(trial):
+    """This includes late events, and alternating single events and batches."""
     state, other = trial.it.initial(), trial.it.initial()
     for part, until in [*trial.at_odds(), ([], NEVER)]:
-        state, said = trial.step(state, part, until)
+        state, output = trial.step(state, part, until)
         other, out = (trial.fold if trial.draw(st.booleans()) else trial.step)(other, part, until)
-        assert trial.seen(out) == trial.seen(said)
+        assert trial.seen(out) == trial.seen(output)
         assert trial.known(other) == trial.known(state)
 
 
@@ -274,25 +280,26 @@ def test_law_0_a_step_is_a_fold_and_then_time(trial):
 
 
 @law
-def test_law_1_a_history_can_be_cut_anywhere(trial):
-    """And may arrive in any order where the machine waits for it."""
+def test_law_1_a_history_can_be_cut_into_steps_anywhere(trial):
+    """Events may arrive in any order where the machine waits for it."""
     arriving = trial.arriving()
     script = trial.cut(arriving)
     if trial.it.traits.uses_watermark and not trial.kind.as_it_comes:
-        script = [(trial.as_said(trial.draw(st.permutations(part))), until) for part, until in script]
-        arriving = trial.as_said(sorted(arriving, key=lambda event: event.order))
-    state, said = trial.run(script)
+        script = [(trial.in_scope_order(trial.draw(st.permutations(part))), until) for part, until in script]
+        arriving = trial.in_scope_order(sorted(arriving, key=lambda event: event.order))
+    state, output = trial.run(script)
     whole, expected = trial.run([(arriving, script[-1][1])])
-    assert trial.seen(said) == trial.seen(expected)
+    assert trial.seen(output) == trial.seen(expected)
     assert trial.known(state) == trial.known(whole)
     assert trial.it.due(state) == trial.it.due(whole)
     assert trial.seen(trial.it.advance(state, NEVER)[1]) == trial.seen(trial.it.advance(whole, NEVER)[1])
 
 
 @law
-def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(trial):
-    """Late ones too, where they are not taken as they come: a guard hears one that is applied before what
-    time has done since, so between two of them it matters whether time was looked at."""
+def test_law_1_arrivals_between_two_watermarks_can_be_cut_anywhere(trial):
+    """This includes late events unless they are applied on arrival. A minimum duration processes an
+    applied late event before the timers that fired since, so advancing between two of them makes a
+    difference."""
     guards = any(isinstance(one, DurationCondition) for one in trial.conditions)
     deliveries = [one.delivery for one in trial.conditions]
     if trial.it.traits.uses_watermark and any(
@@ -302,9 +309,9 @@ def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(trial):
     cut = trial.draw(st.integers(0, len(trial.events)))
     before, after = (trial.draw(st.integers(0, trial.last)) for _ in range(2))
     first, second = trial.events[:cut], trial.events[cut:]
-    state, said = trial.run([([], before), (first, before), (second, after)])
+    state, output = trial.run([([], before), (first, before), (second, after)])
     whole, expected = trial.run([([], before), (trial.events, after)])
-    assert trial.seen(said) == trial.seen(expected)
+    assert trial.seen(output) == trial.seen(expected)
     assert trial.known(state) == trial.known(whole)
     assert trial.it.due(state) == trial.it.due(whole)
 
@@ -322,24 +329,24 @@ WAYS: dict[str, Callable[[Machine, Any, Instant], dict[str, pa.RecordBatch]]] = 
 
 
 @law
-def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
+def test_law_2_irrelevant_events_can_be_dropped_anywhere(trial):
     it, latest = trial.it, BEGINNING
     plain, thin = it.initial(), {way: it.initial() for way in WAYS}
     for part, until in [*trial.cut(trial.events), ([], NEVER)]:
         whole = trial.batches(part)
-        plain, expected = trial.said(it.step(plain, whole, until))
+        plain, expected = trial.to_transitions(it.step(plain, whole, until))
         for way, reduced in WAYS.items():
             less = reduced(it, whole, latest)
             counts = {topic: (row_count(batch), latest_time(batch)) for topic, batch in less.items()}
             assert counts == {topic: (len(batch), latest_time(batch)) for topic, batch in whole.items()}
-            thin[way], said = trial.said(it.step(thin[way], less, until))
-            assert (way, trial.seen(said)) == (way, trial.seen(expected))
+            thin[way], output = trial.to_transitions(it.step(thin[way], less, until))
+            assert (way, trial.seen(output)) == (way, trial.seen(expected))
         latest = max([latest, until, *(event.time for event in part)])
 
 
 @law
-def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
-    """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
+def test_law_2_compaction_is_idempotent(trial):
+    """An open part is compacted like a closed one unless the machine declares that it compacts."""
     it, whole = trial.it, trial.batches(trial.events)
     closed, loose = compact_part(it, whole), compact_part(it, whole, closed=False)
     assert trial.left(compact_part(it, closed)) == trial.left(closed)
@@ -348,15 +355,15 @@ def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
 
 
 @law
-def test_law_2_of_a_part_that_is_not_closed_what_matters_stays(trial):
-    """Some of the events are read by somebody who knows nothing of the others."""
+def test_law_2_compaction_of_an_open_part_keeps_all_relevant_events(trial):
+    """A part of the events goes to a reader that does not know the others."""
     mine = [i for i in range(len(trial.events)) if trial.draw(st.booleans())]
     less = compact_part(trial.it, trial.batches([trial.events[i] for i in mine]), closed=False)
-    kept = {event for some in trial.left(less).values() for event in some}
-    thinned = [e for i, e in enumerate(trial.events) if i not in mine or shown(e) in kept]
-    state, said = trial.run([(thinned, trial.last)])
+    stored = {event for some in trial.left(less).values() for event in some}
+    filtered = [e for i, e in enumerate(trial.events) if i not in mine or show_event(e) in stored]
+    state, output = trial.run([(filtered, trial.last)])
     whole, expected = trial.run([(trial.events, trial.last)])
-    assert trial.seen(said) == trial.seen(expected)
+    assert trial.seen(output) == trial.seen(expected)
     assert sorted(trial.it.active(state), key=repr) == sorted(trial.it.active(whole), key=repr)
 
 
@@ -364,27 +371,27 @@ def test_law_2_of_a_part_that_is_not_closed_what_matters_stays(trial):
 
 
 @over(MACHINES)
-def test_law_3_what_does_not_meet_can_be_taken_apart(trials):
-    """By what operators that run in shards say of where events meet."""
+def test_law_3_shards_without_common_keys_can_run_separately(trials):
+    """Sharded operators name the key by which events meet."""
     for operator in planning.operators(trials[0].checked, sharded=True):
         history = {event.topic for event in trials[0].history}
         if operator.kind != trials[0].kind.family or not operator.upstream_topics <= history:
-            continue  # of an earlier stage, or it hears one
+            continue  # an operator of an earlier stage, or one with an upstream
         trial = replace(trials[0], operator=operator)
         script = [*trial.cut(trial.events), ([], AFTER)]
-        state, said = trial.run(script)
-        keys = {id(event): key for event, key in keyed(trial)}
+        state, output = trial.run(script)
+        keys = {id(event): key for event, key in key_events(trial)}
         apart, holding = [], []
         for own in set(keys.values()):
             mine = [([event for event in part if keys[id(event)] == own], until) for part, until in script]
             part, some = trial.run(mine)
             apart += some
             holding += operator.machine.active(part)
-        assert sorted(trial.seen(apart), key=repr) == sorted(trial.seen(said), key=repr)
+        assert sorted(trial.seen(apart), key=repr) == sorted(trial.seen(output), key=repr)
         assert sorted(holding, key=repr) == sorted(operator.machine.active(state), key=repr)
 
 
-def keyed(trial: Trial) -> Iterator[tuple[Event, str | None]]:
+def key_events(trial: Trial) -> Iterator[tuple[Event, str | None]]:
     """The events, each with the key by which it meets others."""
     for topic, batch in trial.batches(trial.events).items():
         keys = trial.operator.keys(topic, batch)
@@ -394,27 +401,27 @@ def keyed(trial: Trial) -> Iterator[tuple[Event, str | None]]:
 
 
 @law
-def test_law_3_conditions_do_not_mind_who_shares_their_machine(trial):
-    some = chosen(trial)
+def test_law_3_conditions_are_independent_of_others_in_the_same_machine(trial):
+    some = choose(trial)
     script = [*trial.cut(trial.arriving()), ([], AFTER)]
-    told = [
+    emitted = [
         [n for n in one.operator.address(one.run(script)[1]) if n.subscription in names_of(some)]
         for one in (trial.compiled(some), trial)
     ]
-    assert sorted(map(repr, told[0])) == sorted(map(repr, told[1]))
+    assert sorted(map(repr, emitted[0])) == sorted(map(repr, emitted[1]))
 
 
-def chosen(trial: Trial) -> list[Any]:
-    """Some of the conditions, at least one, with those that they build on."""
+def choose(trial: Trial) -> list[Any]:
+    """Choose at least one of the conditions, with those that it builds on."""
     numbers = trial.draw(st.sets(st.integers(0, len(trial.conditions) - 1), min_size=1))
     names = {trial.conditions[i].name for i in numbers}
     for one in reversed(trial.conditions):
-        names |= heard_by(one) if one.name in names else set()
+        names |= inputs_of(one) if one.name in names else set()
     return [one for one in trial.conditions if one.name in names]
 
 
-def heard_by(condition: Any) -> set[str]:
-    """The names of topics, and of other conditions, that a condition hears."""
+def inputs_of(condition: Any) -> set[str]:
+    """The names of topics, and of other conditions, that a condition consumes."""
     return {topic.name for topic in getattr(condition, "listens", ())}
 
 
@@ -422,11 +429,11 @@ def names_of(conditions: Sequence[Any]) -> set[str]:
     return {one.name for one in conditions}
 
 
-# --- a state that is kept ------------------------------------------------------------------------------
+# --- stored states -------------------------------------------------------------------------------------
 
 
 @law
-def test_a_kept_state_goes_on_as_if_nothing_had_happened(trial):
+def test_a_stored_state_continues_without_any_difference(trial):
     it, script = trial.it, trial.at_odds()
     at = trial.draw(st.integers(0, len(script)))
     state, _ = trial.run(script[:at])
@@ -436,15 +443,15 @@ def test_a_kept_state_goes_on_as_if_nothing_had_happened(trial):
     for i in range(len(trial.operator.names)):
         assert it.is_initial(again, i) == it.is_initial(state, i)
     for part, until in [*script[at:], ([], NEVER)]:
-        again, said = trial.step(again, part, until)
+        again, output = trial.step(again, part, until)
         state, expected = trial.step(state, part, until)
-        assert trial.seen(said) == trial.seen(expected)
+        assert trial.seen(output) == trial.seen(expected)
     assert trial.known(again) == trial.known(state)
 
 
 @law
-def test_a_kept_state_goes_on_for_conditions_that_stay_and_new_ones_begin(trial):
-    before, after = chosen(trial), chosen(trial)
+def test_a_stored_state_continues_for_unchanged_conditions_and_new_ones_start(trial):
+    before, after = choose(trial), choose(trial)
     old, new = trial.compiled(before), trial.compiled(after)
     numbers = {meaning: i for i, meaning in enumerate(old.operator.meanings)}
     was = [numbers.get(meaning) for meaning in new.operator.meanings]
@@ -460,25 +467,30 @@ def test_a_kept_state_goes_on_for_conditions_that_stay_and_new_ones_begin(trial)
     assert new.known(resumed) == [nothing if number is None else known[number] for number in was]
     fresh, _ = new.run([([], until) for _, until in script[:at]])
     rest = [*script[at:], ([], AFTER)]
-    (_, said), (_, stayed), (_, begun) = new.run(rest, resumed), old.run(rest, state), new.run(rest, fresh)
+    (_, output), (_, stayed), (_, started) = (
+        new.run(rest, resumed),
+        old.run(rest, state),
+        new.run(rest, fresh),
+    )
     for i, number in enumerate(was):
         if number is not None:
             expected = [t._replace(condition=i) for t in stayed if t.condition == number]
-        elif hears_none_of(after, new.operator.names[i], names_of(before)):
-            expected = [t for t in begun if t.condition == i]
+        elif consumes_none_of(after, new.operator.names[i], names_of(before)):
+            expected = [t for t in started if t.condition == i]
         else:
-            continue  # it hears what goes on
-        assert new.seen([t for t in said if t.condition == i]) == new.seen(expected)
+            continue  # a condition that consumes others
+        assert new.seen([t for t in output if t.condition == i]) == new.seen(expected)
 
 
-def hears_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[str]) -> bool:
-    """Whether conditions of some names hear nothing of others."""
-    return all(heard_by(one).isdisjoint(others) for one in conditions if one.name in names)
+def consumes_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[str]) -> bool:
+    """Whether conditions with some names consume none of the others."""
+    return all(inputs_of(one).isdisjoint(others) for one in conditions if one.name in names)
 
 
 @law
-def test_what_has_changed_since_a_state_was_kept_brings_it_up_to_date(trial):
-    """However often that is asked for, and whoever takes it goes on as if it had been there."""
+def test_a_delta_brings_a_stored_state_up_to_date(trial):
+    """Deltas may be taken any number of times. A state that applies them continues as if it had seen the
+    events."""
     it = trial.it
     if not it.has_deltas:
         pytest.skip("it does not note what changes")
@@ -493,8 +505,8 @@ def test_what_has_changed_since_a_state_was_kept_brings_it_up_to_date(trial):
     assert trial.known(other) == trial.known(state)
     assert it.due(other) == it.due(state)
     rest = [*script[at:], ([], NEVER)]
-    (_, said), (_, expected) = trial.run(rest, other), trial.run(rest, state)
-    assert trial.seen(said) == trial.seen(expected)
+    (_, output), (_, expected) = trial.run(rest, other), trial.run(rest, state)
+    assert trial.seen(output) == trial.seen(expected)
 
 
 def up_to_date(it: Any, other: Any, state: Any) -> Any:
@@ -504,7 +516,7 @@ def up_to_date(it: Any, other: Any, state: Any) -> Any:
 
 
 @law
-def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
+def test_a_condition_in_its_initial_state_equals_a_new_one(trial):
     it, script = trial.it, trial.cut(trial.arriving())
     at = trial.draw(st.integers(0, len(script)))
     state, _ = trial.run(script[:at])
@@ -513,10 +525,10 @@ def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
     assert all(trial.known(state)[i] == trial.known(new)[i] for i in fresh)
     assert all(it.is_initial(new, i) for i in range(len(trial.operator.names)))
     rest = [*script[at:], ([], AFTER)]
-    (_, said), (_, expected) = trial.run(rest, state), trial.run(rest, new)
+    (_, output), (_, expected) = trial.run(rest, state), trial.run(rest, new)
     for i in fresh:
-        if hears_none_of(trial.conditions, trial.operator.names[i], names_of(trial.conditions)):
-            assert trial.seen([t for t in said if t.condition == i]) == trial.seen(
+        if consumes_none_of(trial.conditions, trial.operator.names[i], names_of(trial.conditions)):
+            assert trial.seen([t for t in output if t.condition == i]) == trial.seen(
                 [t for t in expected if t.condition == i]
             )
 
@@ -525,26 +537,26 @@ def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
 
 
 @law
-def test_nothing_is_said_by_time_alone_until_it_is_due(trial):
+def test_advancing_to_the_due_time_emits_nothing(trial):
     state, _ = trial.run(trial.at_odds())
     due = trial.it.due(state)
-    state, said = trial.it.advance(state, AFTER if due is None else due)
-    assert said == []
+    state, output = trial.it.advance(state, AFTER if due is None else due)
+    assert output == []
     assert trial.it.due(state) == due
 
 
 @law
-def test_whoever_wakes_it_when_it_is_due_hears_all(trial):
+def test_advancing_past_each_due_time_emits_everything_that_waits(trial):
     it, until = trial.it, trial.last + AFTER // 4
     come = trial.draw(st.sampled_from((trial.fold, trial.step)))
     woken, out = come(it.initial(), trial.events, BEGINNING)
     at_once, expected = come(it.initial(), trial.events, BEGINNING)
     while (due := it.due(woken)) is not None and due < until:
-        woken, said = it.advance(woken, due + 1)
-        out += said
+        woken, output = it.advance(woken, due + 1)
+        out += output
         assert (again := it.due(woken)) is None or again > due
-    at_once, said = it.advance(at_once, until)
-    assert trial.seen(out) == trial.seen(expected + said)
+    at_once, output = it.advance(at_once, until)
+    assert trial.seen(out) == trial.seen(expected + output)
     assert it.due(woken) == it.due(at_once)
 
 
@@ -552,7 +564,7 @@ def test_whoever_wakes_it_when_it_is_due_hears_all(trial):
 
 
 @law
-def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
+def test_slices_with_a_margin_emit_what_the_whole_history_emits(trial):
     it = trial.it
     if it.traits.lookaround is None:
         pytest.skip("everything before an event may matter")
@@ -561,7 +573,7 @@ def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
         for topic, batch in trial.batches(trial.events).items():
             for number, mine in slices.slices_of(it.traits.lookaround, batch):
                 parts.setdefault(number, {})[topic] = mine
-        told = [
+        emitted = [
             transitions(
                 it.topics,
                 slices.own_part(it.step(it.initial(), mine, NEVER)[1], number, it.traits.lookaround),
@@ -569,12 +581,13 @@ def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
             for number, mine in parts.items()
         ]
     _, whole = trial.run([(trial.events, NEVER)])
-    assert trial.seen([t for some in told for t in some]) == trial.seen(whole)
+    assert trial.seen([t for some in emitted for t in some]) == trial.seen(whole)
 
 
 @law
-def test_relevance_of_a_batch_is_that_of_its_events_and_counts_what_lies_in_no_scope(trial):
-    """Of a closed part it says what is left of it; a condition does without what lies in no scope of it."""
+def test_relevance_of_a_batch_is_that_of_its_events_and_counts_events_outside_scopes(trial):
+    """For a closed part it selects what compaction keeps. A condition ignores events outside all its
+    scopes."""
     beyond: dict[int, Any] = {}
     for topic, batch in trial.batches(trial.events).items():
         found = trial.it.relevance(topic, batch)
@@ -590,8 +603,8 @@ def test_relevance_of_a_batch_is_that_of_its_events_and_counts_what_lies_in_no_s
         assert sources <= trial.operator.sources.get(topic, sources)
     _, whole = trial.run([(trial.events, trial.last)])
     i = trial.draw(st.integers(0, len(trial.operator.names) - 1))
-    _, said = trial.run([([event for event in trial.events if not beyond[id(event)][i]], trial.last)])
-    assert trial.seen([t for t in said if t.condition == i]) == trial.seen(
+    _, output = trial.run([([event for event in trial.events if not beyond[id(event)][i]], trial.last)])
+    assert trial.seen([t for t in output if t.condition == i]) == trial.seen(
         [t for t in whole if t.condition == i]
     )
 
@@ -599,20 +612,20 @@ def test_relevance_of_a_batch_is_that_of_its_events_and_counts_what_lies_in_no_s
 # --- the table -----------------------------------------------------------------------------------------
 
 
-def test_every_family_and_every_machine_is_in_the_table():
+def test_every_kind_and_every_machine_is_in_the_table():
     assert {kind.family for kind in MACHINES} == KINDS.keys()
     assert {kind.family for kind in MACHINES if kind.twin} == KINDS.keys()
     made = [one.machine for kind in MACHINES for one in planning.operators(example(kind))]
     inside = [one.inner for one in made if isinstance(one, CarryingOver)]
-    assert set(defined()) == {*map(type, made), *map(type, inside)}
+    assert set(machine_classes()) == {*map(type, made), *map(type, inside)}
 
 
 def example(kind: Listed) -> Checked:
     first = settings(phases=[Phase.generate], database=None)
-    return checked(find(kind.definitions, lambda definition: True, settings=first))
+    return to_checked(find(kind.definitions, lambda definition: True, settings=first))
 
 
-def defined() -> Iterator[type]:
+def machine_classes() -> Iterator[type]:
     """The machines of all kinds and the wrappers of the engine; what only prepares others is none."""
     for package in (engine, kinds):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -623,16 +636,16 @@ def defined() -> Iterator[type]:
 
 
 @pytest.mark.parametrize("kind", MACHINES, ids=repr)
-def test_a_machine_has_all_that_the_protocol_asks_for(kind):
+def test_every_machine_implements_the_whole_protocol(kind):
     asked = {name: asked for name, asked in vars(Machine).items() if not name.startswith("_")}
     assert {"react", "learn_latest"} < asked.keys()
     for operator in planning.operators(example(kind)):
         for name, what in asked.items():
             assert hasattr(operator.machine, name)
             if inspect.isfunction(what):
-                assert taken(getattr(type(operator.machine), name)) == taken(what)
+                assert arguments_of(getattr(type(operator.machine), name)) == arguments_of(what)
 
 
-def taken(function: Callable[..., Any]) -> list[Any]:
+def arguments_of(function: Callable[..., Any]) -> list[Any]:
     """The arguments of a function, whatever their types."""
     return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]

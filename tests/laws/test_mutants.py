@@ -1,5 +1,4 @@
-"""Whatever a definition says, it is refused in words or shown as a text that says the same; and whatever
-stands in a file."""
+"""Any definition is refused with a message or printed with the same meaning; any file is refused or read."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ SOAK = [pytest.param(seed, LONG // 10, marks=pytest.mark.soak) for seed in range
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 300), (2, 300), *SOAK])
 @pytest.mark.filterwarnings("ignore:.* in microseconds")  # its clocks start from zero
-def test_a_mutated_definition_is_refused_in_words_or_reads_back_and_runs(seed: int, count: int) -> None:
+def test_a_mutated_definition_raises_a_usage_error_or_is_printed_and_runs(seed: int, count: int) -> None:
     random = Random(seed)
     for _ in range(count):
         text = mutant(random)
@@ -40,7 +39,7 @@ correlate Both within 3 s  T.value > 1  n > 0
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 200), pytest.param(2, LONG // 10, marks=pytest.mark.soak)])
-def test_a_mutated_file_is_refused_in_words_or_read(tmp_path: Path, seed: int, count: int) -> None:
+def test_a_mutated_file_raises_an_input_error_or_is_read(tmp_path: Path, seed: int, count: int) -> None:
     random, app, path = Random(seed), parse(APP), tmp_path / "rows.jsonl"
     for _ in range(count):
         path.write_text(rows(random))

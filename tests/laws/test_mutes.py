@@ -37,7 +37,7 @@ STEPS = st.one_of(
 )
 
 
-class World:
+class MutedService:
     """A definition that runs, and Alertmanager behind mutes."""
 
     def __init__(self, folder, text):
@@ -50,13 +50,13 @@ class World:
         one = Appended(self.core.position, entry)
         return self.core.take(one)
 
-    def send(self, told):
-        for alert in alerts(told, LATER, {}):
+    def send(self, emitted):
+        for alert in alerts(emitted, LATER, {}):
             key = alert["labels"]["scope"], alert["labels"].get("level")
             (self.active.add if alert["endsAt"] == show_instant(LATER) else self.active.discard)(key)
 
-    def note(self, told):
-        numbered = [one._replace(position=len(self.rows) + i) for i, one in enumerate(told, 1)]
+    def note(self, emitted):
+        numbered = [one._replace(position=len(self.rows) + i) for i, one in enumerate(emitted, 1)]
         self.rows |= {one.position: one for one in numbered}
         found = choose(numbered, self.muted, self.withheld, self.core.corrected)
         self.send(found.sent)
@@ -86,9 +86,9 @@ class World:
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 @given(story=st.lists(STEPS, max_size=80))
-def test_after_all_mutes_alertmanager_has_what_is_active(name, story):
+def test_alertmanager_has_the_active_conditions_after_all_mutes(name, story):
     with TemporaryDirectory() as folder:
-        world = World(folder, DEFINITIONS[name])
+        world = MutedService(folder, DEFINITIONS[name])
         for step in [*story, ("mute", ())]:
             world.step(*step)
         assert world.active == {(one.scope, one.level) for one in world.core.engine.holding()}

@@ -10,7 +10,7 @@ from holdfast.model.instant import SECOND
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
 from holdfast.network.protocols.qps.mapping import RoleMapping, by_resources, fallen_below
-from support.fields import World
+from support.fields import FieldScenario
 from support.roaming import Roaming, Watchful
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 16)
@@ -26,7 +26,7 @@ TIRING = RoleMapping(
 @given(st.integers(0, 2**32), POLICIES, st.booleans(), st.booleans())
 @example(1905, "best-effort", False, False)  # publishers of one name, at the same time and place
 def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settled, wide):
-    world = World(seed, compliance, settled, wide)
+    world = FieldScenario(seed, compliance, settled, wide)
     for _ in range(3):
         for _ in range(world.chance.randint(3, 12)):
             world.something()
@@ -43,7 +43,7 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
 @fewer
 @given(st.integers(0, 2**32), POLICIES)
 def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, compliance):
-    world = World(seed, compliance, watched=True)
+    world = FieldScenario(seed, compliance, watched=True)
     for _ in range(3):
         for _ in range(world.chance.randint(2, 6)):
             world.something()
@@ -53,8 +53,8 @@ def test_subscribers_with_guarantee_receive_the_area_without_a_publisher(seed, c
 
 @fewer
 @given(st.integers(0, 2**32))
-def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twice(seed):
-    world = World(seed, options={"mapping": TIRING})
+def test_brokers_hand_over_while_events_pass_without_loss_or_duplicates(seed):
+    world = FieldScenario(seed, options={"mapping": TIRING})
     for _ in range(2):
         for _ in range(world.chance.randint(3, 8)):
             world.something()
@@ -75,7 +75,9 @@ def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twi
 @fewer
 @given(st.integers(0, 2**32), POLICIES, st.booleans())
 def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, compliance, tiring):
-    world = World(seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})})
+    world = FieldScenario(
+        seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})}
+    )
     for _ in range(3):
         for _ in range(world.chance.randint(3, 12)):
             world.something()
@@ -88,16 +90,16 @@ def test_only_a_new_subscriber_receives_the_latest_of_each_publisher_once(seed, 
         client, due = world.newcomer()
         world.rest()
         came = world.came()
-        assert due <= came  # of a publisher that speaks of several places, perhaps one of each
+        assert due <= came  # of a publisher with several places, perhaps one for each
         assert all(who == client and times == 1 for (_, who, _), times in came.items())
         assert all(what.repeated for _, what in world.deliveries)
 
 
 @fewer
 @given(st.integers(0, 2**32), st.booleans())
-def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
+def test_every_event_arrives_after_failures_and_none_arrives_twice(seed, tiring):
     mapping = TIRING if tiring else RoleMapping(check=8 * SECOND)
-    world = World(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
+    world = FieldScenario(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
     world.network.run(20 * SECOND)
@@ -117,7 +119,7 @@ def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
 
 @fewer
 @given(st.integers(0, 2**32), st.booleans())
-def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(seed, tiring):
+def test_subscribers_that_move_while_events_pass_receive_each_event_once(seed, tiring):
     world = Roaming(seed, options={"mapping": TIRING} if tiring else {})
     for _ in range(2):
         for _ in range(world.chance.randint(4, 10)):
@@ -133,13 +135,13 @@ def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(se
         world.all_come()
         world.rest()
         assert world.came() == due
-        assert not any(kept.waiting for kept in world.kept)
+        assert not any(stored.waiting for stored in world.known_subscribers)
         world.require_partition()
 
 
 @fewer
 @given(st.integers(0, 2**32))
-def test_after_proxies_have_failed_all_come_again_and_meanwhile_none_twice(seed):
+def test_every_event_arrives_after_proxies_failed_and_none_arrives_twice(seed):
     world = Watchful(seed, options={"mapping": RoleMapping(check=8 * SECOND), "renewal": 10 * SECOND})
     for _ in range(8):
         world.something()
@@ -179,7 +181,7 @@ duration: 240 s
 
 @settings(max_examples=max(4, EXAMPLES // 4), deadline=None)
 @given(st.integers(1, 2**32), st.integers(2, 3))
-def test_by_radio_every_publisher_of_a_random_layout_is_received_by_roles_at_the_nearest_nodes(seed, levels):
+def test_events_by_radio_are_received_from_every_publisher_of_a_random_layout(seed, levels):
     """Thirty nodes anywhere, whose leaves are often connected only outside of themselves."""
     case = read_text(ANYWHERE.replace("LEVELS", str(levels))).points[0].case
     run = SimulationRun(case, seed)

@@ -129,7 +129,7 @@ def built(scenario: Scenario, trace: Trace | None = None) -> Air:
 
 
 @given(scenarios(), st.lists(MOMENTS, max_size=3))
-def test_whatever_happens_packets_signals_and_energy_are_accounted_for(scenario, looks):
+def test_packets_signals_and_energy_are_accounted_for_in_any_run(scenario, looks):
     made = built(scenario)
     network, before = made.network, [0.0] * len(made.network.nodes)
     for look in [*sorted(looks), END, 100 * SECOND]:
@@ -153,7 +153,7 @@ def test_whatever_happens_packets_signals_and_energy_are_accounted_for(scenario,
 
 
 @given(scenarios(), st.lists(MOMENTS, max_size=3))
-def test_one_seed_is_one_run_wherever_it_is_interrupted(scenario, looks):
+def test_one_seed_gives_one_run_wherever_it_is_interrupted(scenario, looks):
     runs = []
     for stops in ([], sorted(looks)):
         trace = Trace()

@@ -1,4 +1,4 @@
-"""Whatever comes over the wire: a broker understands it, refuses it or drops who said it, and goes on."""
+"""A broker understands any message from the wire, refuses it or drops the sender, and continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MACHINES = {
 
 
 class Hosted:
-    """A machine among peers that say anything; one that it cannot bear leaves and comes back."""
+    """A machine among peers that send arbitrary messages. A peer that it drops leaves and comes back."""
 
     def __init__(self, machine):
         self.now = 0
@@ -51,21 +51,21 @@ class Hosted:
         for peer, role in PEERS.items():
             self.host.tell(Joined, peer, role)
 
-    def hear(self, peer, raw):
-        """Let a peer say something, and time pass; whether it was a message."""
+    def receive(self, peer, raw):
+        """Receive a frame of a peer and advance time. Return whether the frame was a message."""
         self.now += 1_000
         try:
-            said = unpack(raw)
+            output = unpack(raw)
         except WireFault:
             return False
-        self.host.tell(Received, peer, said)
+        self.host.tell(Received, peer, output)
         for timer, at in list(self.host.timers.items()):
             if at <= self.now and timer in self.host.timers:
                 self.host.fire(timer)
         return True
 
     def _send(self, effect):
-        """What is sent can be written, unless it is too long."""
+        """Encode a message. Every sent message must fit, unless it is too long."""
         with suppress(WireFault):
             CODEC.encode(effect.message)
 
@@ -88,13 +88,13 @@ class Hosted:
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 1_500), *SOAK])
 @pytest.mark.parametrize("kind", MACHINES)
-def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
+def test_machines_survive_random_frames_from_the_wire(kind, seed, count):
     random = Random(seed)
     it, taken = Hosted(MACHINES[kind]), 0
     for _ in range(count):
         raw = frame(random)
         try:
-            taken += it.hear(random.choice([*PEERS]), raw)
+            taken += it.receive(random.choice([*PEERS]), raw)
         except BaseException as error:
             error.add_note(f"of seed {seed}, the frame {raw!r}")
             raise
@@ -102,7 +102,7 @@ def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 500), *SOAK])
-def test_marked_up_text_is_read_or_refused(seed, count):
+def test_random_xml_is_read_or_refused(seed, count):
     random = Random(seed)
     for _ in range(count):
         it = codec("xml", 1 << 18)

@@ -1,4 +1,4 @@
-"""Walks, what the relation machine says of them, and what agents say."""
+"""Random walks, the results of the relation machine for them, and the reports of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.network.protocols.agents.talk import AgentReading
 from holdfast.plan.compile import operators
 
 
-def related(text):
+def relationship_of(text):
     """The relationship that a definition has."""
     (one,) = check(parse(text)).of(RelationCondition)
     return one
@@ -39,7 +39,7 @@ def walks(names, steps, seed, *, size=60.0, step=12.0, together=0.7, idle=0.3, j
 
 
 def oracle(one, events):
-    """What the machine tells: (time, scope, status, source, sequence)."""
+    """The results of the relation machine: (time, scope, status, source, sequence)."""
     from holdfast.lang.condition import Checked
 
     (operator,) = operators(Checked(one.listens, (one,)))
@@ -47,13 +47,13 @@ def oracle(one, events):
     state = machine.initial()
     for event in events:
         state, _ = machine.react(state, event)
-    _, said = machine.advance(state, NEVER)
-    return sorted((t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in said)
+    _, output = machine.advance(state, NEVER)
+    return sorted((t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in output)
 
 
 def run(one, made, events, *, seed=None):
-    """What agents of each tie report of the same events, and how much they say."""
-    told, counted = [], {"messages": 0, "readings": 0, "reports": 0}
+    """The reports of agents of each tie for the same events, and the number of their messages."""
+    emitted, counted = [], {"messages": 0, "readings": 0, "reports": 0}
     for tie in one.relation.ties:
         room = AgentRoom({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)
         mine = [event for event in events if event.source in room.agents]
@@ -66,7 +66,9 @@ def run(one, made, events, *, seed=None):
             ]
             for report in room.process(readings):
                 scope = tie.scope if report.alternative is None else report.alternative
-                told.append((report.reading.time, scope, report.status, report.by, report.reading.sequence))
+                emitted.append(
+                    (report.reading.time, scope, report.status, report.by, report.reading.sequence)
+                )
         for name in counted:
             counted[name] += room.counted[name]
-    return sorted(told), counted
+    return sorted(emitted), counted

@@ -19,7 +19,7 @@ from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 BROKERS = ("hub", "east", "west")
 
 
-class World:
+class AgentsInMemory:
     """A hub, two edges with publishers on both, and a subscriber on the hub.  With a seed, messages of
     different connections overtake one another."""
 
@@ -62,14 +62,14 @@ class World:
     def agents(self):
         return [hosted for home in BROKERS for hosted in self.net.nodes[home].state.agents.values()]
 
-    def heard(self):
+    def deliveries(self):
         return self.net.take("subscriber")
 
     def rows(self):
-        """What was reported, in the words of the oracle."""
-        told = [what.content for what in self.heard() if isinstance(what, ReceivedNotification)]
+        """The reports in the form of the oracle."""
+        emitted = [what.content for what in self.deliveries() if isinstance(what, ReceivedNotification)]
         return sorted(
             (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
-            for c in told
+            for c in emitted
             if RELATIONSHIP in c and c["status"] != "unknown"
         )

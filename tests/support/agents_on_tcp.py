@@ -25,7 +25,7 @@ from holdfast.network.protocols.cbps.client import (
     publish,
 )
 from holdfast.network.protocols.cbps.event import advertisement_for, to_content
-from support.overlay_chaos import Wire
+from support.overlay_chaos import ClientWire
 from support.patience import PATIENCE
 from support.relay import ANYWHERE, QUICK
 
@@ -33,9 +33,9 @@ PATIENT = WorkerBounds(wall=PATIENCE * SECOND)
 """A loaded machine may be slow to start a worker."""
 
 
-class World(AsyncExitStack):
-    """A hub, two edge brokers, publishers on both, and a subscriber on the hub.  An edge can be stopped, and
-    begun again where it was.  Between the brokers each piece takes ``wait`` seconds, if that is given."""
+class AgentsOnTcp(AsyncExitStack):
+    """A hub, two edge brokers, publishers on both, and a subscriber on the hub. An edge can be stopped and
+    restarted at its address. If ``wait`` is given, each piece between brokers takes that many seconds."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class World(AsyncExitStack):
         super().__init__()
         self.one, self.names, self.using, self.code = one, names, using, code
         self.allowed, self.bounds, self.wait = allowed, bounds, wait
-        self.nodes, self.heard, self.wires, self.publishers = [], [], [], {}
+        self.nodes, self.deliveries, self.wires, self.publishers = [], [], [], {}
         self.at_work = 0
         """Calls of its own shipped code that have not been answered."""
 
@@ -70,7 +70,7 @@ class World(AsyncExitStack):
             node.ask(advertise("mine", advertisement_for(topic, source=name)))
             self.publishers[name] = node
         subscriber = await self.enter_async_context(
-            connect_client(self.hub, Identity("subscriber"), deliver=self.heard.append)
+            connect_client(self.hub, Identity("subscriber"), deliver=self.deliveries.append)
         )
         bundle = active_bundle(self.one.name, self.one.relation, self.using, code=self.code)
         subscriber.ask(Submit(bundle, "relation", self.code))
@@ -82,29 +82,29 @@ class World(AsyncExitStack):
         """How an edge comes to the hub."""
         if self.wait is None:
             return self.hub
-        wire = await self.enter_async_context(Wire(self.hub, self.wait))
+        wire = await self.enter_async_context(ClientWire(self.hub, self.wait))
         self.wires.append(wire)
         return wire.address
 
     def pool(self, answer, bounds):
-        def answered(worked):
+        def answer_late(worked):
             self.at_work -= 1
             answer(worked)
 
-        pool = WorkerPool(answered, bounds)
+        pool = WorkerPool(answer_late, bounds)
         take = pool.carry_out
 
-        def taken(what):
+        def take_late(what):
             self.at_work += isinstance(what, WorkerCall)
             take(what)
 
-        pool.carry_out = taken
+        pool.carry_out = take_late
         return pool
 
     async def broker(self, name, connect=(), *, at=ANYWHERE, stack=None):
-        identity, told = Identity(name, "broker"), {"allowed": self.allowed, "bounds": self.bounds}
+        identity, emitted = Identity(name, "broker"), {"allowed": self.allowed, "bounds": self.bounds}
         found = await (stack or self).enter_async_context(
-            broker.run_broker(identity, at, connect, backoff=QUICK, **told)
+            broker.run_broker(identity, at, connect, backoff=QUICK, **emitted)
         )
         self.nodes.append(found[0])
         return found
@@ -120,10 +120,12 @@ class World(AsyncExitStack):
         await self.broker("west", (self.hub,), at=at, stack=self.edge)
 
     async def subscriber(self, name):
-        """Another subscriber, and what it hears."""
-        heard = []
-        node = await self.enter_async_context(connect_client(self.hub, Identity(name), deliver=heard.append))
-        return node, heard
+        """Another subscriber and the list of its deliveries."""
+        received = []
+        node = await self.enter_async_context(
+            connect_client(self.hub, Identity(name), deliver=received.append)
+        )
+        return node, received
 
     def agents(self):
         return [hosted for node in self.nodes for hosted in node._host.state.agents.values()]
@@ -134,8 +136,8 @@ class World(AsyncExitStack):
                 await asyncio.sleep(0.01)
 
     async def quiet(self):
-        """Everything here runs in one loop: what is on its way comes with one of the next rounds, or it is
-        known who has it."""
+        """Wait until the overlay is quiet. Everything runs in one event loop, so a message on its way
+        arrives in one of the next rounds, or its holder is known."""
         seen, rounds = None, 0
         while rounds < 12:
             await asyncio.sleep(0.001)
@@ -143,23 +145,25 @@ class World(AsyncExitStack):
             is_still = now == seen and not self.at_work and not any(wire.carrying for wire in self.wires)
             seen, rounds = now, rounds + 1 if is_still else 0
 
-    def told(self, since=0):
-        found = [what.content for what in self.heard[since:] if isinstance(what, ReceivedNotification)]
+    def emissions(self, since=0):
+        found = [what.content for what in self.deliveries[since:] if isinstance(what, ReceivedNotification)]
         return [c for c in found if RELATIONSHIP in c]
 
     def rows(self):
-        """What was reported, in the words of the oracle."""
+        """The reports in the form of the oracle."""
         return sorted(
             (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
-            for c in self.told()
+            for c in self.emissions()
             if c["status"] != "unknown"
         )
 
     def statuses(self):
-        """What is news to the subscriber."""
+        """The new reports to the subscriber."""
         following = ReportFollower(self.one.name, self.one.relation)
-        heard = [what for what in self.heard if isinstance(what, ReceivedNotification | AgentsInterrupted)]
-        return [getattr(one, "status", "unknown") for what in heard for one in following.process(what, 0)]
+        received = [
+            what for what in self.deliveries if isinstance(what, ReceivedNotification | AgentsInterrupted)
+        ]
+        return [getattr(one, "status", "unknown") for what in received for one in following.process(what, 0)]
 
     async def say(self, event):
         self.publishers[event.source].ask(publish(to_content(event)))

@@ -57,7 +57,7 @@ def air(positions: Iterable[Any], trace: Trace | None = None, **setup: Any) -> A
 
 
 def links(*pairs: tuple[NodeId, NodeId], quality: float = 1.0) -> Measured:
-    """These hear one another perfectly (or so well), others not at all."""
+    """Links between the named nodes with a quality of 1, or the given one; other nodes have no link."""
     return Measured({pair: quality for a, b in pairs for pair in ((a, b), (b, a))})
 
 

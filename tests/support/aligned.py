@@ -1,4 +1,4 @@
-"""Random correlations of states, what they hear, and a slow obvious twin."""
+"""Random correlations of states, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def definitions(draw, per: str) -> Checked:
     near = draw(st.sampled_from(("", "", "2 m")))
     extents = ", ".join(filter(None, (within, near)))
     words = (related, extents and f"within {extents}", draw(st.sampled_from(("", "per room"))))
-    return _checked(per, " ".join(filter(None, words)))
+    return _check(per, " ".join(filter(None, words)))
 
 
 @lru_cache(maxsize=256)
-def _checked(per: str, related: str) -> Checked:
+def _check(per: str, related: str) -> Checked:
     topics = "".join(f"topic T{c} (v float, room text)\n" for c in "ABCF")
     states = "".join(f"state {c} on T{c} [v > 1; v < 0] per {per}\n" for c in "ABC")
     return check(parse(f"{topics}{states}filter F on TF where v > 1\ncorrelate X = {related}\n"))
@@ -41,8 +41,8 @@ def _checked(per: str, related: str) -> Checked:
 
 @st.composite
 def histories(draw, per: str) -> list[Event]:
-    """What conditions tell: starts and ends in turn, several in one moment, of readings of any source and
-    number; and ends of what nobody knows."""
+    """Draw outputs of conditions: alternating starts and ends of any source and number, several at one
+    time, and ends of unknown scopes."""
     row = st.tuples(
         st.integers(0, 9),
         st.sampled_from("AAABBBCF"),
@@ -75,11 +75,11 @@ def histories(draw, per: str) -> list[Event]:
     return found
 
 
-def heard(checked, events, told):
-    """What notifications say, in order."""
+def as_rows(checked, events, emitted):
+    """The notifications as tuples, in order."""
     return sorted(
         (n.subscription, n.scope or "", n.status, n.since or -1, n.event.order, *map(str, _own(n)))
-        for n in told
+        for n in emitted
     )
 
 
@@ -87,24 +87,24 @@ def _own(n):
     return sorted((name, value) for name, value in n.event.attributes.items() if name != "room")
 
 
-def expected(checked: Checked, events: list[Event]) -> list[tuple]:
-    """All stretches are listed, then all ways to choose one of each condition are tried."""
+def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
+    """List all intervals, then try every choice of one interval for each condition."""
     (one,) = checked.of(OverlapCondition)
     names = [topic.name for topic in one.over]
-    stretches = {name: _stretches(name, events) for name in names}
+    intervals = {name: _intervals(name, events) for name in names}
     rows = []
 
     def tell(chosen, status, since, event, ends):
         own = []
-        for name, stretch, end in zip(names, chosen, ends, strict=True):
-            own += [(name, stretch["scope"]), (f"{name}_start", _shown(stretch["start"]))]
-            own += [(f"{name}_end", None if end is None else _shown(end))]
+        for name, interval, end in zip(names, chosen, ends, strict=True):
+            own += [(name, interval["scope"]), (f"{name}_start", _show(interval["start"]))]
+            own += [(f"{name}_end", None if end is None else _show(end))]
         scope = ",".join(f'"{s["scope"]}"' if "," in s["scope"] else s["scope"] for s in chosen if s["scope"])
         rows.append(
             ("X", scope, status, -1 if since is None else since or -1, event.order, *map(str, sorted(own)))
         )
 
-    for chosen in product(*stretches.values()):
+    for chosen in product(*intervals.values()):
         if not all(_agree(one, a, b) for a, b in combinations(chosen, 2)):
             continue
         start, end = max(s["start"] for s in chosen), min(s["end"] for s in chosen)
@@ -121,8 +121,8 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             continue
         a, b = chosen
         width = one.within
-        moment = a["start"] == a["end"]
-        meet = a["start"] < b["end"] + moment and b["start"] < a["end"] + moment
+        instant = a["start"] == a["end"]
+        meet = a["start"] < b["end"] + instant and b["start"] < a["end"] + instant
         match one.relation:
             case "overlaps":
                 near = a["start"] < b["start"] < a["end"] < b["end"]
@@ -137,34 +137,34 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
                 event = a.get("ended")
             case "before":
                 near = 0 < b["start"] - a["end"] < width
-                near = near and _is_last(a, stretches[names[0]], b["start"])
+                near = near and _is_last(a, intervals[names[0]], b["start"])
                 event = b["began"]
             case "ends":
                 near = meet and b["start"] < a["start"] and abs(a["end"] - b["end"]) < (width or 1)
                 near = near and max(a["end"], b["end"]) < math.inf
                 earlier, later = (a, b) if a["end"] < b["end"] else (b, a)
-                mine = stretches[names[0] if earlier is a else names[1]]
+                mine = intervals[names[0] if earlier is a else names[1]]
                 near = near and (a["end"] == b["end"] or _is_last(earlier, mine, later["end"]))
                 event = later.get("ended")
         if near:
-            told = event.time
-            ends = [s["end"] if s["end"] <= told else None for s in chosen]
+            emitted = event.time
+            ends = [s["end"] if s["end"] <= emitted else None for s in chosen]
             tell(chosen, "atomic", None, event, ends)
     return sorted(rows)
 
 
 def _rank(event, member):
-    """In which order what happens at one moment is looked at."""
+    """The order in which transitions of one time are processed."""
     return (event.source, event.sequence, member)
 
 
-def _is_last(stretch, others, by):
+def _is_last(interval, others, by):
     """Whether of its scope it is the last to have ended by then."""
-    mine = [s["ended"].order for s in others if s["scope"] == stretch["scope"] and s["end"] <= by]
-    return stretch["ended"].order == max(mine)
+    mine = [s["ended"].order for s in others if s["scope"] == interval["scope"] and s["end"] <= by]
+    return interval["ended"].order == max(mine)
 
 
-def _stretches(name, events):
+def _intervals(name, events):
     found, open_ = [], {}
     for event in events:
         if event.topic != f"@{name}":
@@ -197,7 +197,7 @@ def _agree(one, a, b):
     return a["at"] is not None and b["at"] is not None and abs(a["at"][0] - b["at"][0]) < one.near
 
 
-def _shown(at):
+def _show(at):
     from holdfast.model.instant import show_instant
 
     return show_instant(at)

@@ -1,4 +1,4 @@
-"""Everything that brokers and clients can say to one another, at random."""
+"""Everything that brokers and clients can send each other, at random."""
 
 from __future__ import annotations
 

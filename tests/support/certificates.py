@@ -12,7 +12,7 @@ def openssl(*arguments):
     subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
 
-def certified(folder):
+def make_certificates(folder):
     """An authority (``ca.pem``) in a folder, and a certificate for this machine that it signed."""
     if shutil.which("openssl") is None:
         pytest.skip("needs the program openssl to make certificates")

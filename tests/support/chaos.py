@@ -1,4 +1,4 @@
-"""A live query as its own process, which somebody keeps killing."""
+"""A live query as its own process, which is killed again and again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def generate(
     folder: Path, files: int, rows: int, sensors: int = 500, seed: int = 1, padding: int = 0
 ) -> None:
-    """Random walks of many sensors, cut by time into files; so many bytes a row that nobody asks for."""
+    """Random walks of many sensors, cut by time into files, with so many unused bytes in each row."""
     rng = np.random.default_rng(seed)
     names = pa.array([f"s{i}" for i in range(sensors)])
     at, level = 1_700_000_000_000_000, rng.uniform(18, 29, sensors)

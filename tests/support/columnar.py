@@ -15,7 +15,7 @@ from holdfast.errors import DefinitionError
 from holdfast.kinds.component.compile import component_group
 from holdfast.kinds.component.condition import ComponentCondition
 from holdfast.model.event import Event
-from support.fused import SECOND, batches, seen
+from support.fused import SECOND, batches, visible
 
 TOPICS = (
     "topic T (value float, n int, road text, wet bool)\ntopic U (value float, n int, road text, wet bool)\n"
@@ -68,7 +68,7 @@ def is_merged(query):
 
 @st.composite
 def tests(draw, name, *, merged):
-    """A comparison that a query's attributes allow; it may say what counts where there is nothing."""
+    """Draw a comparison that the attributes of a query allow, perhaps with a default for missing values."""
     number, whole, word, truth = (
         draw(st.sampled_from(("", "", *(f" else {default}" for default in some))))
         for some in ((0.5, 2), (0, 3), ('"r1"', '"r2"'), ("true", "false"))
@@ -137,8 +137,9 @@ def definitions(draw, keys=KEYS):
 
 
 @st.composite
-def outspoken(draw):
-    """A component whose events are told by columns: nothing waits, nothing is computed of what they lack."""
+def emitting_components(draw):
+    """Draw a component whose events are computed in columns: nothing waits, and no term needs missing
+    values."""
     key = draw(st.sampled_from((*KEYS, None)))
     names = draw(st.sampled_from(("A", "A", "AB")))
     lines = "".join(f"  {name} = {draw(queries(draw(st.sampled_from('TTU')), key))}\n" for name in names)
@@ -215,7 +216,7 @@ def several(draw):
 @st.composite
 def levels(draw):
     """A component above another; it may look at readings, too."""
-    below = draw(definitions() | outspoken())
+    below = draw(definitions() | emitting_components())
     key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
     places = ("", "", " any location", " closest to 1", " sum location", f" {draw(_folds)} location")
     apart = f" each {key}" if key else draw(st.sampled_from(places))
@@ -244,7 +245,7 @@ def levels(draw):
 
 
 @st.composite
-def carried(draw):
+def carried_components(draw):
     """A component that sources of a topic carry with them."""
     place = draw(
         st.sampled_from(
@@ -328,7 +329,7 @@ histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_siz
 
 
 def signless(event):
-    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
+    """The event with 0 in place of -0, because it is not defined which of the two represents a place."""
     return (
         event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
     )
@@ -349,15 +350,15 @@ def is_planned(text):
         return False
 
 
-def stepped(it, state, some, until, *, reduced=False):
-    """The state after a batch of some events, and what can be seen of what it said."""
+def step_visibly(it, state, some, until, *, reduced=False):
+    """The state after a batch of events, and the visible part of its output."""
     whole = batches(it, some)
     state, out = it.step(state, compact_part(it, whole) if reduced else whole, until)
-    return state, seen(transitions(it.topics, out))
+    return state, visible(transitions(it.topics, out))
 
 
 def instances(it, state):
-    """What is remembered of every key, and what holds."""
+    """The stored latest values and the active instances of every key."""
     known = [
         {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
         for own in state.components

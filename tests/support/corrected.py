@@ -1,4 +1,4 @@
-"""Corrections: what is left of what was told when all has been taken back that was."""
+"""Corrections: the notifications that remain after all retractions."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ deliveries = st.builds(Delivery, st.integers(0, 3), st.builds(Correct, st.intege
 
 
 def standing(rows: Iterable[tuple[Any, ...]], status: int) -> list[tuple[Any, ...]]:
-    """Rows that say something, with a status in one of their places, without those that were taken back; less
-    than nothing is left of what was told before."""
+    """The rows that remain after retractions, each with its count; ``status`` is the position of the status.
+
+    A negative count is a retraction of a row that was never there.
+    """
     counts: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
-        said = MADE_GOOD.get(row[status], row[status])
-        counts[(*row[:status], said, *row[status + 1 :])] += -1 if row[status] in MADE_GOOD else 1
+        output = MADE_GOOD.get(row[status], row[status])
+        counts[(*row[:status], output, *row[status + 1 :])] += -1 if row[status] in MADE_GOOD else 1
     return sorted(((*row, count) for row, count in counts.items() if count), key=repr)
 
 
-def heard(_definition, _events, told):
-    """What notifications say, all in all."""
-    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in told]
+def as_rows(_definition, _events, emitted):
+    """The notifications that remain after all corrections."""
+    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted]
     return standing(rows, 2)
 
 
 def at_last(twin):
-    """What a twin says of the whole history in order."""
+    """The result of a twin for the whole history in order."""
     return lambda definition, events: standing(twin(definition, events), 2)

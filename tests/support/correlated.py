@@ -30,8 +30,8 @@ _ranges = st.sampled_from(("in [0, 2]", "in (0, 2]", "in [1, 3)", ">= 1", "> 0.5
 
 
 @st.composite
-def correlations(draw, tells=("events", "events", "events", "all", "latest", "first"), deliveries=("",)):
-    """One correlation, without its name."""
+def correlations(draw, emits=("events", "events", "events", "all", "latest", "first"), deliveries=("",)):
+    """Draw one correlation without its name."""
     attributes = draw(st.lists(st.sampled_from(ATTRIBUTES), min_size=2, max_size=3, unique=True))
     identified = draw(st.integers(0, 3)) == 0
     filters = [
@@ -42,14 +42,14 @@ def correlations(draw, tells=("events", "events", "events", "all", "latest", "fi
     ]
     near = "" if identified else draw(st.sampled_from(("", "", ", 2 m", ", 1.5 m", ", 4 m")))
     region = "" if identified else draw(st.sampled_from(("", "", " in region R", " in circle (0, 0) 2")))
-    tell = f"tell {draw(st.sampled_from(tells))}"
+    tell = f"tell {draw(st.sampled_from(emits))}"
     within = draw(st.sampled_from(("2 s", "3 s")))
     return f"within {within}{near}{region} {' '.join(filters)} {tell} {draw(st.sampled_from(deliveries))}"
 
 
 @st.composite
 def definitions(draw, **options):
-    """Some correlations, which may be equal but for their names."""
+    """Draw correlations, which may be equal except for their names."""
     some = draw(st.lists(correlations(**options), min_size=1, max_size=3))
     return TOPICS + "\n".join(f"correlate C{i} {one}" for i, one in enumerate(some))
 
@@ -86,7 +86,7 @@ histories = st.lists(_events(), min_size=6, max_size=16, unique_by=lambda e: (e.
 
 
 @lru_cache(maxsize=16)
-def checked(text):
+def check_text(text):
     """The correlations of a definition, by name."""
     return {one.name: one for one in check(parse(text)).of(CorrelationCondition)}
 
@@ -94,7 +94,7 @@ def checked(text):
 @lru_cache(maxsize=16)
 def running(text):
     """The operators of a definition."""
-    return operators(checked(text).values())
+    return operators(check_text(text).values())
 
 
 def batches(topics, events):
@@ -136,43 +136,44 @@ def _lies_in(correlated, event):
     return 0 <= x <= 3 and 0 <= y <= 3 if region.name == "R" else x * x + y * y <= 4
 
 
-def tried(text, events):
+def search(text, events):
     """For each correlation the complex events, as tuples of sequence numbers."""
     found = {}
-    for one in checked(text).values():
+    for one in check_text(text).values():
         c = one.correlation
         every = complex_events(candidates(one, events), c.within, c.near)
         found[one.name] = {tuple(sequence for _, _, sequence in members) for members in every}
     return found
 
 
-def expected(text, events):
-    """How often each correlation tells, and which simple events; of ``latest`` and ``first``, the choice."""
+def oracle(text, events):
+    """How often each correlation matches, and with which simple events; for ``latest`` and ``first`` the
+    choice."""
     order = {e.sequence: (*e.order, e.topic) for e in events}
-    told = {}
-    for name, every in tried(text, events).items():
+    emitted = {}
+    for name, every in search(text, events).items():
         by_last = {}
         for members in every:
             by_last.setdefault(max(members, key=order.get), []).append(members)
-        tell = checked(text)[name].tell
+        tell = check_text(text)[name].tell
         choose = {"latest": max, "first": min}.get(tell)
         if tell == "events":
-            told[name] = {sequence for members in every for sequence in members}
+            emitted[name] = {sequence for members in every for sequence in members}
         elif choose is None:
-            told[name] = every
+            emitted[name] = every
         else:
-            told[name] = {choose(mine, key=lambda m: [order[s] for s in m]) for mine in by_last.values()}
-    return told
+            emitted[name] = {choose(mine, key=lambda m: [order[s] for s in m]) for mine in by_last.values()}
+    return emitted
 
 
-def heard(text, events, notifications):
-    """What notifications tell, in the words of ``expected``."""
-    found = {name: set() for name in checked(text)}
+def as_counts(text, events, notifications):
+    """The notifications in the form of the oracle."""
+    found = {name: set() for name in check_text(text)}
     for n in notifications:
-        one = checked(text)[n.subscription]
-        told = n.event.sequence if one.tell == "events" else _members(one, n.event, events)
-        assert told not in found[n.subscription], "told twice"
-        found[n.subscription].add(told)
+        one = check_text(text)[n.subscription]
+        emitted = n.event.sequence if one.tell == "events" else _members(one, n.event, events)
+        assert emitted not in found[n.subscription], "told twice"
+        found[n.subscription].add(emitted)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Random counts over states, what they hear, and a slow obvious twin."""
+"""Random counts over states, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def definitions(draw, per: str) -> Checked:
     unknown = draw(st.sampled_from(("left", "kept", "spreads")))
     care = draw(st.sampled_from(("", "unknown after 1 h")))  # then it waits for moments to be over
     count = f"at least {least} of S {within} until fewer than {fewer} {joined} unknown {unknown}"
-    made = _checked(per, care, count)
+    made = _check(per, care, count)
     if not draw(st.booleans()):
         return made
     (count,) = made.of(CountCondition)
@@ -45,14 +45,14 @@ def definitions(draw, per: str) -> Checked:
 
 
 @lru_cache(maxsize=64)
-def _checked(per: str, care: str, count: str) -> Checked:
+def _check(per: str, care: str, count: str) -> Checked:
     state = f"state S on T [v > 1; v < 0] per {per} {care}"
     return check(parse(f"topic T (v float, room text)\n{state}\nstate C = {count}\n"))
 
 
 @st.composite
 def histories(draw, per: str) -> list[Event]:
-    """What the state may tell, and what it never would: ends without starts, and starts twice."""
+    """Draw outputs of the state, including impossible ones: ends without starts, and repeated starts."""
     row = st.tuples(
         st.sampled_from(MEMBERS),
         st.sampled_from(ROOMS),
@@ -79,8 +79,8 @@ def histories(draw, per: str) -> list[Event]:
     ]
 
 
-def expected(checked: Checked, events: list[Event]) -> list[tuple]:
-    """Who holds and who is unknown is found out anew after every event."""
+def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
+    """Compute the active and the unknown members again after every event."""
     (count,) = checked.of(CountCondition)
     rows, holding, known = [], {}, {}
     for i, event in enumerate(events):
@@ -135,7 +135,7 @@ def _home(count, event):
 
 
 def _present(count, events):
-    """Whoever holds or is unknown: in which room, and which of both."""
+    """The active and unknown members with their room and which of both they are."""
     found: dict[str, tuple[str, bool, bool]] = {}
     for event in events:
         status, member = event.attributes["@status"], event.attributes["@scope"]

@@ -1,7 +1,7 @@
 """Routing machines without radios: a graph on which frames take a millisecond, or get lost.
 
-The host is written anew and as simply as can be; it shares nothing with ``sim.routing.router`` but the
-words.  A unicast frame is acknowledged if it arrives.
+The host is independent of ``sim.routing.router`` and as simple as possible. A unicast frame is
+acknowledged if it arrives.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Ether:
 
 
 def grid_graph(rows: int, columns: int) -> dict[NodeId, set[NodeId]]:
-    """A grid in which all eight neighbours hear each other."""
+    """A grid in which all eight neighbours have links."""
     return {
         r * columns + c: {
             rr * columns + cc
@@ -132,7 +132,7 @@ def grid_graph(rows: int, columns: int) -> dict[NodeId, set[NodeId]]:
 
 
 def distances(graph: Graph, start: NodeId) -> dict[NodeId, int]:
-    """The hops from a node to all that can be reached: breadth first, slowly and obviously."""
+    """The hops from a node to all reachable ones by a plain breadth-first search."""
     found, edge, far = {start: 0}, [start], 0
     while edge:
         far += 1

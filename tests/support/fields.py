@@ -43,8 +43,8 @@ def matches(shape, point):
 
 
 @dataclass
-class World:
-    """A network, what its clients do, and what each of them should be told."""
+class FieldScenario:
+    """A network, the actions of its clients, and the deliveries that each of them must receive."""
 
     seed: int
     compliance: str = "best-effort"
@@ -170,8 +170,8 @@ class World:
             self._pause()
 
     def newcomer(self):
-        """Somebody subscribes who was not there before; and the latest events that are for it, of publishers
-        that are there still."""
+        """Add a subscriber, with the latest events that it must receive of publishers that are still
+        there."""
         topic, region = self.chance.choice(TOPICS), self.region()
         node, client = self.chance.choice(self.alive), f"after {self.count}"
         self.subscribers[node, client, topic] = [(region, 1.5)]
@@ -187,7 +187,7 @@ class World:
         self.chance.choices(does, (5, 3, 4, 1))[0]()
 
     def rest(self):
-        """Let everything arrive; where nodes always have something to say, for a while."""
+        """Let all messages arrive; where nodes always send, run for a while."""
         if self.deployment.mapping is None:
             self.network.settle()
         else:
@@ -222,7 +222,7 @@ class World:
     # --- nodes get tired, and fail ---
 
     def work(self):
-        """Nodes have less than they had, some much less; and their brokers hear of it."""
+        """Reduce the resources of nodes, of some very much, and notify their brokers."""
         for node in self.alive:
             self.energy[node] *= self.chance.choice([1.0, 1.0, 0.9, 0.5])
             self.network.ask(node, Resources(energy=self.energy[node]))
@@ -236,21 +236,21 @@ class World:
 
     def _is_spare(self, node):
         left = set(self.alive) - {node}
-        reached, waiting = set(), [next(iter(left))]
+        visited, waiting = set(), [next(iter(left))]
         while waiting:
             here = waiting.pop()
-            if here not in reached:
-                reached.add(here)
+            if here not in visited:
+                visited.add(here)
                 waiting += [other for other in self.field.near(here) if other in left]
-        return reached == left
+        return visited == left
 
     def roles(self):
-        """Who acts for which logical broker."""
+        """The nodes that act for each logical broker."""
         return {role: node for node, host in self.network.hosts.items() for role in host.state.own_roles}
 
     @property
     def states(self):
-        """What each node's broker remembers."""
+        """The state of the broker of each node."""
         found = {node: host.state for node, host in self.network.hosts.items()}
         return {node: getattr(state, "broker", state) for node, state in found.items()}
 
@@ -261,9 +261,9 @@ class World:
         return [node for node in self.nodes if node not in self.field.down]
 
     def came(self):
-        """What was delivered since the last look: how often each event to each subscriber."""
-        told, self.network.delivered[:] = self.network.delivered[:], []
-        self.deliveries = [(node, what) for _, node, what in told if isinstance(what, QpsNotify)]
+        """The deliveries since the last call: the number of each event to each subscriber."""
+        emitted, self.network.delivered[:] = self.network.delivered[:], []
+        self.deliveries = [(node, what) for _, node, what in emitted if isinstance(what, QpsNotify)]
         return Counter((node, what.client, what.values["n"]) for node, what in self.deliveries)
 
     def require_epsilon(self):
@@ -279,14 +279,14 @@ class World:
             assert length <= epsilon * math.dist(leaf, home) * (1 + 1e-9), (way, epsilon)
 
     def require_coverage(self):
-        """Of what has to be covered nodes know at each point whether nobody publishes it, and who asked for
-        it was told so."""
+        """Require that nodes know at each point to be covered whether it has a publisher, and that those
+        who asked were notified."""
         warned = [
             (node, what) for _, node, what in self.network.delivered if isinstance(what, FailedCoverage)
         ]
         for node, client, topic, region in self.must:
             missing = self.states[node].topics[topic].missing_area
-            said = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
+            output = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
             offered = [each for (_, _, of), some in self.publishers.items() if of == topic for each in some]
             for _ in range(20):
                 point = self.point(region)
@@ -295,7 +295,7 @@ class World:
                 inside = self.deployment.location(point)
                 uncovered = not any(matches(each, point) for each in offered)
                 assert areas.contains_point(missing, inside) == uncovered, (node, topic, point)
-                assert not uncovered or any(areas.contains_point(area, inside) for area in said), (
+                assert not uncovered or any(areas.contains_point(area, inside) for area in output), (
                     client,
                     point,
                 )

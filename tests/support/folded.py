@@ -1,4 +1,4 @@
-"""Random folds of storms, what they hear, and a slow obvious twin."""
+"""Random folds of storms, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def definitions(draw) -> Checked:
     most = draw(st.integers(1, 3))
     fewer = draw(st.sampled_from(("", f"until fewer than {draw(st.integers(1, most + 1))}")))
     care = draw(st.sampled_from(("", "unknown after 1 h")))  # then it waits for moments to be over
-    return _checked(f"{cells} beyond {most} {fewer}", care)
+    return _check(f"{cells} beyond {most} {fewer}", care)
 
 
 @lru_cache(maxsize=256)
-def _checked(fold: str, care: str) -> Checked:
+def _check(fold: str, care: str) -> Checked:
     state = f"topic T (v float)\n{REGIONS}state S on T [v > 1; v < 0] per source {care}\n"
     return check(parse(f"{state}fold X = S {fold}\n"))
 
@@ -59,21 +59,21 @@ def histories(draw) -> list[Event]:
     return found
 
 
-def heard(checked, events, told):
-    """What notifications say, in order."""
+def as_rows(checked, events, emitted):
+    """The notifications as tuples, in order."""
     return sorted(
         (
             n.event.time, n.status, n.scope or "", -1 if n.since is None else n.since, n.event.source,
             n.event.attributes["members"], n.event.attributes["into"] or "",
         )
-        for n in told
+        for n in emitted
     )  # fmt: skip
 
 
-def expected(checked: Checked, events: list[Event]) -> list[tuple]:
-    """After every event who is told is found out anew from who holds and where."""
+def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
+    """Compute the notifications again after every event from the active scopes and their places."""
     (one,) = checked.of(FoldCondition)
-    rows, members, held, told = [], {}, set(), {}
+    rows, members, held, emitted = [], {}, set(), {}
     for event in events:
         status, name = event.attributes["@status"], event.source
         if status == "ingress":
@@ -84,25 +84,25 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             continue
         held = _held(one, members, held)
         now = {_teller(one, m, e, held) for m, e in members.items()}
-        inside = {c: [m for m, e in members.items() if c in _path(one, m, e)[1:]] for c in [*told, *now]}
-        for gone in told.keys() - now:
+        inside = {c: [m for m, e in members.items() if c in _path(one, m, e)[1:]] for c in [*emitted, *now]}
+        for gone in emitted.keys() - now:
             mine = [gone] if gone in members else inside.get(gone, [])
             into = {_teller(one, m, members[m], held) for m in mine}
             into = into.pop() if len(into) == 1 else ""
             size = 1 if gone in members else len(inside[gone])
             rows.append(
-                (event.time, "egress", gone, told[gone][0], name, size, "" if into in members else into)
+                (event.time, "egress", gone, emitted[gone][0], name, size, "" if into in members else into)
             )
-        for new in now - told.keys():
+        for new in now - emitted.keys():
             its = members.get(new, event)
             since = -1 if its is event else its.time
             size = 1 if new in members else len(inside[new])
             rows.append((event.time, "ingress", new, since, its.source, size, ""))
-        before = told
-        told = {n: before.get(n, (event.time, 1 if n in members else len(inside[n]))) for n in now}
-        for cell in [c for c in told if c not in members and len(inside[c]) >= 2 * told[c][1]]:
-            rows.append((event.time, "joined", cell, told[cell][0], name, len(inside[cell]), ""))
-            told[cell] = (told[cell][0], len(inside[cell]))
+        before = emitted
+        emitted = {n: before.get(n, (event.time, 1 if n in members else len(inside[n]))) for n in now}
+        for cell in [c for c in emitted if c not in members and len(inside[c]) >= 2 * emitted[c][1]]:
+            rows.append((event.time, "joined", cell, emitted[cell][0], name, len(inside[cell]), ""))
+            emitted[cell] = (emitted[cell][0], len(inside[cell]))
     return sorted(rows)
 
 

@@ -115,19 +115,19 @@ def machine(text):
 
 
 def batches(machine, some):
-    """One batch for each topic that the machine listens to."""
+    """One batch for each input topic of the machine."""
     return {
         name: from_events(topic, [event for event in some if event.topic == name])
         for name, topic in machine.topics.items()
     }
 
 
-def seen(transitions):
-    """What can be seen of transitions."""
+def visible(transitions):
+    """The visible part of transitions."""
     return [(t.condition, t.scope, t.status, t.since, repr(t.event)) for t in transitions]
 
 
-def heard(machine, some):
+def relevant_events(machine, some):
     """The events that the machine listens to."""
     return [event for event in some if event.topic in machine.topics]
 
@@ -149,8 +149,8 @@ FUNCTION = {
 
 
 def rolling(readings, function, width, enter, leave):
-    """(key, status, time) of a window of one topic: ``readings`` are (time, key, value), one for each
-    moment and key; evaluated when one comes and just after it has left."""
+    """(key, status, time) of a window of one topic: ``readings`` are (time, key, value), one for each time
+    and key, evaluated when one arrives and just after it has left."""
     by_key = defaultdict(list)
     for time, key, value in readings:
         by_key[key].append((time, value))
@@ -180,8 +180,8 @@ def reading(seconds, topic, where=None, value=None, source="s", **attributes):
     return Event(topic, round(seconds * SECOND), source, known, 0, at, place)
 
 
-def told(text, readings, until=NEVER):
-    """What the components of a definition say of readings: (name, scope, status, seconds)."""
+def run_components(text, readings, until=NEVER):
+    """The output of the components of a definition for readings: (name, scope, status, seconds)."""
     checked = check(parse(text))
     (it,) = operators(checked.of(ComponentCondition), checked.topics)
     state = it.machine.initial()
@@ -192,5 +192,5 @@ def told(text, readings, until=NEVER):
 
 
 def marks(text, readings, name=None, until=NEVER):
-    """The same of one component, as (status, seconds)."""
-    return [(status, at) for n, _, status, at in told(text, readings, until) if name in (None, n)]
+    """The output of one component, as (status, seconds)."""
+    return [(status, at) for n, _, status, at in run_components(text, readings, until) if name in (None, n)]

@@ -26,24 +26,24 @@ from holdfast.network.protocols.cbps.client import (
 )
 from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from holdfast.plan.compile import operators
-from support.agents import related
+from support.agents import relationship_of
 
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
-LINE = related("""topic User ()
+LINE = relationship_of("""topic User ()
 relate Line (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m using parallel_line""")
-TEAM = related("""topic User ()
+TEAM = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
-SOME = related("""topic User ()
+SOME = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Some at least 2 of Team within 10 m until 15 m""")
-MERRY = related("""topic User (mood float)
+MERRY = relationship_of("""topic User (mood float)
 relate Merry (a User, b User) pairs ("ann", "bob"), ("eve", "ann")
   when a.mood + b.mood > 45 until a.mood + b.mood < 40""")
-BEST = related("""topic User (mood float m/s)
+BEST = relationship_of("""topic User (mood float m/s)
 route North on User.mood ("ann" 600 m, "bob" 300 m)
 route South on User.mood ("eve" 900 m)
 relate Faster best of (North, South) by 5 s""")
@@ -70,11 +70,11 @@ class Machine:
         self.state = self.machine.initial()
 
     def take(self, event):
-        """What it tells of a reading: (time, scope, status, source, sequence)."""
-        self.state, told = self.machine.react(self.state, event)
+        """The results of the machine for a reading: (time, scope, status, source, sequence)."""
+        self.state, emitted = self.machine.react(self.state, event)
         self.state, more = self.machine.advance(self.state, self.state.latest + 1)
         return sorted(
-            (t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in (*told, *more)
+            (t.event.time, t.scope, t.status, t.event.source, t.event.sequence) for t in (*emitted, *more)
         )
 
     def active(self):
@@ -82,7 +82,7 @@ class Machine:
         return {scope for _, scope, _ in self.machine.active(self.state)}
 
 
-class World:
+class GatewayScenario:
     """The nine brokers of the thesis, gateways on its leaves, and a subscriber in the middle."""
 
     def __init__(self, one, using, *, seed=None, code="", allowed=frozenset()) -> None:
@@ -135,14 +135,14 @@ class World:
         return Event("User", time, source, attributes, self.number, at)
 
     def send(self, gateway, event):
-        """Publish a reading, and let the overlay come to rest; what the subscriber receives, and what the
-        machine tells."""
+        """Publish a reading and let the overlay become quiet. Return what the subscriber received and what
+        the machine emits."""
         self.net.ask(gateway, publish(to_content(event)))
         self.settle()
         return self.received(), self.machine.take(event)
 
     def received(self):
-        """What is news to the subscriber."""
+        """The new reports to the subscriber."""
         rows = []
         for what in self.net.take("subscriber"):
             assert isinstance(what, ReceivedNotification | AgentsInterrupted), what

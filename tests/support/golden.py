@@ -1,8 +1,8 @@
-"""Golden cases: random definitions and histories with the notifications that were recorded for them.
+"""Golden cases: random definitions and histories with their recorded notifications.
 
-Changes of the code that are to change no result are held against them. ``python -m support.golden`` (with
-``PYTHONPATH=tests``) records them again, which only a change of results justifies; the commit then says which
-and why.
+A change that must not change results is compared with them. ``python -m support.golden`` (with
+``PYTHONPATH=tests``) records them again, which only a change of results justifies; the commit then names
+the change and its reason.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Golden(NamedTuple):
 
 def read() -> list[Golden]:
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
-        return [_decoded(json.loads(line)) for line in lines]
+        return [_decode(json.loads(line)) for line in lines]
 
 
-def _decoded(case: dict) -> Golden:
+def _decode(case: dict) -> Golden:
     events = [
         Event(topic, time, source, attributes, sequence, None if location is None else tuple(location))
         for topic, time, source, attributes, sequence, location in case["events"]
@@ -45,7 +45,7 @@ def _decoded(case: dict) -> Golden:
     return Golden(case["text"], events, case["notifications"])
 
 
-def _encoded(case: Golden) -> dict:
+def _encode(case: Golden) -> dict:
     events = [[e.topic, e.time, e.source, e.attributes, e.sequence, e.location] for e in case.events]
     return {"text": case.text, "events": events, "notifications": case.notifications}
 
@@ -70,7 +70,7 @@ def sample(runs: int, most: int) -> list[Golden]:
 
 def record() -> None:
     FILE.parent.mkdir(exist_ok=True)
-    lines = [json.dumps(_encoded(case), ensure_ascii=False) + "\n" for case in sample(RUNS, MOST)]
+    lines = [json.dumps(_encode(case), ensure_ascii=False) + "\n" for case in sample(RUNS, MOST)]
     with open(FILE, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
         packed.write("".join(lines).encode())
     sys.stdout.write(f"{len(lines)} cases in {FILE.stat().st_size:,} bytes\n")

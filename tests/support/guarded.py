@@ -1,4 +1,4 @@
-"""Guarded states: random definitions, and what they say, found by looking at every instant in turn."""
+"""States with minimum durations: random definitions, and a twin that examines every instant in turn."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def cares(draw, forget):
 
 @st.composite
 def definitions(draw, deliveries, rosters=True, plain=False):
-    """A few guarded states, which may share a machine, some with a roster, as they are checked; if they are
-    plain, all that they tell are starts and ends."""
+    """Draw a few states with durations, which may share a machine, some with a roster. If ``plain``, all
+    that they emit are starts and ends."""
     delivery, some = draw(deliveries), []
     per = draw(st.sampled_from(PERS))
     forget = draw(_forgets)
@@ -86,11 +86,11 @@ def definitions(draw, deliveries, rosters=True, plain=False):
     whole = check(
         App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, TABLE, *some)), tables={"Waits": seconds}
     )
-    expected = {(("source",),): (("s1",), ("z",))}  # of which every reading is in a scope
+    oracle = {(("source",),): (("s1",), ("z",))}  # of which every reading is in a scope
     return replace(
         whole,
         conditions=tuple(
-            replace(one, roster=expected.get(one.keys, ()))
+            replace(one, roster=oracle.get(one.keys, ()))
             if isinstance(one, DurationCondition) and rosters and draw(st.booleans())
             else one
             for one in whole.conditions
@@ -108,7 +108,7 @@ def plain(condition):
 
 
 @dataclass
-class Watched:
+class ScopeState:
     """A scope, as one would note it on paper."""
 
     on: bool
@@ -122,16 +122,16 @@ class Watched:
     held: tuple[int, Event | None] | None = None
     """Since when the watched predicate holds, and the reading with which that began."""
     count: int = 0
-    unsaid: bool = False
+    pending: bool = False
 
 
 @dataclass
 class Twin:
-    """One condition, instant by instant."""
+    """One condition, evaluated instant by instant."""
 
     condition: Any
-    scopes: dict[object, Watched] = field(default_factory=dict)
-    said: list[tuple[Any, ...]] = field(default_factory=list)
+    scopes: dict[object, ScopeState] = field(default_factory=dict)
+    outputs: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
     def care(self):
@@ -139,7 +139,7 @@ class Twin:
 
     def new(self, **known):
         begins = self.care.initially
-        return Watched(begins == "on", begins != "unknown", begins != "unknown", **known)
+        return ScopeState(begins == "on", begins != "unknown", begins != "unknown", **known)
 
     def run(self, events):
         one = self.condition
@@ -147,7 +147,7 @@ class Twin:
         label = {}
         for values in one.roster:
             self.scopes[values] = self.new(expected=True)
-            label[values] = histories.listed(values)
+            label[values] = histories.join_values(values)
         by_time = defaultdict(list)
         for event in events:
             by_time[event.time].append(event)
@@ -165,7 +165,7 @@ class Twin:
             for at, watched in list(self.scopes.items()):
                 if watched.last is not None:
                     self.pass_by(watched, label[at], now, at)
-        return self.said
+        return self.outputs
 
     def key(self, outermost):
         if not self.condition.roster:
@@ -191,19 +191,19 @@ class Twin:
         return (one.exit, self.care.exit) if watched.on else (one.enter, self.care.enter)
 
     def length(self, hold, watched):
-        """How long it must hold, as the row of the last reading says."""
+        """The required duration by the table row of the last reading."""
         if hold.column is None:
             return hold.length
         return WAITS.get(watched.reading.source, LONGEST) if watched.reading else 0
 
     def tell(self, label, status, at, since, event):
         source = (event.source, event.sequence) if event else (label or "", -1)
-        self.said.append((self.condition.name, label, status, since, (at, *source)))
+        self.outputs.append((self.condition.name, label, status, since, (at, *source)))
 
     def turn(self, watched, label, at, event):
         _, hold = self.watching(watched)
         began = watched.held[0] if self.length(hold, watched) or hold.readings else None
-        if not watched.unsaid:
+        if not watched.pending:
             status, since = ("egress", watched.since) if watched.on else ("ingress", began)
             self.tell(label, status, at, since, event)
         watched.on, watched.since = not watched.on, None if watched.on else at
@@ -213,7 +213,7 @@ class Twin:
         self.interrupt(watched)
 
     def interrupt(self, watched):
-        watched.held, watched.count, watched.unsaid = None, 0, False
+        watched.held, watched.count, watched.pending = None, 0, False
 
     def read(self, watched, label, event):
         first, now = watched.reading is None, event.time
@@ -225,7 +225,7 @@ class Twin:
         if self.holds(predicate, watched, -1):
             if watched.held is None:
                 watched.held = (now, event)
-                watched.unsaid = first and self.care.quietly
+                watched.pending = first and self.care.quietly
             watched.count += 1
             if hold.readings:
                 turned = watched.count >= hold.readings
@@ -263,7 +263,7 @@ class Twin:
         if watched.held and not hold.readings and now - watched.held[0] >= self.length(hold, watched):
             self.turn(watched, label, now, watched.held[1])
         if silent == self.care.unknown and watched.known:
-            watched.known, watched.unsaid = False, False
+            watched.known, watched.pending = False, False
             self.tell(label, "unknown", now, watched.since, watched.reading)
             if watched.held and watched.held[0] <= watched.last:
                 self.interrupt(watched)
@@ -273,8 +273,8 @@ class Twin:
             del self.scopes[at]
 
 
-def expected(checked, events):
-    """What is to be heard of a history."""
+def oracle(checked, events):
+    """The expected notifications of a history."""
     rows = []
     for one in checked.of(DurationCondition):
         timely = one.delivery.wait is None
@@ -283,9 +283,9 @@ def expected(checked, events):
     return sorted(rows, key=_order)
 
 
-def heard(_checked, _events, told):
-    """What notifications say: of each scope in the order in which it was said."""
-    return sorted(((n.subscription, n.scope, n.status, n.since, n.event.order) for n in told), key=_order)
+def as_rows(_checked, _events, emitted):
+    """The notifications of each scope, in the order of emission."""
+    return sorted(((n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted), key=_order)
 
 
 def _order(row):

@@ -143,10 +143,10 @@ def label(per, scope, outermost):
     if scope:
         return outermost[-1]
     (values,) = outermost
-    return listed([text(value) for _, value in values])
+    return join_values([text(value) for _, value in values])
 
 
-def listed(values):
+def join_values(values):
     """Values with commas between them; of several one that has a comma itself is quoted."""
     if len(values) == 1:
         return values[0]

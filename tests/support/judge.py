@@ -85,7 +85,7 @@ def negate(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def between(value: Value, low: Value, high: Value) -> bool | None:
+def is_between(value: Value, low: Value, high: Value) -> bool | None:
     return both(compare(value, ">=", low), compare(value, "<=", high))
 
 
@@ -101,7 +101,7 @@ def key_text(value: Value) -> str | None:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def listed(parts: list[str]) -> str:
+def join_parts(parts: list[str]) -> str:
     """Texts with commas between them; among several one that has a comma or a quote is quoted."""
     if len(parts) == 1:
         return parts[0]
@@ -115,7 +115,7 @@ def by(*names: str) -> Key:
 
     def key(row: Row) -> str | None:
         parts = [key_text(row.get(name)) for name in names]
-        return None if None in parts else listed([part for part in parts if part is not None])
+        return None if None in parts else join_parts([part for part in parts if part is not None])
 
     return key
 
@@ -224,7 +224,7 @@ def instant(microseconds: int) -> str:
     return (EPOCH + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
-def printed(value: Value) -> Value:
+def to_printed(value: Value) -> Value:
     """NaN is null; JSON knows no infinity, which is printed as a text."""
     value = known(value)
     return repr(value) if isinstance(value, float) and math.isinf(value) else value
@@ -265,7 +265,7 @@ def judge(rows: Iterable[Row], subscriptions: Sequence[Subscription]) -> list[di
                 "topic": row["topic"],
                 "source": row["source"],
                 "location": location(row),
-                "attributes": {name: printed(row.get(name)) for name in subscription.attributes},
+                "attributes": {name: to_printed(row.get(name)) for name in subscription.attributes},
             }
             order = (row["time"], subscription.name, scope or "", row["source"], row["sequence"])
             lines.append((order, line))

@@ -1,4 +1,4 @@
-"""Levels with guards, silence and rosters: random definitions, and what they say, rung by rung."""
+"""Levels with durations, silence and rosters: random definitions, and a twin that computes rung by rung."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def definitions(draw):
     return replace(whole, conditions=(one,))
 
 
-def expected(checked, events):
-    """What is to be heard of a history: the highest level of each scope that is on for sure, unless one above
-    it may be."""
+def oracle(checked, events):
+    """The expected notifications of a history: the highest level of each scope that is certainly on,
+    unless a higher one may be."""
     (one,) = checked.of(LevelsCondition)
     taken = sorted(events, key=lambda e: e.time)
-    said = [
+    output = [
         (cause, order, scope or "", i, scope, status)
         for i, rung in enumerate(one.rungs)
         for cause, (_, scope, status, _, order) in Caused(as_guarded(rung)).run(taken)
@@ -66,7 +66,7 @@ def expected(checked, events):
     forgets = any(as_guarded(rung).care.forget is not None for rung in one.rungs)
     rows, scopes = [], {}
     for (scope, order, _), some in groupby(
-        _numbered(sorted(said, key=lambda row: row[:4])), lambda row: row[0]
+        _number_groups(sorted(output, key=lambda row: row[:4])), lambda row: row[0]
     ):
         words = [row[1] for row in some]
         on, unsure, level, began, since = scopes.get(scope, (frozenset(), frozenset(), 0, None, None))
@@ -91,7 +91,7 @@ def expected(checked, events):
 
 
 class Caused(guarded.Twin):
-    """A rung, and when what it says came to be: by which reading, or after all readings of an instant."""
+    """A rung with the cause of its output: a reading, or the end of an instant."""
 
     cause = (0, 0, 0)
 
@@ -103,9 +103,9 @@ class Caused(guarded.Twin):
         self.cause = (now, 1, 0)
         super().pass_by(watched, label, now, at)
 
-    def tell(self, *said):
-        super().tell(*said)
-        self.said[-1] = (self.cause, self.said[-1])
+    def tell(self, *output):
+        super().tell(*output)
+        self.outputs[-1] = (self.cause, self.outputs[-1])
 
 
 def as_guarded(rung):
@@ -113,10 +113,10 @@ def as_guarded(rung):
     return rung if hasattr(rung, "care") else guarded.plain(rung)
 
 
-def _numbered(said):
-    """What was said, with a number for each group: one event and scope, from a rung to higher ones."""
+def _number_groups(output):
+    """Number the groups of an output: one event and scope, from a lower rung to higher ones."""
     number, last = 0, None
-    for _, order, _, i, scope, status in said:
+    for _, order, _, i, scope, status in output:
         if last is None or last[:2] != (order, scope) or i <= last[2]:
             number += 1
         last = (order, scope, i)

@@ -1,8 +1,8 @@
 """A live query without Spark: its parts, called in the order in which Spark calls them.
 
-What Spark keeps is kept as Spark keeps it: a batch is planned on disk before it is read, and its
-end and the states of the shards are on disk when it is committed.  Rows reach the shards in any
-order.  The rest (log, reader, states, sink, ledger) is what runs live.
+State is stored as Spark stores it: a batch is planned on disk before it is read, and its end and the
+states of the shards are on disk when it is committed. Rows reach the shards in any order. The rest (log,
+reader, states, sink, ledger) is the code that runs live.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Crash(Exception):
 
 
 class Planned(msgspec.Struct):
-    """What Spark writes before a batch."""
+    """The plan that Spark writes before a batch."""
 
     batch: int
     start: dict[str, int]
@@ -55,7 +55,7 @@ class Planned(msgspec.Struct):
 
 
 class Committed(msgspec.Struct):
-    """What Spark has when a batch is done: its number, where it ended, the states of the shards."""
+    """The commit of a batch as Spark has it: its number, its end offset, the states of the shards."""
 
     batch: int = -1
     end: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Committed(msgspec.Struct):
 
 @dataclass
 class Stream:
-    """A live query that does a batch when it is told to.  A new one on the same folders is a restart."""
+    """A live query that runs a batch on request. A new one on the same folders is a restart."""
 
     live: Live
     readers: int = 1
@@ -73,7 +73,7 @@ class Stream:
     def __post_init__(self) -> None:
         live, self.checkpoint = self.live, Checkpoint(self.live.checkpoint)
         self.checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        plan, self._batches = prepare(live, self.checkpoint, lambda *_: None, handed_over, done)
+        plan, self._batches = prepare(live, self.checkpoint, lambda *_: None, hand_over, done)
         self.checkpoint = replace(self.checkpoint, generation=plan.generation.number)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
@@ -95,9 +95,9 @@ class Stream:
 
     def step(self, crash: str | None = None) -> bool:
         """Do the next batch, or again the one that was planned and not committed, if there is one."""
-        committed = kept(self.checkpoint.spark, "committed", Committed)
+        committed = read_stored(self.checkpoint.spark, "committed", Committed)
         committed = committed or Committed(end=self._source.initialOffset())
-        plan = kept(self.checkpoint.spark, "planned", Planned)
+        plan = read_stored(self.checkpoint.spark, "planned", Planned)
         if plan is None or plan.batch <= committed.batch:
             end = self._source.latestOffset(committed.end, self._source.getDefaultReadLimit())
             if end == committed.end:
@@ -105,9 +105,9 @@ class Stream:
             plan = Planned(committed.batch + 1, committed.end, end)
             self._keep("planned", plan)
         self._die(crash, "planned")
-        said, states = self._stepped(self._rows(plan), committed.states)
+        output, states = self._step(self._rows(plan), committed.states)
         self._die(crash, "read")
-        self._record(plan.batch, said, crash)
+        self._record(plan.batch, output, crash)
         self._die(crash, "recorded")
         self._keep("committed", Committed(plan.batch, plan.end, states))
         return True
@@ -121,7 +121,7 @@ class Stream:
         self.chance.shuffle(rows)
         return rows
 
-    def _stepped(
+    def _step(
         self, rows: Iterable[SimpleNamespace], states: dict[str, list[bytes]]
     ) -> tuple[pa.Table, dict[str, list[bytes]]]:
         after = dict(states)
@@ -139,18 +139,18 @@ class Stream:
         by_shard: dict[int, list] = {}
         for row in rows:
             by_shard.setdefault(row.shard, []).append(row)
-        said = []
+        output = []
         for shard, mine in by_shard.items():
-            state = KeptState(states.get(f"{stage} {shard}", [b"", b""]))
+            state = StoredState(states.get(f"{stage} {shard}", [b"", b""]))
             processor.init(state)
-            said += processor.handleInputRows((shard,), iter(mine), None)
-            states[f"{stage} {shard}"] = state.kept
-        return said
+            output += processor.handleInputRows((shard,), iter(mine), None)
+            states[f"{stage} {shard}"] = state.stored
+        return output
 
-    def _record(self, batch: int, said: pa.Table, crash: str | None) -> None:
+    def _record(self, batch: int, output: pa.Table, crash: str | None) -> None:
         if crash == "sunk":
             self.ledger.commit = partial(self._die, crash, "sunk")
-        self._batches.write(SimpleNamespace(toArrow=lambda: said), batch)
+        self._batches.write(SimpleNamespace(toArrow=lambda: output), batch)
 
     @staticmethod
     def _die(crash: str | None, here: str, *_: object) -> None:
@@ -161,16 +161,18 @@ class Stream:
         (self.checkpoint.spark / name).write_bytes(msgspec.msgpack.encode(what))
 
 
-def kept(spark: Path, name: str, type: type):
-    """What the stream keeps of itself where Spark has its own."""
+def read_stored(spark: Path, name: str, type: type):
+    """The state of the stream, from the file where Spark would store it."""
     path = spark / name
     return msgspec.msgpack.decode(path.read_bytes(), type=type) if path.exists() else None
 
 
-def handed_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> dict[str, int]:
-    """What the shards keep, as Spark's are asked for it."""
+def hand_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> dict[str, int]:
+    """Write the state of the shards, as the hand-over reads it from Spark."""
     sums = {}
-    for place, (whole, head, *changes) in kept(checkpoint.spark, "committed", Committed).states.items():
+    for place, (whole, head, *changes) in read_stored(
+        checkpoint.spark, "committed", Committed
+    ).states.items():
         raw = msgspec.msgpack.encode(StoredShard(whole, head, dict(enumerate(changes))))
         name = place.replace(" ", "-")
         (to / name).write_bytes(raw)
@@ -179,21 +181,22 @@ def handed_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> 
 
 
 def done(spark: Path) -> Commit | None:
-    """What has been done, as Spark says it."""
-    found = kept(spark, "committed", Committed)
+    """The last committed batch, as Spark reports it."""
+    found = read_stored(spark, "committed", Committed)
     return None if found is None else Commit(found.batch, found.end)
 
 
-class KeptState:
-    """What Spark keeps of a shard, two values and changes by number, as it gives them to a processor."""
+class StoredState:
+    """The state of a shard in Spark, two values and changes by number, in the form that a processor
+    receives."""
 
-    def __init__(self, kept: Sequence[bytes] = (b"", b"")) -> None:
-        self.value, self.head, *self.list = kept
+    def __init__(self, read_stored: Sequence[bytes] = (b"", b"")) -> None:
+        self.value, self.head, *self.list = read_stored
         self.read: list[str] = []
         """What has been asked for, by name."""
 
     @property
-    def kept(self) -> list[bytes]:
+    def stored(self) -> list[bytes]:
         return [self.value, self.head, *self.list]
 
     def getValueState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
@@ -226,7 +229,7 @@ class KeptState:
 
 @dataclass(frozen=True)
 class Site:
-    """A folder in which files arrive, and beside it what a query keeps and says."""
+    """A folder in which files arrive, and beside it the checkpoint and the output of a query."""
 
     folder: Path
 
@@ -267,26 +270,28 @@ def site() -> Iterator[Site]:
 
 def live(app: App, events: Sequence[Event]) -> list[Notification]:
     """A replay as a live query: files that arrive in order, some together, and then the end."""
-    heard: list[Notification] = []
+    received: list[Notification] = []
     with site() as here:
-        stream = Stream(here.live(app, sink=heard.append, shards=3, finish=True, batch_bytes=8000), readers=2)
+        stream = Stream(
+            here.live(app, sink=received.append, shards=3, finish=True, batch_bytes=8000), readers=2
+        )
         topics = {topic.name: topic for topic in stream.live.checked.topics}
         history = in_order(events)
         for i in range(0, len(history), 4):
             for name, topic in topics.items():
                 here.put(f"{i:04d}-{name}.parquet", topic, [e for e in history[i : i + 4] if e.topic == name])
         stream.run()
-    return output(heard)
+    return output(received)
 
 
 def in_parts(app: App, parts: Sequence[Sequence[Event]], run: Callable[..., None]) -> list[Notification]:
-    """What is heard of events that come in files, a part at a time: ``run(site, app, sink=…, finish=…)`` is
-    a query that reads what is there and ends, started anew for each part."""
-    heard: dict[str, Notification] = {}
+    """The notifications of events that arrive in files, a part at a time: ``run(site, app, sink=…,
+    finish=…)`` is a query that reads the available files and ends. It is restarted for each part."""
+    received: dict[str, Notification] = {}
     with site() as here:
         for number, events in enumerate(parts, 1):
             for topic in check(app).topics:
                 mine = [event for event in events if event.topic == topic.name]
                 here.put(f"{number}-{topic.name}.parquet", topic, mine)
-            run(here, app, sink=lambda n: heard.setdefault(n.id, n), finish=number == len(parts))
-    return output(list(heard.values()))
+            run(here, app, sink=lambda n: received.setdefault(n.id, n), finish=number == len(parts))
+    return output(list(received.values()))

@@ -46,24 +46,24 @@ from support import (
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
-Heard = Callable[[Any, Sequence[Event], Sequence[Notification]], Any]
+ToRows = Callable[[Any, Sequence[Event], Sequence[Notification]], Any]
 
 
-def as_told(definition: Definition, events: Sequence[Event], told: Sequence[Notification]) -> list[Any]:
-    """What notifications say: for each subscription in the order in which they came."""
-    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in told]
+def as_rows(definition: Definition, events: Sequence[Event], emitted: Sequence[Notification]) -> list[Any]:
+    """The notifications of each subscription, in the order of arrival."""
+    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in emitted]
     return sorted(rows, key=lambda row: row[0])
 
 
 @dataclass(frozen=True, repr=False)
 class Listed:
-    """A kind of machine, with what the laws need to try it.
+    """A kind of machine, with everything that the laws need to try it.
 
-    ``definitions`` are of one family, ``histories`` lists of events in the order in which they arrive.
-    ``order`` sorts transitions by what is not promised of their order: by nothing if all of it is.
-    ``twin`` says slowly and obviously what is to be heard of a history, and ``heard`` what notifications say
-    of that.  ``tuned`` are constants that decide which of several ways is taken, by their full names, each
-    with the values to be tried.
+    ``definitions`` are of one family, ``histories`` lists of events in the order of arrival. ``order``
+    sorts transitions by the part of their order that is not guaranteed: not at all if it is guaranteed
+    completely. ``twin`` computes the expected notifications of a history slowly and obviously, and
+    ``rows_of`` converts notifications to the same form. ``tuned`` are constants that choose between
+    implementations, by their full names, each with the values to try.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Listed:
     histories: st.SearchStrategy[list[Event]]
     order: Callable[[Transition], Any]
     twin: Twin | None = None
-    heard: Heard = as_told
+    rows_of: ToRows = as_rows
     as_it_comes: bool = False
     """Whether readings count when they come, though the machine minds time."""
     merges: bool = False
     """Whether it takes events of several topics, which come together, by how far time had come in each."""
-    hears: bool = False
+    consumes_conditions: bool = False
     """Whether it hears conditions, each of which speaks in turn of each of its scopes."""
     corrects: bool = False
     """Whether it takes back what it has told: then what counts is what stands."""
@@ -90,29 +90,29 @@ class Listed:
         printer.text(self.name)  # hypothesis would print all fields
 
 
-def checked(definition: Definition) -> Checked:
+def to_checked(definition: Definition) -> Checked:
     """The definition, as compilers want it."""
     if isinstance(definition, str):
-        return _parsed(definition)
+        return _parse(definition)
     return check(definition) if isinstance(definition, App) else definition
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> Checked:
+def _parse(text: str) -> Checked:
     return check(parse(text))
 
 
 def _one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """One of each of some choices, drawn at one go."""
+    """Draw one element of each of several choices at once."""
 
-    def chosen(number: int) -> tuple[Any, ...]:
+    def choose_row(number: int) -> tuple[Any, ...]:
         row = []
         for some in choices:
             number, at = divmod(number, len(some))
             row.append(some[at])
         return tuple(row)
 
-    return st.integers(0, prod(map(len, choices)) - 1).map(chosen)
+    return st.integers(0, prod(map(len, choices)) - 1).map(choose_row)
 
 
 def _many(events: st.SearchStrategy[Event]) -> st.SearchStrategy[list[Event]]:
@@ -173,7 +173,7 @@ _arrivals = st.lists(
 
 
 def _bit_by_bit(app, events):
-    """What the papers say; ordered filters take events in order of time."""
+    """The output by the definition of the papers; ordered filters process events in order of time."""
     rows = []
     for one in app.statements:
         if isinstance(one, DefineState):
@@ -190,12 +190,12 @@ def _not_before(since, event):
     return (at if since is None else max(at, since), *rest)
 
 
-# --- levels: the same filters, of which the highest is told --------------------------------------------
+# --- levels: the same filters, of which the highest active one is emitted ------------------------------
 
 
 @st.composite
 def _levels(draw):
-    """One or two ladders over every scope."""
+    """Draw one or two ladders over every scope."""
     some = []
     for name in draw(st.sampled_from(("L", "LM"))):
         per, scope = draw(histories.pers), draw(histories.scopes)
@@ -246,7 +246,7 @@ def _rung_by_rung(app, events):
 
 @st.composite
 def _components(draw):
-    """One or two components, perhaps with others above them."""
+    """Draw one or two components, perhaps with others above them."""
     first, second = draw(fused.definitions()), draw(st.none() | fused.definitions())
     delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
     if second is not None:
@@ -255,17 +255,17 @@ def _components(draw):
 
 
 def _instant_after_instant(text, events):
-    """What the machine says that evaluates one instant after another."""
-    made = checked(text)
+    """The output of the machine that evaluates one instant after another."""
+    made = to_checked(text)
     components = made.of(ComponentCondition)
     it = component_group(components, made.topics).without_plans()
     state = it.initial()
     for event in (event for event in events if event.topic in it.topics):
         state, _ = it.react(state, event)
-    _, said = it.advance(state, NEVER)
+    _, output = it.advance(state, NEVER)
     names = [one.name for one in components]
-    told = [(names[t.condition], t.scope, t.status, t.since, t.event.order) for t in said]
-    return sorted(told, key=lambda row: row[0])
+    emitted = [(names[t.condition], t.scope, t.status, t.since, t.event.order) for t in output]
+    return sorted(emitted, key=lambda row: row[0])
 
 
 _COLUMNS = {"holdfast.kinds.component.machine.FEW": (0, 64)}
@@ -303,7 +303,7 @@ _in_places = st.dictionaries(
 
 
 def _rolling(text, events):
-    """What a plain rolling computation says."""
+    """The output of a plain rolling computation."""
     rows = [(event.time, event.place, event.attributes["value"]) for event in events]
     return [
         (name, *row)
@@ -317,9 +317,9 @@ def _than(words):
     return lambda value: {">": gt, "<": lt}[sign](value, float(bound))
 
 
-def _moments(text, events, told):
-    """What a rolling computation can know of notifications."""
-    rows = [(n.subscription, n.scope, n.status, n.event.time) for n in told]
+def _moments(text, events, emitted):
+    """The part of notifications that a rolling computation can reproduce."""
+    rows = [(n.subscription, n.scope, n.status, n.event.time) for n in emitted]
     return sorted(rows, key=lambda row: row[0])
 
 
@@ -378,21 +378,21 @@ _SOON = {"holdfast.engine.corrected._FEW": (0, 1024)}
 # --- the table -----------------------------------------------------------------------------------------
 
 
-def condition_by_condition(told: Transition) -> Any:
-    """Only conditions may be told in any order."""
-    return told.condition
+def condition_by_condition(emitted: Transition) -> Any:
+    """Sort by condition only: the order of different conditions is not guaranteed."""
+    return emitted.condition
 
 
-def moment_by_moment(told: Transition) -> Any:
-    """Of one moment, condition and scope the order is promised, but for that of late events."""
-    if told.status == "late":
-        return (0, told.condition, told.event.order, told.event.topic)
-    return (1, told.event.time, told.condition, told.scope or "")
+def order_of_emission(emitted: Transition) -> Any:
+    """Keep the guaranteed order of one time, condition and scope, except for late events."""
+    if emitted.status == "late":
+        return (0, emitted.condition, emitted.event.order, emitted.event.topic)
+    return (1, emitted.event.time, emitted.condition, emitted.scope or "")
 
 
-def in_any_order(told: Transition) -> Any:
+def in_any_order(emitted: Transition) -> Any:
     """None of the order is promised."""
-    return (told.condition, told.status, told.event.topic, told.event.order, repr(told.event))
+    return (emitted.condition, emitted.status, emitted.event.topic, emitted.event.order, repr(emitted.event))
 
 
 MACHINES = (
@@ -412,7 +412,7 @@ MACHINES = (
         _arrivals,
         condition_by_condition,
         corrected.at_last(_bit_by_bit),
-        corrected.heard,
+        corrected.as_rows,
         corrects=True,
         tuned=_SOON,
     ),
@@ -422,9 +422,9 @@ MACHINES = (
         "levels",
         leveled.definitions(),
         _arrivals,
-        moment_by_moment,
-        leveled.expected,
-        guarded.heard,
+        order_of_emission,
+        leveled.oracle,
+        guarded.as_rows,
         as_it_comes=True,
         tuned=_SINGLY,
     ),
@@ -435,8 +435,8 @@ MACHINES = (
             counted.definitions(per),
             counted.histories(per),
             condition_by_condition,
-            counted.expected,
-            hears=True,
+            counted.oracle,
+            consumes_conditions=True,
         )
         for name, per in (("counts", "source"), ("counts that stay", "room, source"))
     ),
@@ -446,11 +446,11 @@ MACHINES = (
             "overlap",
             aligned.definitions(per),
             aligned.histories(per),
-            moment_by_moment,
-            aligned.expected,
-            aligned.heard,
+            order_of_emission,
+            aligned.oracle,
+            aligned.as_rows,
             merges=True,
-            hears=True,
+            consumes_conditions=True,
         )
         for name, per in (("intervals", "source"), ("intervals that stay", "room, source"))
     ),
@@ -460,28 +460,28 @@ MACHINES = (
         folded.definitions(),
         folded.histories(),
         condition_by_condition,
-        folded.expected,
-        folded.heard,
-        hears=True,
+        folded.oracle,
+        folded.as_rows,
+        consumes_conditions=True,
     ),
     Listed(
         "mutes",
         "mute",
         muted.definitions(),
         muted.histories(),
-        moment_by_moment,
-        muted.expected,
-        muted.heard,
-        hears=True,
+        order_of_emission,
+        muted.oracle,
+        muted.as_rows,
+        consumes_conditions=True,
     ),
     Listed(
         "guarded states",
         "state",
         guarded.definitions(st.just(TIMELY)),
         _arrivals,
-        moment_by_moment,
-        guarded.expected,
-        guarded.heard,
+        order_of_emission,
+        guarded.oracle,
+        guarded.as_rows,
         as_it_comes=True,
         tuned=_SINGLY,
     ),
@@ -490,9 +490,9 @@ MACHINES = (
         "state",
         guarded.definitions(histories.ordered, rosters=False),
         _arrivals,
-        moment_by_moment,
-        guarded.expected,
-        guarded.heard,
+        order_of_emission,
+        guarded.oracle,
+        guarded.as_rows,
         tuned=_SINGLY,
     ),
     Listed(
@@ -500,22 +500,22 @@ MACHINES = (
         "state",
         guarded.definitions(corrected.deliveries, rosters=False, plain=True),
         _arrivals,
-        moment_by_moment,
-        corrected.at_last(guarded.expected),
-        corrected.heard,
+        order_of_emission,
+        corrected.at_last(guarded.oracle),
+        corrected.as_rows,
         corrects=True,
         tuned=_SINGLY | _SOON,
     ),
-    Listed("components", "component", _components(), _many(fused.events), moment_by_moment),
+    Listed("components", "component", _components(), _many(fused.events), order_of_emission),
     Listed(
-        "windows", "component", _windows, _in_places, moment_by_moment, _rolling, _moments, tuned=_COLUMNS
+        "windows", "component", _windows, _in_places, order_of_emission, _rolling, _moments, tuned=_COLUMNS
     ),
     Listed(
         "components in columns",
         "component",
         columnar.definitions().filter(columnar.is_planned),
         _many(columnar.events.map(columnar.signless)),
-        moment_by_moment,
+        order_of_emission,
         _instant_after_instant,
         tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
@@ -524,16 +524,16 @@ MACHINES = (
         "component",
         columnar.levels().filter(columnar.is_planned),
         _many(columnar.events.map(columnar.signless)),
-        moment_by_moment,
+        order_of_emission,
         _instant_after_instant,
         tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
     Listed(
         "components that hosts carry in columns",
         "component",
-        columnar.carried().filter(columnar.is_planned),
+        columnar.carried_components().filter(columnar.is_planned),
         _many((columnar.events | columnar.moves).map(columnar.signless)),
-        moment_by_moment,
+        order_of_emission,
         _instant_after_instant,
         tuned={"holdfast.kinds.component.machine.FEW": (0,)},
     ),
@@ -543,8 +543,8 @@ MACHINES = (
         _correlations(("",)),
         _agreeing,
         in_any_order,
-        correlated.expected,
-        correlated.heard,
+        correlated.oracle,
+        correlated.as_counts,
         tuned=_PAIRS,
     ),
     Listed(
@@ -553,8 +553,8 @@ MACHINES = (
         _correlations(_WAITING),
         _agreeing,
         in_any_order,
-        correlated.expected,
-        correlated.heard,
+        correlated.oracle,
+        correlated.as_counts,
         tuned=_PAIRS,
     ),
     Listed(
@@ -562,17 +562,17 @@ MACHINES = (
         "relation",
         related.definitions(deliveries=("",)),
         related.histories,
-        moment_by_moment,
-        related.expected,
-        related.heard,
+        order_of_emission,
+        related.oracle,
+        related.as_rows,
     ),
     Listed(
         "ordered relations",
         "relation",
         related.definitions(deliveries=("ordered 2 s", "ordered 2 s late apply")),
         related.histories,
-        moment_by_moment,
-        related.expected,
-        related.heard,
+        order_of_emission,
+        related.oracle,
+        related.as_rows,
     ),
 )

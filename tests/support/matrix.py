@@ -20,13 +20,13 @@ from holdfast.lang import ops
 from holdfast.network.motes.conditions import Evaluator, ScenarioDefinition
 from support import correlated, fused, histories, machines, overlays, related, runtimes, whole
 from support.runtimes import Runtime, engine, in_order, output
-from support.sharded import sharded, towers
+from support.sharded import run_in_shards, towers
 
 Text = str | App
 
 
 @dataclass(frozen=True)
-class Row:
+class KindRow:
     """A kind.  ``expected`` is its naive twin; ``rows`` brings notifications into the form of the twin."""
 
     definitions: st.SearchStrategy[Text]
@@ -46,65 +46,65 @@ class Column:
 # --- rows --------------------------------------------------------------------------------------------
 
 
-def _listed(name: str) -> Row:
+def _row_of(name: str) -> KindRow:
     """A kind with the generators and the twin that the laws use."""
     (kind,) = (kind for kind in machines.MACHINES if kind.name == name)
     assert kind.twin is not None
     twin = kind.twin
-    return Row(
+    return KindRow(
         kind.definitions,
         kind.histories,
         lambda definition, events: sorted(twin(definition, in_order(events)), key=repr),
-        lambda definition, events, found: sorted(kind.heard(definition, events, found), key=repr),
+        lambda definition, events, found: sorted(kind.rows_of(definition, events, found), key=repr),
     )
 
 
-def _some(kind: str) -> Row:
+def _some(kind: str) -> KindRow:
     """Up to two conditions of a kind, with the conditions that they build on, under keys of every type."""
     kinds = {kind: whole.WITH_TABLES[kind]}
-    return Row(whole.definitions(most=2, kinds=kinds), whole.histories())
+    return KindRow(whole.definitions(most=2, kinds=kinds), whole.histories())
 
 
 def _with_topic(states: Sequence[DefineState]) -> App:
     return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *states))
 
 
-def _numbered(events: Sequence[Event]) -> list[Event]:
+def _number(events: Sequence[Event]) -> list[Event]:
     return [replace(event, sequence=number) for number, event in enumerate(events)]
 
 
 ROWS = {
-    "state": Row(
+    "state": KindRow(
         histories.subscriptions(most=3).map(_with_topic),
         histories.histories(),
-        _listed("filters").expected,
-        _listed("filters").rows,
+        _row_of("filters").expected,
+        _row_of("filters").rows,
     ),
-    "state, ordered": _listed("ordered filters"),
+    "state, ordered": _row_of("ordered filters"),
     "state with durations": _some("Guarded"),
     "state with a table": _some("Tabled"),
-    "levels": _listed("levels"),
+    "levels": _row_of("levels"),
     "levels, all keys": _some("Levels"),
-    "window": _listed("windows"),
-    "component": Row(fused.definitions() | towers(), fused.histories.map(_numbered)),
+    "window": _row_of("windows"),
+    "component": KindRow(fused.definitions() | towers(), fused.histories.map(_number)),
     "component, all keys": _some("Component"),
-    "correlation": Row(
+    "correlation": KindRow(
         correlated.definitions(deliveries=("", "ordered 9 s")),
         correlated.histories,
-        correlated.expected,
-        correlated.heard,
+        correlated.oracle,
+        correlated.as_counts,
     ),
-    "relation": Row(
+    "relation": KindRow(
         related.definitions(deliveries=("", "ordered 9 s")),
         related.histories,
-        related.expected,
-        related.heard,
+        related.oracle,
+        related.as_rows,
     ),
     "count": _some("Count"),
     "overlap": _some("Intervals"),
     "fold": _some("Fold"),
     "mute": _some("Mute"),
-    "several kinds": Row(whole.definitions(), whole.histories()),
+    "several kinds": KindRow(whole.definitions(), whole.histories()),
 }
 """A row without a twin is compared with the engine, whose machines the laws compare with theirs."""
 
@@ -112,10 +112,10 @@ ROWS = {
 # --- columns -----------------------------------------------------------------------------------------
 
 
-def restored(app: App, events: Sequence[Event]) -> list[Notification]:
+def run_restored(app: App, events: Sequence[Event]) -> list[Notification]:
     """An engine that is stored and restored before every third event."""
     running, found = Engine(app), list[Notification]()
-    for part in runtimes.batched(in_order(events), 3):
+    for part in runtimes.in_batches_of(in_order(events), 3):
         running = Engine.restore(app, running.snapshot())
         found += [n for event in part for n in running.push(event)]
     return output(found + running.finish())
@@ -124,11 +124,11 @@ def restored(app: App, events: Sequence[Event]) -> list[Notification]:
 OTHER = parse("topic Unrelated (v float)\nstate Added on Unrelated [v > 1; v < 1]\n")
 
 
-def revised(app: App, events: Sequence[Event]) -> list[Notification]:
+def run_revised(app: App, events: Sequence[Event]) -> list[Notification]:
     """An engine that gets another definition, of the same meaning, before every fifth event."""
     running, found = Engine(app), list[Notification]()
     definitions = (App((*app.statements, *OTHER.statements)), app)
-    for number, part in enumerate(runtimes.batched(in_order(events), 5)):
+    for number, part in enumerate(runtimes.in_batches_of(in_order(events), 5)):
         found += running.revise(definitions[number % 2])
         found += [n for event in part for n in running.push(event)]
     return output(found + running.finish())
@@ -145,28 +145,29 @@ def mote(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def streaming(app: App, events: Sequence[Event]) -> list[Notification]:
-    """A query that is stopped and started between files, none of which ends in the middle of a moment."""
+    """The notifications of a query that is stopped and started between files, none of which splits a
+    timestamp."""
     from support.live import Stream, in_parts
 
     def run(here: Any, app: App, **settings: Any) -> None:
         Stream(here.live(app, shards=3, **settings), readers=2).run()
 
     parts: list[list[Event]] = [[]]
-    for _, moment in groupby(in_order(events), key=lambda event: event.time):
+    for _, instant in groupby(in_order(events), key=lambda event: event.time):
         if len(parts[-1]) > len(events) // 3:
             parts.append([])
-        parts[-1] += moment
+        parts[-1] += instant
     return in_parts(app, parts, run)
 
 
 COLUMNS = {
     "engine in batches": Column(runtimes.engine_in_batches),
-    "snapshot and restore": Column(restored),
-    "revision": Column(revised),
+    "snapshot and restore": Column(run_restored),
+    "revision": Column(run_revised),
     "replay of files": Column(runtimes.replay),
-    "Spark batch": Column(sharded),
+    "Spark batch": Column(run_in_shards),
     "Spark streaming": Column(streaming),
-    "overlay": Column(overlays.told, overlays.each_alone),
+    "overlay": Column(overlays.run_on_overlay, overlays.each_alone),
     "mote": Column(mote, overlays.each_alone),
 }
 """Spark's readers and shards are called as functions, in the order in which Spark calls them."""

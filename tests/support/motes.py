@@ -1,7 +1,6 @@
-"""Nodes of the DDS family without radios: messages take a while, get lost, come twice, overtake each other.
+"""Nodes of the DDS family without radios: messages are delayed, lost, duplicated and overtake each other.
 
-The host is written anew and as simply as can be; it shares nothing with the simulator.  All chance comes
-from one seed.
+The host is as simple as possible and shares no code with the simulator. All randomness has one seed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def deployment(
     topics: Iterable[DdsTopic] | None = None,
     **more: Any,
 ) -> DdsDeployment:
-    """One topic named ``heat``, written by ``p``, with its rendezvous at ``r``."""
+    """A deployment with a topic named ``heat``, written by ``p``, with its rendezvous at ``r``."""
     found = TopicSet(tuple(topics) if topics is not None else (DdsTopic(0, HEAT, level=level),))
     return DdsDeployment(
         topics=found, table=table, publishers={topic.id: tuple(publishers) for topic in found}, **more
@@ -52,7 +51,7 @@ def deployment(
 
 
 @dataclass
-class Air:
+class MoteRadio:
     """How badly messages travel."""
 
     seed: int = 0
@@ -68,7 +67,7 @@ class Motes:
 
     deployment: DdsDeployment
     nodes: tuple[Peer, ...]
-    air: Air = field(default_factory=Air)
+    air: MoteRadio = field(default_factory=MoteRadio)
     loses: Callable[[Peer, Peer, Any], bool] = lambda sender, to, message: False
 
     def __post_init__(self) -> None:
@@ -76,8 +75,8 @@ class Motes:
         self.random = Random(self.air.seed)
         self.machines = {node: DdsParticipant(self.deployment, node) for node in self.nodes}
         self.states: dict[Peer, Any] = {}
-        self.said: list[tuple[Instant, Peer, Peer, Any]] = []
-        self.told: list[tuple[Instant, Peer, Any]] = []
+        self.outputs: list[tuple[Instant, Peer, Peer, Any]] = []
+        self.emissions: list[tuple[Instant, Peer, Any]] = []
         self.lost: Counter[str] = Counter()
         self._heap: list[tuple[Instant, int, Callable[[], None]]] = []
         self._count = 0
@@ -113,10 +112,10 @@ class Motes:
     # What is read.
 
     def notified(self, node: Peer, subscription: str | None = None) -> list[request.DdsNotify]:
-        """What the application of a node was told, in order."""
+        """The deliveries to the application of a node, in order."""
         return [
             what
-            for _, who, what in self.told
+            for _, who, what in self.emissions
             if who == node
             and isinstance(what, request.DdsNotify)
             and subscription in (None, what.subscription)
@@ -126,12 +125,12 @@ class Motes:
         return [what.values["value"] for what in self.notified(node, subscription)]
 
     def of(self, kind: type) -> list[tuple[Peer, Any]]:
-        """What applications were told of that kind."""
-        return [(who, what) for _, who, what in self.told if isinstance(what, kind)]
+        """The deliveries of that type to all applications."""
+        return [(who, what) for _, who, what in self.emissions if isinstance(what, kind)]
 
     def sent(self, kind: type, sender: Peer | None = None) -> list[tuple[Instant, Peer, Peer, Any]]:
         """The messages of a kind, whether they arrived or not."""
-        return [each for each in self.said if isinstance(each[3], kind) and sender in (None, each[1])]
+        return [each for each in self.outputs if isinstance(each[3], kind) and sender in (None, each[1])]
 
     # The host.
 
@@ -153,7 +152,7 @@ class Motes:
             case CancelTimer(timer):
                 self._timers.pop((node, timer), None)
             case Deliver(what):
-                self.told.append((self.now, node, what))
+                self.emissions.append((self.now, node, what))
 
     def _fire(self, node: Peer, timer: str, number: int) -> None:
         if node in self.states and self._timers.get((node, timer)) == number:
@@ -161,7 +160,7 @@ class Motes:
             self._tell(node, Fired(self.now, timer))
 
     def _carry(self, sender: Peer, to: Peer, message: Any) -> None:
-        self.said.append((self.now, sender, to, message))
+        self.outputs.append((self.now, sender, to, message))
         for _ in range(2 if self.random.random() < self.air.twice else 1):
             if self.random.random() < self.air.loss or self.loses(sender, to, message):
                 self.lost[type(message).__name__] += 1
@@ -177,7 +176,7 @@ class Motes:
 def publishing(
     motes: Motes, values: Iterable[Any], every: Instant = SECOND, start: Instant = 20 * SECOND
 ) -> int:
-    """Node ``p`` publishes readings of heat, one each period; when the last is said."""
+    """Publish readings of heat by node ``p``, one each period; return the time of the last one."""
     motes.ask("p", request.DdsAdvertiseRequest(HEAT))
     at = start
     for i, value in enumerate(values):

@@ -1,5 +1,5 @@
-"""Definitions that nobody would write: mutations of the examples' texts, the documents' and the tests'; and
-texts that the grammar allows, drawn at random.  And rows that nobody would send."""
+"""Unusual definitions: mutations of the texts of examples, documents and tests, and random texts of the
+grammar; and unusual rows."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def corpus() -> tuple[str, ...]:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    said = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
-    found = sorted({*blocks, *examples, *thesis.ALL.values(), *said})
+    texts = [text for text in strings if len(text) < 4_000 and _DEFINITION.search(text)]
+    found = sorted({*blocks, *examples, *thesis.ALL.values(), *texts})
     return tuple(text for text in found if _parses(text))
 
 
@@ -154,24 +154,24 @@ def _flattest(symbol: str) -> list[list[tuple[str, bool]]]:
     return [p for p, height in zip(expansions, heights, strict=True) if height == min(heights)]
 
 
-def derived(random: Random, symbol: str = "statement", depth: int = 14) -> Iterator[str]:
+def derive(random: Random, symbol: str = "statement", depth: int = 14) -> Iterator[str]:
     """A statement that the grammar allows, word by word."""
     if symbol == "expression" and random.random() < 0.7:
         yield from (_predicate(random), " ")
         return
     for name, is_word in random.choice(_rules()[symbol] if depth > 0 else _flattest(symbol)):
-        yield from (_said(name, random), " ") if is_word else derived(random, name, depth - 1)
+        yield from (_text_of(name, random), " ") if is_word else derive(random, name, depth - 1)
 
 
 @cache
-def _fixed() -> dict[str, str]:
+def _fixed_terminals() -> dict[str, str]:
     return {t.name: t.pattern.value for t in parser().terminals if isinstance(t.pattern, PatternStr)}
 
 
-def _said(terminal: str, random: Random) -> str:
+def _text_of(terminal: str, random: Random) -> str:
     if terminal in _SAID:
         return _word(random) if random.random() < 0.03 else random.choice(_SAID[terminal])
-    return _fixed().get(terminal) or _WRITTEN.get(terminal) or terminal.strip("_").lower()
+    return _fixed_terminals().get(terminal) or _WRITTEN.get(terminal) or terminal.strip("_").lower()
 
 
 def _predicate(random: Random, depth: int = 3) -> str:
@@ -219,7 +219,7 @@ def mutant(random: Random) -> str:
     else:
         tokens, changes = _TOKEN.findall(TOPICS), (0, 0, 0, 0, 1, 1, 2)
         for _ in range(random.choice((1, 1, 2, 3))):
-            tokens += [*derived(random), "\n"]
+            tokens += [*derive(random), "\n"]
     for _ in range(random.choice(changes)):
         tokens = [token for token in random.choice(_CHANGES)(tokens, random) if token] or ["topic"]
     return "".join(tokens)[:20_000]
@@ -277,7 +277,7 @@ def _replace(tokens: Tokens, random: Random) -> Tokens:
 
 
 def _rename(tokens: Tokens, random: Random) -> Tokens:
-    """One word becomes another wherever it stands."""
+    """Replace a word by another everywhere."""
     words = [token for token in tokens if token[0].isalpha()] or tokens
     old, new = random.choice(words), random.choice(WORDS)
     return [new if token == old else token for token in tokens]
@@ -395,12 +395,12 @@ SECONDS = 2
 
 
 class TooSlow(AssertionError):
-    """It took longer than anybody would wait."""
+    """A definition that takes longer than the limit."""
 
 
 @contextmanager
 def at_once(seconds: int) -> Iterator[None]:
-    """Whatever is done here must not take long."""
+    """Fail if the block takes longer than the limit."""
 
     def too_slow(*_: object) -> None:
         raise TooSlow(f"more than {seconds} s of computing")
@@ -436,7 +436,7 @@ LINES = (
 
 
 def rows(random: Random) -> str:
-    """Some JSON lines of topic ``T``, not all of them good."""
+    """JSON lines of topic ``T``, some of them invalid."""
     return "\n".join(_line(random, i) for i in range(random.randint(1, 5)))
 
 

@@ -1,4 +1,4 @@
-"""Random mutes, what they hear, and a slow obvious twin."""
+"""Random mutes, their inputs, and a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ CAUSES = ('mute S during "00:04 – 00:08, 00:11 – 00:12"', "mute S while P", 
 @st.composite
 def definitions(draw) -> Checked:
     """Mutes by the clock, by a parent and by storms, alone and together."""
-    return _checked(tuple(sorted(draw(st.sets(st.sampled_from(CAUSES), min_size=1)))))
+    return _check(tuple(sorted(draw(st.sets(st.sampled_from(CAUSES), min_size=1)))))
 
 
 @lru_cache(maxsize=16)
-def _checked(causes: tuple[str, ...]) -> Checked:
+def _check(causes: tuple[str, ...]) -> Checked:
     states = "topic T (v float, room text)\nstate S on T [v > 1; v < 0] per source\n"
     return check(parse(states + "state P on T [v > 2; v < 1] per room\n" + "\n".join(causes)))
 
 
 @st.composite
 def histories(draw) -> list[Event]:
-    """What a state and its parent tell: starts and ends in turn, sometimes several in one moment."""
+    """Draw outputs of a state and its parent: alternating starts and ends, sometimes several at one time."""
     rows = draw(
         st.lists(
             st.tuples(st.integers(0, 15), st.sampled_from(("a", "b", "c", "P")), st.sampled_from("rs")),
@@ -56,17 +56,17 @@ def histories(draw) -> list[Event]:
     return found
 
 
-def heard(checked, events, told):
-    """What notifications say, in order."""
-    return [(n.subscription, n.scope, n.status, n.since, n.event.time) for n in sorted(told, key=_order)]
+def as_rows(checked, events, emitted):
+    """The notifications as tuples, in order."""
+    return [(n.subscription, n.scope, n.status, n.since, n.event.time) for n in sorted(emitted, key=_order)]
 
 
 def _order(n):
     return (n.event.time, n.scope or "", n.status, n.since or 0)
 
 
-def expected(checked: Checked, events: list[Event]) -> list[tuple]:
-    """Minute after minute: who is muted is found out anew each time."""
+def oracle(checked: Checked, events: list[Event]) -> list[tuple]:
+    """Compute the muted scopes again for every minute."""
     text = {type(cause).__name__ for cause in checked.of(MuteCondition)[0].causes}
     rows, on, believed, missed, gone, rooms, parents = [], {}, {}, {}, {}, {}, set()
     events = [event for event in events if event.topic == "@S" or "ParentCause" in text]
@@ -75,13 +75,13 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
     def storm(room):
         return "StormCause" in text and sum(rooms[name] == room for name in on) > 1
 
-    def muted(name, minute):
+    def is_muted(name, minute):
         clock = "ClockCause" in text and (4 <= minute < 8 or 11 <= minute < 12)
         return clock or ("ParentCause" in text and rooms[name] in parents) or storm(rooms[name])
 
     def release(names, minute):
         came = 0
-        for name in sorted(n for n in names if n in missed and not muted(n, minute)):
+        for name in sorted(n for n in names if n in missed and not is_muted(n, minute)):
             if (name in on) != (name in believed):
                 status = "ingress" if name in on else "egress"
                 since = on[name] if name in on else believed.pop(name)
@@ -110,18 +110,18 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
                 on[name] = event.time
             else:
                 del on[name]
-            never_told = not starts and name in missed and name not in believed
-            if never_told:
+            never_emitted = not starts and name in missed and name not in believed
+            if never_emitted:
                 gone[name] = gone.get(name, 0) + 1
                 missed[name] = True
             if storm(room) and not before:
                 rows.append(("S", room, "summary", None, event.time))
             elif before and not storm(room):
                 others = [n for n in rooms if rooms[n] == room and n != name]
-                release([*others, name] if never_told else others, minute)
-            if never_told:
+                release([*others, name] if never_emitted else others, minute)
+            if never_emitted:
                 continue
-            if muted(name, minute):
+            if is_muted(name, minute):
                 missed[name] = True
                 continue
             rows.append(("S", name, event.attributes["@status"], event.attributes["@since"], event.time))

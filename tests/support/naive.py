@@ -101,10 +101,10 @@ NOTHING = Event("", 0, None, {})
 
 
 def run(subscription, chain, events):
-    """What a state filter passes: (status, scope, since, event), one event after the other.
+    """The output of a state filter: (status, scope, since, event), one event after the other.
 
-    ``chain(event)`` lists the scopes that the event meets, innermost first, as hashable values;
-    the bits live in a dict.
+    ``chain(event)`` lists the scopes of the event, innermost first, as hashable values; the bits are in a
+    dict.
     """
     bits: dict[object, bool] = {}
     since: dict[object, int] = {}

@@ -1,4 +1,4 @@
-"""What the kernels over boxes compute, with dicts and lists; sharing no code with them."""
+"""Naive twins of the kernels over boxes, with dicts and lists; they share no code with the kernels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def covers(wide, narrow):
     )
 
 
-def united(one, other):
+def unite(one, other):
     """Two boxes as one: equal in all attributes but one, in which they overlap; else nothing."""
     if one.keys() != other.keys():
         return None
@@ -78,11 +78,11 @@ def absorb(some, merging):
         if not any(covers(old, box) for old in left):
             while True:
                 left = [old for old in left if not covers(box, old)]
-                partner = next((old for old in left if merging and united(box, old)), None)
+                partner = next((old for old in left if merging and unite(box, old)), None)
                 if partner is None:
                     break
                 left.remove(partner)
-                box = united(box, partner)
+                box = unite(box, partner)
             left.append(box)
         counts.append(len(left))
     return counts, left

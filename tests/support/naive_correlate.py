@@ -1,4 +1,4 @@
-"""What correlations mean, by trying every combination."""
+"""The meaning of correlations, by trying every combination."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What correlation subscriptions mean, and what each approach sends over each link, by trying everything.
+"""The meaning of correlation subscriptions, and the traffic of each approach, by trying everything.
 
-Nothing here happens in time: the events that cross a link are a set, made from the sets of the links
-before it.
+There is no time here: the events that cross a link are a set, made from the sets of the links before it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def participants(wanted, events):
     }
 
 
-def sanctioned(wanted, events):
+def binary_joins(wanted, events):
     """The events of binary joins: each with one of the next filter, in the order of the attributes."""
     filters = sorted(wanted.filters, key=lambda one: (one.attribute, one.sensor or ""))
     return {
@@ -89,11 +88,11 @@ def holds(wanted, point):
     return all(one.low <= value <= one.high for one, value in zip(wanted.filters, point, strict=True))
 
 
-def covered_by_all(wanted, others):
+def is_covered_by_all(wanted, others):
     return all(any(holds(other, point) for other in others) for point in points(wanted))
 
 
-def covered_by_one(wanted, others):
+def is_covered_by_one(wanted, others):
     return any(all(holds(other, point) for point in points(wanted)) for other in others)
 
 
@@ -101,16 +100,16 @@ def covered_by_one(wanted, others):
 
 FILTERING = {
     "naive": lambda wanted, others: False,
-    "operator-placement": covered_by_one,
-    "multi-join": covered_by_one,
-    "multi-join-named": covered_by_one,
-    "multi-join-again": covered_by_one,
-    "fsf-exact": covered_by_all,
+    "operator-placement": is_covered_by_one,
+    "multi-join": is_covered_by_one,
+    "multi-join-named": is_covered_by_one,
+    "multi-join-again": is_covered_by_one,
+    "fsf-exact": is_covered_by_all,
 }
 
 
 class Traffic:
-    """What the approaches but the centralized one send, for identified subscriptions."""
+    """The traffic of the approaches except the centralized one, for identified subscriptions."""
 
     def __init__(self, world, approach):
         self.near = {}
@@ -171,12 +170,12 @@ class Traffic:
         if not self.approach.startswith("multi-join"):
             return participants(wanted, arriving)
         if self.approach == "multi-join-again" and len(wanted.filters) > 1:
-            return sanctioned(wanted, arriving)
+            return binary_joins(wanted, arriving)
         if self.approach == "multi-join-named":
             for link in self.near[node]:
                 if link != origin and (name, wanted) in self.sent.get((node, link), ()):
                     return self._wanted(link, node, name, wanted)
-            return (sanctioned if len(wanted.filters) > 1 else matching)(wanted, arriving)
+            return (binary_joins if len(wanted.filters) > 1 else matching)(wanted, arriving)
         ways = {
             link
             for link in self.near[node]
@@ -184,7 +183,7 @@ class Traffic:
         }
         here = any(self.sensors[one.sensor] == node for one in wanted.filters)
         compared = len(wanted.filters) > 1 and (here or len(ways) > 1)
-        return sanctioned(wanted, arriving) if compared else matching(wanted, arriving)
+        return binary_joins(wanted, arriving) if compared else matching(wanted, arriving)
 
 
 def _keys(wanted):
@@ -205,7 +204,7 @@ REGIONS = [
 
 
 @dataclass(frozen=True)
-class World:
+class FsfScenario:
     """Links; sensors with their node, attribute and place; subscriptions with their node; events."""
 
     links: list
@@ -232,9 +231,9 @@ def world(seed, nodes, sensors, subscriptions, events, *, identified=None, withi
     for number in range(subscriptions):
         some = chance.choice(chosen) if chance.random() < 0.9 else chance.sample(sorted(known), 2)
         by_sensor = chance.random() < 0.4 if identified is None else identified
-        make = _identified if by_sensor else _abstract
+        make = _identify if by_sensor else _abstract
         asked[f"q{number}"] = chance.choice(users), make(chance, known, some, within)
-    return World(
+    return FsfScenario(
         [(chance.choice(names[:i]), names[i]) for i in range(1, nodes)],
         known,
         asked,
@@ -246,7 +245,7 @@ def _range(chance, attribute, sensor=None):
     return RangeFilter(attribute, chance.choice([0, 0, 0, 1, 2]), chance.choice([2, 3, 4, 4, 4]), sensor)
 
 
-def _identified(chance, known, some, within):
+def _identify(chance, known, some, within):
     chosen = sorted((known[name][1], name) for name in some)
     filters = tuple(_range(chance, attribute, name) for attribute, name in chosen)
     return Correlation(filters, within or chance.choice([2, 4, 6, 6]))
@@ -271,7 +270,7 @@ def _reading(chance, known, time, number):
     return Simple(attribute, name, time, chance.randint(0, 8) / 2, at, number)
 
 
-def worlds(**options):
+def scenarios(**options):
     """Worlds of all sizes that can be tried out."""
     sizes = st.integers(2, 4), st.integers(3, 5), st.integers(1, 10), st.integers(0, 18)
     return st.builds(lambda seed, *size: world(seed, *size, **options), st.integers(0, 2**32), *sizes)

@@ -1,4 +1,4 @@
-"""What the kernels compute, with dicts, sets and lists; sharing no code with them."""
+"""Naive twins of the kernels, with dicts, sets and lists; they share no code with the kernels."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def number(keys, known):
 
 
 def extents(rows: list[tuple[int, int, int, int]], scopes: int) -> tuple[int, list[int], list[int]] | None:
-    """Of rows (scope, time, rank, sequence): whether times are equal somewhere, and the first and last row of
-    each scope; nothing if a scope is not in order."""
+    """For rows (scope, time, rank, sequence): whether times are equal somewhere, and the first and last
+    row of each scope; ``None`` if a scope is not in order."""
     mine = [[i for i, row in enumerate(rows) if row[0] == scope] for scope in range(scopes)]
     keys = [[rows[i][1:] for i in some] for some in mine]
     if any(some != sorted(some) for some in keys):

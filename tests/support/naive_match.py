@@ -1,4 +1,4 @@
-"""What content matching means, one value at a time; sharing no code with the index or the relations."""
+"""The meaning of content matching, one value at a time; shares no code with the index or the relations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def holds(constraint, value):
     return constraint.op == "any" or COMPARE[constraint.op](value, constraint.value)
 
 
-def satisfied(filter_, content):
+def satisfies(filter_, content):
     return all(c.name in content and holds(c, content[c.name]) for c in filter_.constraints)
 
 
@@ -58,7 +58,7 @@ def values(filter_, name):
     return {(type(v) is bool, v) for v in SAMPLES if all(holds(c, v) for c in mine)}
 
 
-def related(row, column, fields, contents):
+def relations_of(row, column, fields, contents):
     """The set relations, with sets."""
     mine, theirs = ({c.name for c in item.constraints} for item in (row, column))
     if not (mine <= theirs if fields == "subset" else mine >= theirs):

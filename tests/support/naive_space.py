@@ -1,4 +1,4 @@
-"""Where a point lies, told by distance and with a margin; shares no code with ``model.space``."""
+"""The position of a point by its distance and with a margin; shares no code with ``model.space``."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _crosses(x, y, a, b):
 
 
 def witnesses(a, b, low=-1, high=7):
-    """What points in the middle of every unit cell, and near its corners, say of two shapes:
-    whether something is clearly in both, in ``a`` alone, in ``b`` alone."""
+    """Classify points in the middle of every unit cell, and near its corners, for two shapes: whether a
+    point is clearly in both, only in ``a``, only in ``b``."""
     both = only_a = only_b = False
     axes = max(map(_dimensions, (a, b)))
     grid = [cell + at for cell in range(low, high) for at in (0.0625, 0.5, 0.9375)]

@@ -1,4 +1,4 @@
-"""What the window kernels compute, with lists, fractions and no cleverness."""
+"""Naive twins of the window kernels, with lists and fractions."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ def instants(streams, first, end):
     ]
 
 
-def tallied(parts, owners, found):
+def tally(parts, owners, found):
     """For each instant of each owner, the sum of the changes of its parts that it is the first at or
-    after; ``parts`` are lists of (moment, change)."""
+    after; ``parts`` are lists of (time, change)."""
     out = [[0] * len(instants) for instants in found]
     for changes, owner in zip(parts, owners, strict=True):
-        for moment, change in changes:
-            later = [i for i, at in enumerate(found[owner]) if at >= moment]
+        for instant, change in changes:
+            later = [i for i, at in enumerate(found[owner]) if at >= instant]
             if later:
                 out[owner][later[0]] += change
     return out
 
 
 def foremost(parts, owners, order, found):
-    """For each instant of each owner the number of the moment that the first of its parts, in order, has
-    then, if there is something; ``parts`` are lists of (moment, whether there is something)."""
+    """For each instant of each owner the time of the first of its parts that has data then; ``parts`` are
+    lists of (time, whether there is data)."""
     base = [sum(map(len, parts[:p])) for p in range(len(parts))]
 
     def of(owner, at):
         for p in order:
-            past = [j for j, (moment, _) in enumerate(parts[p]) if moment <= at]
+            past = [j for j, (instant, _) in enumerate(parts[p]) if instant <= at]
             if owners[p] == owner and past and parts[p][past[-1]][1]:
                 return base[p] + past[-1]
         return -1

@@ -1,4 +1,4 @@
-"""Brokers as processes of their own, wires between them that can be cut, and both at somebody's mercy."""
+"""Brokers as processes with wires between them; processes and wires can fail."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ QUICK = Backoff(first=10_000, most=200_000)
 ANYWHERE = Address("127.0.0.1", 0)
 
 
-class Wire:
-    """A TCP proxy: a connection through it can be cut, or fall silent, and be healed.  Each piece takes
-    ``wait`` seconds; ``carrying`` says how many are on their way."""
+class ClientWire:
+    """A TCP proxy whose connections can be cut, or silenced, and restored. Each piece takes ``wait``
+    seconds; ``carrying`` counts the pieces on their way."""
 
     def __init__(self, target: Address, wait: Callable[[], float] = lambda: 0.0) -> None:
         self.target, self.wait, self.carrying = target, wait, 0
@@ -65,7 +65,7 @@ class Wire:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
 
-    async def __aenter__(self) -> Wire:
+    async def __aenter__(self) -> ClientWire:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         self.address = Address(*self._server.sockets[0].getsockname())
         return self
@@ -83,7 +83,7 @@ class Wire:
         self._running.set()
 
     def hold(self) -> None:
-        """Let nothing through, but keep connections: the peers hear only silence."""
+        """Let nothing through, but keep connections open."""
         self._running.clear()
 
     def heal(self) -> None:
@@ -173,7 +173,7 @@ class BrokerProcess:
 
 
 async def flood(address: Address, number: int) -> None:
-    """Say so many tiny things as fast as they are taken, listen to nothing, and leave in order."""
+    """Send so many tiny messages as fast as they are accepted, read nothing, and leave in order."""
     speaker = codec("msgpack", 1 << 20)
     reader, writer = await asyncio.open_connection(*address)
     writer.write(PREAMBLE + speaker.encode(HelloControl("flood")) + speaker.encode(Registration(KINDS)))
@@ -192,7 +192,7 @@ async def flood(address: Address, number: int) -> None:
 
 
 async def nonsense(address: Address, seed: int) -> None:
-    """Say something that means nothing, and leave."""
+    """Send a meaningless message and leave."""
     rng = random.Random(seed)
     reader, writer = await asyncio.open_connection(*address)
     start = rng.choice(
@@ -275,7 +275,7 @@ class Overlay:
             name: BrokerProcess(name, folder / f"{name}.log", options=["--retry", "0.1"])
             for name in plan.brokers
         }
-        self.wires: dict[str, Wire] = {}
+        self.wires: dict[str, ClientWire] = {}
 
     async def __aenter__(self) -> Overlay:
         started, level = set[str](), [self.plan.root]
@@ -283,7 +283,7 @@ class Overlay:
             for child in level:
                 if child in self.plan.parent:
                     above = self.brokers[self.plan.parent[child]].address
-                    self.wires[child] = await Wire(above).__aenter__()
+                    self.wires[child] = await ClientWire(above).__aenter__()
                     self.brokers[child].connect = [self.wires[child].address]
             await asyncio.gather(*(self.brokers[child].start() for child in level))
             started |= {*level}
@@ -323,33 +323,35 @@ class Party:
             Identity(name),
             CbpsClient(name, compile_condition),
             losable=is_droppable,
-            deliver=self.hear,
+            deliver=self.receive,
             backoff=QUICK,
         )
         self.node.start()
         self.node.call(broker.address)
 
-    def hear(self, what: object) -> None:
+    def receive(self, what: object) -> None:
         raise AssertionError(what)
 
 
-class Publisher(Party):
-    """Counts what it says; what could not leave is counted apart."""
+class ChaosPublisher(Party):
+    """Counts its events; events that could not be sent are counted separately."""
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         super().__init__(name, broker)
-        self.said = 0
+        self.sent_count = 0
         self.unsent = 0
         (topic,) = parse(TOPIC).check().topics
         self.node.ask(advertise("readings", advertisement_for(topic, source=name)))
 
     def say(self, value: float) -> int:
-        self.said += 1
-        event = Event("Reading", self.node.now, self.name, {"n": self.said, "value": value}, self.said)
+        self.sent_count += 1
+        event = Event(
+            "Reading", self.node.now, self.name, {"n": self.sent_count, "value": value}, self.sent_count
+        )
         self.node.ask(publish(to_content(event)))
-        return self.said
+        return self.sent_count
 
-    def hear(self, what: object) -> None:
+    def receive(self, what: object) -> None:
         assert isinstance(what, BundleUnsent), what
         self.unsent += 1
 
@@ -359,12 +361,12 @@ class Listener(Party):
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         super().__init__(name, broker)
-        self.heard: Counter[tuple[str, int]] = Counter()
+        self.deliveries: Counter[tuple[str, int]] = Counter()
         self.node.ask(subscribe("all", Filter((Constraint("topic", "text", "=", "Reading"),))))
 
-    def hear(self, what: object) -> None:
+    def receive(self, what: object) -> None:
         assert isinstance(what, ReceivedNotification), what
-        self.heard[str(what.content["source"]), int(what.content["n"])] += 1
+        self.deliveries[str(what.content["source"]), int(what.content["n"])] += 1
 
 
 class Watcher(Party):
@@ -372,33 +374,33 @@ class Watcher(Party):
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         super().__init__(name, broker)
-        self.told: defaultdict[str, list[str]] = defaultdict(list)
+        self.emissions: defaultdict[str, list[str]] = defaultdict(list)
         self.node.ask(watch("warm", WARM))
 
-    def hear(self, what: object) -> None:
+    def receive(self, what: object) -> None:
         match what:
             case ConditionChange(_, notification):
-                self.told[str(notification.scope)].append(notification.status)
+                self.emissions[str(notification.scope)].append(notification.status)
             case ConditionUnknown():
-                self.told[str(what.scope)].append("unknown")
+                self.emissions[str(what.scope)].append("unknown")
             case _:
                 raise AssertionError(what)
 
     def last(self, source: str) -> str:
-        return self.told[source][-1] if self.told[source] else ""
+        return self.emissions[source][-1] if self.emissions[source] else ""
 
 
 class Chaos:
-    """Rounds of: all is well; something fails; it is healed.
+    """Rounds of normal operation, a failure, and its repair.
 
-    While all is well everybody hears everything, and knows what is warm.  While something has failed
-    that still holds for those between whom it does not stand; what the others miss is counted.
+    In normal operation every client receives everything and knows the active conditions. During a failure
+    that still holds for clients on the same side of it; losses of the others are counted.
     """
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
         at, plan = overlay.brokers, overlay.plan
-        self.publishers = [Publisher(name, at[broker]) for name, broker in plan.publishers.items()]
+        self.publishers = [ChaosPublisher(name, at[broker]) for name, broker in plan.publishers.items()]
         self.listeners = [Listener(name, at[broker]) for name, broker in plan.listeners.items()]
         self.watchers = [Watcher(name, at[broker]) for name, broker in plan.watchers.items()]
         self.failed_during: dict[tuple[str, int], frozenset[str]] = {}
@@ -409,70 +411,76 @@ class Chaos:
             await party.node.stop()
 
     def say(self, value: float, failed: Iterable[str] = ()) -> dict[str, int]:
-        """Everybody says something."""
-        said = {publisher.name: publisher.say(value) for publisher in self.publishers}
+        """Publish an event by every publisher."""
+        published = {publisher.name: publisher.say(value) for publisher in self.publishers}
         if failed:
-            self.failed_during |= dict.fromkeys(said.items(), frozenset(failed))
-        return said
+            self.failed_during |= dict.fromkeys(published.items(), frozenset(failed))
+        return published
 
     async def settled(self) -> None:
-        """Talk until everybody hears everybody, and nobody is in doubt: then whatever had failed is healed.
-        Who watches may be back later than who listens, and what is cold ends a doubt."""
-        news: dict[str, int] = {p.name: p.said for p in self.publishers}
+        """Publish until every client receives events of every other and no condition is unknown, so that
+        every failure is repaired. A watcher may return later than a listener, and a cold reading decides
+        an unknown condition."""
+        news: dict[str, int] = {p.name: p.sent_count for p in self.publishers}
 
-        def reached() -> bool:
+        def is_connected() -> bool:
             return all(
-                any(listener.heard[name, n] for n in range(first + 1, publisher.said + 1))
+                any(listener.deliveries[name, n] for n in range(first + 1, publisher.sent_count + 1))
                 for listener in self.listeners
                 for publisher, (name, first) in zip(self.publishers, news.items(), strict=True)
             ) and not any(watcher.last(name) == "unknown" for watcher in self.watchers for name in news)
 
         async with asyncio.timeout(PATIENCE):
-            while not reached():
+            while not is_connected():
                 self.say(LOW, self.overlay.plan.brokers)
                 await asyncio.sleep(0.05)
 
     async def good_times(self, number: int = 5) -> None:
-        """Everything that is said is heard by everybody, and everybody learns that it is warm."""
+        """Require that every client receives every event, and that every watcher learns of the warm
+        condition."""
         for _ in range(number):
-            said = self.say(LOW)
-        await self.heard(said)
+            published = self.say(LOW)
+        await self.await_deliveries(published)
         for watcher in self.watchers:
             for publisher in self.publishers:
-                assert watcher.last(publisher.name) != "ingress", (watcher.name, publisher.name, watcher.told)
-        await self.heard(self.say(HIGH))
-        await self._until(lambda: self._told("ingress", ()))
+                assert watcher.last(publisher.name) != "ingress", (
+                    watcher.name,
+                    publisher.name,
+                    watcher.emissions,
+                )
+        await self.await_deliveries(self.say(HIGH))
+        await self._until(lambda: self._have_all_reported("ingress", ()))
 
     async def bad_times(self, failed: list[str], number: int = 5) -> None:
         """Something fails; the others notice nothing, and go on."""
         for one in failed:
             await self.overlay.fail(one)
-        await self._until(lambda: self._told("unknown", failed, affected=True))
+        await self._until(lambda: self._have_all_reported("unknown", failed, affected=True))
         for _ in range(number):
-            said = self.say(LOW, failed)
-        await self.heard(said, failed)
-        await self._until(lambda: self._told("egress", failed))
+            published = self.say(LOW, failed)
+        await self.await_deliveries(published, failed)
+        await self._until(lambda: self._have_all_reported("egress", failed))
         for one in failed:
             await self.overlay.heal(one)
         await self.settled()
 
     async def the_end(self) -> None:
-        """Whatever is warm cools down, and everybody hears of it."""
-        await self.heard(self.say(LOW))
-        await self._until(lambda: self._told("egress", ()))
+        """Cool everything down and require that every watcher receives the end."""
+        await self.await_deliveries(self.say(LOW))
+        await self._until(lambda: self._have_all_reported("egress", ()))
 
-    async def heard(self, said: dict[str, int], failed: Collection[str] = ()) -> None:
-        """Wait until what was just said has come to everybody from whom nothing failed cuts it off."""
+    async def await_deliveries(self, published: dict[str, int], failed: Collection[str] = ()) -> None:
+        """Wait until the last events have arrived at every client that no failure cuts off."""
         await self._until(
             lambda: all(
-                listener.heard[name, n]
-                for publisher, (name, n) in zip(self.publishers, said.items(), strict=True)
+                listener.deliveries[name, n]
+                for publisher, (name, n) in zip(self.publishers, published.items(), strict=True)
                 for listener in self.listeners
                 if not self._between(publisher, listener, failed)
             )
         )
 
-    def _told(self, status: str, failed: Collection[str], *, affected: bool = False) -> bool:
+    def _have_all_reported(self, status: str, failed: Collection[str], *, affected: bool = False) -> bool:
         return all(
             watcher.last(publisher.name) == status
             for watcher in self.watchers
@@ -488,31 +496,31 @@ class Chaos:
             while not condition():
                 await asyncio.sleep(0.01)
 
-    # --- what is to be said of it afterwards ---
+    # --- accounts afterwards -------------------
 
     def account(self) -> dict[str, int]:
-        """How much was said, heard and lost; nothing was lost for which there is no reason, and so nothing in
-        good times."""
-        wanted = heard = lost = good = 0
+        """The numbers of published, received and lost events. Every loss has a reason, so none happens in
+        normal operation."""
+        wanted = received = lost = good = 0
         for publisher in self.publishers:
-            for n in range(1, publisher.said + 1):
+            for n in range(1, publisher.sent_count + 1):
                 failed = self.failed_during.get((publisher.name, n), frozenset())
                 for listener in self.listeners:
-                    times = listener.heard[publisher.name, n]
+                    times = listener.deliveries[publisher.name, n]
                     assert times < 2, f"{listener.name} heard {publisher.name}, {n} {times} times"
                     wanted += 1
                     good += not failed
-                    heard += times
+                    received += times
                     if not times:
                         assert self._between(publisher, listener, failed), (
                             f"{listener.name} missed {publisher.name}, {n}; only {set(failed)} had failed"
                         )
                         lost += 1
-        assert wanted == heard + lost
+        assert wanted == received + lost
         return {
             "wanted": wanted,
             "wanted in good times": good,
-            "heard": heard,
+            "heard": received,
             "lost": lost,
             "unsent": sum(p.unsent for p in self.publishers),
         }
@@ -520,8 +528,12 @@ class Chaos:
     def require_paired(self) -> None:
         """Every start was followed by an end or by ``unknown`` before anything else; that, by what holds."""
         for watcher in self.watchers:
-            for source, told in watcher.told.items():
-                for first, second in pairwise(["egress", *told]):
+            for source, emitted in watcher.emissions.items():
+                for first, second in pairwise(["egress", *emitted]):
                     allowed = {"egress": {"ingress"}, "unknown": {"known", "egress"}}
-                    assert second in allowed.get(first, {"egress", "unknown"}), (watcher.name, source, told)
-                assert told[-1] != "ingress", (watcher.name, source, told)
+                    assert second in allowed.get(first, {"egress", "unknown"}), (
+                        watcher.name,
+                        source,
+                        emitted,
+                    )
+                assert emitted[-1] != "ingress", (watcher.name, source, emitted)

@@ -1,7 +1,7 @@
-"""Random overlays, what people do on them, and a central oracle that knows who should hear what.
+"""Random overlays, random actions on them, and a central oracle of the expected deliveries.
 
-A *world* runs an overlay in memory and keeps the book beside it: where the links are, what is advertised
-and subscribed to.  The oracle decides with the naive twin of matching and a walk over the links.
+A scenario runs an overlay in memory and records beside it the links, advertisements and subscriptions. The
+oracle decides with the naive twin of matching and a walk over the links.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def contents(filter_):
     found = [{}]
     for name in sorted({c.name for c in filter_.constraints}):
         found = [{**content, name: value} for content in found for value in SOME[name]]
-    return [content for content in found if naive_match.satisfied(filter_, content)]
+    return [content for content in found if naive_match.satisfies(filter_, content)]
 
 
 # --- the world ---
@@ -103,22 +103,22 @@ class Subscribed:
     hops: int | None
 
 
-def _unmarked(key):
-    """Who said it, without the mark of the connection by which it came, and its number."""
+def _without_mark(key):
+    """The origin without the mark of the connection by which it arrived, and its number."""
     return key.origin.partition("@")[0], key.sequence
 
 
-def _said(what):
-    return _unmarked(what.bundle)
+def _key_of(what):
+    return _without_mark(what.bundle)
 
 
-def _asked(item):
+def _request_of(item):
     bundle, *which = item
-    return _unmarked(bundle), *which
+    return _without_mark(bundle), *which
 
 
 @dataclass
-class World:
+class OverlayNetwork:
     """``parents[i]`` is the broker that broker i+1 was first joined to; clients live at brokers."""
 
     parents: list[int]
@@ -149,23 +149,23 @@ class World:
 
     def paths(self, start):
         """How many brokers lie on the way from a node to each node that it is connected with."""
-        reached, edge = {start: 0}, [start]
+        visited, edge = {start: 0}, [start]
         while edge:
             here = edge.pop()
             for other in self.overlay.neighbours(here):
-                if other not in reached:
-                    reached[other] = reached[here] + (other in self.brokers)
+                if other not in visited:
+                    visited[other] = visited[here] + (other in self.brokers)
                     edge.append(other)
-        return reached
+        return visited
 
     def audience(self, publisher, content):
-        """Who should hear a notification, by which subscription: each once."""
+        """The expected receivers of a notification, with the subscription: each once."""
         paths = self.paths(publisher)
         return [
             (client, name)
             for (client, name), subscribed in self.subscribed.items()
             if client in paths and client != publisher
-            if naive_match.satisfied(subscribed.filter, content)
+            if naive_match.satisfies(subscribed.filter, content)
             if subscribed.hops is None or paths[client] <= subscribed.hops
         ]
 
@@ -204,7 +204,7 @@ class World:
             self.overlay.connect(a, b)
 
     def publish(self, *picks):
-        """Publish some things at once that advertisements promise: who was told, and who should be."""
+        """Publish advertised contents at once. Return the actual and the expected receivers."""
         self.overlay.settle()
         promises = [(client, f) for (client, _), f in self.advertised.items() if contents(f)]
         expected = Counter()
@@ -217,11 +217,13 @@ class World:
             if self.overlay.neighbours(client):
                 expected.update((key, *hearer) for hearer in self.audience(client, content))
         self.overlay.settle()
-        heard = [(client, what) for client in self.clients for what in self.overlay.take(client)]
-        told = Counter(
-            (_said(what), c, what.subscription) for c, what in heard if isinstance(what, ReceivedNotification)
+        received = [(client, what) for client in self.clients for what in self.overlay.take(client)]
+        run_on_overlay = Counter(
+            (_key_of(what), c, what.subscription)
+            for c, what in received
+            if isinstance(what, ReceivedNotification)
         )
-        return told, expected
+        return run_on_overlay, expected
 
     def withdraw_everything(self):
         while self.advertised or self.subscribed:
@@ -234,11 +236,11 @@ class World:
         return {name: len(s.routing) + len(s.watching) for name, s in states.items() if len(s.routing)}
 
     def in_sight(self):
-        """What each broker acts on: the advertisements and subscriptions that none other covers.  Of equal
-        ones any may stand for the others."""
+        """The active items of each broker: the advertisements and subscriptions that no other covers. Of
+        equal ones any may represent the others."""
         return {
             (broker, peer, kind): {
-                (frozenset(item.filter.box.items()), item.group, item.group is None and _asked(item.key))
+                (frozenset(item.filter.box.items()), item.group, item.group is None and _request_of(item.key))
                 for item in state.routing.database.table(peer, kind).active()
             }
             for broker in self.brokers
@@ -247,9 +249,9 @@ class World:
             for kind in ("advertisement", "subscription")
         }
 
-    def built_anew(self):
+    def rebuild(self):
         """A world in which all that lives now is there from the start."""
-        twin = World([], [], None)
+        twin = OverlayNetwork([], [], None)
         twin.brokers, twin.clients = self.brokers, self.clients
         twin.overlay = Overlay()
         for broker in self.brokers:
@@ -290,8 +292,8 @@ DEEDS = {
 
 
 def deeds(*kinds):
-    """What people do, one after the other, as (name of the method, arguments): some advertise and
-    subscribe at first, then all sorts of things happen."""
+    """Draw actions as (name of the method, arguments): first advertisements and subscriptions, then all
+    sorts."""
 
     def some(kinds, least, most):
         each = [st.tuples(st.just(kind), DEEDS[kind]) for kind in kinds]
@@ -302,18 +304,18 @@ def deeds(*kinds):
 
 
 @st.composite
-def worlds(draw, most_brokers=6, most_clients=4):
+def scenarios(draw, most_brokers=6, most_clients=4):
     """A random tree of brokers, clients at random brokers, and a random order of messages."""
     brokers = draw(st.integers(1, most_brokers))
     parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
     homes = draw(st.lists(st.integers(0, brokers - 1), min_size=2, max_size=most_clients))
-    return World(parents, homes, draw(st.none() | st.integers(0, 2**16)), draw(st.booleans()))
+    return OverlayNetwork(parents, homes, draw(st.none() | st.integers(0, 2**16)), draw(st.booleans()))
 
 
 # --- conditions --------------------------------------------------------------------------------------
 
 
-def told(app: App, events: Sequence[Event]) -> list[Notification]:
+def run_on_overlay(app: App, events: Sequence[Event]) -> list[Notification]:
     """A replay on a line of three brokers: a publisher for each source and a subscriber for each condition,
     so that only what a condition needs reaches it."""
     overlay, topics = Overlay(), check(app).topics
@@ -332,25 +334,25 @@ def told(app: App, events: Sequence[Event]) -> list[Notification]:
         overlay.settle()
         overlay.ask(publisher, publish(to_content(event)))
     overlay.settle()
-    heard = [what for name in subscribers for what in overlay.take(name)]
-    return output([what.notification for what in heard if isinstance(what, ConditionChange)])
+    received = [what for name in subscribers for what in overlay.take(name)]
+    return output([what.notification for what in received if isinstance(what, ConditionChange)])
 
 
 def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
-    """What an engine says of each condition that is alone in it, as far as the last event it looks at: that
-    tells the time of all its topics, as the clock of an overlay does."""
+    """The notifications of an engine for each condition alone, up to the last event that it consumes: that
+    advances the watermark of all its topics, like the clock of an overlay."""
     found: list[Notification] = []
     for name, text in definitions(app).items():
         engine = Engine(text)
-        said = (n for e in relevant(text, events) for n in (*engine.push(e), *engine.advance(e.time)))
-        found += [n for n in said if n.subscription == name]
+        emitted = (n for e in relevant(text, events) for n in (*engine.push(e), *engine.advance(e.time)))
+        found += [n for n in emitted if n.subscription == name]
     return output(found)
 
 
 def relevant(text: str, events: Sequence[Event]) -> list[Event]:
     """The events that a condition needs, in order."""
     inputs = compile_condition(text).inputs
-    return [e for e in in_order(events) if any(naive_match.satisfied(f, to_content(e)) for f in inputs)]
+    return [e for e in in_order(events) if any(naive_match.satisfies(f, to_content(e)) for f in inputs)]
 
 
 def definitions(app: App) -> dict[str, str]:

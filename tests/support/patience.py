@@ -30,8 +30,8 @@ _given: set[int] = set()
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port for a process that is yet to be started.  It is none of those that the system gives to whoever
-    asks for any: between now and then nobody gets it by chance."""
+    """A port for a process that is yet to be started. It is outside the range that the system hands out
+    automatically, so no other process gets it by chance."""
     while True:
         port = random.SystemRandom().randrange(LOWEST, _first_of_the_system())
         with socket.socket(socket.AF_INET, kind) as one, suppress(OSError):

@@ -18,7 +18,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plane:
-    """Nodes with positions, and who hears whom."""
+    """Nodes with positions and the links between them."""
 
     places: tuple[Place, ...]
     links: tuple[tuple[int, int], ...]
@@ -36,7 +36,7 @@ def is_connected(graph: dict[int, set[int]]) -> bool:
     return len(distances(graph, 0)) == len(graph)
 
 
-def scattered(random: Random, most: int) -> list[Place]:
+def scatter(random: Random, most: int) -> list[Place]:
     """Distinct places: anywhere, or (every other time) on a grid, where three in a line are common."""
     count = random.randint(2, most)
     if random.random() < 0.5:
@@ -47,7 +47,7 @@ def scattered(random: Random, most: int) -> list[Place]:
 
 
 def within(places: list[Place], reach: float) -> Plane:
-    """Who is within reach is heard."""
+    """All pairs of nodes within reach have links."""
     pairs = [
         (a, b) for a, b in combinations(range(len(places)), 2) if math.dist(places[a], places[b]) <= reach
     ]
@@ -58,7 +58,7 @@ def within(places: list[Place], reach: float) -> Plane:
 def disks(draw: st.DrawFn, most: int = 30) -> Plane:
     """A connected unit-disk graph, with a reach that just suffices or a larger one."""
     random = Random(draw(st.integers(0, 2**32)))
-    places = scattered(random, most)
+    places = scatter(random, most)
     lengths = sorted({math.dist(a, b) for a, b in combinations(places, 2)})
     least = next(i for i, reach in enumerate(lengths) if is_connected(within(places, reach).graph))
     return within(places, lengths[min(least + random.choice([0, 0, 5, 50]), len(lengths) - 1)])
@@ -71,7 +71,7 @@ def planar(draw: st.DrawFn, most: int = 30) -> Plane:
     Triangles without area, which rounding makes of three nodes in a line, are none.
     """
     random = Random(draw(st.integers(0, 2**32)))
-    places = scattered(random, most)
+    places = scatter(random, most)
     try:
         triangles = Delaunay(np.array(places)).simplices
     except (QhullError, ValueError):
@@ -81,14 +81,14 @@ def planar(draw: st.DrawFn, most: int = 30) -> Plane:
     links = sorted({pair for t in triangles.tolist() if t not in flat for pair in combinations(sorted(t), 2)})
     used = sorted({node for pair in links for node in pair})
     number = {node: i for i, node in enumerate(used)}
-    kept = {(number[a], number[b]) for a, b in links}
+    stored = {(number[a], number[b]) for a, b in links}
     share = random.random()
-    for link in sorted(kept):
+    for link in sorted(stored):
         if random.random() < share:
-            thinner = Plane(tuple(places[n] for n in used), tuple(kept - {link}))
+            thinner = Plane(tuple(places[n] for n in used), tuple(stored - {link}))
             if is_connected(thinner.graph):
-                kept.remove(link)
-    return Plane(tuple(places[n] for n in used), tuple(sorted(kept)))
+                stored.remove(link)
+    return Plane(tuple(places[n] for n in used), tuple(sorted(stored)))
 
 
 def cross(a: Place, b: Place, c: Place, d: Place) -> bool:

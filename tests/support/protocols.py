@@ -25,14 +25,14 @@ duration: 90 s
 """Nine nodes: three of them publish to the one in the middle."""
 
 
-def watched(protocol: str = "{kind: direct}", to: str = "Warm", more: str = "") -> str:
-    """The same by another protocol, or for another subscription."""
+def scenario_text(protocol: str = "{kind: direct}", to: str = "Warm", more: str = "") -> str:
+    """The scenario with another protocol or subscription."""
     text = WATCHED.replace("protocol: {kind: direct}", f"protocol: {protocol}")
     return text.replace("to: Warm", f"to: {to}") + more
 
 
-def marked(message: str) -> str:
-    """What an error underlines in the line that it shows."""
+def underlined_text(message: str) -> str:
+    """The text that an error underlines in the line that it shows."""
     _, line, carets = message.splitlines()[:3]
     begin = carets.index("^")
     return line[begin : begin + carets.count("^")]

@@ -16,7 +16,7 @@ EVERY = 30 * SECOND
 
 
 def real_walks(names, begin=0, end=None):
-    """The readings of some walks, as if all had begun at one time; one after the other, as clocks are."""
+    """The readings of several walks as if all had started at one time, in order of time."""
     if not FILE.exists():
         pytest.skip("kaist-walks is not here: it belongs beside the repository, in shared/data")
     ways = {name: _ways()[name] for name in names}

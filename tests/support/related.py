@@ -13,7 +13,7 @@ from holdfast.definition.parse import parse
 from holdfast.kinds.relation.condition import RelationCondition
 from holdfast.model.event import Event
 from holdfast.model.relation import Participant, Tie, apart
-from support.histories import listed
+from support.histories import join_values
 
 SECOND = 1_000_000
 TOPICS = """topic User (accuracy float m, mood float)
@@ -43,7 +43,7 @@ _waits = ("", "", "ordered 2 s", "ordered 2 s late apply")
 
 @st.composite
 def relations(draw, deliveries=_waits):
-    """One relationship, without its name."""
+    """Draw one relationship without its name."""
     delivery = draw(st.sampled_from(deliveries))
     kind = draw(st.sampled_from("dddddvssrrtba"))
     hold, leave = draw(_holds), draw(_holds)
@@ -61,10 +61,10 @@ def relations(draw, deliveries=_waits):
         return f"all of Team within {draw(st.integers(1, 2))} m until {draw(st.integers(2, 3))} m {delivery}"
     if kind == "r":
         many = draw(st.sampled_from(("at least 2", "at least 3", "all")))
-        whom = 'of "u2"' if many == "all" else draw(st.sampled_from(("", 'of "u2"')))
+        members = 'of "u2"' if many == "all" else draw(st.sampled_from(("", 'of "u2"')))
         near, far = draw(st.integers(0, 2)), draw(st.integers(1, 3))
         accuracy = draw(st.sampled_from(("", "accuracy accuracy")))
-        return f"{many} of Team within {near} m {whom} until {far} m {accuracy} {delivery}"
+        return f"{many} of Team within {near} m {members} until {far} m {accuracy} {delivery}"
     if kind == "t":
         until = draw(st.sampled_from(("", "until travel_time(South) < travel_time(North)")))
         return f"when travel_time(North) + 1 s < travel_time(South) {hold} {until} {delivery}"
@@ -78,7 +78,7 @@ def relations(draw, deliveries=_waits):
 
 @st.composite
 def definitions(draw, **options):
-    """Some relationships, which may be equal but for their names."""
+    """Draw relationships, which may be equal except for their names."""
     some = draw(st.lists(relations(**options), min_size=1, max_size=2))
     return TOPICS + "\n".join(f"relate R{i} {one}" for i, one in enumerate(some))
 
@@ -114,17 +114,17 @@ histories = st.lists(_events(), min_size=8, max_size=20).map(
 
 
 @lru_cache(maxsize=16)
-def checked(text):
+def check_text(text):
     return check(parse(text)).of(RelationCondition)
 
 
-def expected(text, events):
-    """What is told, of each relationship in turn."""
-    return sorted(row for one in checked(text) for row in told(one, events))
+def oracle(text, events):
+    """The notifications of each relationship in turn."""
+    return sorted(row for one in check_text(text) for row in run_relation(one, events))
 
 
-def heard(text, events, notifications):
-    """What notifications tell, in the words of ``expected``."""
+def as_rows(text, events, notifications):
+    """The notifications in the form of the oracle."""
     return sorted(
         (
             n.subscription,
@@ -143,11 +143,11 @@ def _who(n):
     return [str(value) for value in n.event.attributes.values()]
 
 
-def told(one, events):
-    """One relationship, instant by instant, tie by tie, with no grid and no arrays."""
+def run_relation(one, events):
+    """Evaluate one relationship instant by instant, tie by tie, without grid or arrays."""
     known = {}
     ties = _ties(one.relation, events)
-    state = {i: Held() for i in range(len(ties))}
+    state = {i: RelationState() for i in range(len(ties))}
     rows = []
     ordered = sorted(events, key=lambda e: (e.time, e.sequence))
     last = max((e.time for e in events if e.topic in {t.name for t in one.listens}), default=0)
@@ -162,14 +162,14 @@ def told(one, events):
         for i, tie in enumerate(ties):
             by = [member for member in tie.members if member in moved]
             if by:
-                rows += _tested(one, tie, state[i], known, time, known[by[-1]][1])
+                rows += _test(one, tie, state[i], known, time, known[by[-1]][1])
     for i, tie in enumerate(ties):
         rows += _held_long_enough(one, tie, state[i], last + 1)
     return [(one.name, *row) for row in rows]
 
 
-class Held:
-    """What is known of a tie."""
+class RelationState:
+    """The state of a tie."""
 
     def __init__(self):
         self.bit, self.since, self.began, self.measured = 0, None, None, None
@@ -185,7 +185,8 @@ def _ties(relation, events):
     else:
         pairs = combinations(sorted({e.source for e in events if e.topic == first}), 2)
     return [
-        Tie(listed((a, b)), (Participant(first, a), Participant(second, b)), pair=(a, b)) for a, b in pairs
+        Tie(join_values((a, b)), (Participant(first, a), Participant(second, b)), pair=(a, b))
+        for a, b in pairs
     ]
 
 
@@ -199,7 +200,7 @@ def _read(relation, member, event):
     return (*event.location, 0.0, 0.0)[:3], error
 
 
-def _measured(relation, tie, known, bit):
+def _measure(relation, tie, known, bit):
     """The measure and how far it may be off; ``None`` if it is not known."""
     if any(member not in known for member in tie.members):
         return None
@@ -242,13 +243,13 @@ def _row(relation, tie, scope, status, time, since, event, value):
     )
 
 
-def _tested(one, tie, held, known, time, event):
+def _test(one, tie, held, known, time, event):
     relation = one.relation
     yield from _held_long_enough(one, tie, held, time)
-    measure = _measured(relation, tie, known, held.bit)
+    measure = _measure(relation, tie, known, held.bit)
     if relation.kind == "best":
         if measure is not None:
-            yield from _chosen(relation, tie, held, measure[0], time, event)
+            yield from _choose(relation, tie, held, measure[0], time, event)
         return
     test = relation.exit if held.bit else relation.enter
     if measure is None:
@@ -278,7 +279,7 @@ def _held_long_enough(one, tie, held, before):
     held.since = time
 
 
-def _chosen(relation, tie, held, sums, time, event):
+def _choose(relation, tie, held, sums, time, event):
     best = sums.index(min(sums))
     if held.since is None or (best != held.bit and sums[best] <= sums[held.bit] - relation.by):
         if held.since is not None:

@@ -1,4 +1,4 @@
-"""The smallest machine that can be hosted: it passes bundles on to everybody else, and hands them out."""
+"""The smallest machine that can be hosted: it forwards bundles to all other peers, and delivers them."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def bundle(number=1, origin="test", **content):
     return Bundle(BundleKey(origin, number), notifications=(PublishedNotification(content),))
 
 
-class Heard(list):
-    """What a node delivers; can be waited for."""
+class Deliveries(list):
+    """The deliveries of a node, which can be awaited."""
 
     def __init__(self):
         super().__init__()
@@ -87,12 +87,12 @@ class Heard(list):
 
     async def of(self, kind, number=1):
         """Wait for so many inputs of a kind."""
-        await self.until(lambda said: sum(isinstance(one, kind) for one in said) >= number)
+        await self.until(lambda output: sum(isinstance(one, kind) for one in output) >= number)
         return [one for one in self if isinstance(one, kind)]
 
     async def bundles(self, number=1):
         """Wait for so many bundles."""
-        await self.until(lambda said: sum(isinstance(one, tuple) for one in said) >= number)
+        await self.until(lambda output: sum(isinstance(one, tuple) for one in output) >= number)
         return [one[1] for one in self if isinstance(one, tuple)]
 
 
@@ -104,16 +104,16 @@ async def eventually(condition):
 
 @asynccontextmanager
 async def node(name, *, role="client", machine=None, limits=None, losable=lambda message: True, **identity):
-    heard = Heard()
+    received = Deliveries()
     it = TcpHost(
         Identity(name, role, **identity),
         machine or Relay(),
         limits=limits or ConnectionLimits(),
         backoff=QUICK,
         losable=losable,
-        deliver=heard.append,
+        deliver=received.append,
     )
-    it.heard = heard
+    it.deliveries = received
     it.start()
     try:
         yield it

@@ -6,11 +6,11 @@ from collections import Counter
 
 from holdfast.network.protocols.sps.proxy import ArriveRequest, GotRequest, ProxyNode
 from holdfast.network.protocols.sps.traveller import BroughtEvent, Ticket, Traveller, wish
-from support.fields import SIDE, TOPICS, World
+from support.fields import SIDE, TOPICS, FieldScenario
 
 
-class Roaming(World):
-    """Everybody who subscribes is on the move."""
+class Roaming(FieldScenario):
+    """Subscribers that move."""
 
     every = None
 
@@ -18,18 +18,18 @@ class Roaming(World):
         super().__post_init__()
         self.travellers: dict[str, Traveller] = {}
         self.where: dict[str, int | None] = {}
-        self.network.on_delivery = self.hear
-        self.heard: list[tuple] = []
+        self.network.on_delivery = self.receive
+        self.deliveries: list[tuple] = []
 
     def machine(self, node):
         return ProxyNode(super().machine(node), self.field.places[node], self.every)
 
-    def hear(self, node, what):
-        """Who is there at that moment hears what a node has for it, and says that it has it."""
+    def receive(self, node, what):
+        """Deliver to a subscriber that is present at a node, and acknowledge."""
         if isinstance(what, BroughtEvent) and self.where.get(what.client) == node:
             traveller = self.travellers[what.client]
             if (event := traveller.accept(what)) is not None:
-                self.heard.append((what.client, event))
+                self.deliveries.append((what.client, event))
             self.network.ask(node, GotRequest(traveller.ticket, what))
 
     @property
@@ -38,7 +38,7 @@ class Roaming(World):
         return {node: getattr(state, "broker", state) for node, state in found.items()}
 
     def subscribe(self):
-        """Somebody new, who chooses a proxy: the node where it is, or any point."""
+        """Add a subscriber with a proxy: the node where it is, or any point."""
         chance, name = self.chance, f"t{len(self.travellers)}"
         node = chance.choice(self.alive)
         proxy = chance.choice([self.field.places[node], (chance.uniform(0, SIDE), chance.uniform(0, SIDE))])
@@ -47,7 +47,7 @@ class Roaming(World):
         self._wants(name, *(self._wish() for _ in range(chance.randint(1, 2))))
 
     def unsubscribe(self):
-        """Somebody wants something else, or nothing any more."""
+        """Change the wishes of a subscriber, or end them."""
         if self.travellers:
             name = self.chance.choice(sorted(self.travellers))
             if self.where[name] is None:
@@ -71,7 +71,7 @@ class Roaming(World):
     # --- on the way ---
 
     def move(self):
-        """Somebody leaves a node without a word, or comes to another."""
+        """Move a subscriber away from a node without a message, or to another."""
         if self.travellers:
             name = self.chance.choice(sorted(self.travellers))
             if self.where[name] is None or self.chance.random() < 0.5:
@@ -89,7 +89,7 @@ class Roaming(World):
                 self.come(name)
 
     def say_where(self):
-        """All who are with a node say so again."""
+        """Report the positions of all subscribers that are at a node."""
         for name, node in self.where.items():
             if node is not None and node not in self.field.down:
                 self.network.ask(node, ArriveRequest(self.travellers[name].ticket))
@@ -97,17 +97,17 @@ class Roaming(World):
     # --- what came of it ---
 
     def came(self):
-        heard, self.heard = self.heard, []
-        return Counter(("", name, event.values["n"]) for name, event in heard)
+        received, self.deliveries = self.deliveries, []
+        return Counter(("", name, event.values["n"]) for name, event in received)
 
     @property
-    def kept(self):
+    def known_subscribers(self):
         """Subscribers, as their proxies know them."""
-        return [kept for host in self.network.hosts.values() for kept in host.state.subscribers.values()]
+        return [stored for host in self.network.hosts.values() for stored in host.state.subscribers.values()]
 
 
 class Watchful(Roaming):
-    """They say every ten seconds where they are; proxies of those who do not end."""
+    """Subscribers that report their position every ten seconds; proxies of silent ones end."""
 
     every = 10_000_000
 

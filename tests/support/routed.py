@@ -1,4 +1,4 @@
-"""Small networks with routing: who sends what to whom when, and what came."""
+"""Small networks with routing, and a record of their sends and deliveries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Routed:
         return [datagram.message for _, there, datagram in self.came if there == node]
 
 
-def routed(machine: RoutingMachine, flooding: Flooding = FLOODING, **setup: Any) -> Routed:
+def routed_network(machine: RoutingMachine, flooding: Flooding = FLOODING, **setup: Any) -> Routed:
     """A network in which every node runs this machine."""
     network = Network(Setup(**setup))
     made = Routed(network, MessageLedger([node.position for node in network.nodes]))

@@ -1,4 +1,4 @@
-"""Machines at work, and what can be seen of what they say."""
+"""Run machines, and reduce their output to what can be compared."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ def machine_of(text):
     return operator.machine
 
 
-def said(passed):
+def as_tuples(passed):
     """Transitions as plain tuples, condition by condition, each in order."""
     seen = [(t.condition, t.status, t.scope, t.since, t.event.order) for t in passed]
     return sorted(seen, key=lambda t: t[0])
 
 
-def folded(machine, events, state=None):
-    """The state after events taken one by one, and what was said."""
+def fold(machine, events, state=None):
+    """The state after single events, and the output."""
     state = machine.initial() if state is None else state
     out = []
     for event in events:
         state, passed = machine.react(state, event)
         out += passed
-    return state, said(out)
+    return state, as_tuples(out)
 
 
-def stepped(machine, batch, state=None, until=0):
-    """The state after a batch, and what was said."""
+def step_batch(machine, batch, state=None, until=0):
+    """The state after a batch, and the output."""
     state = machine.initial() if state is None else state
-    state, told = machine.step(state, {machine.topic.name: batch}, until)
-    return state, said(transitions(machine.topics, told))
+    state, emitted = machine.step(state, {machine.topic.name: batch}, until)
+    return state, as_tuples(transitions(machine.topics, emitted))
 
 
-def reduced(machine, batch, **how):
-    """What is left of a batch of the machine's one topic."""
+def compact_batch(machine, batch, **how):
+    """The result of compacting a batch of the only topic of the machine."""
     return compact_part(machine, {machine.topic.name: batch}, **how)[machine.topic.name]
 
 
 def readings(*values, source="s", start=0, name="v", topic="T", place=None):
-    """One reading at each instant from ``start``."""
+    """Readings, one at each instant from ``start``."""
     return [Event(topic, start + i, source, {name: value}, i, None, place) for i, value in enumerate(values)]
 
 

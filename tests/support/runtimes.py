@@ -36,7 +36,7 @@ def output(notifications: Sequence[Notification]) -> list[Notification]:
 
 
 def engine(app: App, events: Sequence[Event]) -> list[Notification]:
-    """One event at a time."""
+    """The notifications of an engine for single events."""
     return output(list(Engine(app).run(in_order(events))))
 
 
@@ -45,12 +45,12 @@ def engine_in_batches(app: App, events: Sequence[Event]) -> list[Notification]:
     running, out = Engine(app), []
     topics = {topic.name: topic for topic in check(app).topics}
     for name, mine in groupby(in_order(events), key=lambda event: event.topic):
-        for part in batched(mine, 3):
+        for part in in_batches_of(mine, 3):
             out += running.push_batch(name, from_events(topics[name], part))
     return output(out + running.finish())
 
 
-def batched(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
+def in_batches_of(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
     left = iter(events)
     while part := list(islice(left, size)):
         yield part
@@ -59,12 +59,12 @@ def batched(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
 def replay(app: App, events: Sequence[Event]) -> list[Notification]:
     """Files, with little memory to sort in."""
     checked = check(app)
-    with written(checked, events) as files:
+    with parquet_files(checked, events) as files:
         return list(Replay(checked, files, Reading(checked.topics), memory=4096))
 
 
 @contextmanager
-def written(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFile]]:
+def parquet_files(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFile]]:
     """The events as Parquet files: some overlap, some follow one another."""
     times = sorted(event.time for event in events) or [0]
     bounds = [times[0] - 1, times[len(times) // 2], times[-1]]
@@ -79,16 +79,16 @@ def written(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFil
 
 
 def spark(app: App, events: Sequence[Event]) -> list[Notification]:
-    """The same files, on Spark."""
+    """The notifications of Spark for the same files."""
     from holdfast.runtimes.spark.batch.replay import Replay as SparkReplay
 
     checked = check(app)
-    with written(checked, events) as files:
+    with parquet_files(checked, events) as files:
         return list(SparkReplay(checked, files, Reading(checked.topics), spark=session()))
 
 
 def session():
-    """One Spark session for all tests."""
+    """The Spark session of all tests."""
     from holdfast.errors import Unsupported
     from holdfast.runtimes.spark.session import session
 

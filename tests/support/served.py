@@ -18,7 +18,7 @@ SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
 
 def program(name, package):
-    """Where a program is; without it a test is skipped, but fails where everything must be tried (CI)."""
+    """The path of a program. Without it a test is skipped, but fails where everything must run (CI)."""
     if (found := shutil.which(name, path=SBIN)) is None:
         missing = f"{name} is missing; on Debian or Ubuntu: sudo apt-get install {package}"
         if os.environ.get("CI") == "true":
@@ -75,7 +75,7 @@ class Served:
         return self._running.pid
 
     def log_text(self):
-        """What it has said to its terminal."""
+        """The terminal output of the program."""
         return self._log.read_text()
 
     def kill(self):
@@ -98,7 +98,7 @@ class Mosquitto:
     """Debian's broker on a port of its own, with a session store that outlives it."""
 
     def __init__(self, folder: Path, *settings: str):
-        """``settings`` are further lines of its configuration, in place of those that let everybody in."""
+        """``settings`` are further lines of its configuration, in place of those that admit every client."""
         self._program = program("mosquitto", "mosquitto")
         folder.mkdir(parents=True, exist_ok=True)
         self.port, self._log = free_port(), folder / "mosquitto.log"

@@ -16,13 +16,13 @@ from holdfast.runtimes.spark.batch.replay import plan_tasks, require_success
 from holdfast.runtimes.spark.batch.shard import Job, last_step, stage_step
 from holdfast.runtimes.table import from_table, schema_of
 from support.fused import KEYS, TOPICS, predicates, queries
-from support.runtimes import output, written
+from support.runtimes import output, parquet_files
 
 
-def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notification]:
+def run_in_shards(app: App, events: Sequence[Event], shards: int = 3) -> list[Notification]:
     """The notifications of a history as its readers and shards find them."""
     checked = check(app)
-    with written(checked, events) as files:
+    with parquet_files(checked, events) as files:
         reading = Reading(checked.topics)
         read_job = ReadJob(
             Job.on_history(checked), reading, tuple(plan_tasks(files, reading, cores=1)), shards
@@ -32,13 +32,13 @@ def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notifica
 
 
 def met(job: Job, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
-    """What becomes of packed rows, stage by stage."""
+    """Process packed rows stage by stage."""
     steps = [stage_step(job, stage, shards) for stage in range(job.stages - 1)]
     for step in (*steps, last_step(job, require_success)):
         by_shard: dict[tuple[int | None, ...], list[pa.RecordBatch]] = {}
         for row in rows:
             by_shard.setdefault(tuple(row.to_pylist()[0].values())[:3], []).append(row)
-        rows = [row for key, mine in by_shard.items() for row in step(_scalars(key), iter(_shuffled(mine)))]
+        rows = [row for key, mine in by_shard.items() for row in step(_scalars(key), iter(_shuffle(mine)))]
     return pa.Table.from_batches(rows, schema_of(job.published))
 
 
@@ -46,7 +46,7 @@ def _scalars(key: Iterable[int | None]) -> tuple[pa.Scalar, ...]:
     return tuple(pa.scalar(part, pa.int32()) for part in key)
 
 
-def _shuffled(rows: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _shuffle(rows: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     Random(len(rows)).shuffle(rows)
     return rows
 
@@ -82,6 +82,6 @@ def towers(draw, delivery: str = "") -> str:
     text += draw(st.sampled_from(("", "", "state High on T [value > 1; value < 1] per source\n")))
     try:
         check(parse(text))
-    except DefinitionError:  # a road is lost where it is not kept apart
+    except DefinitionError:  # a road is missing where it is no key
         reject()
     return text

@@ -34,8 +34,8 @@ def reading(at, source, value):
 
 
 def part(number):
-    """Readings of some seconds, in which all starts and ends but what holds in ``c1`` and what is hot: a
-    component that begins at another stage hears no end of what it has not heard begin."""
+    """Readings of some seconds with all starts and ends except of ``c1`` and of what is hot: a component
+    that is added at another stage does not receive the end of an interval whose start it missed."""
     values = [20, 35, 35, 10, 15, 40, 28, 12]
     return [
         reading(20 * number + i, source, 40 if j == 3 else values[(i + 3 * j + number) % 8] if i < 8 else 10)

@@ -28,7 +28,7 @@ class Storm:
         self.join()
 
     def machine(self, name: str):
-        """What a broker is."""
+        """The machine of a broker."""
         return CbpsBroker(compile_condition, name=name)
 
     def begin(self, name: str) -> None:
@@ -58,14 +58,14 @@ class Storm:
                 self.cut.add(link)
 
     def join(self) -> None:
-        """Connect again whom nothing keeps apart."""
+        """Connect clients again that no failure separates."""
         for a, b in self.links:
             there = {a, b} <= self.net.nodes.keys()
             if there and (a, b) not in self.cut and b not in self.net._links.get(a, ()):
                 self.net.connect(a, b)
 
     def heal(self) -> None:
-        """Everything is there again."""
+        """Restore every link and node."""
         for name in sorted(self.down):
             self.begin(name)
         self.down.clear()

@@ -28,7 +28,7 @@ LINKS = [("b1", "b0"), ("b2", "b0"), ("b3", "b1")]
 HOMES = {"p0": "b1", "p1": "b2", "p2": "b3", "s0": "b0", "s1": "b3"}
 
 
-class World(Storm):
+class SubscriberScenario(Storm):
     """Four brokers, three publishers, and two subscribers with a log for each of their subscriptions."""
 
     def __init__(self, form, seed):
@@ -54,7 +54,7 @@ class World(Storm):
     def release(self, who):
         name = self.present.pop(who)
         self.net.settle()
-        self.hear()
+        self.receive()
         self.net.ask(who, ReleaseSubscription(name))
         self.released.add(name)
         self.logs[name].append("released")
@@ -65,15 +65,15 @@ class World(Storm):
         event = Event("T", self.time - late, name, {"value": value}, self.time)
         self.net.ask(name, publish(to_content(event)))
         self.net.settle()
-        self.hear()
+        self.receive()
         return event
 
-    def hear(self):
+    def receive(self):
         for who in ("s0", "s1"):
             for what in self.net.take(who):
                 match what:
-                    case ConditionChange(name, said) if said.status in ("ingress", "egress"):
-                        self.logs[name].append((said.scope, said.status, said.event.sequence))
+                    case ConditionChange(name, output) if output.status in ("ingress", "egress"):
+                        self.logs[name].append((output.scope, output.status, output.event.sequence))
                     case ConditionUnknown(name, _, scope):
                         self.logs[name].append((scope, "unknown", None))
                     case SubscriptionClosed(name):
@@ -82,4 +82,4 @@ class World(Storm):
     def heal(self):
         super().heal()
         self.net.settle()
-        self.hear()
+        self.receive()

@@ -63,7 +63,7 @@ P^x true
 """
 
 
-def _joined(own: str, topic: str) -> str:
+def _join(own: str, topic: str) -> str:
     return (
         f"{own} := ((closest, {topic}, null, null), (closest, 0^r, null, null),\n"
         "        (multiple: any, null, null, D_L), (closest, atomic, null, null));\n"
@@ -76,10 +76,10 @@ TABLE_5_11 = (
     + _part("Fire_ExtRange1", "(-10, 0)", "A.value < 30")
     + _part("Fire_ExtRange2", "(1, +10)", "A.value < 30")
     + 'N "Fire"\nQ '
-    + _joined("A", "Fire_EntRange1")
-    + _joined("B", "Fire_EntRange2")
-    + _joined("C", "Fire_ExtRange1")
-    + _joined("D", "Fire_ExtRange2")
+    + _join("A", "Fire_EntRange1")
+    + _join("B", "Fire_EntRange2")
+    + _join("C", "Fire_ExtRange1")
+    + _join("D", "Fire_ExtRange2")
     + "P^n A.valid && B.valid\nP^x C.valid && D.valid\n"
 )
 

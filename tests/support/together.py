@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
+_PAGE = re.compile(r"test_a_page_shows_the_real_output_of_its_commands\[(.+)\]")
 _NEEDS_SPARK = re.compile(r"on[-_]spark|\[spark\]")
 _TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
 _FIRST = re.compile(r"tests/system/test_(live\w*|kills|flow|real_data)\.py|lab/.*")
@@ -22,7 +22,7 @@ _ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo(?! --e
 
 
 def together(nodeid: str) -> str:
-    """With whom a test shares a worker."""
+    """The group of tests that share a worker with this one."""
     path, _, name = nodeid.partition("::")
     page = _PAGE.match(name)
     if _NEEDS_SPARK.search(name) or _starts_spark(page[1] if page else path):

@@ -16,8 +16,8 @@ class Request(NamedTuple):
 
 
 class Receiver:
-    """Answers every post with a status, and remembers it.  ``refuses`` says of the bodies which of them are
-    answered 400, with that text; all may be changed on the way."""
+    """Answers every post with a status, and stores it. ``refuses`` selects the bodies that are answered
+    400, with that text; all may be changed meanwhile."""
 
     def __init__(self, status=200, headers=None, refuses=None):
         self.requests: list[Request] = []

@@ -1,7 +1,7 @@
-"""Random definitions that have conditions of every kind at once, on the same topics, and readings for them.
+"""Random definitions with conditions of every kind on the same topics, and readings for them.
 
-Keys are of every kind (text, int, bool, float, places), several conditions listen to one topic, readings
-meet in one moment, come twice, and lack what they are kept apart by.
+Keys are of every type (text, int, bool, float, places), several conditions share a topic, and readings
+share timestamps, are repeated, and lack keys.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _cared = st.sampled_from(
 
 
 @st.composite
-def guarded(draw, name, delivery=""):
+def states_with_duration(draw, name, delivery=""):
     scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
     return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
 
@@ -101,7 +101,7 @@ def guarded(draw, name, delivery=""):
 
 @lru_cache(maxsize=1)
 def limits() -> str:
-    """A table of limits on disk, in which not everybody has a row; it goes when the tests end."""
+    """A table of limits on disk that lacks some rows; it is deleted when the tests end."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "limits.csv"
@@ -110,7 +110,7 @@ def limits() -> str:
 
 
 @st.composite
-def tabled(draw, name, delivery=""):
+def states_with_table(draw, name, delivery=""):
     """A state whose limits, and perhaps guards, are in a table."""
     columns = "(source text, high float, low float, wait duration)"
     guard = draw(st.sampled_from(("", f" for L{name}.wait", " for 1 s")))
@@ -207,7 +207,7 @@ def levels(draw, name, delivery=""):
 @st.composite
 def counts(draw, name, delivery=""):
     """A count over a state, with or without guards, or over levels, perhaps with one above it."""
-    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, levels)))(f"{name}Below", delivery))
     least = draw(st.integers(1, 3))
     within = draw(st.sampled_from(("", "within road", "within n", "within road, wet", "scope hall")))
     fewer = draw(st.sampled_from(("", "until fewer than 1")))
@@ -219,8 +219,8 @@ def counts(draw, name, delivery=""):
 @st.composite
 def mutes(draw, name, delivery=""):
     """A state that is muted by the clock, while another one holds, or in a storm."""
-    below = draw(draw(st.sampled_from((filters, guarded, counts)))(name, delivery))
-    parent = draw(draw(st.sampled_from((filters, guarded)))(f"{name}Parent", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, counts)))(name, delivery))
+    parent = draw(draw(st.sampled_from((filters, states_with_duration)))(f"{name}Parent", delivery))
     causes = (
         f'mute {name} during "00:00 – 24:00"',
         f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
@@ -235,9 +235,9 @@ def mutes(draw, name, delivery=""):
 @st.composite
 def intervals(draw, name, delivery=""):
     """Conditions of several kinds that hold at once or after one another, perhaps with a count above them."""
-    lasting = st.sampled_from((filters, guarded, levels, counts))
+    lasting = st.sampled_from((filters, states_with_duration, levels, counts))
     some = [draw(draw(lasting)(f"{name}{c}", delivery)) for c in "AB"]
-    moment = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
+    instant = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
     a, b, f = (f"{name}{c}" for c in "ABF")
     related = draw(
         st.sampled_from(
@@ -257,14 +257,14 @@ def intervals(draw, name, delivery=""):
     within = draw(st.sampled_from(("1 s", "3 s") if "before" in related else ("", "", "2 s")))
     extents = ", ".join(filter(None, (within, draw(st.sampled_from(("", "", "2 m"))))))
     per = draw(st.sampled_from(("", "", "per road", "per n")))
-    text = f"{''.join(some)}{moment}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
+    text = f"{''.join(some)}{instant}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
     return text + (f"state {name}Above = any of {name}\n" if "overlapping" in related else "")
 
 
 @st.composite
 def folds(draw, name, delivery=""):
     """A storm of a state, with or without guards, perhaps with a count above it."""
-    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    below = draw(draw(st.sampled_from((filters, states_with_duration, levels)))(f"{name}Below", delivery))
     cells = draw(st.sampled_from(("scope hall", "scope nook within hall", "cells 1 m within 4 m")))
     most = draw(st.integers(1, 2))
     fewer = draw(st.sampled_from(("", "until fewer than 1")))
@@ -276,7 +276,7 @@ def folds(draw, name, delivery=""):
 
 KINDS = {
     "Filter": filters,
-    "Guarded": guarded,
+    "Guarded": states_with_duration,
     "Component": components,
     "Correlation": correlations,
     "Levels": levels,
@@ -285,14 +285,14 @@ KINDS = {
     "Intervals": intervals,
     "Fold": folds,
 }
-WITH_TABLES = KINDS | {"Tabled": tabled}
+WITH_TABLES = KINDS | {"Tabled": states_with_table}
 """An overlay has no tables: they are files elsewhere."""
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 
 @st.composite
 def definitions(draw, least=1, most=4, kinds=KINDS, deliveries=DELIVERIES):
-    """So many conditions, of these kinds."""
+    """Draw so many conditions of the given kinds."""
     text = TOPICS
     for number in range(draw(st.integers(least, most))):
         kind = draw(st.sampled_from(sorted(kinds)))
@@ -345,7 +345,7 @@ def histories(draw, least=0, most=20):
 
 @st.composite
 def cut(draw, events, parts=3):
-    """The events in so many parts, one after the other, none of them in the middle of a moment."""
+    """The events in so many consecutive parts that split no timestamp."""
     moments = sorted({event.time for event in events})
     ends = sorted(draw(st.lists(st.sampled_from(moments), min_size=parts - 1, max_size=parts - 1)))
     bounds = [-math.inf, *ends, math.inf]
@@ -356,5 +356,5 @@ def cut(draw, events, parts=3):
 
 
 def visible(notifications):
-    """All that notifications say, as they are printed, and the numbers of their events."""
+    """All printed fields of notifications, and the numbers of their events."""
     return [json.dumps([n.to_json(), n.event.sequence], ensure_ascii=False) for n in notifications]

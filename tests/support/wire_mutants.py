@@ -86,7 +86,7 @@ def filters(random: Random) -> Filter:
 
 
 def message(random: Random) -> CbpsMessage:
-    """A message that a broker or a client could have said."""
+    """A message that a broker or a client can send."""
     key = BundleKey(random.choice(("p", "q", "p@~1.1", "q@hub~1.2", "x@far~9.1")), random.randrange(6))
     part = SubscriptionRef(key, random.randrange(2))
     content = {"topic": random.choice("TU"), "time": random.randrange(99), "sequence": 1,
@@ -135,10 +135,10 @@ def message(random: Random) -> CbpsMessage:
 
 def frame(random: Random) -> bytes:
     """The bytes of a message, of which about a half are as they should be."""
-    said = msgspec.msgpack.decode(msgspec.msgpack.encode(message(random)))
+    tree = msgspec.msgpack.decode(msgspec.msgpack.encode(message(random)))
     for _ in range(random.choice((0, 0, 0, 0, 1, 1, 2, 5))):
-        _change(random, said)
-    raw = bytearray(b"\x01" + msgspec.msgpack.encode(said))
+        _change(random, tree)
+    raw = bytearray(b"\x01" + msgspec.msgpack.encode(tree))
     for _ in range(random.choice((0, 0, 0, 0, 0, 0, 1, 3))):
         at = random.randrange(len(raw))
         match random.randrange(4):
@@ -155,15 +155,15 @@ def frame(random: Random) -> bytes:
     return bytes(raw)
 
 
-def _change(random: Random, said: Any) -> None:
+def _change(random: Random, tree: Any) -> None:
     """Exchange one value somewhere in nested lists and maps."""
-    while isinstance(said, list | dict) and said:
-        keys = list(said) if isinstance(said, dict) else range(len(said))
+    while isinstance(tree, list | dict) and tree:
+        keys = list(tree) if isinstance(tree, dict) else range(len(tree))
         key = random.choice(keys)
-        if not isinstance(said[key], list | dict) or random.random() < 0.3:
+        if not isinstance(tree[key], list | dict) or random.random() < 0.3:
             if random.random() < 0.2:
-                del said[key]
+                del tree[key]
             else:
-                said[key] = deepcopy(random.choice(VALUES))
+                tree[key] = deepcopy(random.choice(VALUES))
             return
-        said = said[key]
+        tree = tree[key]

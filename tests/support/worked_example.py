@@ -35,7 +35,7 @@ from holdfast.network.overlay.requests import requests_of
 from holdfast.network.protocols.cbps.client import ConditionChange, advertise, publish
 from holdfast.network.protocols.cbps.event import advertisement_for, to_content
 from holdfast.network.sim.propagation import UnitDisk
-from support.machines import Listed, checked, condition_by_condition
+from support.machines import Listed, condition_by_condition, to_checked
 
 TEXT = "topic Door (open bool, angle float)\nchanges Moved on Door of open\n"
 REVISED = TEXT.replace("of open", "of angle")
@@ -144,7 +144,7 @@ def overlay() -> Any:
 
 
 def mote() -> Any:
-    """A simulated network of four nodes that loses nothing; what it tells and what the engine tells."""
+    """The notifications of a loss-free simulated network of four nodes, and those of the engine."""
     angles = {"open": Constant(value=True), "angle": RandomWalk(start=21, step=1.0, low=20, high=22)}
     publisher = Publisher(topic="Door", from_=1, every=5 * SECOND, readings=angles, start=20 * SECOND)
     scenario = Scenario(
@@ -197,9 +197,9 @@ def laws() -> Any:
 
 
 def slow_twin(definition: Any, events: Iterable[Event]) -> list[Any]:
-    """What a loop over the events emits."""
+    """The output of a loop over the events."""
     rows = []
-    for condition in checked(definition).conditions:
+    for condition in to_checked(definition).conditions:
         last: dict[str, Any] = {}
         for event in events:
             value = event.attributes[condition.attribute]

@@ -18,7 +18,7 @@ from holdfast.cli import main
 
 @dataclass
 class Ran:
-    """What a command left behind."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str

@@ -30,7 +30,6 @@ from support.judge import (
     Subscription,
     absolute,
     attribute,
-    between,
     both,
     by,
     compare,
@@ -38,9 +37,10 @@ from support.judge import (
     either,
     instant,
     intervals,
+    is_between,
     judge,
     negate,
-    printed,
+    to_printed,
 )
 
 Row = dict[str, Any]
@@ -117,7 +117,7 @@ def readings(seed: int, count: int = 300, span: int = 90) -> list[Row]:
     return rows
 
 
-def numbered(rows: Sequence[Row], rank: int = 0) -> list[Row]:
+def with_sequences(rows: Sequence[Row], rank: int = 0) -> list[Row]:
     return [{**row, "sequence": (rank << 32) + i} for i, row in enumerate(rows)]
 
 
@@ -505,8 +505,8 @@ DEFINITIONS = {
         [
             sub(
                 "In",
-                lambda r: between(value(r), 20, 25.1),
-                lambda r: negate(between(value(r), 18, 20 + 5.1 + 0.9)),
+                lambda r: is_between(value(r), 20, 25.1),
+                lambda r: negate(is_between(value(r), 18, 20 + 5.1 + 0.9)),
                 by("source"),
             ),
             sub(
@@ -515,7 +515,12 @@ DEFINITIONS = {
                 lambda r: either(compare(value(r), "<=", 10), compare(value(r), ">", 25)),
                 by("room"),
             ),
-            sub("Mixed", lambda r: between(n(r), 2, 10), lambda r: negate(between(n(r), 1, 20)), by("floor")),
+            sub(
+                "Mixed",
+                lambda r: is_between(n(r), 2, 10),
+                lambda r: negate(is_between(n(r), 1, 20)),
+                by("floor"),
+            ),
         ],
     ),
     "parameters from the command line": Definition(
@@ -607,7 +612,7 @@ DEFINITIONS = {
 }
 
 
-def placed(rows: Sequence[Row], gazetteer: Gazetteer | None, seed: int = 5) -> list[Row]:
+def place_rows(rows: Sequence[Row], gazetteer: Gazetteer | None, seed: int = 5) -> list[Row]:
     """The rows with places or coordinates, as the gazetteer needs them."""
     rng = random.Random(seed)
     if gazetteer is PLACES:
@@ -642,13 +647,15 @@ def placed(rows: Sequence[Row], gazetteer: Gazetteer | None, seed: int = 5) -> l
 
 @pytest.mark.parametrize("format", WRITERS)
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_a_replay_prints_what_the_judge_says(name: str, format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_a_replay_prints_what_the_judge_expects(
+    name: str, format: str, tmp_path: Path, holdfast: Any
+) -> None:
     definition = DEFINITIONS[name]
-    rows = placed(readings(seed=len(name)), definition.gazetteer)
+    rows = place_rows(readings(seed=len(name)), definition.gazetteer)
     path = tmp_path / f"data.{format}"
     WRITERS[format](path, rows)
     app = definition.write(tmp_path)
-    expected = judge(numbered(rows), definition.subscriptions)
+    expected = judge(with_sequences(rows), definition.subscriptions)
     assert len(expected) > 20, "a test that sees nothing"
     arguments = ["replay", app, "--input", path, *definition.options]
     assert holdfast(*arguments).lines == expected
@@ -656,7 +663,7 @@ def test_a_replay_prints_what_the_judge_says(name: str, format: str, tmp_path: P
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_tables_say_the_same_as_lines(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_tables_contain_the_same_notifications_as_lines(format: str, tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=3)
     write_csv(tmp_path / "data.csv", rows)
@@ -664,7 +671,7 @@ def test_tables_say_the_same_as_lines(format: str, tmp_path: Path, holdfast: Any
     assert (
         holdfast("replay", definition.write(tmp_path), "-i", tmp_path / "data.csv", "-o", output).status == 0
     )
-    expected = judge(numbered(rows), definition.subscriptions)
+    expected = judge(with_sequences(rows), definition.subscriptions)
     if format == "csv":
         with output.open(encoding="utf-8", newline="") as file:
             found = list(csv.DictReader(file))
@@ -702,7 +709,7 @@ def test_units_are_compared_after_conversion(tmp_path: Path, holdfast: Any) -> N
     for subscription in subscriptions:
         subscription.attributes = ["value", "n"]
     ran = holdfast("replay", app, "-i", tmp_path / "data.csv")
-    assert ran.lines == judge(numbered(rows), subscriptions)
+    assert ran.lines == judge(with_sequences(rows), subscriptions)
 
 
 TOPICS = (
@@ -727,12 +734,12 @@ def two_topics() -> tuple[list[Row], list[Subscription]]:
 
 
 @pytest.mark.parametrize("format", WRITERS)
-def test_a_topic_column_says_which_topic_a_row_has(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_a_topic_column_selects_the_topic_of_a_row(format: str, tmp_path: Path, holdfast: Any) -> None:
     rows, subscriptions = two_topics()
     app, path = tmp_path / "app.hf", tmp_path / f"data.{format}"
     app.write_text(TOPICS)
     WRITERS[format](path, rows)
-    assert holdfast("replay", app, "-i", path).lines == judge(numbered(rows), subscriptions)
+    assert holdfast("replay", app, "-i", path).lines == judge(with_sequences(rows), subscriptions)
 
 
 def test_files_may_be_of_different_topics(tmp_path: Path, holdfast: Any) -> None:
@@ -746,7 +753,7 @@ def test_files_may_be_of_different_topics(tmp_path: Path, holdfast: Any) -> None
     ran = holdfast(
         "replay", app, "-i", f"Reading={tmp_path / 'a.csv'}", "-i", f"Other={tmp_path / 'b.jsonl.gz'}"
     )
-    assert ran.lines == judge(numbered(first) + numbered(second, 1), subscriptions)
+    assert ran.lines == judge(with_sequences(first) + with_sequences(second, 1), subscriptions)
 
 
 @pytest.mark.parametrize("format", WRITERS)
@@ -758,12 +765,12 @@ def test_map_renames_columns(format: str, tmp_path: Path, holdfast: Any) -> None
     WRITERS[format](path, rows, names=names)
     renames = ",".join(f"{ours}={theirs}" for ours, theirs in names.items())
     ran = holdfast("replay", definition.write(tmp_path), "-i", path, "--map", renames)
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
 @pytest.mark.parametrize("zone", ["Europe/London", "America/St_Johns", "UTC"])
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
-def test_times_without_a_zone_are_on_the_clock_of_the_given_one(
+def test_times_without_a_zone_are_interpreted_in_the_given_zone(
     zone: str, format: str, tmp_path: Path, holdfast: Any
 ) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
@@ -782,21 +789,21 @@ def test_times_without_a_zone_are_on_the_clock_of_the_given_one(
     path = tmp_path / f"data.{format}"
     WRITERS[format](path, rows, stamp=local)
     ran = holdfast("replay", definition.write(tmp_path), "-i", path, "--zone", zone)
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
-def test_times_may_be_written_in_many_ways_in_one_column(tmp_path: Path, holdfast: Any) -> None:
+def test_one_column_may_contain_times_in_many_notations(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=23)
     clocks = [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))]
 
-    def mixed(at: int) -> str:
-        moment = EPOCH + timedelta(microseconds=at)
-        return moment.astimezone(clocks[at // 500_000 % 3]).isoformat("T" if at % 3 else " ")
+    def mixed_notation(at: int) -> str:
+        instant = EPOCH + timedelta(microseconds=at)
+        return instant.astimezone(clocks[at // 500_000 % 3]).isoformat("T" if at % 3 else " ")
 
-    write_csv(tmp_path / "data.csv", rows, stamp=mixed)
+    write_csv(tmp_path / "data.csv", rows, stamp=mixed_notation)
     ran = holdfast("replay", definition.write(tmp_path), "-i", tmp_path / "data.csv")
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 1e6), ("ms", 1e3), ("us", 1), ("ns", 1e-3)])
@@ -805,10 +812,10 @@ def test_times_may_be_numbers_since_1970(unit: str, factor: float, tmp_path: Pat
     rows = [{**row, "time": row["time"] // 1_000_000 * 1_000_000} for row in readings(seed=24)]
     write_csv(tmp_path / "data.csv", rows, stamp=lambda at: str(round(at / factor)))
     ran = holdfast("replay", definition.write(tmp_path), "-i", tmp_path / "data.csv", "--time-unit", unit)
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
-def test_a_time_format_says_how_times_are_written(tmp_path: Path, holdfast: Any) -> None:
+def test_a_time_format_option_parses_times(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = readings(seed=25)
 
@@ -824,7 +831,7 @@ def test_a_time_format_says_how_times_are_written(tmp_path: Path, holdfast: Any)
         "--time-format",
         "%d.%m.%Y %H-%M-%S,%f",
     )
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
 def test_differences_of_whole_numbers_are_whole_numbers(tmp_path: Path, holdfast: Any) -> None:
@@ -842,7 +849,7 @@ def test_differences_of_whole_numbers_are_whole_numbers(tmp_path: Path, holdfast
     rows = readings(seed=27)
     write_csv(tmp_path / "data.csv", rows)
     ran = holdfast("replay", definition.write(tmp_path), "-i", tmp_path / "data.csv")
-    assert ran.lines == judge(numbered(rows), definition.subscriptions)
+    assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
 def test_an_explicit_sequence_decides_ties(tmp_path: Path, holdfast: Any) -> None:
@@ -870,7 +877,7 @@ def test_an_explicit_sequence_decides_ties(tmp_path: Path, holdfast: Any) -> Non
 # --- several files --------------------------------------------------------------------------------
 
 
-def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any) -> None:
+def test_several_overlapping_files_of_several_formats_replay_in_order(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["keys within keys"]
     rows = readings(seed=31, count=600)
     folder = tmp_path / "data"
@@ -880,7 +887,7 @@ def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any)
     for rank, name in enumerate(names):
         part = rows[rank::6]
         WRITERS[name.split(".")[1]](folder / name, part)
-        everything += numbered(part, rank)
+        everything += with_sequences(part, rank)
     app = definition.write(tmp_path)
     expected = judge(everything, definition.subscriptions)
     assert holdfast("replay", app, "-i", folder).lines == expected
@@ -888,7 +895,7 @@ def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any)
     assert holdfast("replay", app, "-i", folder, "--as", "intervals").lines == intervals(expected)
 
 
-def test_files_that_follow_one_another_touch_at_one_moment(tmp_path: Path, holdfast: Any) -> None:
+def test_consecutive_files_that_share_a_timestamp_replay_in_order(tmp_path: Path, holdfast: Any) -> None:
     definition = DEFINITIONS["thresholds by source, room and for everything"]
     rows = sorted(readings(seed=32, span=30), key=lambda row: row["time"])
     folder = tmp_path / "data"
@@ -897,7 +904,7 @@ def test_files_that_follow_one_another_touch_at_one_moment(tmp_path: Path, holdf
     for rank in range(10):
         part = rows[rank * 30 : rank * 30 + 30]
         write_parquet(folder / f"{9 - rank}.parquet", part)
-        everything += numbered(part, 9 - rank)
+        everything += with_sequences(part, 9 - rank)
     ran = holdfast("replay", definition.write(tmp_path), "-i", folder)
     assert ran.lines == judge(everything, definition.subscriptions)
 
@@ -931,14 +938,14 @@ def test_a_shuffled_overlapping_folder_equals_the_sorted_one_in_little_memory(
         "state All on Reading [value > 25; value < 22]\n"
         "state Nested on Reading [value > 25; value < 22] per source within room\n"
     )
-    ordered, mixed = tmp_path / "sorted", tmp_path / "shuffled"
+    ordered, mixed_notation = tmp_path / "sorted", tmp_path / "shuffled"
     ordered.mkdir()
-    mixed.mkdir()
+    mixed_notation.mkdir()
     for i in range(4):
         WRITERS[format](ordered / f"{i}.{format}", rows[i * count // 4 : (i + 1) * count // 4])
     rng.shuffle(rows)
     for i in range(4):
-        WRITERS[format](mixed / f"{i}.{format}", rows[i::4])
+        WRITERS[format](mixed_notation / f"{i}.{format}", rows[i::4])
     subscriptions = [
         sub("Warm", warm, cool, by("source")),
         sub("All", warm, cool),
@@ -948,7 +955,10 @@ def test_a_shuffled_overlapping_folder_equals_the_sorted_one_in_little_memory(
         subscription.attributes = ["value", "room"]
     expected = judge([{**row, "topic": "Reading", "sequence": 0} for row in rows], subscriptions)
     assert holdfast("replay", app, "-i", ordered).lines == expected
-    assert holdfast("replay", app, "-i", mixed, "--memory", "1", "--scratch", tmp_path).lines == expected
+    assert (
+        holdfast("replay", app, "-i", mixed_notation, "--memory", "1", "--scratch", tmp_path).lines
+        == expected
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"app.hf", "sorted", "shuffled"}, (
         "scratch files stay"
     )
@@ -992,7 +1002,7 @@ CHOSEN = [
 @given(
     rows=ROWS, name=st.sampled_from(CHOSEN), format=st.sampled_from(list(WRITERS)), files=st.integers(1, 3)
 )
-def test_whatever_the_rows_are_the_judge_agrees(
+def test_the_judge_agrees_for_random_rows(
     rows: list[Row], name: str, format: str, files: int, holdfast: Any
 ) -> None:
     definition = DEFINITIONS[name]
@@ -1004,7 +1014,7 @@ def test_whatever_the_rows_are_the_judge_agrees(
             part = rows[rank::files]
             if part:
                 WRITERS[format](folder / f"{rank}.{format}", part)
-                everything += numbered(part, rank)
+                everything += with_sequences(part, rank)
         ran = holdfast("replay", definition.write(Path(text)), "-i", folder, *definition.options)
         expected = judge(everything, definition.subscriptions)
         assert ran.lines == expected
@@ -1062,9 +1072,9 @@ def comparison(left: Written, sign: str, right: Written) -> Written:
     return f"{a} {sign} {b}", lambda r: compare(f(r), sign, g(r))
 
 
-def ranged(inner: Written, low: float, high: float) -> Written:
+def range_of(inner: Written, low: float, high: float) -> Written:
     text, f = inner
-    return f"{text} in [{low}, {high}]", lambda r: between(f(r), low, high)
+    return f"{text} in [{low}, {high}]", lambda r: is_between(f(r), low, high)
 
 
 def word(name: str, sign: str, text: str) -> Written:
@@ -1073,17 +1083,17 @@ def word(name: str, sign: str, text: str) -> Written:
 
 
 def logic(inner: st.SearchStrategy[Written]) -> st.SearchStrategy[Written]:
-    def joined(sign: str, left: Written, right: Written) -> Written:
+    def join(sign: str, left: Written, right: Written) -> Written:
         (a, f), (b, g) = left, right
         kleene = both if sign in ("&&", "and") else either
         return f"({a}) {sign} ({b})", lambda r: kleene(f(r), g(r))
 
-    def negated(sign: str, written: Written) -> Written:
+    def invert(sign: str, written: Written) -> Written:
         text, f = written
         return f"{sign} ({text})", lambda r: negate(f(r))
 
-    return st.builds(joined, st.sampled_from(["&&", "||", "and", "or"]), inner, inner) | st.builds(
-        negated, st.sampled_from(["!", "not"]), inner
+    return st.builds(join, st.sampled_from(["&&", "||", "and", "or"]), inner, inner) | st.builds(
+        invert, st.sampled_from(["!", "not"]), inner
     )
 
 
@@ -1092,7 +1102,7 @@ def logic(inner: st.SearchStrategy[Written]) -> st.SearchStrategy[Written]:
 MENTIONING = NUMBERS.filter(lambda written: "value" in written[0] or "n" in written[0])
 PREDICATES = st.recursive(
     st.builds(comparison, MENTIONING, SIGNS, NUMBERS)
-    | st.builds(ranged, MENTIONING, st.sampled_from([0, 2.5, 20]), st.sampled_from([22, 25.1]))
+    | st.builds(range_of, MENTIONING, st.sampled_from([0, 2.5, 20]), st.sampled_from([22, 25.1]))
     | st.builds(
         word,
         st.sampled_from(["room", "floor", "source"]),
@@ -1145,7 +1155,7 @@ SMALL_ROWS = st.lists(
 
 @settings(max_examples=40)
 @given(data=st.data(), rows=SMALL_ROWS, format=st.sampled_from(list(WRITERS)))
-def test_whatever_the_definitions_are_the_judge_agrees(
+def test_the_judge_agrees_for_random_definitions(
     data: st.DataObject, rows: list[Row], format: str, holdfast: Any
 ) -> None:
     drawn = [data.draw(subscriptions(f"S{i}"), label=f"S{i}") for i in range(3)]
@@ -1154,27 +1164,27 @@ def test_whatever_the_definitions_are_the_judge_agrees(
         folder = Path(text)
         WRITERS[format](folder / f"data.{format}", rows)
         ran = holdfast("replay", definition.write(folder), "-i", folder / f"data.{format}")
-        assert ran.lines == judge(numbered(rows), definition.subscriptions)
+        assert ran.lines == judge(with_sequences(rows), definition.subscriptions)
 
 
 def as_lines(notes: Sequence[Notification]) -> list[dict[str, Any]]:
-    """What an engine said, in the order and the form of a replay."""
+    """The notifications of an engine in the order and form of a replay."""
     lines = [note.to_json() for note in sorted(notes, key=lambda note: note.order)]
     for line in lines:
         del line["id"]
-        line["attributes"] = {name: printed(cell) for name, cell in line["attributes"].items()}
+        line["attributes"] = {name: to_printed(cell) for name, cell in line["attributes"].items()}
     return lines
 
 
 @settings(max_examples=40)
 @given(data=st.data(), rows=SMALL_ROWS)
-def test_the_engine_says_the_same_event_by_event_and_batch_by_batch(
+def test_the_engine_emits_the_same_event_by_event_and_batch_by_batch(
     data: st.DataObject, rows: list[Row]
 ) -> None:
     drawn = [data.draw(subscriptions(f"S{i}"), label=f"S{i}") for i in range(3)]
     app = parse(TOPIC + "\n".join(text for text, _ in drawn))
-    expected = judge(numbered(rows), [subscription for _, subscription in drawn])
-    ordered = sorted(numbered(rows), key=lambda row: (row["time"], row["source"], row["sequence"]))
+    expected = judge(with_sequences(rows), [subscription for _, subscription in drawn])
+    ordered = sorted(with_sequences(rows), key=lambda row: (row["time"], row["source"], row["sequence"]))
     events = [
         Event(
             "Reading", row["time"], row["source"], {name: row[name] for name in ATTRIBUTES}, row["sequence"]

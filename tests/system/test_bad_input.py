@@ -42,8 +42,8 @@ def one_screen(ran: Any, status: int, *words: str) -> None:
         assert word in ran.err
 
 
-def untouched(place: Path, *more: str) -> None:
-    """Nothing is half-written: no output, no part of one, and the earlier output as it was."""
+def require_untouched(place: Path, *more: str) -> None:
+    """Require that nothing is half-written: no new file, and the earlier output unchanged."""
     assert (place / "out.jsonl").read_text() == "of an earlier run\n"
     assert not list(place.rglob("*.part"))
     assert {path.name for path in place.iterdir()} == {"app.hf", "good.csv", "out.jsonl", *more}
@@ -53,7 +53,7 @@ def replay(holdfast: Any, *arguments: str) -> Any:
     return holdfast("replay", "app.hf", *arguments, "-o", "out.jsonl", "--rejects", "rejects.jsonl")
 
 
-# --- files that are not what they say ----------------------------------------------------------------
+# --- files whose content does not match their suffix -------------------------------------------------
 
 PARQUET = pa.table({"time": pa.array([0], pa.timestamp("us", "UTC")), "source": ["s"], "value": [1.0]})
 
@@ -81,10 +81,12 @@ def parquet_bytes() -> bytes:
         ("data.csv", b'time,source,value\n2020-01-01T00:00:00Z,"s1,26\n2020-01-01T00:00:00Z,s1,26\n'),
     ],
 )
-def test_a_file_that_is_not_what_it_says_fails(name: str, content: bytes, place: Path, holdfast: Any) -> None:
+def test_a_file_whose_content_does_not_match_its_suffix_fails(
+    name: str, content: bytes, place: Path, holdfast: Any
+) -> None:
     (place / name).write_bytes(content)
     one_screen(replay(holdfast, "-i", "good.csv", "-i", name), 1, name)
-    untouched(place, name)
+    require_untouched(place, name)
 
 
 def test_a_torn_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -92,7 +94,7 @@ def test_a_torn_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> Non
     raw = gzip.compress(("time,source,value\n" + lines).encode())
     (place / "data.csv.gz").write_bytes(raw[: len(raw) // 2])
     one_screen(replay(holdfast, "-i", "good.csv", "-i", "data.csv.gz"), 1, "data.csv.gz", "gzip", "again")
-    untouched(place, "data.csv.gz")
+    require_untouched(place, "data.csv.gz")
 
 
 def test_a_damaged_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -100,7 +102,7 @@ def test_a_damaged_gzip_fails_and_leaves_nothing(place: Path, holdfast: Any) -> 
     raw[len(raw) // 2] ^= 0xFF
     (place / "data.csv.gz").write_bytes(bytes(raw))
     one_screen(replay(holdfast, "-i", "data.csv.gz"), 1, "data.csv.gz", "gzip")
-    untouched(place, "data.csv.gz")
+    require_untouched(place, "data.csv.gz")
 
 
 def test_a_parquet_file_damaged_inside_fails_and_leaves_nothing(place: Path, holdfast: Any) -> None:
@@ -117,7 +119,7 @@ def test_a_parquet_file_damaged_inside_fails_and_leaves_nothing(place: Path, hol
     raw[half : half + 4000] = bytes(range(7, 207)) * 20
     (place / "data.parquet").write_bytes(bytes(raw))
     one_screen(replay(holdfast, "-i", "data.parquet"), 1, "data.parquet")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
 # --- columns ------------------------------------------------------------------------------------------
@@ -137,45 +139,45 @@ def test_a_missing_column_is_named_with_what_the_file_has(
         pq.write_table(table, place / "data.parquet")
     ran = replay(holdfast, "-i", f"data.{format}")
     one_screen(ran, 2, f"data.{format}", f"'{missing}'", f"my_{missing}", f"--map {missing}=")
-    untouched(place, f"data.{format}")
+    require_untouched(place, f"data.{format}")
 
 
-def test_a_column_that_map_names_but_no_file_has_is_wrong_use(place: Path, holdfast: Any) -> None:
+def test_a_mapped_column_that_no_file_has_is_a_usage_error(place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", "value=temp"), 2, "good.csv", "'temp'", "source")
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("text", ["value", "=x", "value=", "value=a=b=c,"])
-def test_a_map_that_cannot_be_read_is_wrong_use(text: str, place: Path, holdfast: Any) -> None:
+def test_an_unreadable_map_option_is_a_usage_error(text: str, place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", text), 2, "--map")
-    untouched(place)
+    require_untouched(place)
 
 
-def test_a_map_of_a_name_that_no_topic_has_is_wrong_use(place: Path, holdfast: Any) -> None:
+def test_a_map_of_a_name_that_no_topic_has_is_a_usage_error(place: Path, holdfast: Any) -> None:
     one_screen(replay(holdfast, "-i", "good.csv", "--map", "valeu=value"), 2, "valeu", "value")
-    untouched(place)
+    require_untouched(place)
 
 
 def test_a_column_that_occurs_twice_is_named(place: Path, holdfast: Any) -> None:
     (place / "data.csv").write_text("time,source,value,value\n2020-01-01T00:00:00Z,s1,26,1\n")
     one_screen(replay(holdfast, "-i", "data.csv"), 2, "data.csv", "'value'", "twice")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
 def test_a_parquet_column_of_a_wrong_type_is_named(place: Path, holdfast: Any) -> None:
     pq.write_table(PARQUET.set_column(2, "value", pa.array([[1.0]])), place / "data.parquet")
     one_screen(replay(holdfast, "-i", "data.parquet"), 1, "data.parquet", "'value'", "float")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
-def test_times_that_are_numbers_ask_for_their_unit(place: Path, holdfast: Any) -> None:
+def test_numeric_times_in_parquet_require_a_unit(place: Path, holdfast: Any) -> None:
     pq.write_table(PARQUET.set_column(0, "time", pa.array([1_577_836_800])), place / "data.parquet")
     one_screen(replay(holdfast, "-i", "data.parquet"), 2, "data.parquet", "'time'", "--time-unit")
-    untouched(place, "data.parquet")
+    require_untouched(place, "data.parquet")
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
-def test_times_that_are_numbers_in_text_ask_for_their_unit(format: str, place: Path, holdfast: Any) -> None:
+def test_numeric_times_in_text_require_a_unit(format: str, place: Path, holdfast: Any) -> None:
     text = {
         "csv": "time,source,value\n1577836800,s1,26\n1577836801,s1,21\n",
         "jsonl": '{"time": 1577836800, "source": "s1", "value": 26}\n',
@@ -200,7 +202,7 @@ ROWS = (
 )
 
 
-def test_bad_rows_are_put_aside_with_their_reasons_and_counted(place: Path, holdfast: Any) -> None:
+def test_bad_rows_are_rejected_with_their_reasons_and_counted(place: Path, holdfast: Any) -> None:
     (place / "data.csv").write_text(ROWS)
     ran = replay(holdfast, "-i", "data.csv")
     assert ran.status == 0, ran.err
@@ -222,7 +224,7 @@ def test_bad_rows_are_put_aside_with_their_reasons_and_counted(place: Path, hold
     assert not list(place.rglob("*.part"))
 
 
-def test_bad_lines_of_json_are_put_aside(place: Path, holdfast: Any) -> None:
+def test_bad_json_lines_are_rejected(place: Path, holdfast: Any) -> None:
     (place / "data.jsonl").write_text(
         '{"time": "2020-01-01T00:00:00Z", "source": "s1", "value": 26}\n'
         '{"time": "2020-01-01T00:00:10Z", "source": "s1", "value": \n'
@@ -245,10 +247,10 @@ def test_strict_makes_the_first_bad_row_fatal(place: Path, holdfast: Any) -> Non
     (place / "data.csv").write_text(ROWS)
     ran = replay(holdfast, "-i", "data.csv", "--strict")
     one_screen(ran, 1, "data.csv", "row 2", "unreadable time", "yesterday", "--strict")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
-def test_strict_passes_what_is_good(place: Path, holdfast: Any) -> None:
+def test_strict_accepts_good_rows(place: Path, holdfast: Any) -> None:
     ran = holdfast("replay", "app.hf", "-i", "good.csv", "--strict")
     assert len(ran.lines) == 2
 
@@ -287,13 +289,13 @@ def test_without_a_rejects_file_bad_rows_are_still_counted(place: Path, holdfast
     ],
 )
 @pytest.mark.parametrize("command", ["check", "explain", "replay"])
-def test_a_definition_that_is_wrong_is_shown_with_a_caret(
+def test_an_error_in_a_definition_is_shown_with_a_caret(
     text: str, words: list[str], command: str, place: Path, holdfast: Any
 ) -> None:
     (place / "app.hf").write_text(text, encoding="utf-8")
     ran = replay(holdfast, "-i", "good.csv") if command == "replay" else holdfast(command, "app.hf")
     one_screen(ran, 2, "^", *words)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize(
@@ -308,9 +310,7 @@ def test_a_definition_that_is_wrong_is_shown_with_a_caret(
         ),
     ],
 )
-def test_the_caret_stands_under_the_word_that_is_wrong(
-    text: str, word: str, place: Path, holdfast: Any
-) -> None:
+def test_the_caret_stands_under_the_wrong_word(text: str, word: str, place: Path, holdfast: Any) -> None:
     (place / "places.toml").write_text("[rooms]\na = {}\n")
     (place / "app.hf").write_text(text)
     shown, caret = holdfast("check", "app.hf").err.splitlines()[1:3]
@@ -320,21 +320,21 @@ def test_the_caret_stands_under_the_word_that_is_wrong(
 @pytest.mark.parametrize(
     "gazetteer", ["[rooms\n", 'rooms = "a"\n', "[rooms]\na = { inn = 'b' }\n", "[rooms]\na = { in = 'b' }\n"]
 )
-def test_a_gazetteer_that_is_wrong_is_named(gazetteer: str, place: Path, holdfast: Any) -> None:
+def test_an_error_in_a_gazetteer_names_the_file(gazetteer: str, place: Path, holdfast: Any) -> None:
     (place / "places.toml").write_text(gazetteer)
     (place / "app.hf").write_text('gazetteer "places.toml"\n' + WARM.replace("per source", "scope rooms"))
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "places.toml")
-    untouched(place, "places.toml")
+    require_untouched(place, "places.toml")
 
 
-def test_a_definition_that_is_not_there_is_wrong_use(place: Path, holdfast: Any) -> None:
+def test_a_missing_definition_is_a_usage_error(place: Path, holdfast: Any) -> None:
     one_screen(holdfast("replay", "nowhere.hf", "-i", "good.csv"), 2, "nowhere.hf")
 
 
-def test_a_definition_that_is_not_text_is_wrong_use(place: Path, holdfast: Any) -> None:
+def test_a_definition_that_is_not_text_is_a_usage_error(place: Path, holdfast: Any) -> None:
     (place / "app.hf").write_bytes(b"\xff\xfe\x00topic")
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "app.hf", "UTF-8")
-    untouched(place)
+    require_untouched(place)
 
 
 # --- options ------------------------------------------------------------------------------------------
@@ -359,20 +359,20 @@ def test_a_definition_that_is_not_text_is_wrong_use(place: Path, holdfast: Any) 
         (["-i", "good.csv", "--nonsense"], ["--nonsense"]),
     ],
 )
-def test_wrong_options_are_wrong_use(
+def test_wrong_options_are_usage_errors(
     options: list[str], words: list[str], place: Path, holdfast: Any
 ) -> None:
     one_screen(replay(holdfast, *options), 2, *words)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("option", ["-o", "--rejects"])
 @pytest.mark.parametrize("path", ["nowhere/out.jsonl", "."])
-def test_a_place_that_cannot_be_written_is_wrong_use(
+def test_an_output_that_cannot_be_written_is_a_usage_error(
     option: str, path: str, place: Path, holdfast: Any
 ) -> None:
     one_screen(holdfast("replay", "app.hf", "-i", "good.csv", option, path), 2, path)
-    untouched(place)
+    require_untouched(place)
 
 
 @pytest.mark.parametrize("option", ["-o", "--rejects"])
@@ -385,10 +385,10 @@ def test_output_and_rejects_cannot_be_one_file(place: Path, holdfast: Any) -> No
     (place / "data.csv").write_text(ROWS)
     ran = holdfast("replay", "app.hf", "-i", "data.csv", "-o", "out.jsonl", "--rejects", "out.jsonl")
     one_screen(ran, 2, "out.jsonl")
-    untouched(place, "data.csv")
+    require_untouched(place, "data.csv")
 
 
-def test_parquet_does_not_go_to_a_terminal(place: Path, holdfast: Any) -> None:
+def test_parquet_output_to_a_terminal_is_refused(place: Path, holdfast: Any) -> None:
     one_screen(holdfast("replay", "app.hf", "-i", "good.csv", "--format", "parquet"), 2, "--output")
 
 
@@ -403,7 +403,7 @@ def test_a_text_parameter_may_look_like_a_number(place: Path, holdfast: Any) -> 
 # --- topics ---------------------------------------------------------------------------------------------
 
 
-def test_rows_of_topics_that_are_not_declared_are_counted(place: Path, holdfast: Any) -> None:
+def test_rows_of_undeclared_topics_are_counted(place: Path, holdfast: Any) -> None:
     (place / "data.csv").write_text(
         "time,source,topic,value\n2020-01-01T00:00:00Z,s1,Reading,26\n2020-01-01T00:00:00Z,s1,Wind,26\n"
     )
@@ -412,10 +412,12 @@ def test_rows_of_topics_that_are_not_declared_are_counted(place: Path, holdfast:
     assert "Wind" in ran.err
 
 
-def test_with_two_topics_and_no_topic_column_the_user_is_asked(place: Path, holdfast: Any) -> None:
+def test_input_of_two_topics_without_a_topic_column_requires_the_topic_option(
+    place: Path, holdfast: Any
+) -> None:
     (place / "app.hf").write_text(WARM + "topic Other (value float)\nfilter O on Other where value > 1\n")
     one_screen(replay(holdfast, "-i", "good.csv"), 2, "topic", "--topic")
-    untouched(place)
+    require_untouched(place)
 
 
 # --- little and nothing ---------------------------------------------------------------------------------
@@ -453,17 +455,17 @@ def test_an_empty_table_still_has_its_columns(format: str, form: str, place: Pat
     assert {"subscription", "scope", "value"} <= set(header)
 
 
-def test_an_empty_folder_is_wrong_use(place: Path, holdfast: Any) -> None:
+def test_an_empty_folder_is_a_usage_error(place: Path, holdfast: Any) -> None:
     (place / "folder").mkdir()
     one_screen(replay(holdfast, "-i", "folder"), 2, "folder")
-    untouched(place, "folder")
+    require_untouched(place, "folder")
 
 
 # --- pipes ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
-def test_whoever_reads_the_output_may_stop(format: str, place: Path) -> None:
+def test_a_reader_of_the_output_may_stop_early(format: str, place: Path) -> None:
     lines = "".join(
         f"2020-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}Z,s1,{26 - i % 2 * 5}\n"
         for i in range(10_000)  # much more than a pipe holds
@@ -477,7 +479,7 @@ def test_whoever_reads_the_output_may_stop(format: str, place: Path) -> None:
     assert "Exception ignored" not in ran.stderr
 
 
-def test_a_closed_output_is_not_a_traceback(place: Path) -> None:
+def test_a_closed_output_gives_no_traceback(place: Path) -> None:
     ran = subprocess.run(
         ["bash", "-c", f"{HOLDFAST} replay app.hf -i good.csv > /dev/full"],
         capture_output=True,
@@ -488,7 +490,7 @@ def test_a_closed_output_is_not_a_traceback(place: Path) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_real_process_says_the_same_as_main(place: Path, holdfast: Any) -> None:
+def test_a_process_prints_the_same_as_the_main_function(place: Path, holdfast: Any) -> None:
     ran = subprocess.run(
         [HOLDFAST, "replay", "app.hf", "-i", "good.csv"], capture_output=True, text=True, timeout=PATIENCE
     )
@@ -501,7 +503,7 @@ def test_a_real_process_says_the_same_as_main(place: Path, holdfast: Any) -> Non
 # --- what is only doubtful ---------------------------------------------------------------------------
 
 
-def test_local_times_that_clocks_show_twice_or_never_are_warned_of(place: Path, holdfast: Any) -> None:
+def test_ambiguous_and_skipped_local_times_cause_a_warning(place: Path, holdfast: Any) -> None:
     rows = ["2026-03-29 02:30:00,s1,26", "2026-10-25 02:10:00,s1,21", "2026-10-25 02:20:00,s1,26"]
     (place / "local.csv").write_text("time,source,value\n" + "\n".join(rows) + "\n")
     ran = holdfast("replay", "app.hf", "-i", "local.csv", "--zone", "Europe/Berlin")
@@ -515,6 +517,6 @@ def test_local_times_that_clocks_show_twice_or_never_are_warned_of(place: Path, 
 def test_an_output_of_an_unknown_kind_is_refused(place: Path, holdfast: Any, name: str) -> None:
     ran = holdfast("replay", "app.hf", "-i", "good.csv", "-o", name)
     one_screen(ran, 2, name, Path(name).suffix, "--format")
-    untouched(place)
+    require_untouched(place)
     assert holdfast("replay", "app.hf", "-i", "good.csv", "-o", name, "--format", "csv").status == 0
     assert (place / name).read_text().startswith("id,")

@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def expected(site: Path, holdfast) -> list[dict]:
+def expectation(site: Path, holdfast) -> list[dict]:
     ran = holdfast("replay", site / "warm.hf", "-i", site / "inbox", "-o", site / "replay.parquet")
     assert ran.status == 0, ran.err
     return by_id(pq.read_table(site / "replay.parquet").to_pylist())
@@ -42,7 +42,7 @@ def executors(live: LiveProcess) -> list[psutil.Process]:
 
 
 @pytest.mark.soak
-def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
+def test_a_replay_survives_the_loss_of_an_executor(site, holdfast):
     generate(site / "inbox", files=3, rows=5_000)
     arguments = [
         str(site / "warm.hf"),
@@ -58,8 +58,8 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
         assert len(rest) == 1
         victim.kill()
         assert live.process.wait(PATIENCE) == 0, (site / "log").read_text()
-    told = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert by_id(told) == expected(site, holdfast)
+    emitted = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert by_id(emitted) == expectation(site, holdfast)
 
 
 SMALL = ("local-cluster[1,1,1024]", 2, 5_000, 10)
@@ -88,7 +88,7 @@ def test_replay_on_a_cluster(site, holdfast, master, files, rows, sensors):
         timeout=PATIENCE,
         env={**os.environ, "JAVA_TOOL_OPTIONS": QUICK},  # for driver, master, worker and executors
     )
-    assert by_id(pq.read_table(out).to_pylist()) == expected(site, holdfast)
+    assert by_id(pq.read_table(out).to_pylist()) == expectation(site, holdfast)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def standalone(tmp_path):
 
 
 @pytest.mark.soak
-def test_the_same_commands_on_a_standalone_cluster_and_through_spark_submit(site, standalone, holdfast):
+def test_the_same_commands_run_on_a_standalone_cluster_and_through_spark_submit(site, standalone, holdfast):
     entry = find_spec("holdfast.__main__").origin
     url, submit, environment = standalone
     generate(site / "inbox", files=4, rows=50_000)
@@ -148,8 +148,8 @@ def test_the_same_commands_on_a_standalone_cluster_and_through_spark_submit(site
             [*map(str, command)], timeout=PATIENCE, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{name}: {done.stderr}"
-    wanted = expected(site, holdfast)
+    wanted = expectation(site, holdfast)
     assert by_id(pq.read_table(site / "1.parquet").to_pylist()) == wanted
     assert by_id(pq.read_table(site / "2.parquet").to_pylist()) == wanted
-    told = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert by_id(told) == wanted
+    emitted = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert by_id(emitted) == wanted

@@ -27,10 +27,10 @@ def at(seconds: float, topic: str, road: float, value: float | None = None, sour
     return Event(topic, round(seconds * SECOND), source, attributes, location=(float(road),))
 
 
-def told(definition: str, events: list[Event], name: str | None = None) -> list[tuple[Any, ...]]:
-    """(scope, status, seconds) of everything that a definition says, or of one component."""
-    said = Engine(parse(definition)).run(sorted(events, key=lambda event: event.time))
-    return [(n.scope, n.status, n.event.time / SECOND) for n in said if name in (None, n.subscription)]
+def run_components(definition: str, events: list[Event], name: str | None = None) -> list[tuple[Any, ...]]:
+    """The output (scope, status, seconds) of a definition, or of one component."""
+    output = Engine(parse(definition)).run(sorted(events, key=lambda event: event.time))
+    return [(n.scope, n.status, n.event.time / SECOND) for n in output if name in (None, n.subscription)]
 
 
 def short(rows: list[tuple[Any, ...]]) -> str:
@@ -47,14 +47,14 @@ RECOVERY = [at(100, "CarSpeed", 7, 10), at(200, "CarSpeed", 7, 16)]
 
 
 def test_two_of_four_roads_are_congested_and_one_recovers_beyond_the_dead_band():
-    said = list(Engine(parse(thesis.TABLE_5_4)).run(MEANS + RECOVERY))
-    assert [(n.scope, n.status, n.event.attributes["level"]) for n in said] == [
+    output = list(Engine(parse(thesis.TABLE_5_4)).run(MEANS + RECOVERY))
+    assert [(n.scope, n.status, n.event.attributes["level"]) for n in output] == [
         ("7.0", "ingress", 5.0),
         ("9.0", "ingress", 6.0),
         ("7.0", "egress", 16.0),
     ]
-    assert [n.event.location for n in said] == [(7.0,), (9.0,), (7.0,)]
-    assert {n.event.topic for n in said} == {"TrafficCongestion"}
+    assert [n.event.location for n in output] == [(7.0,), (9.0,), (7.0,)]
+    assert {n.event.topic for n in output} == {"TrafficCongestion"}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_two_of_four_roads_are_congested_and_one_recovers_beyond_the_dead_band()
         ("any", (7, 9), [(None, "ingress", 2)]),
     ],
 )
-def test_exactly_one_road_all_roads_or_any(how, congested, found):
+def test_quantifiers_count_exactly_one_road_all_roads_or_any(how, congested, found):
     table = thesis.TABLE_5_4.replace("multiple: separate", f"multiple: {how}")
     events = [
         event
@@ -77,7 +77,7 @@ def test_exactly_one_road_all_roads_or_any(how, congested, found):
             at(2, "CarSpeed", road, 5),
         )
     ]
-    assert told(table, events) == found
+    assert run_components(table, events) == found
 
 
 # --- 3.6 decompositions ------------------------------------------------------------------------
@@ -100,19 +100,19 @@ STATUS_TESTS = thesis.TABLE_5_10_A.replace("B.valid && (A", "B.valid && B.status
 def test_the_literal_table_5_10_flaps():
     """Hazard 19: an end is valid until the next start, and an old end is invalid during the next."""
     per_tick = WATCHERS + thesis.TABLE_5_10_A + "tick 1 s"
-    assert short(told(per_tick, TRACE, "TrafficCongestion")) == "in2 eg5 in6 eg7 in8 eg9"
+    assert short(run_components(per_tick, TRACE, "TrafficCongestion")) == "in2 eg5 in6 eg7 in8 eg9"
     on_events = WATCHERS + thesis.TABLE_5_10_A
-    assert short(told(on_events, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg10"
+    assert short(run_components(on_events, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg10"
 
 
 @pytest.mark.parametrize("tick", ["", "tick 1 s"])
-def test_tests_of_the_status_give_the_intended_transitions(tick):
+def test_status_comparisons_give_the_intended_transitions(tick):
     definition = WATCHERS + STATUS_TESTS + tick
-    assert short(told(definition, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg12"
+    assert short(run_components(definition, TRACE, "TrafficCongestion")) == "in2 eg5 in8 eg12"
 
 
 def test_the_three_tables_of_5_10_run_together():
-    found = told(thesis.TABLE_5_10, MEANS + RECOVERY, "TrafficCongestion")
+    found = run_components(thesis.TABLE_5_10, MEANS + RECOVERY, "TrafficCongestion")
     assert found[:2] == [("7.0", "ingress", 2), ("9.0", "ingress", 2)]
 
 
@@ -121,20 +121,20 @@ def fires(values: dict[float, list[float]]) -> list[Event]:
 
 
 @pytest.mark.parametrize("table", [thesis.TABLE_5_11_A, thesis.TABLE_5_11], ids=["singular", "decomposed"])
-def test_fire_needs_every_sensor(table):
+def test_a_fire_starts_when_every_sensor_is_hot(table):
     both = fires({-5: [20, 60, 60, 25], 5: [20, 40, 60, 25]})
-    assert told(table, both, "Fire") == [(None, "ingress", 2), (None, "egress", 3)]
+    assert run_components(table, both, "Fire") == [(None, "ingress", 2), (None, "egress", 3)]
     one_is_not_hot = fires({-5: [20, 60, 60, 25], 5: [20, 50, 50, 25]})
-    assert told(table, one_is_not_hot, "Fire") == []
+    assert run_components(table, one_is_not_hot, "Fire") == []
 
 
 # --- 3.7 reliable detection and rate control ---------------------------------------------------
 
 
-def test_a_heart_beats_at_0_11_22_and_33_seconds():
+def test_a_heartbeat_component_emits_at_0_11_22_and_33_seconds():
     table = "topic CarSpeed_Slow (value float)" + thesis.TABLE_5_14_A + "here (7) tick 1 s"
     events = [at(0, "CarSpeed_Slow", 7, 5), at(35, "CarSpeed_Slow", 7, 5)]
-    assert short(told(table, events)) == "at0 at11 at22 at33"
+    assert short(run_components(table, events)) == "at0 at11 at22 at33"
 
 
 RELIABLE = (
@@ -144,28 +144,28 @@ RELIABLE = (
 )  # fmt: skip
 
 
-def test_when_heartbeats_stop_a_detection_is_revoked_and_none_is_made():
+def test_a_detection_is_revoked_when_heartbeats_stop_and_none_starts_without_them():
     beats = [at(t, "CarSpeed_Slow_HB", 7) for t in range(0, 21, 5)]
     later = [at(t, "CarSpeed", 7, 5) for t in range(10, 60, 10)]
-    found = told(RELIABLE, TRACE[:2] + beats + later, "TrafficCongestion_Reliable")
+    found = run_components(RELIABLE, TRACE[:2] + beats + later, "TrafficCongestion_Reliable")
     assert found == [("7.0", "ingress", 2), ("7.0", "egress", 31)]
-    assert told(RELIABLE, TRACE[:2] + later, "TrafficCongestion_Reliable") == []
+    assert run_components(RELIABLE, TRACE[:2] + later, "TrafficCongestion_Reliable") == []
 
 
-def test_others_go_on_while_one_is_cut_off():
+def test_connected_roads_continue_while_one_road_is_cut_off():
     """Disconnected operation: InfoS time does not stop for those that have their data."""
     beats = [at(t, "CarSpeed_Slow_HB", 7) for t in range(0, 6, 5)]
     other = [at(t, topic, 9, v) for t in (30,) for topic, v in (("InductiveLoop", 3), ("CarSpeed", 5))]
-    found = told(RELIABLE, TRACE[:2] + beats + other + [at(31, "CarSpeed", 9, 5)], "IL_High")
+    found = run_components(RELIABLE, TRACE[:2] + beats + other + [at(31, "CarSpeed", 9, 5)], "IL_High")
     assert found == [("7.0", "ingress", 1), ("9.0", "ingress", 30)]
 
 
-def test_half_a_hertz_and_changes_of_ten_per_cent():
+def test_a_component_samples_at_half_a_hertz_and_reports_changes_of_ten_per_cent():
     hertz = [at(t, "Temperature", 0, 20) for t in range(1, 10)]
-    assert short(told(thesis.TABLE_5_15, hertz, "Temperature_0.5Hz")) == "at1 at3 at5 at7 at9"
+    assert short(run_components(thesis.TABLE_5_15, hertz, "Temperature_0.5Hz")) == "at1 at3 at5 at7 at9"
     values = [20, 21, 22, 23, 24, 24.3, 21]
-    said = Engine(parse(thesis.TABLE_5_15)).run([at(t, "Temperature", 0, v) for t, v in enumerate(values)])
-    changes = [n.event.attributes["value"] for n in said if n.subscription == "Temperature_10%Change"]
+    output = Engine(parse(thesis.TABLE_5_15)).run([at(t, "Temperature", 0, v) for t, v in enumerate(values)])
+    changes = [n.event.attributes["value"] for n in output if n.subscription == "Temperature_10%Change"]
     assert changes == [20, 22, 24.3, 21]
 
 
@@ -173,17 +173,18 @@ def test_half_a_hertz_and_changes_of_ten_per_cent():
 
 
 def test_a_user_receives_starts_and_ends_within_two_junctions():
-    """As printed, with the host where the user is; and without a host, from the user's readings."""
+    """As printed, with the host at the position of the user; and without a host, from the readings of the
+    user."""
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     users = [at(0, "User", 6, source="ann"), at(0, "User", 20, source="bob")]
-    assert told(printed, users + TRACE, "TrafficCongestionNear") == [
+    assert run_components(printed, users + TRACE, "TrafficCongestionNear") == [
         ("ann,7.0", "atomic", 2),
         ("ann,7.0", "atomic", 5),
         ("ann,7.0", "atomic", 8),
         ("ann,7.0", "atomic", 12),
     ]
     alternative = printed.replace("|A.location - B.location|", "|A.location - 0^r|")
-    assert told(alternative, users + TRACE, "TrafficCongestionNear") == told(
+    assert run_components(alternative, users + TRACE, "TrafficCongestionNear") == run_components(
         printed, users + TRACE, "TrafficCongestionNear"
     )
 
@@ -191,7 +192,7 @@ def test_a_user_receives_starts_and_ends_within_two_junctions():
 def test_a_user_who_arrives_later_receives_only_the_next_change():
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     drive = [at(0, "User", 20, source="bob"), at(6, "User", 8, source="bob")]
-    assert [t for _, _, t in told(printed, drive + TRACE, "TrafficCongestionNear")] == [8, 12]
+    assert [t for _, _, t in run_components(printed, drive + TRACE, "TrafficCongestionNear")] == [8, 12]
 
 
 # --- real readings -----------------------------------------------------------------------------

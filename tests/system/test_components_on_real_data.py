@@ -124,7 +124,7 @@ FUNCTIONS: dict[str, Callable[[list[float]], float]] = {
 
 
 class Judge:
-    """One sensor: its readings, and what it tells."""
+    """One sensor: its readings and the expected transitions."""
 
     def __init__(self, example: Example, times: np.ndarray, columns: dict[str, np.ndarray], end: int) -> None:
         self.example, self.times, self.columns, self.end = example, times, columns, end
@@ -145,7 +145,7 @@ class Judge:
         found = [self.shown(self.example.windows[name], now) for name in signature(predicate).parameters]
         return None not in found and predicate(*found)
 
-    def told(self) -> list[tuple[int, str]]:
+    def emissions(self) -> list[tuple[int, str]]:
         out: list[tuple[int, str]] = []
         queue, done = self.instants, -1
         heapify(queue)
@@ -175,7 +175,7 @@ class Judge:
 
 
 def readings(example: Example) -> pa.Table:
-    """Some days of a few sensors."""
+    """Draw some days of a few sensors."""
     traffic = example.text.startswith(TRAFFIC)
     path = SHARED / (
         "aarhus-traffic/traffic-2014-08.parquet" if traffic else "sensorscope-stbernard/stbernard.parquet"
@@ -198,16 +198,16 @@ def readings(example: Example) -> pa.Table:
     )
     table = table.filter(chosen)
     others = [c for c in table.column_names if c not in ("time", "source")]
-    return table.select(["time", "source", *sorted(names | set(others) & declared(example.text))])
+    return table.select(["time", "source", *sorted(names | set(others) & declared_attributes(example.text))])
 
 
-def declared(text: str) -> set[str]:
+def declared_attributes(text: str) -> set[str]:
     """The attributes that a topic declares."""
     inside = text[text.index("(") + 1 : text.index(")")]
     return {part.split()[0] for part in inside.split(",")}
 
 
-def judged(example: Example, table: pa.Table) -> set[tuple[str, int, str]]:
+def judge(example: Example, table: pa.Table) -> set[tuple[str, int, str]]:
     micros = pc.cast(table["time"], pa.timestamp("us")).cast(pa.int64()).to_numpy()
     sources = table["source"].to_numpy()
     names = {w.attribute for w in example.windows.values()}
@@ -216,14 +216,14 @@ def judged(example: Example, table: pa.Table) -> set[tuple[str, int, str]]:
     for source in np.unique(sources):
         mine = np.flatnonzero(sources == source)
         times, where = np.unique(micros[mine], return_inverse=True)
-        columns = {n: averaged(v[mine], where) for n, v in values.items()}
-        told = Judge(example, times, columns, int(micros.max())).told()
-        found |= {(str(source), at, status) for at, status in told}
+        columns = {n: average(v[mine], where) for n, v in values.items()}
+        emitted = Judge(example, times, columns, int(micros.max())).emissions()
+        found |= {(str(source), at, status) for at, status in emitted}
     return found
 
 
-def averaged(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Readings of one sensor and moment are one, with the mean of their values."""
+def average(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Replace readings of one sensor and time by the mean of their values."""
     known = ~np.isnan(values)
     totals, counts = np.bincount(where, np.where(known, values, 0)), np.bincount(where, known)
     with np.errstate(invalid="ignore"):
@@ -248,6 +248,6 @@ def test_a_component_emits_what_a_rolling_window_computation_finds(
     assert ran.status == 0, ran.err
     lines = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     ours = {(line["scope"], microseconds(line["time"]), line["status"]) for line in lines}
-    expected = judged(example, table)
+    expected = judge(example, table)
     assert len(expected) >= 10
     assert ours == expected

@@ -145,31 +145,31 @@ def test_executors_and_frames_give_the_same_notifications(folder, monkeypatch):
     monkeypatch.setattr(replay, "FEW", 1 << 14)  # too much for the driver, in a few parts
     assert visible(hf.spark.replay_files(DISTRICTS, folder, spark=spark)) == visible(expected)
 
-    told = hf.spark.replay(DISTRICTS, spark.read.parquet(str(folder))).select(
+    emitted = hf.spark.replay(DISTRICTS, spark.read.parquet(str(folder))).select(
         "subscription", "scope", "status"
     )
-    assert Counter(map(tuple, told.collect())) == Counter(
+    assert Counter(map(tuple, emitted.collect())) == Counter(
         (n.subscription, n.scope, n.status) for n in expected
     )
 
 
 @pytest.mark.soak
-def test_a_stream_of_yours_and_the_source_by_name_know_components(folder, traffic, tmp_path):
+def test_a_stream_of_the_user_and_the_data_source_run_components(folder, traffic, tmp_path):
     spark = session()
     frame = spark.read.parquet(str(folder))
-    said = hf.spark.stream(DISTRICTS, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
+    output = hf.spark.stream(DISTRICTS, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
     query = (
-        said.writeStream.format("parquet")
+        output.writeStream.format("parquet")
         .option("path", str(tmp_path / "states"))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    told = spark.read.parquet(str(tmp_path / "states")).select("subscription", "scope", "status")
-    last = from_datetime(pc.max(traffic["time"]).as_py())  # its moment is not over for components
+    emitted = spark.read.parquet(str(tmp_path / "states")).select("subscription", "scope", "status")
+    last = from_datetime(pc.max(traffic["time"]).as_py())  # the watermark of components has not passed it
     expected = [n for n in hf.replay(DISTRICTS, folder) if n.event.time < last or n.subscription == "Slow"]
-    found = Counter(tuple(row) for row in told.collect())
+    found = Counter(tuple(row) for row in emitted.collect())
     assert found == Counter((n.subscription, n.scope, n.status) for n in expected)
 
     spark.dataSource.register(hf.spark.HoldfastSource)
@@ -178,7 +178,7 @@ def test_a_stream_of_yours_and_the_source_by_name_know_components(folder, traffi
 
 
 @pytest.mark.soak
-def test_on_a_cluster_the_answer_is_the_same(folder, tmp_path):
+def test_components_on_a_cluster_give_the_local_notifications(folder, tmp_path):
     (tmp_path / "districts.hf").write_text(DISTRICTS)
     out = tmp_path / "out.jsonl"
     command = ["replay", tmp_path / "districts.hf", "-i", folder, "-o", out, "--engine", "spark"]

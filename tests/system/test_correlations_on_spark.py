@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 import holdfast as hf
 from holdfast.definition.parse import parse
-from support.correlated import definitions, expected, heard, histories
+from support.correlated import as_counts, definitions, histories, oracle
 from support.runtimes import RUNTIMES, session
 
 pytest.importorskip("holdfast.runtimes.spark.batch.replay")
@@ -72,11 +72,11 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
 
-def test_history_and_frames_tell_what_this_process_tells(folder):
+def test_history_and_frames_on_spark_give_the_correlations_of_this_process(folder):
     spark = session()
     in_process = list(hf.replay(STORM, folder))
-    told = Counter(n.subscription for n in in_process)
-    assert min(told[name] for name in ("Storm", "Gust", "Pair", "Cold", "Mild")) > 1
+    emitted = Counter(n.subscription for n in in_process)
+    assert min(emitted[name] for name in ("Storm", "Gust", "Pair", "Cold", "Mild")) > 1
 
     history = hf.spark.replay_files(STORM, folder, spark=spark)
     assert visible(history) == visible(in_process)
@@ -88,7 +88,7 @@ def test_history_and_frames_tell_what_this_process_tells(folder):
 
 
 @pytest.mark.soak
-def test_live_tells_what_this_process_tells(folder, tmp_path):
+def test_live_queries_give_the_correlations_of_this_process(folder, tmp_path):
     """In short, with conditions of all kinds: ``equivalence/test_whole_on_spark.py``."""
     in_process, spark = list(hf.replay(STORM, folder)), session()
     half = sum(file.stat().st_size for file in folder.iterdir()) // 2
@@ -104,33 +104,33 @@ def test_live_tells_what_this_process_tells(folder, tmp_path):
 
 
 @pytest.mark.soak
-def test_a_stream_of_yours_tells_it_too(folder, tmp_path):
+def test_a_stream_of_the_user_gives_the_correlations_of_this_process(folder, tmp_path):
     spark = session()
-    text = STORM[: STORM.index("state Mild")]  # the last moment is not over for components
+    text = STORM[: STORM.index("state Mild")]  # the watermark of components has not passed the last timestamp
     frame = spark.read.parquet(str(folder))
-    said = hf.spark.stream(text, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
+    output = hf.spark.stream(text, spark.readStream.schema(frame.schema).parquet(str(folder)), shards=2)
     query = (
-        said.writeStream.format("parquet")
+        output.writeStream.format("parquet")
         .option("path", str(tmp_path / "told"))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    told = spark.read.parquet(str(tmp_path / "told")).select("subscription", "status", "source")
+    emitted = spark.read.parquet(str(tmp_path / "told")).select("subscription", "status", "source")
     expected = Counter((n.subscription, n.status, n.event.source) for n in hf.replay(text, folder))
-    assert Counter(tuple(row) for row in told.collect()) == expected
+    assert Counter(tuple(row) for row in emitted.collect()) == expected
 
 
 @pytest.mark.soak
 @settings(max_examples=5)
 @given(text=definitions(), events=histories)
-def test_random_correlations_over_random_histories_on_spark(text, events):
-    assert heard(text, events, RUNTIMES["spark"](parse(text), events)) == expected(text, events)
+def test_random_correlations_over_random_histories_on_spark_equal_the_naive_ones(text, events):
+    assert as_counts(text, events, RUNTIMES["spark"](parse(text), events)) == oracle(text, events)
 
 
 @pytest.mark.soak
-def test_a_live_query_goes_on_and_correlations_come_and_go(folder, tmp_path):
+def test_a_live_query_continues_while_correlations_are_added_and_removed(folder, tmp_path):
     spark = session()
     files = sorted(folder.iterdir())
     later = tmp_path / "later"

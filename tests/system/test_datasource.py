@@ -1,4 +1,4 @@
-"""``spark.read.format("holdfast")``: only what can matter leaves the readers."""
+"""``spark.read.format("holdfast")``: only relevant rows leave the readers."""
 
 from __future__ import annotations
 
@@ -23,41 +23,43 @@ def readings(tmp_path: Path) -> Path:
     return folder
 
 
-def noted(rows: list[dict]) -> list[tuple]:
+def as_rows(rows: list[dict]) -> list[tuple]:
     names = ("subscription", "scope", "status", "time", "value")
     return sorted(tuple(row[name] for name in names) for row in rows)
 
 
-def replayed(folder: Path, path: Path) -> list[tuple]:
+def replay_rows(folder: Path, path: Path) -> list[tuple]:
     from holdfast.runtimes.table import to_table
 
     notifications = list(hf.replay(TIMELY, folder))
     assert len(notifications) > 50
-    return noted(to_table(hf.parse(TIMELY).check().topics, notifications).to_pylist())
+    return as_rows(to_table(hf.parse(TIMELY).check().topics, notifications).to_pylist())
 
 
-def test_history_is_reduced_where_it_is_read(readings: Path) -> None:
+def test_history_is_compacted_where_it_is_read(readings: Path) -> None:
     source = session().read.format("holdfast").option("definition", TIMELY)
     frame = source.load(str(readings))
     whole = sum(pq.read_metadata(path).num_rows for path in readings.iterdir())
     assert 50 < frame.count() < whole / 2
-    said = hf.spark.replay(TIMELY, frame).toArrow().to_pylist()
-    assert noted(said) == replayed(readings, readings.parent)
+    output = hf.spark.replay(TIMELY, frame).toArrow().to_pylist()
+    assert as_rows(output) == replay_rows(readings, readings.parent)
 
 
-def test_a_stream_of_arrivals(readings: Path, tmp_path: Path) -> None:
+def test_a_stream_of_arriving_files_gives_the_notifications_of_a_replay(
+    readings: Path, tmp_path: Path
+) -> None:
     source = session().readStream.format("holdfast").option("definition", TIMELY).option("settle", "0")
     frame = source.option("log", str(tmp_path / "log")).load(str(readings))
-    said: list[dict] = []
+    output: list[dict] = []
     query = (
         hf.spark.stream(TIMELY, frame)
-        .writeStream.foreachBatch(lambda batch, _: said.extend(batch.toArrow().to_pylist()))
+        .writeStream.foreachBatch(lambda batch, _: output.extend(batch.toArrow().to_pylist()))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    assert noted(said) == replayed(readings, tmp_path)
+    assert as_rows(output) == replay_rows(readings, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,8 @@ def test_a_stream_of_arrivals(readings: Path, tmp_path: Path) -> None:
         ({"definition": TIMELY, "bad": "maybe"}, "'fail', or one can 'drop'"),
     ],
 )
-def test_wrong_options_are_named(readings: Path, options: dict[str, str], message: str) -> None:
+def test_an_error_names_the_wrong_option_of_the_data_source(
+    readings: Path, options: dict[str, str], message: str
+) -> None:
     with pytest.raises(Exception, match=message):
         session().read.format("holdfast").options(**options).load(str(readings)).count()

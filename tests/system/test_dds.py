@@ -36,15 +36,15 @@ def start(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def finished(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
+def finish(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()], err
 
 
 @pytest.mark.parametrize("via", [False, True], ids=["to the reader", "by way of a rendezvous node"])
-def test_a_writer_ends_when_its_only_reader_has_left_without_a_word(via):
-    """It repeated what the reader had not acknowledged for ever."""
+def test_a_writer_ends_when_its_only_reader_left_silently(via):
+    """The writer once repeated unacknowledged samples for ever."""
     port, middle = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
     writer_at, middle_at = f"writer=127.0.0.1:{port}", f"rendezvous=127.0.0.1:{middle}"
     soon = ("--lease", 3, "--rto", 50)
@@ -57,16 +57,16 @@ def test_a_writer_ends_when_its_only_reader_has_left_without_a_word(via):
     try:
         assert json.loads(reader.stdout.readline())["value"] >= 100
         reader.kill()
-        _, said = finished(writer)
+        _, output = finish(writer)
     finally:
         for process in (*others, writer):
             process.kill()
             process.communicate()
-    assert "300 published" in said
+    assert "300 published" in output
 
 
-def test_processes_exchange_samples_through_a_loss_of_30_percent():
-    """One reader wants everything; the other, above 20, everything, and of the rest what happens to come."""
+def test_processes_exchange_samples_despite_a_loss_of_30_percent():
+    """One reader requires everything; the other only what is above 20, and accepts losses of the rest."""
     port = free_port(socket.SOCK_DGRAM)
     values = [n if n % 4 else n + 20 for n in range(16)]
     to = ("--peer", f"writer=127.0.0.1:{port}", *WEATHER)
@@ -76,13 +76,13 @@ def test_processes_exchange_samples_through_a_loss_of_30_percent():
         "write", *values, "--listen", f"127.0.0.1:{port}", "--subscribers", 2, "--seed", 2, *WEATHER
     )
     try:
-        _, said = finished(writer)
-        came, _ = finished(full)
+        _, output = finish(writer)
+        came, _ = finish(full)
     finally:
         part.terminate()
     assert [sample["value"] for sample in came] == values
-    assert "16 published" in said
-    assert " 0 sent again" not in said
+    assert "16 published" in output
+    assert " 0 sent again" not in output
     some = [json.loads(line) for line in part.communicate(timeout=PATIENCE)[0].splitlines()]
     numbers = [sample["sequence"] for sample in some]
     assert numbers == sorted(set(numbers)), "in order, none twice"
@@ -101,7 +101,7 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
         reliable=ReliableSettings(rto=20 * MILLISECOND),
         discovery=DiscoverySettings(repeats=500, every=20 * MILLISECOND),
     )
-    told: dict[str, list] = {"writer": [], "rn": [], "reader": []}
+    emitted: dict[str, list] = {"writer": [], "rn": [], "reader": []}
 
     async def work() -> None:
         hosts = {
@@ -110,10 +110,10 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
                 DdsParticipant(deployment, name),
                 DdsMessage,
                 {},
-                told[name].append,
+                emitted[name].append,
                 DatagramFaults(0.3, 0.2, 5_000, n),
             )
-            for n, name in enumerate(told)
+            for n, name in enumerate(emitted)
         }
         for host in hosts.values():
             await listen(host, ("127.0.0.1", 0))
@@ -123,7 +123,7 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
         writer.ask(request.DdsAdvertiseRequest("heat"))
         reader.ask(request.DdsSubscribeRequest("all", Interest(topic="heat")))
         while not any(
-            isinstance(what, request.SubscriptionRegistered) for name in told for what in told[name]
+            isinstance(what, request.SubscriptionRegistered) for name in emitted for what in emitted[name]
         ):
             await asyncio.sleep(0.01)
         if percent is not None:
@@ -132,18 +132,18 @@ def test_sockets_of_one_process_meet_at_a_rendezvous_node(mode, percent):
                 await asyncio.sleep(0.01)
         for value in range(15):
             writer.ask(request.DdsPublishRequest("heat", {"value": value}))
-        while len([1 for what in told["reader"] if isinstance(what, request.DdsNotify)]) < 15:
+        while len([1 for what in emitted["reader"] if isinstance(what, request.DdsNotify)]) < 15:
             await asyncio.sleep(0.01)
         for host in hosts.values():
             host.close()
         assert sum(host.counted["lost on purpose"] for host in hosts.values()) > 0
 
     asyncio.run(asyncio.wait_for(work(), PATIENCE))
-    came = [what.values["value"] for what in told["reader"] if isinstance(what, request.DdsNotify)]
+    came = [what.values["value"] for what in emitted["reader"] if isinstance(what, request.DdsNotify)]
     assert came == list(range(15))
 
 
-def test_a_datagram_of_nobody_we_understand_is_counted_and_ignored():
+def test_a_datagram_of_an_unknown_sender_is_counted_and_ignored():
     async def work() -> Counter[str]:
         deployment = DdsDeployment(topics=TopicSet((DdsTopic(0, "heat"),)), table=("7",), publishers={})
         host = UdpHost("7", DdsParticipant(deployment, "7"), DdsMessage, {}, lambda what: None)
@@ -167,7 +167,7 @@ def test_three_processes_meet_at_a_rendezvous_node():
     try:
         reader = start("read", *there, "--level", "full", "-n", 10, *WEATHER)
         writer = start("write", *range(200), *there, "--listen", f"127.0.0.1:{port}", "--settle", 1, *WEATHER)
-        came, _ = finished(reader)
+        came, _ = finish(reader)
     finally:
         rendezvous.terminate()
         writer.terminate()
@@ -178,7 +178,7 @@ def test_three_processes_meet_at_a_rendezvous_node():
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["read", "--level", "some"], "--level some: best-effort, full, or a number"),
         (["read", "--peer", "writer"], "write it as NAME=HOST:PORT"),
@@ -188,12 +188,12 @@ def test_three_processes_meet_at_a_rendezvous_node():
         (["write", "1", "--name", "x", "--writer", "y"], "no publisher of 'Reading'"),
     ],
 )
-def test_wrong_use_is_told(holdfast, words, says):
+def test_wrong_options_of_dds_are_usage_errors(holdfast, words, message):
     ran = holdfast("dds", *words)
     assert ran.status == 2
-    assert says in ran.err
+    assert message in ran.err
 
 
-def test_a_weather_that_cannot_be_says_why():
+def test_an_impossible_loss_share_is_refused_with_a_reason():
     with pytest.raises(UsageError, match="below 1"):
         DatagramFaults(loss=1.0)

@@ -51,7 +51,7 @@ print(json.dumps([len(expected), [plan for plan, ids in found.items() if ids != 
 
 
 @pytest.mark.soak
-def test_deleted_rows_of_a_delta_table_are_not_answered(tmp_path):
+def test_deleted_rows_of_a_delta_table_cause_no_notifications(tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

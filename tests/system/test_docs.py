@@ -65,7 +65,7 @@ INSTEAD = {"script/demo": "holdfast demo", ".venv/bin/holdfast": "holdfast"}
 
 
 class PageError(AssertionError):
-    """A page that does not tell the truth."""
+    """A page whose output differs from the real one."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Block:
 
 
 @dataclass
-class Page:
+class DocumentPage:
     """A page at work in its folder."""
 
     name: str
@@ -114,9 +114,9 @@ def blocks(text: str) -> Iterator[Block]:
         raise PageError(f"line {start + 1}: a block that does not end")
 
 
-def read_aloud(name: str, text: str, folder: Path) -> Page:
+def read_aloud(name: str, text: str, folder: Path) -> DocumentPage:
     """Do everything that a page shows, and compare."""
-    page = Page(name, folder)
+    page = DocumentPage(name, folder)
     found = list(blocks(text))
     for i, block in enumerate(found):
         follower = found[i + 1] if i + 1 < len(found) and found[i + 1].language == "text" else None
@@ -149,7 +149,7 @@ def read_aloud(name: str, text: str, folder: Path) -> Page:
     return page
 
 
-def _definition(page: Page, block: Block, follower: Block | None) -> None:
+def _definition(page: DocumentPage, block: Block, follower: Block | None) -> None:
     before = page.files[block.words["after"]] if "after" in block.words else ""
     try:
         checked = holdfast.check(holdfast.parse(before + block.text), page.folder)
@@ -169,7 +169,7 @@ def _definition(page: Page, block: Block, follower: Block | None) -> None:
                 raise page.fail(block, "\n".join(failed))
 
 
-def _python(page: Page, block: Block, follower: Block | None) -> None:
+def _python(page: DocumentPage, block: Block, follower: Block | None) -> None:
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(compile(block.text, f"{page.name}:{block.line}", "exec"), page.names)
@@ -177,7 +177,7 @@ def _python(page: Page, block: Block, follower: Block | None) -> None:
         _compare(page, block, follower.text if follower else "", printed.getvalue())
 
 
-def _commands(page: Page, block: Block) -> None:
+def _commands(page: DocumentPage, block: Block) -> None:
     parts = re.split(r"(?m)^\$ ", block.text)
     if parts[0].strip() or len(parts) == 1:
         raise page.fail(block, "a console block begins with '$ command'")
@@ -192,8 +192,8 @@ def _commands(page: Page, block: Block) -> None:
             _compare(page, block, expected, printed, command)
 
 
-def _run(page: Page, block: Block, command: str, wanted: int = 0) -> str | None:
-    """What the command prints; nothing if it is exempt or needs what is not here."""
+def _run(page: DocumentPage, block: Block, command: str, wanted: int = 0) -> str | None:
+    """The output of a command; nothing if it is exempt or needs absent data."""
     if any(command.startswith(known) for known in EXEMPT):
         return None
     words = shlex.split(command)
@@ -238,7 +238,7 @@ def _in_shell(command: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
-def _compare(page: Page, block: Block, expected: str, printed: str, what: str = "the block") -> None:
+def _compare(page: DocumentPage, block: Block, expected: str, printed: str, what: str = "the block") -> None:
     if not _alike(expected, printed):
         raise page.fail(block, f"{what}\n--- shown\n{expected}--- printed\n{printed}")
 
@@ -256,7 +256,7 @@ def _alike(expected: str, printed: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a page is read: beside `shared`, with `examples`, as the repository is."""
+    """The folder in which a page is read: beside `shared`, with `examples`, like the repository."""
     here = tmp_path / "main"
     here.mkdir()
     (here / "examples").symlink_to(ROOT / "examples")
@@ -271,7 +271,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_page_shows_what_happens(path, folder):
+def test_a_page_shows_the_real_output_of_its_commands(path, folder):
     if is_on_spark(path.read_text("utf-8")):
         session()  # skips the page where there is no Java
     page = read_aloud(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), folder)
@@ -298,7 +298,7 @@ def slugs(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def broken(path: Path, text: str) -> list[str]:
+def broken_links(path: Path, text: str) -> list[str]:
     """The relative links of a page that lead nowhere."""
     found = []
     for link in _LINK.findall(_CODE.sub("", text)):
@@ -315,8 +315,8 @@ def broken(path: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(path):
-    assert broken(path, path.read_text(encoding="utf-8")) == []
+def test_every_link_has_a_target(path):
+    assert broken_links(path, path.read_text(encoding="utf-8")) == []
 
 
 def test_every_exemption_is_needed():
@@ -376,7 +376,7 @@ READ = "```csv title=r.csv\ntime,source,value\n2026-01-01T00:00:00Z,a,26\n```\n"
 CHECKED = "topic T (value float)\nstate Warm on T\nwarm.hf: 1 topic, 1 subscription\n"
 
 
-def test_a_true_page_passes(folder):
+def test_a_page_with_true_output_passes_the_check(folder):
     read_aloud(
         "page",
         f"{WARM}{READ}```console\n$ holdfast check warm.hf\n{CHECKED}"
@@ -389,7 +389,7 @@ def test_a_true_page_passes(folder):
 
 
 @pytest.mark.parametrize(
-    ("page", "said"),
+    ("page", "message"),
     [
         (
             f"{WARM}```console\n$ holdfast check warm.hf\ntopic T (value int)\n...\n```\n",
@@ -413,13 +413,13 @@ def test_a_true_page_passes(folder):
         ("```python\nprint(2)\n", "does not end"),
     ],
 )
-def test_a_page_that_is_not_true_fails(page, said, folder):
+def test_a_page_with_false_output_fails_the_check(page, message, folder):
     with pytest.raises(PageError) as caught:
         read_aloud("page", page, folder)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_without_the_data_what_needs_it_is_skipped(folder, monkeypatch):
+def test_blocks_without_their_data_are_skipped(folder, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "SHARED", folder / "nowhere")
     page = read_aloud(
         "page",
@@ -435,12 +435,12 @@ def test_a_python_block_that_fails_is_a_failure(folder):
         read_aloud("page", "```python\n1 / 0\n```\n", folder)
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path):
+def test_a_link_without_a_target_is_found(tmp_path):
     (tmp_path / "there.md").write_text("# A `heading`: here\n", encoding="utf-8")
     page = tmp_path / "page.md"
     good = "# Own\n[a](there.md) [b](there.md#a-heading-here) [c](https://a.org/x) [d](#own) `[e](no.md)`"
-    assert broken(page, good) == []
-    assert broken(page, "[a](here.md) [b](there.md#nowhere) [c](#own)") == [
+    assert broken_links(page, good) == []
+    assert broken_links(page, "[a](here.md) [b](there.md#nowhere) [c](#own)") == [
         "here.md",
         "there.md#nowhere",
         "#own",

@@ -1,4 +1,4 @@
-"""A driver takes no more at once than its bounds say, however many rows and notifications there are."""
+"""A driver receives rows and notifications within its bounds, however many there are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Collected = Callable[[], list[tuple[int, int]]]
 
 
 @pytest.fixture
-def collected() -> Collected:
+def collect_tasks() -> Collected:
     """For each stage since then its tasks, and how many bytes they have given to the driver, as Spark counts
     them."""
     context = session()._jsc.sc()
@@ -62,8 +62,8 @@ def collected() -> Collected:
     return lambda: [(one.numTasks(), one.resultSize()) for one in stages() if one.stageId() > latest]
 
 
-def test_notifications_reach_the_driver_some_at_a_time(
-    tmp_path: Path, replay: Any, collected: Collected
+def test_notifications_reach_the_driver_in_chunks(
+    tmp_path: Path, replay: Any, collect_tasks: Collected
 ) -> None:
     rows = np.arange(30_000)
     columns = {
@@ -72,19 +72,19 @@ def test_notifications_reach_the_driver_some_at_a_time(
         "value": 20.0 + 10 * (rows // 20 % 2),
     }
     pq.write_table(pa.table(columns), tmp_path / "readings.parquet", row_group_size=4000)
-    told = replay.replay(WARM, tmp_path, spark=session())
-    assert sum(1 for _ in told) == len(rows) - 20  # the first reading of each starts nothing
-    parts = sum(report.packed for report in told.reports) // FEW
+    emitted = replay.replay(WARM, tmp_path, spark=session())
+    assert sum(1 for _ in emitted) == len(rows) - 20  # the first reading of each starts nothing
+    parts = sum(report.packed for report in emitted.reports) // FEW
     assert parts > 4
-    found = collected()
+    found = collect_tasks()
     ranges = [size for tasks, size in found if tasks == 1]
     assert max(ranges) <= LARGER * FEW
     assert sum(ranges) > 3 * max(ranges)  # and all together they are more
     assert max(size for _, size in found) <= max(FEW, LARGER * FEW, SAMPLED * parts) + ANYHOW
 
 
-def test_rows_that_cannot_be_used_reach_the_driver_some_at_a_time(
-    tmp_path: Path, replay: Any, collected: Collected
+def test_rejected_rows_reach_the_driver_in_chunks(
+    tmp_path: Path, replay: Any, collect_tasks: Collected
 ) -> None:
     lines = ["time,source,value"]
     for i in range(6_000):
@@ -102,7 +102,7 @@ def test_rows_that_cannot_be_used_reach_the_driver_some_at_a_time(
     assert len(wanted) == 10_800
     assert found == wanted
     assert sum(len(json.dumps(row)) for row in wanted) > 4 * (FEW + ANYHOW)
-    assert max(size for _, size in collected()) <= FEW + ANYHOW
+    assert max(size for _, size in collect_tasks()) <= FEW + ANYHOW
 
 
 def read(path: Path) -> list[tuple[str, int, str, Any]]:
@@ -110,8 +110,8 @@ def read(path: Path) -> list[tuple[str, int, str, Any]]:
     return [(Path(row["file"]).name, row["row"], row["reason"], row["data"]) for row in rows]
 
 
-def test_rows_that_nobody_wants_to_see_are_only_counted(
-    tmp_path: Path, replay: Any, collected: Collected
+def test_rejected_rows_without_a_rejects_file_are_only_counted(
+    tmp_path: Path, replay: Any, collect_tasks: Collected
 ) -> None:
     rows = (f"{'yesterday' if i % 10 else '2026-01-01T00:00:00Z'},s,{i}" for i in range(6_000))
     (tmp_path / "readings.csv").write_text("\n".join(["time,source,value", *rows, ""]))
@@ -120,4 +120,4 @@ def test_rows_that_nobody_wants_to_see_are_only_counted(
     with Rejects() as aside:
         found = replay.Replay(checked, files, Reading(checked.topics), rejects=aside, spark=session())
         assert found.tally.rejected.total() == 5_400
-    assert max(size for _, size in collected()) <= ANYHOW
+    assert max(size for _, size in collect_tasks()) <= ANYHOW

@@ -1,4 +1,4 @@
-"""A command that has said everything ends in order, however busy the machine is."""
+"""A command that has written all its output ends in order, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def badly_ended(folder: Path, times: int, burners: int) -> int:
 
 
 @pytest.mark.parametrize("taken", ["all", "some"])
-def test_nobody_holds_a_file_that_has_been_read(
+def test_files_are_released_after_they_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
-    """Arrow's thread needs Python to let go of it, and Python may have begun to end by then."""
+    """A thread of Arrow needs Python to release the file, and Python may already be shutting down."""
     streams: list[ByteStream] = []
 
     class Watched(ByteStream):

@@ -24,20 +24,20 @@ def arriving(folder: Path, **options: Any):
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder), **options)
 
 
-def collected(frame, checkpoint: Path) -> list[tuple]:
-    """Everything a stream says until nothing more is there."""
-    said: list[tuple] = []
+def collect(frame, checkpoint: Path) -> list[tuple]:
+    """All rows that a stream emits until no input is left."""
+    output: list[tuple] = []
 
     def take(batch, number: int) -> None:
-        said.extend(tuple(row[name] for name in NAMES) for row in batch.toArrow().to_pylist())
+        output.extend(tuple(row[name] for name in NAMES) for row in batch.toArrow().to_pylist())
 
     writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    return sorted(said, key=repr)
+    return sorted(output, key=repr)
 
 
-def replayed(app: str, folder: Path) -> list[tuple]:
+def replay_rows(app: str, folder: Path) -> list[tuple]:
     return [
         (n.subscription, n.scope, n.status, n.event.time, n.event.source, n.event.attributes["value"])
         for n in hf.replay(app, folder)
@@ -56,37 +56,37 @@ def plain(rows: list[tuple]) -> list[tuple]:
 
 
 @pytest.mark.soak
-def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
+def test_a_stream_emits_what_a_replay_emits(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=2, rows=3_000, sensors=30)
     timely = WARM.replace(" ordered 1 s", "")
-    said = collected(hf.spark.stream(timely, arriving(tmp_path / "in")), tmp_path / "checkpoint")
-    expected = sorted(replayed(timely, tmp_path / "in"), key=repr)
+    output = collect(hf.spark.stream(timely, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    expected = sorted(replay_rows(timely, tmp_path / "in"), key=repr)
     assert len(expected) > 50
-    assert plain(said) == expected
+    assert plain(output) == expected
 
 
-def test_it_goes_on_where_it_was_and_orders_what_is_out_of_order(tmp_path: Path) -> None:
+def test_a_stream_continues_from_its_checkpoint_and_orders_disordered_input(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=4, rows=3_000, sensors=30)
     names = sorted(path.name for path in (tmp_path / "in").iterdir())
     ordered = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source"
-    expected = sorted(replayed(ordered, tmp_path / "in"), key=repr)
+    expected = sorted(replay_rows(ordered, tmp_path / "in"), key=repr)
     last = (tmp_path / "in" / names[-1]).rename(tmp_path / names[-1])
     (tmp_path / "in" / names[0]).rename(tmp_path / "in" / "swapped")
     (tmp_path / "in" / names[1]).rename(tmp_path / "in" / names[0])
     (tmp_path / "in" / "swapped").rename(tmp_path / "in" / names[1])
     app = f"{ordered} ordered 6 s"
-    first = collected(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
+    first = collect(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
     last.rename(tmp_path / "in" / last.name)
-    more = collected(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
+    more = collect(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
     end = max(pq.read_table(tmp_path / "in" / last.name).column("time").cast("int64").to_pylist())
     assert first
     assert more
     assert plain(first + more) == [row for row in expected if row[3] < end - 6_000_000]
 
 
-def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
+def test_a_batch_frame_is_refused_where_a_stream_is_required(tmp_path: Path) -> None:
     frame = session().createDataFrame([], "time timestamp, source string, value double")
     with pytest.raises(hf.UsageError, match="for one that ends there is replay"):
         hf.spark.stream(WARM, frame)
@@ -96,16 +96,16 @@ TIMELY = WARM.replace(" ordered 1 s", "")
 
 
 def test_a_stream_on_the_checkpoint_of_another_one_fails_and_changes_no_state(tmp_path: Path) -> None:
-    """Its first batch fails, where the checkpoint was not named beforehand; the right stream goes on."""
+    """The first batch fails where the checkpoint was not named beforehand; the right stream continues."""
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=2, rows=300, sensors=30)
-    expected = sorted(replayed(TIMELY, tmp_path / "in"), key=repr)
+    expected = sorted(replay_rows(TIMELY, tmp_path / "in"), key=repr)
     *_, last = sorted(path.name for path in (tmp_path / "in").iterdir())
     (tmp_path / "in" / last).rename(tmp_path / last)
 
     def run(app: str = TIMELY, shards: int = 4) -> list[tuple]:
-        said = hf.spark.stream(app, arriving(tmp_path / "in"), shards=shards)
-        return collected(said, tmp_path / "checkpoint")
+        output = hf.spark.stream(app, arriving(tmp_path / "in"), shards=shards)
+        return collect(output, tmp_path / "checkpoint")
 
     first = run()
     (tmp_path / last).rename(tmp_path / "in" / last)
@@ -124,10 +124,10 @@ def test_a_named_checkpoint_of_another_stream_is_refused_before_anything_runs(tm
     app, checkpoint = TIMELY, tmp_path / "checkpoint"
     incoming = arriving(tmp_path / "in")
     hf.spark.stream(app, incoming, shards=8, checkpoint=checkpoint)  # never started: it claims nothing
-    collected(hf.spark.stream(app, incoming, shards=4, checkpoint=checkpoint), checkpoint)
+    collect(hf.spark.stream(app, incoming, shards=4, checkpoint=checkpoint), checkpoint)
     with pytest.raises(hf.UsageError, match="was written with shards=4, and the stream has shards=8"):
         hf.spark.stream(app, incoming, shards=8, checkpoint=checkpoint)
     with pytest.raises(hf.UsageError, match="belongs to another definition"):
         hf.spark.stream(app.replace("> 25", "> 24"), incoming, shards=4, checkpoint=checkpoint)
     spaced = app.replace("per source", "  per source")
-    collected(hf.spark.stream(spaced, incoming, shards=4, checkpoint=checkpoint), checkpoint)
+    collect(hf.spark.stream(spaced, incoming, shards=4, checkpoint=checkpoint), checkpoint)

@@ -41,8 +41,8 @@ def readings(values, *, type="double", source="attic"):
     return session().createDataFrame(rows, f"time timestamp, source string, value {type}")
 
 
-def said(found):
-    """What is said of a DataFrame of notifications, in order."""
+def as_rows(found):
+    """The rows of a DataFrame of notifications, in order."""
     rows = found.orderBy("time", "subscription").toArrow().to_pylist()
     return [(row["subscription"], row["scope"], row["status"], (row["time"] - START) / timedelta(minutes=30))
             for row in rows]  # fmt: skip
@@ -57,7 +57,7 @@ def test_every_number_is_a_float(type):
 
     convert = {"double": float, "float": float, "decimal(5,1)": Decimal}.get(type, int)
     found = replay(WARM, readings([convert(v) for v in (24, 26, 27, 21)], type=type))
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     assert dict(found.dtypes)["value"] == "double"
 
 
@@ -71,7 +71,7 @@ def in_zone():
 
 
 def local(zone="UTC"):
-    """The readings by a clock of the zone, which does not say so."""
+    """The readings with local times of the zone, without an offset."""
     from zoneinfo import ZoneInfo
 
     rows = [((START + timedelta(minutes=30 * i)).astimezone(ZoneInfo(zone)).replace(tzinfo=None), "attic", v)
@@ -81,7 +81,7 @@ def local(zone="UTC"):
 
 @pytest.mark.parametrize("plan", ["native", "packed"])
 @pytest.mark.parametrize(("zone", "of"), [("UTC", "UTC"), ("Asia/Shanghai", "UTC"), ("UTC", "Europe/Berlin")])
-def test_times_without_a_zone_come_back_as_they_were_and_join_with_their_input(in_zone, zone, of, plan):
+def test_times_without_a_zone_are_returned_unchanged_and_join_with_their_input(in_zone, zone, of, plan):
     in_zone(zone)
     frame = local(of)
     found = replay(WARM, frame, zone=of, plan=plan)
@@ -91,18 +91,18 @@ def test_times_without_a_zone_come_back_as_they_were_and_join_with_their_input(i
     assert [tuple(row) for row in rows] == [("ingress", 26.0), ("egress", 21.0)]
 
 
-def test_times_without_a_zone_are_refused_in_a_session_of_another_unless_it_is_said(in_zone):
+def test_times_without_a_zone_are_refused_in_a_session_of_another_zone_unless_a_zone_is_given(in_zone):
     in_zone("Asia/Shanghai")
     with pytest.raises(
         UsageError, match=r"'time' has no time zone .* the session is in Asia/Shanghai.*zone='UTC'"
     ):
         replay(WARM, local())
-    assert said(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED  # these are instants
+    assert as_rows(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED  # these are instants
     with pytest.raises(UsageError, match="there is no time zone 'Mars'"):
         replay(WARM, local(), zone="Mars")
 
 
-def test_a_plan_that_does_not_fit_says_why(caplog):
+def test_a_plan_that_does_not_fit_a_frame_is_refused_with_the_reason(caplog):
     frame = readings([24.0, 26.0, 27.0, 21.0])
     with pytest.raises(UsageError, match="plan='files' does not fit this frame: it is more than a scan"):
         replay(WARM, frame, plan="files")
@@ -113,7 +113,7 @@ def test_a_plan_that_does_not_fit_says_why(caplog):
     assert "replay of a frame: native; not files: it is more than a scan of files" in caplog.text
 
 
-def test_a_scan_of_files_that_is_selected_renamed_and_filtered_goes_to_our_readers(tmp_path, caplog):
+def test_a_selected_renamed_and_filtered_scan_of_files_uses_our_readers(tmp_path, caplog):
     import pyarrow.parquet as pq
 
     path = str(tmp_path / "100% #1")
@@ -121,22 +121,22 @@ def test_a_scan_of_files_that_is_selected_renamed_and_filtered_goes_to_our_reade
     (tmp_path / "100% #1").mkdir()
     pq.write_table(frame.withColumn("essay", sf.lit("x")).toArrow(), f"{path}/a.parquet")
     scan = session().read.parquet(path)
-    told = {}
+    emitted = {}
     for condition in ("value > 22 and source = 'attic'", "value is not null", "value < 26 or value > 26.5",
                       "source in ('attic', 'lab')", "value * 2 > 44"):  # fmt: skip
         some = scan.where(condition).select("time", sf.col("source").alias("room"), "value")
         caplog.clear()
         with caplog.at_level("INFO", "holdfast.spark"):
             rows = replay(WARM, some, map={"source": "room"}).orderBy("time").toArrow().to_pylist()
-        told[condition] = caplog.records[-1].message.split()[4].strip(";")
+        emitted[condition] = caplog.records[-1].message.split()[4].strip(";")
         packed = replay(WARM, some, map={"source": "room"}, plan="packed")
         assert rows == packed.orderBy("time").toArrow().to_pylist(), condition
         assert rows
-    assert [*told.values()] == ["files", "files", "files", "files", "native"]
+    assert [*emitted.values()] == ["files", "files", "files", "files", "native"]
 
 
-def test_a_scan_filtered_by_a_column_that_some_files_have_not_is_read_by_spark(tmp_path):
-    """As of a table that got another column later, which its older files lack."""
+def test_a_scan_filtered_by_a_column_that_some_files_lack_is_read_by_spark(tmp_path):
+    """Such files belong to a table that got another column later, which its older files lack."""
     import pyarrow.parquet as pq
 
     path, early = str(tmp_path / "table"), readings([24.0, 26.0, 27.0, 21.0])
@@ -146,11 +146,11 @@ def test_a_scan_filtered_by_a_column_that_some_files_have_not_is_read_by_spark(t
         pq.write_table(frame.toArrow(), f"{path}/{name}.parquet")
     columns = "time timestamp, source string, value double, state string"
     some = session().read.schema(columns).parquet(path).where("state is null")
-    assert said(replay(WARM, some)) == EXPECTED
+    assert as_rows(replay(WARM, some)) == EXPECTED
 
 
-def test_tables_in_folders_in_buckets_and_behind_views_are_read_by_spark(tmp_path, caplog):
-    """Which rows count is Spark's to say where a scan is more than a plain list of Parquet files."""
+def test_tables_with_folders_buckets_or_views_are_read_by_spark(tmp_path, caplog):
+    """Spark decides which rows count where a scan is more than a plain list of Parquet files."""
     spark = session()
     rooms = [readings([24.0, 26.0, 27.0, 21.0], source=room) for room in ("attic", "lab", "hall")]
     frame = rooms[0].union(rooms[1]).union(rooms[2])
@@ -200,7 +200,7 @@ class _Java:
         return "Parquet"
 
 
-def test_a_format_that_calls_itself_parquet_and_keeps_deletions_elsewhere_is_left_to_spark():
+def test_a_parquet_format_with_separate_deletions_is_read_by_spark():
     """Delta's format derives from Spark's; the whole story with a real table is a long test (test_delta)."""
     sources = "org.apache.spark.sql.execution.datasources"
     ours = (f"{sources}.parquet.ParquetFileFormat", f"{sources}.InMemoryFileIndex")
@@ -214,26 +214,26 @@ def test_a_format_that_calls_itself_parquet_and_keeps_deletions_elsewhere_is_lef
             _files(relation)
 
 
-def test_columns_by_other_names_even_awkward_ones():
+def test_columns_with_awkward_names_can_be_mapped():
     frame = readings([24.0, 26.0, 27.0, 21.0]).toDF("a.time", "room `1`", "Value")
     found = replay(WARM, frame, map={"time": "a.time", "source": "room `1`", "value": "Value"})
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
 
 
-def test_columns_that_nobody_reads_may_share_a_name():
+def test_unused_columns_may_share_a_name():
     frame = readings([24.0, 26.0, 27.0, 21.0])
     for others in (("junk", "junk"), ("junk", "Junk"), ("Value", "TIME")):
         found = replay(WARM, frame.select("*", *(sf.lit("x").alias(name) for name in others)))
-        assert said(found) == EXPECTED, others
+        assert as_rows(found) == EXPECTED, others
 
 
 @pytest.mark.parametrize("more", ["", ", b float, c float"])
-def test_what_is_shuffled_has_no_more_columns_than_in_a_query_by_hand(more):
-    """Its time, its source, and one number for the bit and for its order among rows of its time."""
+def test_a_shuffle_has_no_more_columns_than_in_a_hand_written_query(more):
+    """The columns are time, source, and one number for the bit and for the order among rows of equal time."""
     definition = WARM.replace("value float", f"value float{more}")
     frame = readings([24.0, 26.0, 27.0, 21.0]).selectExpr("*", "1.0D AS b", "2.0D AS c")
     found = replay(definition, frame, plan="native")
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     plan = found.select("time", "source", "status")._jdf.queryExecution().executedPlan().initialPlan()
     assert [shuffle.output().size() for shuffle in shuffles(plan)] == [3]
 
@@ -252,7 +252,7 @@ correlate Gale within 2 min wind >= 17 cold <= 0
 """
 
 
-def test_ranges_of_correlations_reach_the_scan_below_what_crosses_to_python(tmp_path):
+def test_ranges_of_correlations_are_pushed_down_to_the_scan(tmp_path):
     rows = [(START + timedelta(seconds=i), "s", float(i), 1.0 - i % 9) for i in range(40)]
     frame = session().createDataFrame(rows, "time timestamp, source string, wind double, cold double")
     frame.write.parquet(str(tmp_path / "passes"))
@@ -278,7 +278,7 @@ def _leaves(plan):
     return [found.apply(i) for i in range(found.size())]
 
 
-def test_several_topics_in_one_frame_with_names_that_differ_in_capitals():
+def test_one_frame_may_have_several_topics_whose_names_differ_in_capitals():
     rows = [
         (START, "Temperature", "t1", 26.0, 4, None),
         (START, "Door", "d1", None, None, True),
@@ -289,7 +289,7 @@ def test_several_topics_in_one_frame_with_names_that_differ_in_capitals():
     frame = session().createDataFrame(
         rows, "time timestamp, topic string, source string, warmth double, count int, open boolean"
     )
-    assert said(replay(CAPITALS, frame, map={"value": "warmth", "Value": "count"})) == [
+    assert as_rows(replay(CAPITALS, frame, map={"value": "warmth", "Value": "count"})) == [
         ("Many", None, "atomic", 0),
         ("Open", "d1", "ingress", 0),
         ("Warm", "t1", "ingress", 0),
@@ -300,7 +300,7 @@ def test_several_topics_in_one_frame_with_names_that_differ_in_capitals():
 
 def test_a_topic_whose_columns_are_missing_fails_only_if_it_has_rows():
     frame = readings([24.0, 26.0, 27.0, 21.0]).withColumn("topic", sf.lit("Temperature"))
-    assert said(replay(BOTH, frame)) == EXPECTED
+    assert as_rows(replay(BOTH, frame)) == EXPECTED
     with_a_door = frame.withColumn("topic", sf.when(sf.col("value") > 26, "Door").otherwise(sf.col("topic")))
     with pytest.raises(PySparkException, match="the column 'open' that topic 'Door' declares is missing"):
         replay(BOTH, with_a_door).count()
@@ -324,18 +324,18 @@ def test_a_topic_whose_columns_are_missing_fails_only_if_it_has_rows():
         (lambda f: f, {"bad": "skip"}, r"bad='skip'"),
     ],
 )
-def test_what_is_wrong_with_a_frame_is_said_before_anything_runs(change, options, message):
+def test_an_invalid_frame_is_refused_before_anything_runs(change, options, message):
     with pytest.raises(UsageError, match=message):
         replay(WARM, change(readings([1.0])), **options)
 
 
-def test_rows_must_say_their_topic_where_several_are_declared():
+def test_rows_need_a_topic_where_several_are_declared():
     frame = readings([24.0, 26.0, 27.0, 21.0])
     with pytest.raises(
         UsageError, match=r"which topic are the frame's rows of\? Declared: Temperature, Door"
     ):
         replay(BOTH, frame)
-    assert said(replay(BOTH, frame, topic="Temperature")) == EXPECTED
+    assert as_rows(replay(BOTH, frame, topic="Temperature")) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -347,37 +347,37 @@ def test_rows_must_say_their_topic_where_several_are_declared():
         ("topic", None, "no topic"),
     ],
 )
-def test_a_row_that_cannot_be_used_fails_or_is_dropped_as_asked(column, value, reason):
+def test_an_unusable_row_fails_or_is_dropped_by_option(column, value, reason):
     frame = readings([24.0, 26.0, 27.0, 23.0, 21.0]).withColumn("topic", sf.lit("Temperature"))
     spoilt = sf.when(sf.col("value") == 23, sf.lit(value)).otherwise(sf.col(column))
     frame = frame.withColumn(column, spoilt)
     with pytest.raises(PySparkException, match=f"a row of the frame has {reason}"):
         replay(BOTH, frame).count()
-    assert [status for _, _, status, _ in said(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
+    assert [status for _, _, status, _ in as_rows(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
 
 
 @pytest.mark.parametrize("plan", ["native", "packed"])
-def test_a_row_that_cannot_be_used_fails_by_every_plan_even_if_it_would_not_matter(plan):
+def test_an_irrelevant_unusable_row_fails_by_every_plan(plan):
     frame = readings([24.0, 26.0, 23.0, 21.0])
     frame = frame.withColumn("source", sf.when(sf.col("value") != 23, sf.col("source")))
     with pytest.raises(PySparkException, match="a row of the frame has no source"):
         replay(WARM, frame, plan=plan).count()
 
 
-def test_only_who_wants_ids_of_the_native_plan_needs_python():
+def test_the_native_plan_needs_python_only_for_ids():
     found = replay(WARM, readings([24.0, 26.0, 27.0, 21.0]), plan="native")
     for rows, is_needed in ((found, True), (found.drop("id"), False)):
         assert ("Python" in rows._jdf.queryExecution().executedPlan().toString()) is is_needed
-        assert said(rows) == EXPECTED
+        assert as_rows(rows) == EXPECTED
 
 
-def test_a_float_that_must_be_text_beside_another_topic_is_written_by_python():
+def test_a_float_shown_as_text_beside_another_topic_is_formatted_by_python():
     both = WARM + "topic Door (value int)\nfilter Shut on Door where value == 0"
     found = replay(both, readings([24, 26, 27, 21], type="bigint"), topic="Temperature")
     assert [row.value for row in found.orderBy("time").collect()] == ["26.0", "21.0"]
 
 
-def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
+def test_a_stream_is_refused_as_history_but_its_rows_can_be_laid_out():
     stream = session().readStream.format("rate").load().select(
         sf.col("timestamp").alias("time"), sf.lit("s").alias("source"), sf.col("value")
     )  # fmt: skip
@@ -390,23 +390,23 @@ def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
     assert "time" in rows.columns
 
 
-def test_only_columns_that_are_declared_are_read(tmp_path):
+def test_only_declared_columns_are_read(tmp_path):
     path = str(tmp_path / "wide")
     wide = readings([24.0, 26.0, 27.0, 21.0]).withColumn("essay", sf.repeat(sf.lit("x"), 9))
     wide.write.parquet(path)
     found = replay(WARM, session().read.parquet(path))
-    assert said(found) == EXPECTED
+    assert as_rows(found) == EXPECTED
     assert "essay" not in found._jdf.queryExecution().executedPlan().toString()
 
 
-def test_a_definition_without_conditions_says_nothing():
+def test_a_definition_without_conditions_emits_nothing():
     assert replay("topic Temperature (value float)", readings([26.0])).count() == 0
 
 
-# --- stretches -------------------------------------------------------------------------------------
+# --- intervals -------------------------------------------------------------------------------------
 
 
-def test_intervals_are_those_of_the_command(tmp_path):
+def test_intervals_on_spark_equal_those_of_the_command(tmp_path):
     import holdfast as hf
 
     definition = (
@@ -430,7 +430,7 @@ def test_intervals_are_those_of_the_command(tmp_path):
     }  # fmt: skip
 
 
-def test_the_end_of_what_began_before_is_a_stretch_that_nobody_knows_the_source_of():
+def test_an_end_without_its_start_gives_an_interval_without_a_source():
     import holdfast as hf
 
     found = replay(WARM, readings([24.0, 26.0, 27.0, 21.0])).where("status = 'egress'")

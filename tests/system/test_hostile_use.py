@@ -1,4 +1,4 @@
-"""What a careless or unlucky user does to the engine and the command line."""
+"""Errors of careless users at the engine and the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
-def told(notes: list[Notification]) -> list[tuple[Any, ...]]:
+def as_rows(notes: list[Notification]) -> list[tuple[Any, ...]]:
     return [(n.subscription, n.status, n.scope, n.since, n.event.time, n.event.source) for n in notes]
 
 
@@ -46,7 +46,7 @@ STARTED = [("Warm", "ingress", "a", None, 0, "a"), ("Warm", "egress", "a", 0, SE
     ids=lambda times: str(times.type),
 )
 def test_a_batch_of_times_in_another_unit_is_converted(times: pa.Array) -> None:
-    assert told(Engine(parse(WARM)).push_batch("T", batch(**{**TWO, "time": times}))) == STARTED
+    assert as_rows(Engine(parse(WARM)).push_batch("T", batch(**{**TWO, "time": times}))) == STARTED
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_batch_of_times_that_are_not_microseconds_of_a_year_is_refused(times: 
     engine = Engine(parse(WARM))
     with pytest.raises(HoldfastError, match="column 'time'"):
         engine.push_batch("T", batch(**{**TWO, "time": times}))
-    assert told(engine.push_batch("T", batch(**TWO))) == STARTED
+    assert as_rows(engine.push_batch("T", batch(**TWO))) == STARTED
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_batch_of_times_that_are_not_microseconds_of_a_year_is_refused(times: 
 def test_a_batch_of_like_types_gives_declared_kinds(columns: dict[str, pa.Array]) -> None:
     definition = WARM + 'filter N on T where n > 100 || name == "never" || ok\n'
     notes = Engine(parse(definition)).push_batch("T", batch(**{**TWO, **columns}))
-    assert told(notes) == STARTED
+    assert as_rows(notes) == STARTED
     for note in notes:
         assert type(note.event.attributes["value"]) is float
         assert type(note.event.source) is str
@@ -114,7 +114,7 @@ def test_a_batch_of_wrong_types_is_refused_before_anything_changes(columns: dict
     with pytest.raises(HoldfastError):
         engine.push_batch("T", batch(**{**TWO, **columns}))
     assert engine.holding() == []
-    assert told(engine.push_batch("T", batch(**TWO))) == STARTED
+    assert as_rows(engine.push_batch("T", batch(**TWO))) == STARTED
 
 
 def test_a_batch_needs_its_time_and_source() -> None:
@@ -187,15 +187,15 @@ DELIVERIES = TOPIC + "".join(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_events_one_by_one_equal_batches_of_one_also_in_what_is_late(seed: int) -> None:
+def test_single_events_equal_batches_of_one_event_including_late_counts(seed: int) -> None:
     events, single, batched = histories(seed), Engine(parse(DELIVERIES)), Engine(parse(DELIVERIES))
     for event in events:
-        assert told(single.push(event)) == told(batched.push_batch("T", as_batch([event])))
+        assert as_rows(single.push(event)) == as_rows(batched.push_batch("T", as_batch([event])))
         assert single.late_counts == batched.late_counts
-    assert told(single.finish()) == told(batched.finish())
+    assert as_rows(single.finish()) == as_rows(batched.finish())
 
 
-def test_an_event_older_than_the_time_reached_is_late_though_nothing_was_held_back() -> None:
+def test_an_event_older_than_the_watermark_is_late_although_nothing_was_held_back() -> None:
     engine = Engine(parse(TOPIC + "state Warm on T [value > 25; value < 22] ordered 2 s\n"))
     engine.push(Event("T", 100 * SECOND, "a", {"value": 20}))
     engine.advance(200 * SECOND)
@@ -210,10 +210,10 @@ def test_disorder_within_the_wait_makes_no_difference(seed: int) -> None:
     ordered = WARM.replace("per source", "per source ordered 16 s")
     found = list(Engine(parse(ordered)).run(histories(seed)))
     expected = list(Engine(parse(WARM)).run(sorted(histories(seed), key=lambda event: event.order)))
-    assert told(found) == told(expected)
+    assert as_rows(found) == as_rows(expected)
 
 
-def test_many_keys_of_many_values_do_not_run_into_one_another() -> None:
+def test_many_keys_with_many_values_are_kept_apart() -> None:
     keys = [f"k{i}" for i in range(6)]
     definition = f"topic T (value float, {', '.join(f'{key} int' for key in keys)})\n"
     definition += f"state S on T [value > 1; value < 1] per {', '.join(keys)}\n"
@@ -232,7 +232,7 @@ def test_many_keys_of_many_values_do_not_run_into_one_another() -> None:
     assert [note.scope for note in sorted(notes, key=lambda note: note.event.time)] == scopes
 
 
-def test_two_hundred_subscriptions_in_one_machine_or_more() -> None:
+def test_two_hundred_subscriptions_run_in_several_machines() -> None:
     definition = TOPIC + "".join(
         f"state S{i:03} on T [value > {i}; value < {i} - 0.5] per source\n" for i in range(200)
     )
@@ -254,23 +254,23 @@ def test_two_hundred_subscriptions_in_one_machine_or_more() -> None:
 # --- restarts ---------------------------------------------------------------------------------------
 
 
-def test_a_restart_anywhere_says_nothing_twice_and_loses_nothing() -> None:
+def test_a_restart_anywhere_neither_repeats_nor_loses_notifications() -> None:
     straight, stopped = Engine(parse(DELIVERIES)), Engine(parse(DELIVERIES))
     for i, event in enumerate(histories(7)):
-        assert told(straight.push(event)) == told(stopped.push(event))
+        assert as_rows(straight.push(event)) == as_rows(stopped.push(event))
         if i % 3 == 0:
             stopped = Engine.restore(parse(DELIVERIES), stopped.snapshot())
     assert straight.late_counts == stopped.late_counts
-    assert told(straight.finish()) == told(stopped.finish())
+    assert as_rows(straight.finish()) == as_rows(stopped.finish())
 
 
-def test_late_events_stay_readable_over_a_restart() -> None:
+def test_late_events_remain_readable_after_a_restart() -> None:
     definition = TOPIC + "state Warm on T [value > 25; value < 22] ordered 1 s\n"
     engine = Engine(parse(definition))
     for time in (0, 100, 200, 50):
         engine.push(Event("T", time * SECOND, "a", {"value": 30}))
-    assert told(engine.late) == [("Warm", "late", None, None, 50 * SECOND, "a")]
-    assert told(Engine.restore(parse(definition), engine.snapshot()).late) == told(engine.late)
+    assert as_rows(engine.late) == [("Warm", "late", None, None, 50 * SECOND, "a")]
+    assert as_rows(Engine.restore(parse(definition), engine.snapshot()).late) == as_rows(engine.late)
 
 
 def test_a_damaged_snapshot_is_refused_with_a_message() -> None:
@@ -289,48 +289,48 @@ def test_a_damaged_snapshot_is_refused_with_a_message() -> None:
 
 
 def test_a_callback_may_unsubscribe_another_condition() -> None:
-    engine, heard = Engine(parse(WARM + WARM.split("\n")[1].replace("Warm", "Zoo") + "\n")), []
+    engine, received = Engine(parse(WARM + WARM.split("\n")[1].replace("Warm", "Zoo") + "\n")), []
 
     def first(note: Notification) -> None:
-        heard.append("Warm")
+        received.append("Warm")
         if "Zoo" in engine.subscriptions:
             engine.unsubscribe("Zoo")
 
     engine.subscribe("Warm", first)
-    engine.subscribe("Zoo", lambda note: heard.append("Zoo"))
+    engine.subscribe("Zoo", lambda note: received.append("Zoo"))
     engine.push(Event("T", 0, "a", {"value": 30}))
     engine.push(Event("T", 1, "a", {"value": 10}))
-    assert heard == ["Warm", "Warm"]
+    assert received == ["Warm", "Warm"]
     assert engine.subscriptions == ["Warm"]
 
 
 def test_a_callback_may_subscribe_and_push() -> None:
-    engine, heard = Engine(parse(WARM)), []
+    engine, received = Engine(parse(WARM)), []
 
     def first(note: Notification) -> None:
         if note.status == "ingress":
             engine.subscribe(
-                "state New on T [value > 0; value < 0] per source", lambda note: heard.append(note.status)
+                "state New on T [value > 0; value < 0] per source", lambda note: received.append(note.status)
             )
             engine.push(Event("T", 1, "a", {"value": 5}))
 
     engine.subscribe("Warm", first)
     engine.push(Event("T", 0, "a", {"value": 30}))
     engine.push(Event("T", 2, "a", {"value": -1}))
-    assert heard == ["ingress", "egress"]
+    assert received == ["ingress", "egress"]
 
 
-def test_a_callback_that_fails_is_not_anothers_fault() -> None:
-    engine, heard = Engine(parse(WARM + "filter All on T where value > 0\n")), []
+def test_a_failing_callback_does_not_affect_other_subscribers() -> None:
+    engine, received = Engine(parse(WARM + "filter All on T where value > 0\n")), []
     engine.subscribe("Warm", lambda note: 1 / 0)
-    engine.subscribe("All", lambda note: heard.append(note.status))
+    engine.subscribe("All", lambda note: received.append(note.status))
     with pytest.raises(ZeroDivisionError):
         engine.push(Event("T", 0, "a", {"value": 30}))
-    assert heard == ["atomic"]
+    assert received == ["atomic"]
     assert [held.subscription for held in engine.holding()] == ["Warm"]
 
 
-def test_nameless_conditions_may_be_subscribed_to_one_after_the_other() -> None:
+def test_unnamed_conditions_can_be_subscribed_to_one_after_the_other() -> None:
     engine = Engine(parse(TOPIC))
     first, second = engine.subscribe("[value > 1; value < 1]"), engine.subscribe("[value > 2; value < 2]")
     assert first.name != second.name
@@ -338,7 +338,7 @@ def test_nameless_conditions_may_be_subscribed_to_one_after_the_other() -> None:
     assert (len(list(first)), len(list(second))) == (1, 0)
 
 
-def test_a_condition_that_joins_an_equal_one_starts_afresh() -> None:
+def test_a_condition_that_joins_an_equal_one_starts_without_state() -> None:
     engine = Engine(parse(WARM))
     engine.push(Event("T", 0, "a", {"value": 30}))
     later = engine.subscribe("state Later on T [value > 25; value < 22] per source")
@@ -354,9 +354,9 @@ NAMES = TOPIC + 'filter Empty on T where name == ""\nstate Named on T [name != "
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_an_empty_text_is_a_text_as_it_is_for_the_engine(format: str, tmp_path: Path, holdfast: Any) -> None:
+def test_an_empty_text_is_a_value_in_files_as_in_events(format: str, tmp_path: Path, holdfast: Any) -> None:
     events = [Event("T", i * SECOND, "a", {"name": name}, i + 1) for i, name in enumerate(["", None, "y"])]
-    expected = sorted(told(list(Engine(parse(NAMES)).run(events))), key=lambda line: (line[4], line[0]))
+    expected = sorted(as_rows(list(Engine(parse(NAMES)).run(events))), key=lambda line: (line[4], line[0]))
     assert [line[0] for line in expected] == ["Empty", "Named", "Named"]
     (tmp_path / "app.hf").write_text(NAMES)
     rows = [{"name": event.attributes["name"], "source": "a", "time": event.time} for event in events]
@@ -373,7 +373,7 @@ def test_an_empty_text_is_a_text_as_it_is_for_the_engine(format: str, tmp_path: 
     assert [line["subscription"] for line in found] == [line[0] for line in expected]
 
 
-def test_a_coordinate_without_the_one_before_it_means_the_same_in_a_file_and_in_an_event(
+def test_a_coordinate_without_the_previous_one_is_treated_alike_in_files_and_events(
     tmp_path: Path, holdfast: Any
 ) -> None:
     definition = TOPIC + "filter Y on T where y > 3\nfilter X on T where x > 0\n"
@@ -415,7 +415,9 @@ def test_attributes_may_be_named_like_the_columns_of_the_output(
     assert dict(zip(header, row, strict=True))["subscription"] == "Warm"
 
 
-def test_marks_carriage_returns_and_quoted_lines_are_read(tmp_path: Path, holdfast: Any) -> None:
+def test_byte_order_marks_carriage_returns_and_quoted_line_breaks_are_read(
+    tmp_path: Path, holdfast: Any
+) -> None:
     (tmp_path / "app.hf").write_bytes(b"\xef\xbb\xbf" + NAMES.replace("\n", "\r\n").encode())
     (tmp_path / "data.csv").write_bytes(
         b"\xef\xbb\xbf"

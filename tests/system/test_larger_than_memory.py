@@ -25,7 +25,7 @@ NAMES = pa.array([f"sensor-{i}" for i in range(SOURCES)])
 
 
 def chunk(number: int, rows: int) -> pa.Table:
-    """One stretch of a long history: slow waves, and ties in time that sequence must settle."""
+    """One interval of a long history: slow waves, and ties in time that the sequence decides."""
     rng = np.random.default_rng(number)
     row = np.arange(number * rows, (number + 1) * rows)
     source = row % SOURCES
@@ -41,7 +41,7 @@ def chunk(number: int, rows: int) -> pa.Table:
 
 
 def write_shuffled(folder: Path, chunks: int, rows: int, files: int) -> None:
-    """Every file has rows of every stretch, in no order."""
+    """Write files of which each has rows of every interval, in random order."""
     rng = np.random.default_rng(0)
     folder.mkdir()
     schema = chunk(0, 1).schema
@@ -65,11 +65,11 @@ def replay(definition: Path, folder: Path, output: Path, *options: str) -> int:
     command = [sys.executable, "-m", "holdfast", "replay", str(definition), "--input", str(folder)]
     process = subprocess.Popen([*command, "--output", str(output), *options], stderr=subprocess.PIPE)
     assert process.stderr is not None
-    said = process.stderr.read().decode()
+    emitted = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stderr.close()
-    assert process.returncode == 0, said
+    assert process.returncode == 0, emitted
     return usage.ru_maxrss * 1024
 
 

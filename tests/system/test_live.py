@@ -1,4 +1,4 @@
-"""Live on Spark: files arrive, a definition runs over them, and everything is said once."""
+"""Live on Spark: files arrive, a definition runs over them, and each notification is emitted once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 
 import holdfast as hf
 from support.chaos import generate
-from support.kept import APP as KEPT
-from support.kept import kept
 from support.patience import PATIENCE
 from support.runtimes import session
+from support.stored_log import APP as KEPT
+from support.stored_log import store_readings
 
 WARM = """
 topic Temperature (value float)
@@ -56,7 +56,7 @@ def write(name: str, *rows: tuple[str, str, float]) -> None:
     part.rename(Path("inbox") / name)
 
 
-def said(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
+def read_rows(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     return [(n["subscription"], n["scope"], n["status"], n["time"][11:16]) for n in lines]
 
@@ -80,25 +80,28 @@ def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, hold
     assert sorted(by_duckdb) == sorted(duckdb.sql("select * from 'replay.parquet'").fetchall())
 
 
-def test_the_logs_of_two_services_give_the_ids_that_they_told(site: Path, holdfast: Any) -> None:
-    """Two services, one Spark job: it reads what is sealed, then what came later, and tells it once."""
+def test_spark_reads_the_logs_of_two_services_and_gives_their_notification_ids(
+    site: Path, holdfast: Any
+) -> None:
+    """Two services, one Spark job: it reads what is sealed, then what came later, and emits each
+    notification once."""
     Path("kept.hf").write_text(KEPT)
     north, south = site / "north", site / "south"
-    expected = set(kept(north, 0, 30)) | set(kept(south, 1_000, 30))
+    expected = set(store_readings(north, 0, 30)) | set(store_readings(south, 1_000, 30))
     command = (
         "run", "kept.hf", "--source", f"log:{north}", "--source", f"log:{south}", "--settle", "0",
         "--checkpoint", "checkpoint", "--sink", "jsonl:out.jsonl", "--available-now",
     )  # fmt: skip
     assert holdfast(*command).status == 0
-    expected |= set(kept(south, 1_030, 20))
+    expected |= set(store_readings(south, 1_030, 20))
     done = holdfast(*command)
     assert done.status == 0, done.err
-    told = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
-    assert len(told) == len(set(told))
-    assert set(told) == expected
+    emitted = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert len(emitted) == len(set(emitted))
+    assert set(emitted) == expected
 
 
-def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
+def test_a_live_query_continues_after_a_stop(site: Path, run: Any, holdfast: Any) -> None:
     write("b.csv", ("12:00", "attic", 26), ("12:01", "lab", 27))
     run()
     write("a.csv", ("12:05", "attic", 21))  # an earlier name, and later
@@ -106,7 +109,7 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
     Path("checkpoint/stop").touch()  # as a stop leaves it
     done = run()
     assert not Path("checkpoint/stop").exists()
-    assert said() == [
+    assert read_rows() == [
         ("Warm", "attic", "ingress", "12:00"),
         ("Warm", "lab", "ingress", "12:01"),
         ("Warm", "attic", "egress", "12:05"),
@@ -115,18 +118,20 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
     ]
     assert "3 files read" in done.err
     run()
-    assert len(said()) == 5, "nothing new, nothing said"
-    told = json.loads(holdfast("status", "--checkpoint", "checkpoint", "--json").out)
-    assert told["running"] is False
-    assert told["subscriptions"]["Warm"] == {
+    assert len(read_rows()) == 5, "nothing new, nothing said"
+    emitted = json.loads(holdfast("status", "--checkpoint", "checkpoint", "--json").out)
+    assert emitted["running"] is False
+    assert emitted["subscriptions"]["Warm"] == {
         "read": 5, "passed": 5, "transitions": 5, "late": 0, "outside": 0,
     }  # fmt: skip
     since = "2026-07-01T12:07:00.000000Z"
-    assert told["conditions"] == [{"subscription": "Warm", "scope": "attic", "since": since, "known": True}]
+    assert emitted["conditions"] == [
+        {"subscription": "Warm", "scope": "attic", "since": since, "known": True}
+    ]
     assert "Warm attic since 2026-07-01T12:07" in holdfast("status", "--checkpoint", "checkpoint").out
 
 
-def test_ordered_conditions_wait_and_tell_what_is_late(site: Path, run: Any, holdfast: Any) -> None:
+def test_ordered_conditions_wait_and_report_late_events(site: Path, run: Any, holdfast: Any) -> None:
     Path("warm.hf").write_text(WARM.replace("per source", "per source ordered 5 min"))
     write("1.csv", ("12:02", "attic", 26), ("12:00", "attic", 24))
     write("2.csv", ("12:04", "lab", 21))
@@ -134,28 +139,31 @@ def test_ordered_conditions_wait_and_tell_what_is_late(site: Path, run: Any, hol
     assert not Path("out.jsonl").exists(), "time has not come so far"
     write("3.csv", ("12:10", "lab", 26), ("12:03", "attic", 21))
     run()
-    assert said() == [("Warm", "attic", "ingress", "12:02"), ("Warm", "attic", "egress", "12:03")]
+    assert read_rows() == [("Warm", "attic", "ingress", "12:02"), ("Warm", "attic", "egress", "12:03")]
     write("4.csv", ("12:04", "attic", 30), ("12:11", "lab", 20))
     done = run("--finish")
-    assert said()[2:] == [("Warm", "lab", "ingress", "12:10"), ("Warm", "lab", "egress", "12:11")]
-    assert said("checkpoint/late.jsonl") == [("Warm", None, "late", "12:04")]
+    assert read_rows()[2:] == [("Warm", "lab", "ingress", "12:10"), ("Warm", "lab", "egress", "12:11")]
+    assert read_rows("checkpoint/late.jsonl") == [("Warm", None, "late", "12:04")]
     assert holdfast("status", "--checkpoint", "checkpoint", "--json").out.count('"late": 1') == 1
     assert "Warm" in done.err
 
 
-def test_a_subscription_comes_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
+def test_other_subscriptions_keep_their_state_when_one_is_added(site: Path, run: Any) -> None:
     """In short; random ones come and go in ``equivalence/test_live.py``."""
     write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 40))
     run()
     Path("warm.hf").write_text(WARM + "state Hot on Temperature [value > 35; value < 30] per source\n")
     write("2.csv", ("12:01", "attic", 41), ("12:01", "lab", 41))
     run(sink="jsonl:other.jsonl")
-    assert said("other.jsonl") == [("Hot", "attic", "ingress", "12:01"), ("Hot", "lab", "ingress", "12:01")]
+    assert read_rows("other.jsonl") == [
+        ("Hot", "attic", "ingress", "12:01"),
+        ("Hot", "lab", "ingress", "12:01"),
+    ]
 
 
 @pytest.mark.soak
-def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
-    test_a_subscription_comes_and_the_others_keep_their_bits(site, run)
+def test_other_subscriptions_keep_their_state_when_some_are_added_and_removed(site: Path, run: Any) -> None:
+    test_other_subscriptions_keep_their_state_when_one_is_added(site, run)
     Path("warm.hf").write_text(
         "topic Temperature (value float)\nstate Hot on Temperature [value > 35; value < 30] per source\n"
     )
@@ -164,14 +172,14 @@ def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, ru
     Path("warm.hf").write_text(WARM + "state Hot on Temperature [value > 35; value < 30] per source\n")
     write("4.csv", ("12:03", "lab", 20), ("12:04", "attic", 26))
     run(sink="jsonl:other.jsonl")
-    assert said("other.jsonl")[2:] == [
+    assert read_rows("other.jsonl")[2:] == [
         ("Hot", "attic", "egress", "12:02"),
         ("Hot", "lab", "egress", "12:03"),  # and not the end of the Warm that was removed
         ("Warm", "attic", "ingress", "12:04"),
     ]
 
 
-def test_an_edit_is_settled_by_the_files_that_were_read(site: Path, run: Any) -> None:
+def test_a_revision_is_decided_by_the_files_that_were_read(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 30))
     run()
     Path("warm.hf").write_text(WARM.replace("> 25", "> 28"))
@@ -179,13 +187,13 @@ def test_an_edit_is_settled_by_the_files_that_were_read(site: Path, run: Any) ->
     run()
     write("3.csv", ("12:02", "attic", 20), ("12:02", "lab", 20))
     run()
-    assert said()[2:] == [
+    assert read_rows()[2:] == [
         ("Warm", "attic", "revised", "12:00"),  # and of the lab nothing: it was above 28, too
         ("Warm", "lab", "egress", "12:02"),
     ]
 
 
-def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any) -> None:
+def test_a_revision_that_cannot_continue_is_refused_with_the_change(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26))
     run()
     Path("warm.hf").write_text(WARM.replace("per source", "per source ordered 1 s"))
@@ -199,10 +207,10 @@ def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any
     assert "--zone was 'UTC'" in run("--zone", "Europe/Paris", status=2).err
     write("2.csv", ("12:01", "attic", 20))
     run()
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
 
 
-def test_a_damaged_file_stops_the_query_or_is_put_in_quarantine(site: Path, run: Any) -> None:
+def test_a_damaged_file_stops_the_query_or_is_quarantined(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26))
     Path("inbox/2.parquet").write_bytes(b"PAR1 this is no footer PAR1")
     write("3.csv", ("12:02", "attic", 20))
@@ -211,14 +219,14 @@ def test_a_damaged_file_stops_the_query_or_is_put_in_quarantine(site: Path, run:
     assert "Traceback" not in stopped.err
     assert not Path("out.jsonl").exists(), "nothing of a batch that failed"
     done = run("--bad-files", "quarantine")
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
     (bad,) = [json.loads(line) for line in Path("checkpoint/quarantine.jsonl").read_text().splitlines()]
     assert bad["file"].endswith("2.parquet")
     assert "footer" in bad["reason"]
     assert "1 file quarantined" in done.err
 
 
-def test_rows_that_cannot_be_used_are_kept_with_the_reason(site: Path, run: Any) -> None:
+def test_rejected_rows_are_stored_with_their_reason(site: Path, run: Any) -> None:
     Path("inbox/1.csv").write_text("time,source,value\nyesterday,attic,26\n2026-07-01T12:00Z,attic,26\n")
     done = run()
     assert "1 row rejected: unreadable time" in done.err
@@ -227,21 +235,21 @@ def test_rows_that_cannot_be_used_are_kept_with_the_reason(site: Path, run: Any)
     write("2.csv", ("12:01", "attic", 20))
     Path("inbox/3.csv").write_text("time,source,value\ntomorrow,attic,26\n")
     assert "tomorrow" in run("--strict", status=1).err
-    assert len(said()) == 1
+    assert len(read_rows()) == 1
 
 
-def test_a_function_of_yours_hears_every_notification(site: Path) -> None:
+def test_a_callback_receives_every_notification_of_a_live_query(site: Path) -> None:
     write("1.csv", ("12:00", "attic", 26), ("12:01", "attic", 20))
-    heard: list[hf.Notification] = []
+    received: list[hf.Notification] = []
     live = hf.spark.live(
-        hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink=heard.append, every=None, settle=0
+        hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink=received.append, every=None, settle=0
     )
     record = hf.spark.run(live, session())
-    assert [(n.status, n.scope) for n in heard] == [("ingress", "attic"), ("egress", "attic")]
+    assert [(n.status, n.scope) for n in received] == [("ingress", "attic"), ("egress", "attic")]
     assert record.subscriptions["Warm"].transitions == 2
 
 
-def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
+def test_a_running_query_can_be_inspected_and_stopped(site: Path) -> None:
     write("1.csv", ("12:00", "attic", 26))
     live = hf.spark.live(
         hf.load("warm.hf"), "inbox", checkpoint="checkpoint", sink="jsonl:out.jsonl", every=0.1, settle=0
@@ -257,11 +265,11 @@ def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
             query.wait(0.2)
         query.stop()
         assert query.wait(PATIENCE)
-    assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
+    assert [mark for _, _, mark, _ in read_rows()] == ["ingress", "egress"]
     assert not hf.spark.status(Path("checkpoint"))["running"]
 
 
-def test_a_sink_that_is_somebody_elses_is_refused(site: Path, run: Any, holdfast: Any) -> None:
+def test_a_sink_of_another_program_is_refused(site: Path, run: Any, holdfast: Any) -> None:
     Path("out.jsonl").write_text("mine\n")
     assert "not a file of this query" in run(status=2).err
     Path("out").mkdir()

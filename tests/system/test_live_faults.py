@@ -1,4 +1,4 @@
-"""What can go wrong around a live query: a full disk, a signal, files that go away."""
+"""Faults around a live query: a full disk, a signal, files that vanish."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def arguments(sink: str, batch: str = "1") -> list[str]:
 
 
 @pytest.mark.parametrize("sink", ["parquet:out", pytest.param("jsonl:out.jsonl", marks=pytest.mark.soak)])
-def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
+def test_a_full_disk_ends_the_query_and_no_notification_is_missing_afterwards(
     site: Path, holdfast: Any, sink: str
 ) -> None:
     generate(site / "inbox", files=2, rows=40_000)
@@ -64,13 +64,13 @@ def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
         assert ds.dataset("out").count_rows() == len(wanted)
 
 
-def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_left_as_it_is(site: Path, holdfast: Any) -> None:
+def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_not_changed(site: Path, holdfast: Any) -> None:
     generate(site / "inbox", files=2, rows=1_000)
     command = ["run", *arguments("jsonl:out.jsonl"), "--available-now"]
     assert holdfast(*command).status == 0
     whole = site / "whole"
     shutil.copytree("checkpoint", whole)
-    for part, kept in [
+    for part, stored in [
         ("spark/metadata", 10),
         ("spark/offsets/0", 30),
         ("spark/commits/0", 0),
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_left_as_it_is(site:
         ("ledger.sqlite", 1_000),
     ]:
         damaged = site / "checkpoint" / part
-        damaged.write_bytes(damaged.read_bytes()[:kept])
+        damaged.write_bytes(damaged.read_bytes()[:stored])
         before = contents(site)
         refused = holdfast(*command)
         assert refused.status == 2, part
@@ -99,7 +99,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_spark_s_time_outs_do_not_end_a_query(
+def test_time_outs_of_spark_do_not_end_a_query(
     site: Path, holdfast: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generate(site / "inbox", files=1, rows=1_000)
@@ -122,7 +122,7 @@ def test_spark_s_time_outs_do_not_end_a_query(
     )
 
 
-def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:
+def test_a_file_removed_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:
     generate(site / "inbox", files=3, rows=1_000)
     damaged = Path("inbox/0001.parquet").read_bytes()
     Path("inbox/0001.parquet").write_bytes(damaged[:50] + bytes(len(damaged) - 100) + damaged[-50:])
@@ -134,17 +134,17 @@ def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfa
     assert "0001.parquet: removed before it could be read" in gone.err
     Path("inbox/0001.parquet").write_bytes(damaged)
     assert holdfast(*command).status == 0
-    told = holdfast("status", "--checkpoint", "checkpoint")
-    assert "3 files read" in told.out
+    emitted = holdfast("status", "--checkpoint", "checkpoint")
+    assert "3 files read" in emitted.out
 
 
 def six_batches(site: Path) -> list[str]:
-    """Each takes the megabyte of a batch."""
+    """Write six files, each of the size of a batch."""
     generate(site / "inbox", files=6, rows=1_000, padding=1_200)
     return [*arguments("parquet:out"), "--every", "0"]
 
 
-def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
+def test_a_live_query_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
     """In this process, whose Spark runs already; as a process of its own in ``script/soak``."""
     command, over, seen = six_batches(site), threading.Event(), []
 
@@ -168,7 +168,7 @@ def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
 
 
 @pytest.mark.soak
-def test_a_process_that_is_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
+def test_a_live_process_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
     command, log = six_batches(site), site / "log"
     with LiveProcess(command, log) as live:
         assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), log.read_text()
@@ -178,10 +178,10 @@ def test_a_process_that_is_asked_to_stop_finishes_its_batch(site: Path, holdfast
     assert os.path.exists(site / "checkpoint/spark.log")
 
 
-def its_last_batch_is_whole(site: Path, said: str, holdfast: Any) -> None:
+def its_last_batch_is_whole(site: Path, output: str, holdfast: Any) -> None:
     done = batches_done(site / "checkpoint")
-    assert "Traceback" not in said
-    assert "conditions active now" in said
+    assert "Traceback" not in output
+    assert "conditions active now" in output
     commits = {int(p.name) for p in (site / "checkpoint/spark/commits").iterdir() if p.name.isdigit()}
     assert max(commits) + 1 == done, "the last batch was committed, not cut off"
     folders = [p for p in (site / "out").iterdir() if p.name.startswith("batch-")]

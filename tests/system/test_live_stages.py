@@ -21,8 +21,8 @@ class Died(Exception):
     """The query died."""
 
 
-class Story:
-    """A query on Spark and an engine that hear the same, with definitions that follow one another."""
+class StageStory:
+    """A query on Spark and an engine with the same input and the same sequence of definitions."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.here, self.out = live.Site(folder), folder / "out.jsonl"
@@ -35,7 +35,7 @@ class Story:
         self.expected += [note for event in events for note in self.engine.push(event)]
 
     def revised(self, text: str) -> None:
-        self.engine._running.latest = {}  # nobody keeps the latest readings live
+        self.engine._running.latest = {}  # a live query does not store the latest readings
         self.expected += self.engine.revise(text)
 
     def runs(self, text: str) -> None:
@@ -49,9 +49,9 @@ class Story:
         return sorted(path.name for path in self.here.checkpoint.iterdir() if path.is_dir())
 
     def same(self) -> bool:
-        """What was told, each once."""
-        told = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
-        return told == sorted(note.id for note in self.expected)
+        """Whether the query and the engine emitted the same ids, each once."""
+        emitted = sorted(json.loads(line)["id"] for line in self.out.read_text().splitlines())
+        return emitted == sorted(note.id for note in self.expected)
 
     def read_ledger(self) -> tuple[int, int, int]:
         """The last batch, the files that were read, and how many conditions hold."""
@@ -59,9 +59,9 @@ class Story:
         return status["batch"], status["files"]["read"], status["holding"]
 
 
-def test_a_stage_more_is_taken_over_though_nothing_is_to_be_read(tmp_path):
+def test_an_additional_stage_takes_over_although_no_input_is_left(tmp_path):
     """In short; whatever dies on the way, below and in ``unit/runtimes/spark/live/test_generation.py``."""
-    story = Story(tmp_path, STAGES[1])
+    story = StageStory(tmp_path, STAGES[1])
     story.arrives(0)
     story.runs(STAGES[1])
     story.revised(STAGES[2])
@@ -76,8 +76,8 @@ def test_a_stage_more_is_taken_over_though_nothing_is_to_be_read(tmp_path):
 
 
 @pytest.mark.soak
-def test_a_stage_more_is_taken_from_the_next_batch_on_whatever_dies_on_the_way(tmp_path, monkeypatch):
-    story = Story(tmp_path, STAGES[0])
+def test_an_additional_stage_takes_over_with_the_next_batch_despite_crashes(tmp_path, monkeypatch):
+    story = StageStory(tmp_path, STAGES[0])
 
     def dies(text: str, at: Any, name: str, fault: Exception, *, after: bool) -> None:
         """Run it, and let it die before it does something, or after it."""

@@ -11,8 +11,8 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
 
 
-def shown(code: str, names: dict) -> object:
-    """What a cell shows: the value of its last line, if that is an expression."""
+def output_of(code: str, names: dict) -> object:
+    """The output of a cell: the value of its last line, if that is an expression."""
     *before, last = ast.parse(code).body
     if not isinstance(last, ast.Expr):
         exec(code, names)
@@ -22,14 +22,14 @@ def shown(code: str, names: dict) -> object:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_it_is_printed_with(path, tmp_path, monkeypatch):
+def test_notebook_outputs_match_the_committed_ones(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     pictures = 0
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code":
             continue
-        found = shown("".join(cell["source"]), names)
+        found = output_of("".join(cell["source"]), names)
         printed = [output.get("data", {}) for output in cell["outputs"]]
         if any("image/png" in data for data in printed):
             assert found._repr_png_().startswith(b"\x89PNG")
@@ -41,5 +41,5 @@ def test_a_notebook_shows_what_it_is_printed_with(path, tmp_path, monkeypatch):
     assert pictures
 
 
-def test_there_are_three():
+def test_there_are_three_notebooks():
     assert len(NOTEBOOKS) == 3

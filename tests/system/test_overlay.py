@@ -41,10 +41,10 @@ filter Hot on Temperature where value > 40
 """
 
 
-class Running:
+class RunningCommand:
     """A command in a process of its own, whose lines can be waited for."""
 
-    all: ClassVar[list[Running]] = []
+    all: ClassVar[list[RunningCommand]] = []
 
     def __init__(self, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
@@ -57,12 +57,12 @@ class Running:
         self.all.append(self)
 
     def line(self, stream: str = "stdout") -> str:
-        """The next line that it says."""
+        """The next line of output."""
         assert self.has_more(stream, PATIENCE), f"it says nothing on {stream}"
         return getattr(self.process, stream).readline().decode()
 
     def has_more(self, stream: str = "stdout", patience: float = 0) -> bool:
-        """Whether it has said something since the last line."""
+        """Whether another line was printed."""
         return bool(select.select([getattr(self.process, stream)], [], [], patience)[0])
 
     def say(self, *lines: str) -> None:
@@ -70,20 +70,20 @@ class Running:
         self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Ask it to stop; exit status, and what it still said."""
+        """Ask the process to stop; return its exit status and the remaining output."""
         self.process.send_signal(number)
         return self.rest()
 
     def rest(self) -> tuple[int, str, str]:
-        """Wait for its end; exit status, and what it still said."""
+        """Wait for the end of the process; return its exit status and the remaining output."""
         out, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out.decode(), err.decode()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _nobody_stays() -> Iterator[None]:
+def _kill_all() -> Iterator[None]:
     yield
-    for running in Running.all:
+    for running in RunningCommand.all:
         if running.process.poll() is None:
             running.process.kill()
             running.process.communicate()
@@ -92,7 +92,7 @@ def _nobody_stays() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     """A broker; where it listens."""
-    running = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    running = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     yield running.line().split()[-1]
     status, out, err = running.end()
     assert (status, out) == (0, ""), err
@@ -106,9 +106,9 @@ def definition(tmp_path) -> Path:
     return path
 
 
-def subscribed(broker: str, *arguments: str | Path) -> Running:
-    """A subscriber of whom the broker knows."""
-    running = Running("subscribe", *arguments, "--connect", broker)
+def subscribe(broker: str, *arguments: str | Path) -> RunningCommand:
+    """Start a subscriber and wait until the broker has its subscription."""
+    running = RunningCommand("subscribe", *arguments, "--connect", broker)
     assert running.line("stderr") == "subscribed at 'hub'\n"
     return running
 
@@ -118,7 +118,7 @@ def events(*values: float, source: str = "s1") -> list[str]:
 
 
 def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition, holdfast):
-    subscriber = subscribed(broker, definition, "--count", "3")
+    subscriber = subscribe(broker, definition, "--count", "3")
     ran = holdfast("publish", *events(24, 26, 27, 41, 23, 21), "--connect", broker, "--settle", "0")
     assert (ran.status, ran.out, ran.err) == (0, "", "6 events sent\n")
     status, out, err = subscriber.rest()
@@ -136,36 +136,37 @@ def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition
     assert lines[2]["since"] == lines[0]["time"]
 
 
-def test_the_page_about_overlays_tells_the_truth(broker, tmp_path):
-    """What docs/howto/overlay.md shows in three terminals, which its own test cannot open."""
+def test_the_overlay_page_shows_the_real_output(broker, tmp_path):
+    """The page docs/howto/overlay.md uses three terminals, which the test of pages cannot open."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "overlay.md").read_text()
     for name in ("warm.hf", "readings.jsonl"):
         (found,) = re.findall(rf"```\w+ title={name}\n(.*?)```", page, re.DOTALL)
         (tmp_path / name).write_text(found)
     (shown,) = re.findall(r"```text\n({.*?\n)```", page, re.DOTALL)
-    subscriber = subscribed(broker, tmp_path / "warm.hf", "--count", "3")
-    publisher = Running("publish", "--topics", tmp_path / "warm.hf", "--connect", broker)
+    subscriber = subscribe(broker, tmp_path / "warm.hf", "--count", "3")
+    publisher = RunningCommand("publish", "--topics", tmp_path / "warm.hf", "--connect", broker)
     publisher.say((tmp_path / "readings.jsonl").read_text().rstrip())
-    _, _, said = publisher.rest()
-    assert f"< readings.jsonl\n{said}```" in page
+    _, _, output = publisher.rest()
+    assert f"< readings.jsonl\n{output}```" in page
     assert subscriber.rest()[1] == shown
 
 
-def test_a_broker_has_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
-    """Who says nothing but ``scope regions`` hears of each region of the network once.  [S6]"""
+def test_a_broker_provides_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
+    """With only ``scope regions`` a subscriber gets notifications for each region of the network once.
+    [S6]"""
     (tmp_path / "house.toml").write_text("[rooms]\nnorth = { rectangle = [0, 5, 9, 9] }\nsouth = {}\n")
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
     regions = ("--regions", tmp_path / "house.toml")
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *regions).line().split()[-1]
-    subscriber = subscribed(hub, tmp_path / "app.hf", "--count", "2", "--wire", "xml")
-    said = [
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0", *regions).line().split()[-1]
+    subscriber = subscribe(hub, tmp_path / "app.hf", "--count", "2", "--wire", "xml")
+    output = [
         {"topic": "Temperature", "source": f"s{i % 2}", "x": i % 2, "y": 6, "value": value}
         for i, value in enumerate([26, 26, 27, 21, 20])
     ]
-    ran = holdfast("publish", *map(json.dumps, said), "--connect", hub, "--settle", "0")
+    ran = holdfast("publish", *map(json.dumps, output), "--connect", hub, "--settle", "0")
     assert ran.err == "5 events sent\n"
-    told = [json.loads(line) for line in subscriber.rest()[1].splitlines()]
-    assert [(n["status"], n["scope"], n["source"]) for n in told] == [
+    await_status = [json.loads(line) for line in subscriber.rest()[1].splitlines()]
+    assert [(n["status"], n["scope"], n["source"]) for n in await_status] == [
         ("ingress", "north", "s0"),
         ("egress", "north", "s1"),
     ]
@@ -174,28 +175,28 @@ def test_a_broker_has_the_regions_in_which_sensors_are_redundant(tmp_path, holdf
 REDUNDANT = "\nstate Warm on Temperature [value > 25; value < 22] scope regions\n"
 
 
-def test_a_broker_without_regions_has_none_to_give(broker, tmp_path, holdfast):
+def test_subscribing_to_regions_of_a_broker_without_regions_is_refused(broker, tmp_path, holdfast):
     (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
     ran = holdfast("subscribe", tmp_path / "app.hf", "--connect", broker)
     assert ran.status == 2
     assert "broker 'hub' has none: declare some, or start the broker with --regions" in ran.err
 
 
-def test_a_content_filter_needs_no_definition_and_xml_is_as_good(broker, holdfast):
+def test_a_content_filter_needs_no_definition_and_works_over_xml(broker, holdfast):
     where = 'topic == "Room" && temp >= 20 && name != "Ann"'
-    subscriber = subscribed(broker, "--where", where, "--count", "1", "--wire", "xml")
+    subscriber = subscribe(broker, "--where", where, "--count", "1", "--wire", "xml")
     room = {"topic": "Room", "source": "s", "time": "2007-09-13T13:35:00Z"}
-    said = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
-    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0", "--wire", "xml")
+    lines = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
+    ran = holdfast("publish", *lines, "--connect", broker, "--settle", "0", "--wire", "xml")
     assert ran.status == 0, ran.err
     (line,) = subscriber.rest()[1].splitlines()
     assert json.loads(line)["attributes"] == {"temp": 21.0, "name": "Bob"}
     assert json.loads(line)["time"] == "2007-09-13T13:35:00.000000Z"
 
 
-def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(broker, definition):
-    subscriber = subscribed(broker, definition, "--only", "Hot")
-    publisher = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+def test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named(broker, definition):
+    subscriber = subscribe(broker, definition, "--only", "Hot")
+    publisher = RunningCommand("publish", "--topics", definition, "--connect", broker, "--settle", "0")
     publisher.say('{"source": "s1", "value": 50}')
     assert json.loads(subscriber.line())["attributes"] == {"value": 50.0}
     publisher.say("oops", "", '{"source": "s1", "value": "warm"}', '{"source": "s1", "valeu": 3}')
@@ -210,7 +211,7 @@ def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(br
         "2 events sent, 4 lines rejected",
     ]
     assert json.loads(subscriber.line())["source"] == "s2"
-    waiting = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+    waiting = RunningCommand("publish", "--topics", definition, "--connect", broker, "--settle", "0")
     waiting.say('{"source": "s3", "value": 70}')
     assert json.loads(subscriber.line())["source"] == "s3"
     assert waiting.end(signal.SIGINT) == (0, "", "")
@@ -221,64 +222,64 @@ SETTLES = (0.5, 2, 8, 32, 128)
 """Seconds for a subscription to come, which nobody sees: a slow machine needs the longer ones."""
 
 
-def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, definition, holdfast):
-    """Each says one thing and ends in order: what it said stays, and nothing is lost."""
-    attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
+def test_three_publishers_in_sequence_cause_a_start_and_an_end(broker, definition, holdfast):
+    """Each publisher sends one event and ends in order; its event still counts, and nothing is lost."""
+    attic = RunningCommand("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
     address = attic.line().split()[-1]
     for at, home in ((broker, "hub"), (address, "attic")):
-        subscriber = Running("subscribe", definition, "--only", "Warm", "--connect", at)
+        subscriber = RunningCommand("subscribe", definition, "--only", "Warm", "--connect", at)
         assert subscriber.line("stderr") == f"subscribed at '{home}'\n"
-        told: dict[str, list] = defaultdict(list)
+        await_status: dict[str, list] = defaultdict(list)
         for settle in SETTLES:
             source = f"{home} {settle}"
             for value in (31, 29, 20):
                 options = ("--connect", broker, "--settle", str(settle))
                 ran = holdfast("publish", *events(value, source=source), *options)
                 assert (ran.status, ran.err) == (0, "1 event sent\n")
-            while len(told[source]) < 2 and subscriber.has_more(patience=settle):
+            while len(await_status[source]) < 2 and subscriber.has_more(patience=settle):
                 one = json.loads(subscriber.line())
-                told[one["source"]].append(one)
-            if len(told[source]) == 2:
+                await_status[one["source"]].append(one)
+            if len(await_status[source]) == 2:
                 break
-        assert [(n["status"], n["attributes"]["value"]) for n in told[source]] == [
+        assert [(n["status"], n["attributes"]["value"]) for n in await_status[source]] == [
             ("ingress", 31.0),
             ("egress", 20.0),
         ]
-        start, end = told[source]
+        start, end = await_status[source]
         assert end["since"] == start["time"]
         subscriber.end()
     attic.end()
 
 
-def test_a_publisher_that_filters_sends_what_starts_or_ends_something(definition, holdfast):
-    """Of twenty readings two come to the broker, and what is said once about the filter."""
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+def test_a_filtering_publisher_sends_only_starts_and_ends(definition, holdfast):
+    """Of twenty readings two arrive at the broker, beside the advertisement of the filter."""
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = hub.line().split()[-1]
-    subscriber = subscribed(address, definition, "--only", "Warm")
-    said = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
+    subscriber = subscribe(address, definition, "--only", "Warm")
+    lines = events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
 
-    def received() -> int:
+    def messages_received() -> int:
         return int(json.loads(holdfast("broker", "--ask", address).out)["received"])
 
     def comes(*options: str) -> int:
         """How much comes to the broker, when it has come."""
-        before = received()
-        ran = holdfast("publish", *said, "--connect", address, *options)
+        before = messages_received()
+        ran = holdfast("publish", *lines, "--connect", address, *options)
         assert (ran.status, ran.err) == (0, "20 events sent\n")
         assert [json.loads(subscriber.line())["attributes"]["value"] for _ in range(2)] == [26.0, 21.0]
-        return received() - before
+        return messages_received() - before
 
-    all_that_is_said = comes("--settle", "0")
+    all_that_is_output = comes("--settle", "0")
     filtered = (comes("--filter", "--settle", str(settle)) for settle in SETTLES)
-    assert any(some <= all_that_is_said - 10 for some in filtered)
+    assert any(some <= all_that_is_output - 10 for some in filtered)
     subscriber.end()
     hub.end()
 
 
 def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
     number = "9" * 400
-    said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
-    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0")
+    lines = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
+    ran = holdfast("publish", *lines, "--connect", broker, "--settle", "0")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.splitlines() == [
         "warning: line 1: it has no topic; add one, or give --topic",
@@ -286,7 +287,7 @@ def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
         "warning: line 3: value 99999999999999999999… has 400 digits; a number has 308 at most",
         "0 events sent, 3 lines rejected",
     ]
-    ran = holdfast("publish", said[1], *events(1), "--connect", broker, "--settle", "0")
+    ran = holdfast("publish", lines[1], *events(1), "--connect", broker, "--settle", "0")
     assert ran.status == 0
 
 
@@ -298,27 +299,27 @@ def test_with_strict_the_first_bad_line_ends_the_run(broker, holdfast):
     assert "line 2: not a JSON object" in ran.err
 
 
-def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
+def test_a_publisher_can_wait_for_a_broker_that_starts_later(holdfast):
     address = f"127.0.0.1:{free_port()}"
-    early = Running("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
-    late = Running("broker", "--name", "late", "--listen", address)
+    early = RunningCommand("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
+    late = RunningCommand("broker", "--name", "late", "--listen", address)
     late.line()
     status, _, err = early.rest()
     assert (status, err.splitlines()[-1]) == (0, "1 event sent")
     late.end()
 
 
-def test_a_subscriber_outlives_its_broker(definition, holdfast):
-    first = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+def test_a_subscriber_survives_the_end_of_its_broker(definition, holdfast):
+    first = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = first.line().split()[-1]
-    subscriber = subscribed(address, definition, "--only", "Warm")
+    subscriber = subscribe(address, definition, "--only", "Warm")
     holdfast("publish", *events(26), "--connect", address, "--settle", "0")
     assert json.loads(subscriber.line())["status"] == "ingress"
     first.process.kill()
     first.rest()
     unknown = json.loads(subscriber.line())
     assert (unknown["status"], unknown["scope"], unknown["attributes"]) == ("unknown", "s1", {})
-    second = Running("broker", "--name", "hub", "--listen", address)
+    second = RunningCommand("broker", "--name", "hub", "--listen", address)
     assert second.line() == f"listening on {address}\n"
     while not subscriber.has_more():
         holdfast("publish", *events(27), "--connect", address)
@@ -344,50 +345,52 @@ STORY = [("Temperature", 26), ("Humidity", 80), ("Temperature", 27), ("Temperatu
 
 
 class House:
-    """A hub with three more brokers; a thermometer in the attic, a hygrometer in the cellar, a subscriber in
-    the office, and somebody at the hub who hears every reading."""
+    """A hub with three more brokers; a thermometer in the attic, a hygrometer in the cellar, a subscriber
+    in the office, and a subscriber of all readings at the hub."""
 
     def __init__(self, definition: Path) -> None:
-        self.at = {"hub": Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]}
+        self.at = {
+            "hub": RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+        }
         for name in ("attic", "cellar", "office"):
             options = ("--listen", "127.0.0.1:0", "--connect", self.at["hub"])
-            self.at[name] = Running("broker", "--name", name, *options).line().split()[-1]
-        self.subscriber = Running("subscribe", definition, "--connect", self.at["office"])
-        self.listener = Running("subscribe", "--where", "value > -300", "--connect", self.at["hub"])
+            self.at[name] = RunningCommand("broker", "--name", name, *options).line().split()[-1]
+        self.subscriber = RunningCommand("subscribe", definition, "--connect", self.at["office"])
+        self.listener = RunningCommand("subscribe", "--where", "value > -300", "--connect", self.at["hub"])
         for running in (self.subscriber, self.listener):
             running.line("stderr")
         self.sensors = {
-            topic: Running("publish", "--topics", definition, "--connect", self.at[home])
+            topic: RunningCommand("publish", "--topics", definition, "--connect", self.at[home])
             for topic, home in (("Temperature", "attic"), ("Humidity", "cellar"))
         }
         self.known: set[str] = set()
 
     def tell(self, hour: int) -> list[str]:
-        """Tell the story, each reading once the one before has come to the hub; its lines."""
+        """Publish all readings, each when the previous one has arrived at the hub; return the lines."""
         lines = []
         for minute, (topic, value) in enumerate(STORY):
             time = f"2026-07-01T{hour:02}:{minute:02}:00.000000Z"
-            said = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
-            lines.append(json.dumps({**said, "value": value}))
+            reading = {"topic": topic, "source": topic[0], "time": time, "sequence": 100 * hour + minute}
+            lines.append(json.dumps({**reading, "value": value}))
             self.say(topic, lines[-1], time)
         return lines
 
     def say(self, topic: str, line: str, time: str) -> None:
-        """Say a reading, and wait until the hub has it.  The first of a topic is said again and again, for
-        its broker may not know yet that somebody wants it."""
+        """Publish a reading and wait until it is at the hub. The first of a topic is repeated, because its
+        broker may not have the subscription yet."""
         self.sensors[topic].say(line)
-        heard = ""
-        while heard != time:
+        received = ""
+        while received != time:
             if topic in self.known or self.listener.has_more(patience=0.2):
-                heard = json.loads(self.listener.line())["time"]
+                received = json.loads(self.listener.line())["time"]
             else:
                 self.sensors[topic].say(line)
         self.known.add(topic)
 
 
-def test_conditions_over_publishers_at_two_brokers_say_what_a_replay_says(tmp_path, holdfast):
-    """The story is told until its end has come through; then everybody knows of everybody, and the next
-    time it must be told exactly."""
+def test_conditions_over_publishers_at_two_brokers_emit_what_a_replay_emits(tmp_path, holdfast):
+    """The readings are published until their end arrives. After that all brokers know each other, and the
+    same readings must give the exact notifications."""
     definition = tmp_path / "muggy.hf"
     definition.write_text(MUGGY)
     house = House(definition)
@@ -403,62 +406,62 @@ def test_conditions_over_publishers_at_two_brokers_say_what_a_replay_says(tmp_pa
     readings.write_text("".join(f"{line}\n" for line in house.tell(hour + 1)))
     replayed = holdfast("replay", definition, "--input", readings).out.splitlines(keepends=True)
     assert len(replayed) == 5
-    told: list[str] = []
-    while len(told) < len(replayed):
+    await_status: list[str] = []
+    while len(await_status) < len(replayed):
         line = house.subscriber.line()  # it may be one of the hour before
-        told += [line] * (f"T{hour + 1:02}:" in json.loads(line)["time"])
-    assert sorted(told) == sorted(replayed)
+        await_status += [line] * (f"T{hour + 1:02}:" in json.loads(line)["time"])
+    assert sorted(await_status) == sorted(replayed)
     assert json.loads(holdfast("broker", "--ask", house.at["hub"]).out)["routing: conditions run here"] == 2
 
 
-def test_when_the_broker_dies_that_runs_a_condition_it_begins_anew(tmp_path, holdfast):
+def test_a_condition_restarts_when_the_broker_that_runs_it_dies(tmp_path, holdfast):
     definition = tmp_path / "high.hf"
     definition.write_text(
         "topic Temperature (value float)\n"
         "state High  A = Temperature each source  enter A.value > 25  exit A.value < 22\n"
     )
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
-    attic = Running(
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    attic = RunningCommand(
         "broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", hub, "--retry", "0.1"
     )
     address = attic.line().split()[-1]
-    subscriber = subscribed(hub, definition)
-    sensor = Running("publish", "--topics", definition, "--connect", address, "--source", "s1")
+    subscriber = subscribe(hub, definition)
+    sensor = RunningCommand("publish", "--topics", definition, "--connect", address, "--source", "s1")
 
-    def until_told() -> tuple[str, str]:
+    def next_status() -> tuple[str, str]:
         while not subscriber.has_more(patience=0.2):
             sensor.say('{"value": 30}')
         line = json.loads(subscriber.line())
         return line["status"], line["scope"]
 
-    assert until_told() == ("ingress", "s1")
+    assert next_status() == ("ingress", "s1")
     until(lambda: "routing: conditions run here" in holdfast("broker", "--ask", address).out)
     attic.process.kill()
     attic.rest()
     assert json.loads(subscriber.line())["status"] == "unknown"
-    Running("broker", "--name", "attic", "--listen", address, "--connect", hub).line()
-    assert until_told() == ("ingress", "s1")
+    RunningCommand("broker", "--name", "attic", "--listen", address, "--connect", hub).line()
+    assert next_status() == ("ingress", "s1")
 
 
-def test_a_program_that_knows_only_xml_and_sockets_can_take_part(broker, definition):
-    """As the thesis' clients do: open a socket, write elements, read elements."""
+def test_a_program_that_uses_only_xml_and_sockets_can_take_part(broker, definition):
+    """The clients of the thesis open a socket, write elements, and read elements."""
     host, port = broker.rsplit(":", 1)
     with socket.create_connection((host, int(port)), PATIENCE) as listener:
         listener.sendall(
             b'<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>'
             b'<ISCAMsg><Subscription><ac name="speed" type="long" op="ANY"/></Subscription></ISCAMsg>'
         )
-        heard = listener.recv(1 << 16)
-        assert b'<ISCAConfig><Registration reply="true">' in heard or b"request" in heard
+        received = listener.recv(1 << 16)
+        assert b'<ISCAConfig><Registration reply="true">' in received or b"request" in received
         with socket.create_connection((host, int(port)), PATIENCE) as sensor:
-            while b"</ISCAMsg>" not in heard:
+            while b"</ISCAMsg>" not in received:
                 sensor.sendall(b"<ISCAMsg><Notification>")
                 sensor.sendall(b'<av name="speed" type="long" value="62"/></Notification></ISCAMsg>')
-                heard += listener.recv(1 << 16)
-    assert b'<av name="speed" type="long" value="62" />' in heard
+                received += listener.recv(1 << 16)
+    assert b'<av name="speed" type="long" value="62" />' in received
 
 
-def test_a_broker_says_what_it_has_done(broker, holdfast):
+def test_a_broker_reports_its_statistics(broker, holdfast):
     ran = holdfast("broker", "--ask", broker)
     assert ran.status == 0
     assert json.loads(ran.out)["name"] == "hub"
@@ -480,7 +483,7 @@ def test_a_broker_says_what_it_has_done(broker, holdfast):
         (["publish", "{}", "--wire", "soap"], "--wire soap: there is no such choice here"),
     ],
 )
-def test_wrong_use_is_explained(arguments, message, holdfast):
+def test_wrong_use_of_the_overlay_commands_is_explained(arguments, message, holdfast):
     ran = holdfast(*arguments)
     assert ran.status == 2
     assert message in ran.err
@@ -491,7 +494,7 @@ def test_an_unknown_subscription_of_a_definition_is_named(definition, holdfast):
     assert (ran.status, "Did you mean 'Warm'?" in ran.err) == (2, True)
 
 
-def test_a_broker_that_is_not_there_is_named_with_its_address(holdfast):
+def test_an_unreachable_broker_is_named_with_its_address(holdfast):
     address = f"127.0.0.1:{free_port()}"
     ran = holdfast("publish", *events(1), "--connect", address)
     assert ran.status == 1
@@ -499,7 +502,7 @@ def test_a_broker_that_is_not_there_is_named_with_its_address(holdfast):
     assert "holdfast broker" in ran.err
 
 
-def test_a_port_that_is_taken_is_named(broker, holdfast):
+def test_an_occupied_port_is_named(broker, holdfast):
     ran = holdfast("broker", "--name", "second", "--listen", broker)
     assert ran.status == 2
     assert f"--listen {broker}: " in ran.err
@@ -510,8 +513,8 @@ def test_a_port_that_is_taken_is_named(broker, holdfast):
 
 
 async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> dict[str, int]:
-    """Rounds of failures over an overlay of processes, and of nonsense that a stranger says to each of them;
-    how much was said, heard and lost."""
+    """Rounds of failures of an overlay of processes, with garbage from a stranger to each of them; the
+    numbers of published, received and lost events."""
     async with Overlay(folder, plan) as overlay:
         chaos = Chaos(overlay)
         try:
@@ -537,7 +540,7 @@ async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> d
     ],
     ids=["four brokers", "eight brokers"],
 )
-def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path, plan, rounds):
+def test_only_messages_that_cross_a_failure_are_lost_and_none_is_repeated(tmp_path, plan, rounds):
     account = asyncio.run(ordeal(tmp_path, rounds, plan))
     assert account["lost"] > 0  # how much depends on how long a failure lasts
     assert account["heard"] >= account["wanted in good times"] > 0
@@ -545,7 +548,7 @@ def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_pa
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_long_chaos(tmp_path, seed):
+def test_a_long_random_series_of_failures_loses_only_messages_that_cross_them(tmp_path, seed):
     rng = random.Random(seed)
     rounds = [rng.sample(EIGHT.breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
     account = asyncio.run(ordeal(tmp_path, rounds))
@@ -555,7 +558,7 @@ def test_long_chaos(tmp_path, seed):
 
 
 @pytest.mark.soak
-def test_fifty_clients_at_a_line_of_three_brokers_stay_exact_though_the_middle_one_is_killed(tmp_path):
+def test_fifty_clients_at_three_brokers_stay_exact_while_the_middle_one_is_killed(tmp_path):
     rng = random.Random(21)
     rounds = [["middle"] if n % 2 else rng.sample(LINE.breakable, 1) for n in range(40)]
     account = asyncio.run(ordeal(tmp_path, rounds, LINE))
@@ -582,8 +585,8 @@ def test_a_million_tiny_messages_do_not_make_a_broker_grow(tmp_path):
 
 
 def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_path, holdfast):
-    """Two publishers who stay, a broker that allows the strategy, or who signs it, and three subscribers who
-    hear the same."""
+    """Two publishers, a broker that allows the strategy or its signer, and three subscribers with equal
+    notifications."""
     from importlib.resources import files
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -607,12 +610,14 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
     key.write_bytes(mine.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public.write_bytes(mine.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     allowed = ("--allow-code", ring, "--allow-signer", public)
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *allowed)
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0", *allowed)
     at = hub.line().removeprefix("listening on ").strip()
     shipped = ("--ship", other, "--sign", key)
-    hearing = [subscribed(at, friends, *more) for more in ((), ("--ship", ring), shipped)]
+    receiver = [subscribe(at, friends, *more) for more in ((), ("--ship", ring), shipped)]
     walkers = {
-        name: Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+        name: RunningCommand(
+            "publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name
+        )
         for name in ("ann", "bob")
     }
 
@@ -621,18 +626,18 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
         walkers[name].say(json.dumps(line))
 
     second = 0
-    for x in (5.0, 90.0):  # both say where they are until it has been heard
-        told: list[dict] = []
-        for one in hearing:
+    for x in (5.0, 90.0):  # repeat both positions until they have arrived
+        await_status: list[dict] = []
+        for one in receiver:
             while not one.has_more(patience=0.3):
                 second += 1
                 say("ann", second, 0.0)
                 say("bob", second, x)
-            told.append(json.loads(one.line()))
-        assert {row["status"] for row in told} == {"ingress" if x == 5.0 else "egress"}
-        assert {row["scope"] for row in told} == {"ann,bob"}
-        assert {row["attributes"]["distance"] for row in told} == {x}
-    for code in (friends, other):  # which nobody has signed
+            await_status.append(json.loads(one.line()))
+        assert {row["status"] for row in await_status} == {"ingress" if x == 5.0 else "egress"}
+        assert {row["scope"] for row in await_status} == {"ann,bob"}
+        assert {row["attributes"]["distance"] for row in await_status} == {x}
+    for code in (friends, other):  # an unsigned strategy
         refused = holdfast("subscribe", friends, "--connect", at, "--ship", code)
         assert refused.status == 2
         assert "--allow-code" in refused.err
@@ -642,41 +647,43 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
 
 
 @pytest.mark.soak
-def test_a_broker_with_agents_is_killed_and_what_holds_is_unknown_until_it_is_certain_again(tmp_path):
+def test_relationships_are_unknown_after_their_broker_is_killed_until_they_are_certain(tmp_path):
     """``kill -9`` of the broker beside one of two publishers, and another in its place."""
     friends = tmp_path / "friends.hf"
     friends.write_text(
         'topic User ()\nrelate Meet (a User, b User) pairs ("ann", "bob")\n'
         "  when distance(a, b) <= 10 m until distance(a, b) >= 50 m using range_ring (volatility a 2)\n"
     )
-    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    hub = RunningCommand("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
     edge = f"127.0.0.1:{free_port()}"
 
-    def beside(at: str, name: str) -> Running:
-        return Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+    def beside(at: str, name: str) -> RunningCommand:
+        return RunningCommand(
+            "publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name
+        )
 
-    def begin() -> tuple[Running, Running]:
-        broker = Running("broker", "--name", "edge", "--listen", edge, "--connect", hub)
+    def begin() -> tuple[RunningCommand, RunningCommand]:
+        broker = RunningCommand("broker", "--name", "edge", "--listen", edge, "--connect", hub)
         assert broker.line().split()[-1] == edge
         return broker, beside(edge, "ann")
 
-    hearing, bob = subscribed(hub, friends), beside(hub, "bob")
+    receiver, bob = subscribe(hub, friends), beside(hub, "bob")
     seconds = count(1)
 
-    def told(ann: Running, x: float) -> dict:
-        """What is told while both say where they are, again and again."""
-        while not hearing.has_more(patience=0.3):
+    def await_status(ann: RunningCommand, x: float) -> dict:
+        """The next notification while both positions are published again and again."""
+        while not receiver.has_more(patience=0.3):
             at = (datetime(2026, 1, 1) + timedelta(seconds=next(seconds))).isoformat()
             ann.say(json.dumps({"time": at, "x": 0.0, "y": 0.0}))
             bob.say(json.dumps({"time": at, "x": x, "y": 0.0}))
-        return json.loads(hearing.line())
+        return json.loads(receiver.line())
 
     broker, ann = begin()
-    assert told(ann, 5.0)["status"] == "ingress"
+    assert await_status(ann, 5.0)["status"] == "ingress"
     broker.end(signal.SIGKILL)
-    assert json.loads(hearing.line())["status"] == "unknown"
+    assert json.loads(receiver.line())["status"] == "unknown"
     ann.process.kill()
     broker, ann = begin()
-    again = told(ann, 6.0)
+    again = await_status(ann, 6.0)
     assert (again["status"], again["attributes"]["distance"]) == ("ingress", 6.0)
-    assert told(ann, 90.0)["status"] == "egress"
+    assert await_status(ann, 90.0)["status"] == "egress"

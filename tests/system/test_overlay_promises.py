@@ -1,4 +1,4 @@
-"""Every promise of docs/howto/overlay.md has a test; this says which."""
+"""Every promise of docs/howto/overlay.md has a test; this page lists them."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ BOUNDS = "tests/unit/network/protocols/cbps/test_bounds.py"
 
 PROMISES = {
     "Sensors that watch one region say the same twice": (
-        (PLACES, "test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet"),
-        (TRAVEL, "test_the_regions_of_a_gazetteer_travel_and_mean_the_same"),
+        (PLACES, "test_redundant_sensors_of_a_region_are_combined_at_the_broker_where_they_meet"),
+        (TRAVEL, "test_the_regions_of_a_gazetteer_are_sent_with_the_same_meaning"),
     ),
     "A definition that says `scope regions` and has no regions": (
-        (COMMANDS, "test_a_broker_has_the_regions_in_which_sensors_are_redundant"),
+        (COMMANDS, "test_a_broker_provides_the_regions_in_which_sensors_are_redundant"),
         (REGIONS, "test_regions_of_a_network_equal_regions_in_the_definition"),
     ),
     "`subscribe --only NAME` takes some": (
-        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+        (COMMANDS, "test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named"),
         (COMMANDS, "test_a_subscriber_prints_when_a_condition_starts_and_ends"),
     ),
-    "Without a definition": ((COMMANDS, "test_a_content_filter_needs_no_definition_and_xml_is_as_good"),),
+    "Without a definition": ((COMMANDS, "test_a_content_filter_needs_no_definition_and_works_over_xml"),),
     "`publish --topics APP.hf` declares": (
-        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+        (COMMANDS, "test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named"),
     ),
     "A line that is no event is named and counted": (
-        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+        (COMMANDS, "test_lines_of_standard_input_are_published_as_they_arrive_and_bad_lines_are_named"),
         (COMMANDS, "test_with_strict_the_first_bad_line_ends_the_run"),
         (COMMANDS, "test_a_run_in_which_every_line_is_rejected_fails"),
     ),
     "`publish` advertises each source before its first event": (
         (PUBLISHER, "test_a_publisher_advertises_each_source_before_its_first_event_and_where_it_stays"),
-        (PUBLISHER, "test_of_very_many_sources_the_topic_alone_is_advertised"),
+        (PUBLISHER, "test_only_the_topic_is_advertised_for_very_many_sources"),
     ),
     "A broker that is not there is an error": (
-        (COMMANDS, "test_a_broker_that_is_not_there_is_named_with_its_address"),
-        (COMMANDS, "test_a_broker_that_is_not_there_yet_can_be_waited_for"),
+        (COMMANDS, "test_an_unreachable_broker_is_named_with_its_address"),
+        (COMMANDS, "test_a_publisher_can_wait_for_a_broker_that_starts_later"),
     ),
     "`publish --filter` lets the publisher itself drop": (
         (PLACES, "test_a_filtering_publisher_sends_only_starts_and_ends"),
-        (COMMANDS, "test_a_publisher_that_filters_sends_what_starts_or_ends_something"),
+        (COMMANDS, "test_a_filtering_publisher_sends_only_starts_and_ends"),
     ),
     "However brokers are joined, each subscriber hears an event once": (
         (
@@ -69,34 +69,32 @@ PROMISES = {
     ),
     "A spare is used when another connection or broker is lost": (
         (SOCKETS, "test_a_spare_connection_is_used_when_another_is_lost"),
-        (CIRCLES, "test_a_broker_that_dies_takes_nothing_from_the_others"),
+        (CIRCLES, "test_a_broker_that_dies_loses_no_messages_of_the_others"),
     ),
     "A new connection that closes a circle disturbs nobody": (
         (CIRCLES, "test_a_connection_that_closes_a_cycle_has_no_effect_on_others"),
     ),
-    "Calling a broker twice": (
-        (SOCKETS, "test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap"),
-    ),
+    "Calling a broker twice": ((SOCKETS, "test_duplicate_calls_and_names_cause_no_reconnection_loop"),),
     "Nothing is delivered twice": (
-        (COMMANDS, "test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice"),
+        (COMMANDS, "test_only_messages_that_cross_a_failure_are_lost_and_none_is_repeated"),
     ),
     "Lost can be only what was on its way": (
-        (COMMANDS, "test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice"),
+        (COMMANDS, "test_only_messages_that_cross_a_failure_are_lost_and_none_is_repeated"),
     ),
     "A publisher that ends in order is no loss": (
-        (COMMANDS, "test_three_publishers_one_after_the_other_tell_a_start_and_an_end"),
+        (COMMANDS, "test_three_publishers_in_sequence_cause_a_start_and_an_end"),
     ),
     "If a condition held and events that could have ended it may be lost": (
-        (COMMANDS, "test_a_subscriber_outlives_its_broker"),
-        (COMMANDS, "test_when_the_broker_dies_that_runs_a_condition_it_begins_anew"),
+        (COMMANDS, "test_a_subscriber_survives_the_end_of_its_broker"),
+        (COMMANDS, "test_a_condition_restarts_when_the_broker_that_runs_it_dies"),
     ),
-    "A broker keeps nothing on disk": ((COMMANDS, "test_a_subscriber_outlives_its_broker"),),
+    "A broker keeps nothing on disk": ((COMMANDS, "test_a_subscriber_survives_the_end_of_its_broker"),),
     "A peer that says nothing is asked": (
-        (TCP, "test_a_peer_that_is_silent_is_asked_and_then_dropped"),
+        (TCP, "test_a_silent_peer_is_pinged_and_then_dropped"),
         (TCP, "test_a_peer_that_answers_stays_connected"),
     ),
     "One that sends what is no message is told why and dropped": (
-        (TCP, "test_an_unknown_language_ends_only_the_connection_with_a_reason"),
+        (TCP, "test_an_unknown_protocol_closes_only_its_connection_with_a_reason"),
         (HOSTILE, "test_a_broker_under_attack_serves_its_clients"),
     ),
     "A name is used once at a time": (
@@ -114,10 +112,10 @@ PROMISES = {
     "A client cannot write how its bundles came": (
         (BORDER, "test_only_brokers_write_the_context_of_a_bundle"),
         (BORDER, "test_a_forged_express_slip_delivers_nothing_that_was_not_subscribed"),
-        (BORDER, "test_a_client_cannot_speak_as_a_broker"),
+        (BORDER, "test_a_client_cannot_act_as_a_broker"),
     ),
     "`travelTime` is the time": (
-        (SOCKETS, "test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way"),
+        (SOCKETS, "test_time_in_the_queue_of_a_slow_consumer_counts_as_time_on_the_way"),
         (SOCKETS, "test_bundles_are_stamped_on_arrival_and_the_clients_context_is_overwritten"),
     ),
     "The longest message that each broker takes": (
@@ -128,23 +126,23 @@ PROMISES = {
     "A connection that takes less says so": (
         (SOCKETS, "test_a_client_announces_its_message_limit_in_the_greeting"),
     ),
-    "A client stores at most": ((BOUNDS, "test_one_connection_stores_so_many_bytes_and_no_more"),),
+    "A client stores at most": ((BOUNDS, "test_the_bytes_stored_for_a_connection_are_bounded"),),
     "Of a client's definitions": (
         (BOUNDS, "test_invalid_definitions_cost_more_of_a_clients_budget"),
-        (BOUNDS, "test_a_definition_that_was_refused_is_not_read_again"),
+        (BOUNDS, "test_a_refused_definition_is_not_read_again"),
     ),
     "Strangers who have not said who they are": (
         (SOCKETS, "test_silent_strangers_do_not_block_other_clients"),
     ),
-    "A publisher is held back": ((TCP, "test_a_publisher_is_held_back_by_a_broker_that_does_not_read"),),
+    "A publisher is held back": ((TCP, "test_a_broker_that_does_not_read_slows_its_publisher_down"),),
     "A slow consumer loses the oldest": (
-        (TCP, "test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted"),
+        (TCP, "test_a_slow_consumer_loses_the_oldest_readings_and_the_loss_is_counted"),
         (TCP, "test_a_slow_consumer_is_disconnected_where_nothing_may_be_lost"),
     ),
-    "With a token both ends prove": ((TCP, "test_the_token_never_travels_and_a_proof_cannot_be_used_again"),),
+    "With a token both ends prove": ((TCP, "test_the_token_is_never_sent_and_a_proof_cannot_be_reused"),),
     "With TLS nobody is believed": (
-        (TLS, "test_a_broker_without_a_signed_certificate_is_not_trusted"),
-        (TLS, "test_where_callers_must_show_certificates_one_without_is_sent_away"),
+        (TLS, "test_a_broker_without_a_signed_certificate_is_refused"),
+        (TLS, "test_a_caller_without_a_required_certificate_is_disconnected"),
     ),
 }
 """How a promise begins, and the tests that hold it."""
@@ -156,7 +154,7 @@ def made() -> list[str]:
 
 
 @pytest.mark.parametrize("promise", made())
-def test_every_promise_of_the_page_is_held_by_tests_that_exist(promise):
+def test_every_promise_of_the_overlay_page_names_existing_tests(promise):
     held = [tests for begin, tests in PROMISES.items() if promise.startswith(begin)]
     assert len(held) == 1, "add it to the table"
     for path, name in held[0]:
@@ -164,5 +162,5 @@ def test_every_promise_of_the_page_is_held_by_tests_that_exist(promise):
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (path, name)
 
 
-def test_nothing_is_in_the_table_that_is_not_promised():
+def test_the_table_of_promises_contains_only_promises_of_the_page():
     assert [begin for begin in PROMISES if not any(one.startswith(begin) for one in made())] == []

@@ -17,7 +17,7 @@ MINUTE = 60_000_000
 Reading = tuple[str, dict[str, Any]]  # a source and its attributes
 
 
-def replayed(
+def replay_numbers(
     holdfast: Any, folder: Path, definition: str, readings: Iterable[Reading]
 ) -> dict[str, list[int]]:
     """Which readings each subscription lets pass, by their numbers, through the command line."""
@@ -34,8 +34,8 @@ def replayed(
     return passed
 
 
-def pushed(definition: str, topic: str, readings: Iterable[Reading]) -> list[tuple[str, int]]:
-    """The same through the engine, event by event."""
+def push_numbers(definition: str, topic: str, readings: Iterable[Reading]) -> list[tuple[str, int]]:
+    """The numbers that each subscription passes through the engine, event by event."""
     engine = Engine(parse(definition))
     found = []
     for minute, (source, attributes) in enumerate(readings):
@@ -55,9 +55,9 @@ WARM = [24, 26, 27, 23, 21.9, 20, 25, 25.1]
 
 
 def test_warmness_passes_26_then_21_9_then_25_1(holdfast: Any, tmp_path: Path) -> None:
-    passed = replayed(holdfast, tmp_path, WARMNESS, values("temperature", WARM))
+    passed = replay_numbers(holdfast, tmp_path, WARMNESS, values("temperature", WARM))
     assert [WARM[i] for i in passed["warmness"]] == [26, 21.9, 25.1]
-    assert [WARM[i] for _, i in pushed(WARMNESS, "Temperature", values("temperature", WARM))] == [
+    assert [WARM[i] for _, i in push_numbers(WARMNESS, "Temperature", values("temperature", WARM))] == [
         26,
         21.9,
         25.1,
@@ -80,18 +80,23 @@ SIGHTINGS: list[Reading] = [
 
 def test_john_enters_with_the_third_sighting_and_leaves_with_the_last(holdfast: Any, tmp_path: Path) -> None:
     printed = '[(Name == "John") && (Location == "FE05");(Name == "John") && (Location != "FE05")]\n'
-    (passed,) = replayed(holdfast, tmp_path, SIGHTING + printed, SIGHTINGS).values()
+    (passed,) = replay_numbers(holdfast, tmp_path, SIGHTING + printed, SIGHTINGS).values()
     assert passed == [2, 5]
-    assert [i for _, i in pushed(SIGHTING + printed, "Sighting", SIGHTINGS)] == [2, 5]
+    assert [i for _, i in push_numbers(SIGHTING + printed, "Sighting", SIGHTINGS)] == [2, 5]
 
 
 def test_a_momentary_condition_passes_every_match_and_no_other_event(holdfast: Any, tmp_path: Path) -> None:
-    (passed,) = replayed(holdfast, tmp_path, SIGHTING + '[Name == "John"; true]\n', SIGHTINGS).values()
+    (passed,) = replay_numbers(holdfast, tmp_path, SIGHTING + '[Name == "John"; true]\n', SIGHTINGS).values()
     assert passed == [0, 2, 3, 5]
-    assert [i for _, i in pushed(SIGHTING + '[Name == "John"; true]', "Sighting", SIGHTINGS)] == [0, 2, 3, 5]
+    assert [i for _, i in push_numbers(SIGHTING + '[Name == "John"; true]', "Sighting", SIGHTINGS)] == [
+        0,
+        2,
+        3,
+        5,
+    ]
 
 
-def test_a_momentary_condition_is_atomic_and_never_holds() -> None:
+def test_a_momentary_condition_is_atomic_and_never_active() -> None:
     engine = Engine(parse(SIGHTING + '[Name == "John"; true]'))
     notes = engine.push(Event("Sighting", 0, "door", {"Name": "John", "Location": "FE05"}))
     assert [note.status for note in notes] == ["atomic"]
@@ -100,7 +105,7 @@ def test_a_momentary_condition_is_atomic_and_never_holds() -> None:
 
 def test_a_static_exit_of_false_never_ends(holdfast: Any, tmp_path: Path) -> None:
     definition = "topic Temperature (temperature float)\n[temperature > 25; false]\n"
-    (passed,) = replayed(holdfast, tmp_path, definition, values("temperature", WARM)).values()
+    (passed,) = replay_numbers(holdfast, tmp_path, definition, values("temperature", WARM)).values()
     assert [WARM[i] for i in passed] == [26]
 
 
@@ -111,7 +116,7 @@ def test_a_content_filter_migrates_as_a_momentary_state(holdfast: Any, tmp_path:
         "state Paper on Temperature [temperature > 25; true]\n"
         "state Thesis on Temperature [temperature > 25; temperature > 25]\n"
     )
-    passed = replayed(holdfast, tmp_path, definition, values("temperature", WARM))
+    passed = replay_numbers(holdfast, tmp_path, definition, values("temperature", WARM))
     assert passed["Content"] == passed["Paper"] == passed["Thesis"] == [1, 2, 7]
 
 
@@ -154,13 +159,13 @@ def test_mines_deliver_onset_and_end_where_content_filters_deliver_nearly_everyt
     holdfast: Any, tmp_path: Path
 ) -> None:
     readings: list[Reading] = [("probe-" + name, {name: number}) for name, number, _ in GAS]
-    passed = replayed(holdfast, tmp_path, MINES, readings)
+    passed = replay_numbers(holdfast, tmp_path, MINES, readings)
     assert passed["s"] == [i for i, (_, _, passes) in enumerate(GAS) if passes]
     dropped = {("temp", 25), ("methane", 500)}
     assert sorted({*passed["s_1"], *passed["s_2"]}) == [
         i for i, (name, number, _) in enumerate(GAS) if (name, number) not in dropped
     ]
-    state = [i for name, i in pushed(MINES, "Mine", readings) if name == "s"]
+    state = [i for name, i in push_numbers(MINES, "Mine", readings) if name == "s"]
     assert state == passed["s"]
 
 
@@ -182,13 +187,13 @@ DAY = [24, 26, 27, 28, 25, 23.5, 23, 22, 27]
 def test_office_regulation_starts_and_stops_cooling(holdfast: Any, tmp_path: Path) -> None:
     readings: list[Reading] = [("t1", {"temp": number, "place": "office_1"}) for number in DAY]
     elsewhere: list[Reading] = [("t2", {"temp": 40, "place": "office_2"}), ("t2", {"temp": 0, "place": None})]
-    passed = replayed(holdfast, tmp_path, OFFICE, readings + elsewhere)
+    passed = replay_numbers(holdfast, tmp_path, OFFICE, readings + elsewhere)
     assert [DAY[i] for i in passed["s"]] == [27, 23, 27]
     content = sorted(i for i in {*passed["s_1"], *passed["s_2"]} if i < len(DAY))
     assert [DAY[i] for i in content] == [27, 28, 23, 22, 27]
 
 
-def test_office_regulation_holds_at_its_end_and_says_its_region(holdfast: Any, tmp_path: Path) -> None:
+def test_office_regulation_is_active_at_its_end_and_reports_its_region(holdfast: Any, tmp_path: Path) -> None:
     (tmp_path / "app.hf").write_text(OFFICE, encoding="utf-8")
     (tmp_path / "data.jsonl").write_text(
         "".join(
@@ -212,7 +217,7 @@ def test_freezing_delivers_the_first_reading_below_zero_and_the_first_that_is_no
 ) -> None:
     definition = "topic Weather (temp float)\nstate Freezing on Weather [temp < 0; temp >= 0] per source\n"
     numbers = [2, 0, -0.1, -5, -3, 0, 1, -1, 4]
-    passed = replayed(holdfast, tmp_path, definition, values("temp", numbers))
+    passed = replay_numbers(holdfast, tmp_path, definition, values("temp", numbers))
     assert passed["Freezing"] == [2, 5, 7, 8]
 
 
@@ -228,7 +233,7 @@ def test_night_is_one_universal_scope_and_brightness_is_one_for_each_room(
         (room, {"lux": lux, "room": room})
         for room, lux in [("a", 5), ("b", 5), ("a", 600), ("b", 700), ("b", 300), ("a", 450), ("a", 399)]
     ]
-    passed = replayed(holdfast, tmp_path, definition, readings)
+    passed = replay_numbers(holdfast, tmp_path, definition, readings)
     assert passed == {"Night": [0, 2], "Bright": [2, 3, 4, 6]}
 
 
@@ -257,13 +262,13 @@ def test_scopes_x_and_u_inside_xu(definition: str, holdfast: Any, tmp_path: Path
         (source, {"temp": temp, "place": source, "all": "xu"})
         for source, temp in [("x", 27), ("u", 28), ("x", 28), ("x", 22), ("u", 22), ("u", 27)]
     ]
-    assert replayed(holdfast, tmp_path, definition, readings)["s"] == [0, 3, 5]
+    assert replay_numbers(holdfast, tmp_path, definition, readings)["s"] == [0, 3, 5]
 
 
-def test_momentary_as_the_thesis_writes_it_passes_11_12_13(holdfast: Any, tmp_path: Path) -> None:
+def test_the_momentary_form_of_the_thesis_passes_11_12_13(holdfast: Any, tmp_path: Path) -> None:
     numbers = [9, 11, 12, 8, 13]
     definition = "topic T (temp float)\ns = {temp>10, temp>10, U}\nt: [temp>10; true]\n"
-    passed = replayed(holdfast, tmp_path, definition, values("temp", numbers))
+    passed = replay_numbers(holdfast, tmp_path, definition, values("temp", numbers))
     assert [numbers[i] for i in passed["s"]] == [11, 12, 13]
     assert passed["t"] == passed["s"]
 
@@ -293,14 +298,14 @@ def test_replicas_in_series_equal_one_filter(pair: str, numbers: list[float | No
 
 
 def chain(engines: Sequence[Engine], event: Event) -> list[Any]:
-    """What comes out of the last engine when each one's output feeds the next."""
+    """The output of the last engine when the output of each feeds the next."""
     notes = engines[0].push(event)
     for engine in engines[1:]:
         notes = [later for note in notes for later in engine.push(note.event)]
     return notes
 
 
-def test_a_state_filter_says_6_and_75_where_a_validity_filter_repeats_itself(
+def test_a_state_filter_sends_at_6_and_75_where_a_validity_filter_repeats_itself(
     holdfast: Any, tmp_path: Path
 ) -> None:
     definition = "topic T (temp float)\nstate Above on T [temp > 10; !(temp > 10)] per source\n"

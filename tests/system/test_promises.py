@@ -17,7 +17,7 @@ PROMISES = tomllib.loads(Path(__file__).with_name("promises.toml").read_text())
 
 
 @pytest.mark.parametrize("page", PROMISES)
-def test_what_a_page_promises_stands_there_and_is_tried(page):
+def test_every_promise_of_a_page_is_on_the_page_and_has_tests(page):
     text = (ROOT / page).read_text()
     for promise, where in PROMISES[page].items():
         assert promise in text, f"{page} no longer says: {promise}"

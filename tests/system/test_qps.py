@@ -39,7 +39,7 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
     )
     came: list[int] = []
 
-    def told(what: object) -> None:
+    def on_delivery(what: object) -> None:
         if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
@@ -47,8 +47,8 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
         return sorted(n for n in came if n >= 0)
 
     async def a_way(host: UdpHost, trial: int) -> None:
-        """Wait until there is one from here to the subscriber: something that is said comes."""
-        await asyncio.sleep(1.0)  # and all have heard of all
+        """Publish events until one arrives at the subscriber, so that there is a path."""
+        await asyncio.sleep(1.0)  # all nodes know all others
         host.ask(request.QpsPublishRequest("p", "T", PLACES["a"], {"n": trial}))
         async with asyncio.timeout(PATIENCE):
             while trial not in came:
@@ -69,7 +69,7 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
         hosts = {}
         for name, place in PLACES.items():
             machine = PointsNode(PhysicalNode(deployment, place), name, PLACES)
-            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, told, DatagramFaults(late=5000))
+            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, on_delivery, DatagramFaults(late=5000))
             await listen(hosts[name], ("127.0.0.1", 0))
         for name, host in hosts.items():
             host.peers |= {other: each.address for other, each in hosts.items() if other != name}
@@ -97,7 +97,7 @@ REACH = 25.0
 
 
 def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the_field():
-    """From one corner to the other, five hops away at least; each event that is told comes once."""
+    """From one corner to the other at least five hops away; each delivered event arrives once."""
     deployment = QpsDeployment(
         tree=ScopeTree((0.0, 0.0), 100.0, 2),
         topics=("T",),
@@ -106,7 +106,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
     )
     came: list[int] = []
 
-    def told(what: object) -> None:
+    def on_delivery(what: object) -> None:
         if isinstance(what, request.QpsNotify):
             came.append(what.values["n"])
 
@@ -115,7 +115,7 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
         for name, place in GRID.items():
             near = neighbours(GRID, name, REACH)
             machine = Relays(PhysicalNode(deployment, place), name, place, near, Envelope, 20 * SECOND)
-            hosts[name] = UdpHost(name, machine, Wire, {}, told)
+            hosts[name] = UdpHost(name, machine, Wire, {}, on_delivery)
             await listen(hosts[name], ("127.0.0.1", 0))
         for host in hosts.values():
             host.peers |= {other: hosts[other].address for other in host.machine.near}
@@ -137,11 +137,11 @@ def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the
             host.close()
 
     asyncio.run(work())
-    assert sorted(came) == list(range(min(came), max(came) + 1))  # from the first that was told, all and once
+    assert sorted(came) == list(range(min(came), max(came) + 1))  # from the first event on, each once
 
 
 @pytest.mark.soak
-def test_nine_processes_relay_and_go_round_one_that_is_killed():
+def test_nine_processes_relay_events_around_a_killed_process():
     places = {name: at for name, at in GRID.items() if name[1] != "3"}
     ports = {name: free_port(socket.SOCK_DGRAM) for name in places}
 
@@ -176,7 +176,7 @@ def test_nine_processes_relay_and_go_round_one_that_is_killed():
 
 
 @pytest.mark.parametrize("topic", ["Reading", "Rain"])
-def test_in_a_row_of_four_processes_the_name_of_a_topic_does_not_decide_whether_events_arrive(topic):
+def test_events_arrive_in_a_row_of_four_processes_whatever_the_topic_is_called(topic):
     """The first and the last stand in one leaf, and only the two between, which are outside, connect them.
     The topic decides which of the two acts for the leaf; of "Rain" nothing arrived."""
     at = {"a": (3, 27), "b": (6, 15), "c": (19, 15), "d": (23, 27)}
@@ -237,7 +237,7 @@ def test_processes_exchange_events_by_place():
     assert [each["value"] for each in values] == sorted({each["value"] for each in values})
 
 
-def test_who_stands_nowhere_or_where_another_does_is_refused():
+def test_a_node_without_a_position_or_at_an_occupied_one_is_refused():
     with pytest.raises(UsageError, match="does not stand anywhere"):
         PointsNode(None, "x", PLACES)
     with pytest.raises(UsageError, match="two nodes stand at one point"):
@@ -245,7 +245,7 @@ def test_who_stands_nowhere_or_where_another_does_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--at", "3"], "--at 3: 2 numbers with commas"),
         (["--peer", "b=127.0.0.1:1"], "write it as NAME@X,Y=HOST:PORT"),
@@ -261,8 +261,8 @@ def test_who_stands_nowhere_or_where_another_does_is_refused():
         (["nan"], "a reading is a number"),
     ],
 )
-def test_wrong_use_is_told(holdfast, words, says):
+def test_wrong_options_of_qps_are_usage_errors(holdfast, words, message):
     ran = holdfast("qps", *words)
     assert ran.status == 2
-    assert says in ran.err
-    assert "listens" not in ran.err  # before anything is begun
+    assert message in ran.err
+    assert "listens" not in ran.err  # before anything is started

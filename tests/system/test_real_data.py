@@ -29,7 +29,9 @@ SETS = {
         *(pytest.param(app, 6, marks=pytest.mark.soak) for app in SETS),
     ],
 )
-def test_the_same_answer_everywhere(app: str, files: int, tmp_path: Path, holdfast: Any) -> None:
+def test_real_data_gives_the_same_notifications_on_every_runtime(
+    app: str, files: int, tmp_path: Path, holdfast: Any
+) -> None:
     path, mapped = DATA / SETS[app][0], SETS[app][1]
     if not path.exists():
         pytest.skip(f"{SETS[app][0]} is not here: it belongs beside the repository, in shared/data")

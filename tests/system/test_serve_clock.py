@@ -72,8 +72,8 @@ def notifications(service):
 
 
 def publish(mine, source, at, value):
-    said = json.dumps({"time": show_instant(at), "temperature": value})
-    return mine.publish(f"site/{source}", said, qos=1)
+    output = json.dumps({"time": show_instant(at), "temperature": value})
+    return mine.publish(f"site/{source}", output, qos=1)
 
 
 def starts_after_end(found):
@@ -82,14 +82,14 @@ def starts_after_end(found):
 
 
 def rows(found, before, *subscriptions):
-    """What notifications of some subscriptions say of the time before an instant, in one order."""
+    """The notifications of some subscriptions before an instant, in a defined order."""
     keys = ("time", "subscription", "scope", "status", "since")
     some = ([one[key] for key in keys] for one in found if one["subscription"] in subscriptions)
     return sorted((row for row in some if row[0] < show_instant(before)), key=repr)
 
 
-def replayed(tmp_path, definition):
-    """What a replay of the readings that the service has kept says: of these alone, in order of time."""
+def replay_log(tmp_path, definition):
+    """The notifications of a replay of the stored readings, in order of time."""
     run = [sys.executable, "-m", "holdfast", "replay", definition, "--input", f"log:{tmp_path / 'data'}"]
     done = subprocess.run(run, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -104,7 +104,7 @@ def test_after_an_outage_no_alarm_starts_over_readings_that_wait_in_the_broker(t
         sent = 0
 
         def report(until_now, many=0):
-            """Both devices report every half second, the third one often."""
+            """Report from both devices every half second, from the third one often."""
             nonlocal last, sent
             while last + SECOND // 2 < until_now:
                 last += SECOND // 2
@@ -135,7 +135,7 @@ def test_after_an_outage_no_alarm_starts_over_readings_that_wait_in_the_broker(t
     assert [one for one in timely if one["scope"] != "c" and one["time"] < show_instant(last)] == []
     assert starts_after_end(found) == []
     assert len(rows(found, cut, "Warm")) == 2
-    assert rows(found, cut, *ORDERED) == rows(replayed(tmp_path, definition), cut, *ORDERED)
+    assert rows(found, cut, *ORDERED) == rows(replay_log(tmp_path, definition), cut, *ORDERED)
 
 
 def test_a_day_of_old_timestamps_gives_live_what_a_replay_gives(tmp_path):
@@ -150,10 +150,10 @@ def test_a_day_of_old_timestamps_gives_live_what_a_replay_gives(tmp_path):
             for i, source in enumerate(value):
                 value[source] += chance.uniform(-3, 3) + (27 - value[source]) / 8
                 if (minute // 100 + i) % 7:  # else it is away
-                    said = publish(mine, source, begin + minute * MINUTE + i, round(value[source], 2))
+                    output = publish(mine, source, begin + minute * MINUTE + i, round(value[source], 2))
                     sent += 1
             if minute % 360 == 180:
-                said.wait_for_publish(PATIENCE)
+                output.wait_for_publish(PATIENCE)
                 time.sleep(2.5)
         until(lambda: get(service, "/api/status")["readings"] == sent, "all readings")
         until(lambda: get(service, "/api/status")["behind"] == 0, "their evaluation")
@@ -162,7 +162,7 @@ def test_a_day_of_old_timestamps_gives_live_what_a_replay_gives(tmp_path):
         service.stop()
     cut = begin + 1_400 * MINUTE
     assert starts_after_end(found) == []
-    again = replayed(tmp_path, definition)
+    again = replay_log(tmp_path, definition)
     for name in ("Hot", "Silent", *ORDERED):
         assert rows(found, cut, name) == rows(again, cut, name)
         assert len(rows(again, cut, name)) > 5, name

@@ -1,4 +1,4 @@
-"""What the how-to page tells administrators to write, as real programs read it: systemd's and nginx's."""
+"""The configuration of the how-to page is valid for real programs: systemd and nginx."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from holdfast.service.api.access import digest
-from support.certificates import certified
+from support.certificates import make_certificates
 from support.patience import PATIENCE, free_port, until
 from support.served import SBIN, Served, listens, process
 
@@ -28,7 +28,7 @@ state Warm on Climate [temperature > 25; temperature < 22] per source
 """
 
 
-def shown(title, number=0):
+def block_of(title, number=0):
     """A block of a section of the page, the first if no other is named."""
     section = PAGE.partition(f"\n## {title}\n")[2]
     return re.findall(r"^```text[^\n]*\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[number]
@@ -45,17 +45,17 @@ def definition(tmp_path):
     return path
 
 
-def test_the_unit_is_one_that_systemd_takes(tmp_path):
+def test_systemd_accepts_the_unit_file(tmp_path):
     analyze = program("systemd-analyze")
     unit = tmp_path / "holdfast.service"
-    unit.write_text(shown("systemd").replace("/opt/holdfast/bin/holdfast", sys.executable))
+    unit.write_text(block_of("systemd").replace("/opt/holdfast/bin/holdfast", sys.executable))
     ran = subprocess.run([analyze, "verify", "--man=no", unit], capture_output=True, text=True)
     assert (ran.returncode, "holdfast.service" in ran.stderr) == (0, False), ran.stderr
 
 
-def test_the_health_check_of_the_container(tmp_path, definition):
-    """It succeeds while the service is there, and fails when it is not."""
-    (line,) = re.findall(r"^HEALTHCHECK CMD (.*)$", shown("Container"), re.MULTILINE)
+def test_the_health_check_of_the_container_succeeds_and_fails_with_the_service(tmp_path, definition):
+    """The check succeeds while the service runs, and fails when it does not."""
+    (line,) = re.findall(r"^HEALTHCHECK CMD (.*)$", block_of("Container"), re.MULTILINE)
     with Served(tmp_path, definition) as service:
         _, *arguments = shlex.split(line.replace("8080", str(service.port)))
         command = [sys.executable, *arguments]
@@ -63,40 +63,40 @@ def test_the_health_check_of_the_container(tmp_path, definition):
     assert subprocess.run(command, capture_output=True).returncode != 0
 
 
-def heard_through(client, origin, before=""):
+def post_through(client, origin, before=""):
     """The page, a posted reading, and the events that it causes, over a proxy."""
     page = client.get(f"{before}/").text
     assert "Holdfast" in page
     script = re.search(r'type="module" src="(.*?)"', page)[1]
     assert "import" in client.get(f"{before}/{script}").text
-    heard = []
+    received = []
 
     def listen():
         with client.stream("GET", f"{before}/api/events") as events:
             for line in events.iter_lines():
-                heard.append(line)
+                received.append(line)
                 if line.startswith("data:"):
                     return
 
     listener = threading.Thread(target=listen)
     listener.start()
-    until(lambda: heard, "the beginning of the stream, which is not held back")
+    until(lambda: received, "the beginning of the stream, which is not held back")
     body = json.dumps({"topic": "Climate", "source": f"behind{before}", "temperature": 26})
     answer = client.post(f"{before}/api/readings", content=body, headers={"origin": origin})
     assert answer.json()["taken"] == 1
     listener.join()
-    assert heard[-1].startswith('data: {"id"')
+    assert received[-1].startswith('data: {"id"')
     other = client.get(
         f"{before}/api/conditions", headers={"host": "127.0.0.1", "origin": "https://evil.org"}
     )
     assert other.status_code == 403
 
 
-def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
+def test_the_service_works_behind_a_proxy_with_tls(tmp_path, definition):
     """Through nginx as shown."""
-    nginx, folder, port = program("nginx"), certified(tmp_path), free_port()
+    nginx, folder, port = program("nginx"), make_certificates(tmp_path), free_port()
     with Served(tmp_path, definition) as service:
-        lines = shown("Behind a proxy").replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
+        lines = block_of("Behind a proxy").replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
         settings = tmp_path / "nginx.conf"
         settings.write_text(
             f"daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;\n"
@@ -110,16 +110,16 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
             trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
             here = f"https://127.0.0.1:{port}"
             with httpx.Client(base_url=here, verify=trust, timeout=PATIENCE, trust_env=False) as client:
-                heard_through(client, here)
+                post_through(client, here)
                 other = client.get("/api/conditions", headers={"host": "evil.example.org"})
                 assert other.status_code == 421
 
 
-def test_behind_caddy(tmp_path, definition):
+def test_the_service_works_behind_caddy(tmp_path, definition):
     """Through Caddy as shown, without the TLS for which it would ask the world; and under a path."""
     caddy, plain, under = program("caddy"), free_port(), free_port()
     with Served(tmp_path, definition) as service:
-        site = shown("Behind a proxy", 1).replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
+        site = block_of("Behind a proxy", 1).replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
         path = re.sub(r"(reverse_proxy \S+)", r"handle_path /holdfast/* {\n \1\n}", site)
         settings = tmp_path / "Caddyfile"
         settings.write_text(
@@ -127,20 +127,20 @@ def test_behind_caddy(tmp_path, definition):
             + site.replace("holdfast.example.org", f"http://127.0.0.1:{plain}")
             + path.replace("holdfast.example.org", f"http://127.0.0.1:{under}")
         )
-        kept = (f"XDG_CONFIG_HOME={tmp_path}", f"XDG_DATA_HOME={tmp_path}")
-        with process("env", *kept, caddy, "run", "--config", settings, log=tmp_path / "caddy.out"):
+        stored = (f"XDG_CONFIG_HOME={tmp_path}", f"XDG_DATA_HOME={tmp_path}")
+        with process("env", *stored, caddy, "run", "--config", settings, log=tmp_path / "caddy.out"):
             for port, before in ((plain, ""), (under, "/holdfast")):
                 until(lambda: listens(port), "Caddy")  # noqa: B023
                 here = f"http://127.0.0.1:{port}"
                 with httpx.Client(base_url=here, timeout=PATIENCE, trust_env=False) as client:
-                    heard_through(client, here, before)
+                    post_through(client, here, before)
 
 
 @pytest.mark.soak
-def test_the_steps_of_the_container(tmp_path, definition):
-    """Its packages in an environment of their own, made from this repository; its command, in a folder as its
-    volume is; its health check."""
-    place, steps = tmp_path / "venv", shown("Container")
+def test_the_documented_steps_for_the_container_work(tmp_path, definition):
+    """The packages are installed from this repository into an environment; the command runs in a folder
+    like the volume; then the health check runs."""
+    place, steps = tmp_path / "venv", block_of("Container")
     venv.create(place, with_pip=True)
     (wanted,) = re.findall(r"pip install --no-cache-dir '(.*?)'", steps)
     root = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""``holdfast serve`` is killed under load, Mosquitto restarted: nothing is lost, nothing told twice."""
+"""``holdfast serve`` is killed under load, and Mosquitto restarted: nothing is lost or notified twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ filter Hot  on Climate where temperature > 29.5
 START = 1_780_000_000
 
 
-class Publisher(threading.Thread):
+class LoadPublisher(threading.Thread):
     """Devices that publish with quality 2 through a client that outlives its broker.  The next readings wait
     until the broker has those before: of what is published while it is away, Paho sends some out of order."""
 
@@ -87,8 +87,9 @@ seal = "5 s"
     return path
 
 
-def killed(tmp_path, holdfast, kills, rate, pause, seed):
-    """The story; what was told, and what a replay of what was published tells."""
+def run_with_kills(tmp_path, holdfast, kills, rate, pause, seed):
+    """Run the service with kills. Return its notifications and those of a replay of the published
+    readings."""
     chance = random.Random(seed)
     definition = tmp_path / "app.hf"
     definition.write_text(APP)
@@ -96,7 +97,7 @@ def killed(tmp_path, holdfast, kills, rate, pause, seed):
         service = Served(tmp_path, definition, "--config", settings(tmp_path, broker))
         service.start()
         until(lambda: _feed(service)["connected"], "a connection")
-        publisher = Publisher(broker.port, rate, seed)
+        publisher = LoadPublisher(broker.port, rate, seed)
         publisher.start()
         try:
             for i in range(kills):
@@ -111,7 +112,7 @@ def killed(tmp_path, holdfast, kills, rate, pause, seed):
             publisher.done.set()
             publisher.join()
         number = len(publisher.published)
-        until(lambda: _logged(service) >= number, "all readings in the log")
+        until(lambda: _log_size(service) >= number, "all readings in the log")
         until(lambda: _is_done(_status(service)), "all told")
         service.stop()
     lines = tmp_path / "published.jsonl"
@@ -125,14 +126,14 @@ def killed(tmp_path, holdfast, kills, rate, pause, seed):
     assert replayed.status == 0, replayed.err
     logged = holdfast("replay", definition, "-i", f"log:{tmp_path / 'data'}")
     assert logged.status == 0, logged.err
-    return number, _told(tmp_path), _ids(replayed.out), _ids(logged.out)
+    return number, _stored_ids(tmp_path), _ids(replayed.out), _ids(logged.out)
 
 
 def _ids(text):
     return Counter(json.loads(line)["id"] for line in text.splitlines())
 
 
-def _told(folder):
+def _stored_ids(folder):
     files = sorted((folder / "told").glob("*.parquet"))
     return Counter(one for path in files for one in pq.read_table(path)["id"].to_pylist())
 
@@ -142,7 +143,7 @@ def _status(service):
 
 
 def _is_done(status):
-    """All that is in the log has been evaluated, and what came of it was told."""
+    """Whether everything in the log has been evaluated and its notifications stored."""
     return not (status["waiting"] or status["behind"] or status["sinks"][-1]["behind"])
 
 
@@ -150,7 +151,7 @@ def _feed(service):
     return _status(service)["feeds"][0]
 
 
-def _logged(service):
+def _log_size(service):
     """Readings in the log, counted from its files: the service counts only since it started."""
     from holdfast.service.log.log import read_segment, segments_of
     from holdfast.service.log.seal import reading_files
@@ -167,17 +168,17 @@ def _logged(service):
     return sum(done) + sum(waiting)
 
 
-def test_two_kills_under_load(tmp_path, holdfast):
-    number, told, replayed, logged = killed(tmp_path, holdfast, 2, 200, (0.5, 1.0), seed=5)
+def test_notifications_survive_two_kills_under_load(tmp_path, holdfast):
+    number, emitted, replayed, logged = run_with_kills(tmp_path, holdfast, 2, 200, (0.5, 1.0), seed=5)
     assert number > 500
     assert len(replayed) > 20
-    assert told == replayed, "0 lost, 0 twice"
+    assert emitted == replayed, "0 lost, 0 twice"
     assert logged == replayed, "the log replays to the same ids"
 
 
 @pytest.mark.soak
-def test_fifty_kills_under_load(tmp_path, holdfast):
-    number, told, replayed, logged = killed(tmp_path, holdfast, 50, 2_000, (0.2, 2.0), seed=11)
-    assert told == replayed
+def test_notifications_survive_fifty_kills_under_load(tmp_path, holdfast):
+    number, emitted, replayed, logged = run_with_kills(tmp_path, holdfast, 50, 2_000, (0.2, 2.0), seed=11)
+    assert emitted == replayed
     assert logged == replayed
-    print(f"50 kills, {number:,} readings, {len(told):,} notifications: 0 lost, 0 twice")
+    print(f"50 kills, {number:,} readings, {len(emitted):,} notifications: 0 lost, 0 twice")

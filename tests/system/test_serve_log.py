@@ -1,4 +1,5 @@
-"""The log of a service as an input: replay gives the ids that it told; for Spark see ``test_live.py``."""
+"""The log of a service as an input: replay gives the ids of its notifications. For Spark see
+``test_live.py``."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ import sys
 import httpx
 import pytest
 
-from support.kept import APP, kept
 from support.patience import PATIENCE
 from support.served import Served
+from support.stored_log import APP, store_readings
 
 
 @pytest.fixture
@@ -23,16 +24,16 @@ def definition(tmp_path):
 
 
 def test_replay_reads_the_log_of_a_service(tmp_path, definition, holdfast):
-    told = kept(tmp_path / "data", 0, 150)
+    emitted = store_readings(tmp_path / "data", 0, 150)
     assert len(list((tmp_path / "data/readings").glob("*.parquet"))) > 2, "several segments were sealed"
     ran = holdfast("replay", definition, "-i", f"log:{tmp_path / 'data'}")
     assert ran.status == 0, ran.err
-    assert sorted(json.loads(line)["id"] for line in ran.out.splitlines()) == sorted(told)
-    assert len(told) > 20
+    assert sorted(json.loads(line)["id"] for line in ran.out.splitlines()) == sorted(emitted)
+    assert len(emitted) > 20
 
 
 def test_a_replay_of_a_log_names_a_file_that_is_missing(tmp_path, definition, holdfast):
-    kept(tmp_path / "data", 0, 60)
+    store_readings(tmp_path / "data", 0, 60)
     gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
     gone.unlink()
     ran = holdfast("replay", definition, "-i", f"log:{tmp_path / 'data'}")
@@ -41,7 +42,7 @@ def test_a_replay_of_a_log_names_a_file_that_is_missing(tmp_path, definition, ho
 
 
 def test_a_service_without_its_log_names_a_remedy_and_starts_when_the_loss_is_accepted(tmp_path, definition):
-    kept(tmp_path / "data", 0, 20)
+    store_readings(tmp_path / "data", 0, 20)
     shutil.rmtree(tmp_path / "data" / "wal")
     command = [sys.executable, "-m", "holdfast", "serve", definition, "--data", tmp_path / "data"]
     refused = subprocess.run(
@@ -59,7 +60,7 @@ def test_a_service_without_its_log_names_a_remedy_and_starts_when_the_loss_is_ac
 @pytest.mark.parametrize(
     "command", [("replay", "-i", "log:nowhere"), ("run", "--source", "log:nowhere", "--checkpoint", "c")]
 )
-def test_a_folder_that_is_no_log(command, definition, holdfast):
+def test_a_folder_without_a_log_is_refused(command, definition, holdfast):
     name, *options = command
     ran = holdfast(name, definition, *options)
     assert ran.status == 2

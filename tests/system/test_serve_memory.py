@@ -42,22 +42,22 @@ def readings(second):
         }
 
 
-async def listen(client, url, heard, i):
+async def listen(client, url, received, i):
     async with client.stream("GET", f"{url}/api/events") as answer:
         async for line in answer.aiter_lines():
-            heard[i] += line.startswith("data:")
+            received[i] += line.startswith("data:")
 
 
-async def lived(service, process):
-    """MiB, every ten seconds; and how many notifications each page has heard."""
-    heard, memory = [0] * PAGES, []
+async def run_for_an_hour(service, process):
+    """Memory in MiB every ten seconds, and the number of notifications that each page has received."""
+    received, memory = [0] * PAGES, []
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(limits=limits, timeout=PATIENCE, trust_env=False) as client:
         open_ended = httpx.Timeout(60, read=None)
         async with httpx.AsyncClient(limits=limits, timeout=open_ended, trust_env=False) as pages:
-            listening = [asyncio.create_task(listen(pages, service.url, heard, i)) for i in range(PAGES)]
-            begun, second = time.monotonic(), 0
-            while time.monotonic() - begun < 60 * MINUTES:
+            listening = [asyncio.create_task(listen(pages, service.url, received, i)) for i in range(PAGES)]
+            started, second = time.monotonic(), 0
+            while time.monotonic() - started < 60 * MINUTES:
                 lines = "".join(json.dumps(one) + "\n" for one in readings(second))
                 answer = await client.post(f"{service.url}/api/readings", content=lines)
                 assert answer.status_code < 300, answer.text
@@ -65,22 +65,22 @@ async def lived(service, process):
                 if second % 10 == 0:
                     memory.append(process.memory_info().rss / 2**20)
                 if second % 300 == 0:
-                    print(f"{second} s: {memory[-1]:.0f} MiB, {min(heard):,} notifications", flush=True)
-                await asyncio.sleep(max(0.0, begun + second - time.monotonic()))
+                    print(f"{second} s: {memory[-1]:.0f} MiB, {min(received):,} notifications", flush=True)
+                await asyncio.sleep(max(0.0, started + second - time.monotonic()))
             for one in listening:
                 one.cancel()
-    return memory, heard
+    return memory, received
 
 
 @pytest.mark.soak
-def test_an_hour_of_flat_memory(tmp_path):
+def test_memory_of_the_service_stays_flat_for_an_hour(tmp_path):
     definition, settings = tmp_path / "app.hf", tmp_path / "serve.toml"
     definition.write_text(APP)
     settings.write_text(SETTINGS)
     with Served(tmp_path, definition, "--config", settings) as service:
-        memory, heard = asyncio.run(lived(service, psutil.Process(service.pid)))
+        memory, received = asyncio.run(run_for_an_hour(service, psutil.Process(service.pid)))
     sixth = max(1, len(memory) // 6)
     early, late = median(memory[sixth : 2 * sixth]), median(memory[-sixth:])
     print(f"{early:.0f} MiB in the second sixth, {late:.0f} in the last, {max(memory):.0f} at most")
-    assert min(heard) > 0
+    assert min(received) > 0
     assert late < 1.1 * early

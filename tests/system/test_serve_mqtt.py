@@ -16,7 +16,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from holdfast.service.config import parse
 from holdfast.service.feeds import mqtt
 from holdfast.service.serve import Address, ServicePlan, serving
-from support.certificates import certified
+from support.certificates import make_certificates
 from support.patience import PATIENCE, until
 from support.served import Mosquitto, Served, program
 
@@ -37,8 +37,8 @@ def definition(tmp_path):
 def client(port, name, tls=None, user=None):
     """A client of the broker that remembers the last message of each channel."""
     mine = paho.Client(CallbackAPIVersion.VERSION2, name)
-    mine.heard = {}
-    mine.on_message = lambda _c, _d, one: mine.heard.update({one.topic: one.payload.decode()})
+    mine.deliveries = {}
+    mine.on_message = lambda _c, _d, one: mine.deliveries.update({one.topic: one.payload.decode()})
     if tls is not None:
         mine.tls_set(str(tls), cert_reqs=ssl.CERT_REQUIRED)
     if user is not None:
@@ -56,16 +56,16 @@ def status(service):
     return httpx.get(f"{service.url}/api/status", timeout=PATIENCE, trust_env=False).json()
 
 
-def told(service):
+def statuses_of(service):
     found = httpx.get(f"{service.url}/api/notifications", timeout=PATIENCE, trust_env=False).json()
     return [one["status"] for one in found["notifications"]]
 
 
 @pytest.mark.parametrize("version", [3, 5])
-def test_a_broker_with_tls_and_users_knows_whether_we_are_there(tmp_path, definition, version):
-    """The broker lets in who has a password and trusts its certificate; it keeps what is published while we
-    are killed, says so by our will, and quality 2 is taken once."""
-    folder = certified(tmp_path)
+def test_an_mqtt_broker_with_tls_and_users_publishes_our_presence(tmp_path, definition, version):
+    """The broker requires a password and trusts our certificate. It stores messages while we are killed,
+    publishes our will, and a message of quality 2 is processed once."""
+    folder = make_certificates(tmp_path)
     passwords = tmp_path / "passwords"
     subprocess.run(
         [program("mosquitto_passwd", "mosquitto"), "-b", "-c", passwords, "holdfast", "secret"],
@@ -96,22 +96,22 @@ qos = 2
         service = Served(tmp_path, definition, "--config", settings)
         with client(broker.port, "test", folder / "ca.pem", ("holdfast", "secret")) as mine, service:
             mine.subscribe("services/#", 1)
-            until(lambda: mine.heard.get("services/holdfast") == "here", "its word")
+            until(lambda: mine.deliveries.get("services/holdfast") == "here", "its word")
             mine.publish("site/a", "26", qos=2)
             until(lambda: status(service)["readings"] == 1, "a reading")
             service.kill()
-            until(lambda: mine.heard["services/holdfast"] == "gone", "its will")
+            until(lambda: mine.deliveries["services/holdfast"] == "gone", "its will")
             for value in ("21", "27"):
                 mine.publish("site/a", value, qos=2).wait_for_publish(PATIENCE)
             service.start()
-            until(lambda: mine.heard["services/holdfast"] == "here", "its return")
-            until(lambda: told(service) == ["ingress", "egress", "ingress"], "what came meanwhile")
+            until(lambda: mine.deliveries["services/holdfast"] == "here", "its return")
+            until(lambda: statuses_of(service) == ["ingress", "egress", "ingress"], "what came meanwhile")
             service.stop()
-            until(lambda: mine.heard["services/holdfast"] == "gone", "its good-bye")
+            until(lambda: mine.deliveries["services/holdfast"] == "gone", "its good-bye")
 
 
-def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
-    """The page says why nothing comes, and the service goes on."""
+def test_a_refusing_or_absent_mqtt_broker_is_reported_while_the_service_continues(tmp_path, definition):
+    """The page shows why no readings arrive, and the service continues."""
 
     async def trouble(site, words):
         async with asyncio.timeout(PATIENCE):
@@ -167,7 +167,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
 def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
     tmp_path, definition, monkeypatch, rules
 ):
-    """One broker has rules by which the service may not read its own heartbeats."""
+    """One of the brokers has rules by which the service may not read its own heartbeats."""
     monkeypatch.setattr(mqtt, "OVERDUE", 1.0)
     monkeypatch.setattr(mqtt, "QUIET", 0.5)
     (tmp_path / "rules").write_text(rules)
@@ -193,7 +193,7 @@ def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
         asyncio.run(story(broker))
 
 
-def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
+def test_timers_advance_where_a_broker_accepts_heartbeats_and_never_delivers_them(
     tmp_path, definition, monkeypatch
 ):
     """Rules let the service write heartbeats and not read them, and a device reports all the time."""
@@ -220,7 +220,7 @@ def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
         asyncio.run(story(broker))
 
 
-def test_heartbeats_that_others_publish_move_no_clock_and_end_no_feed(tmp_path, definition):
+def test_heartbeats_of_other_publishers_advance_no_clock_and_end_no_feed(tmp_path, definition):
     async def story(broker):
         config = parse(
             f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
@@ -265,7 +265,7 @@ SPOILT = {  # messages that were the end of a feed
 
 
 @pytest.mark.parametrize("payload", SPOILT)
-def test_a_message_that_spoils_its_mapping_is_rejected_and_the_next_one_is_taken(
+def test_a_message_that_fails_its_mapping_is_rejected_and_the_next_one_is_accepted(
     tmp_path, definition, payload
 ):
     kinds = {
@@ -334,19 +334,19 @@ topic = "Climate"
                 sites.append(site)
             mine = stack.enter_context(client(broker.port, "test"))
 
-            def taken():
+            def logged_counts():
                 return [site.service.counts.logged for site in sites]
 
             number = 0
-            while min(taken()) < 5:  # a subscription is there when its first message comes
+            while min(logged_counts()) < 5:  # a subscription is there when its first message comes
                 mine.publish(f"site/s{number % 7}", json.dumps({"temperature": number}), qos=1)
                 number += 1
                 await asyncio.sleep(0.005)
             async with asyncio.timeout(PATIENCE):
-                while sum(taken()) < number:
+                while sum(logged_counts()) < number:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
-            assert sum(taken()) == number, "none is taken twice"
+            assert sum(logged_counts()) == number, "none is taken twice"
 
     with Mosquitto(tmp_path / "broker") as broker:
         asyncio.run(asyncio.wait_for(story(broker), PATIENCE))

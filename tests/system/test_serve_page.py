@@ -1,6 +1,6 @@
 """One journey through the page, in a real browser: from nothing to an edited rule.
 
-With ``HOLDFAST_PICTURES=DIR`` it leaves pictures of the way, which the documentation shows.
+With ``HOLDFAST_PICTURES=DIR`` it saves screenshots, which the documentation shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from selenium.webdriver import Keys
 from holdfast import demo
 from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
-from support import kept
+from support import stored_log
 from support.patience import PATIENCE, until
 from support.served import Mosquitto, Served, browser
 from support.web import Receiver
@@ -49,13 +49,13 @@ state Warm on Climate [temperature > 25; temperature < 24] per place
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 
 
-def moved(batch, dawn):
+def move_to_date(batch, dawn):
     """The generated day, on another date."""
     at = pa.array(times(batch) - demo.DAWN + dawn).cast(TIME)
     return batch.set_column(batch.schema.get_field_index("time"), "time", at)
 
 
-def posted(url, batch):
+def post(url, batch):
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -69,8 +69,8 @@ def posted(url, batch):
     assert answer.json()["taken"] == len(batch), answer.text
 
 
-class Page:
-    """What somebody does and sees."""
+class ServicePage:
+    """The page in a browser: the actions of a user and what is visible."""
 
     def __init__(self, window, url):
         self.window, self.url = window, url
@@ -122,7 +122,7 @@ class Page:
             self.window.save_screenshot(str(Path(self._pictures) / f"{name}.png"))
 
     def complaints(self):
-        """What the browser's console says is wrong, the policy on content included."""
+        """Errors in the console of the browser, including those of the content policy."""
         return [one["message"] for one in self.window.get_log("browser") if one["level"] == "SEVERE"]
 
 
@@ -133,26 +133,26 @@ def definition(tmp_path):
     return path
 
 
-def test_from_nothing_to_an_edited_rule(tmp_path, definition):
+def test_a_user_goes_from_an_empty_page_to_an_edited_rule(tmp_path, definition):
     today = time.time_ns() // 1_000
     with Served(tmp_path, definition) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         page.sees("Nothing holds.")
         page.sees("Nothing was told yet.")
 
-        # readings come, and the page says what holds without being asked
+        # readings arrive, and the page shows active conditions without a reload
         dawn = today - 16 * HOUR
-        posted(service.url, moved(demo.climate(), dawn - DAY))
-        batch = moved(demo.climate(), dawn)
-        posted(service.url, batch.slice(0, int((times(batch) < today).sum())))
+        post(service.url, move_to_date(demo.climate(), dawn - DAY))
+        batch = move_to_date(demo.climate(), dawn)
+        post(service.url, batch.slice(0, int((times(batch) < today).sum())))
         page.sees("Warm")
         page.sees("starts in")
         holding = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
         assert holding, "the generated day ends with something that holds"
         page.sees(f"{len(holding)} conditions hold".replace("1 conditions", "1 condition").split(" ", 1)[1])
 
-        # somebody has seen it
+        # a user acknowledges the alarm
         page.press("Acknowledge")
         page.sees("seen by local")
         page.press("Mute 1 h")
@@ -185,7 +185,7 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         assert {one.partition(":")[0] for one in label if "nothing holds" not in one} == held
         page.picture("map")
 
-        # a rule is broken, and says where; then it is another rule
+        # an invalid rule is refused with its place; then it becomes another rule
         page.keys("4")
         page.sees("2 subscriptions on 2 topics")
         page.edit("temperature > 25 °C", "temprature > 25 °C")
@@ -240,7 +240,7 @@ def test_levels_and_refused_notifications_are_shown_and_sent_again(tmp_path):
             f'allowed_hosts = ["127.0.0.1"]\n[[webhook]]\nname = "pager"\nurl = "{receiver.url}"\n'
         )
         with Served(tmp_path, rules, "--config", settings) as service, browser() as window:
-            page = Page(window, service.url)
+            page = ServicePage(window, service.url)
             for value in (26, 31):
                 line = json.dumps({"topic": "T", "source": "boiler", "value": value})
                 httpx.post(f"{service.url}/api/readings", content=line, timeout=PATIENCE, trust_env=False)
@@ -257,7 +257,7 @@ def test_levels_and_refused_notifications_are_shown_and_sent_again(tmp_path):
             assert page.complaints() == []
 
 
-def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
+def test_names_are_shown_as_text_and_everything_fits_on_a_phone(tmp_path):
     """Script in names of places, sources and values is shown, never run; nothing is wider than a phone."""
     definition = tmp_path / "evil.hf"
     definition.write_text(PLACES)
@@ -271,12 +271,12 @@ def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
         }
     )
     with Served(tmp_path, definition) as service, browser(390, 844, phone=True) as window:
-        posted(service.url, batch)
+        post(service.url, batch)
         bad = httpx.post(
             f"{service.url}/api/readings", content=EVIL.encode(), timeout=PATIENCE, trust_env=False
         )
         assert bad.status_code == 422
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         for view, shown in (
             ("now", EVIL),
             ("timeline", EVIL),
@@ -320,8 +320,8 @@ fold Storm = Smoke cells 1 m within 4 m beyond 2
 """
 
 
-def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
-    """In Tokyo: local times, dark until told otherwise, a plan by coordinates, words that complete."""
+def test_a_viewer_can_choose_zone_theme_and_plan_and_use_the_keyboard(tmp_path):
+    """In Tokyo: local times, dark until light is chosen, a plan by coordinates, words that complete."""
     (tmp_path / "plan.toml").write_text(PLAN)
     definition = tmp_path / "grounds.hf"
     definition.write_text(GROUNDS)
@@ -338,7 +338,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         window.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "en-GB"})
         dark = [{"name": "prefers-color-scheme", "value": "dark"}]
         window.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         page.sees("hall")
         there = datetime.fromtimestamp(at / 1e6, ZoneInfo("Asia/Tokyo"))
@@ -348,7 +348,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         page.run("document.querySelector('#theme').click()")
         assert page.run(paper) == "rgb(245, 247, 248)"
 
-        # who acknowledges by the keyboard stays where they are, though the list is drawn anew
+        # the focus stays after an acknowledgement by keyboard, although the list is drawn again
         acknowledge = "const one = document.querySelector('.actions button'); one?.focus(); return one"
         until(lambda: page.run(acknowledge), "a button")
         page.keys(Keys.ENTER)
@@ -407,7 +407,7 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
     settings = tmp_path / "serve.toml"
     settings.write_text(f'[[user]]\nname = "Ann"\nrole = "see"\ntoken = "{digest("hf_right")}"\n')
     with Served(tmp_path, definition, "--config", settings) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
 
         def give(token):
@@ -429,14 +429,14 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
         assert page.run(CANNOT_SAVE), "who may only see cannot save"
 
 
-def test_the_page_shows_damage_in_the_log_and_that_readings_are_taken(tmp_path):
+def test_the_page_shows_damage_in_the_log_while_readings_are_accepted(tmp_path):
     definition = tmp_path / "app.hf"
-    definition.write_text(kept.APP)
-    kept.kept(tmp_path / "data", 0, 30)
+    definition.write_text(stored_log.APP)
+    stored_log.store_readings(tmp_path / "data", 0, 30)
     gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
     gone.unlink()
     with Served(tmp_path, definition) as service, browser() as window:
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("health")
         page.sees("Damaged or missing in the log")
         page.sees(f"readings/{gone.name} is missing")
@@ -451,7 +451,7 @@ def test_the_page_shows_that_a_broker_is_lost(tmp_path, definition):
         browser() as window,
         Served(tmp_path, definition, "--mqtt", broker.url) as service,
     ):
-        page = Page(window, service.url)
+        page = ServicePage(window, service.url)
         page.open("now")
         link = "return document.querySelector('#link').textContent"
         until(lambda: page.run(link) == "live", "the connection")

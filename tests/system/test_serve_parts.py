@@ -63,9 +63,9 @@ columns = ["time", "temperature"]
 qos = 0
 """
         )
-        heard: dict[str, list] = {}
+        received: dict[str, list] = {}
         client = paho.Client(CallbackAPIVersion.VERSION2, "test")
-        client.on_message = lambda _c, _d, one: heard.setdefault(one.topic, []).append(
+        client.on_message = lambda _c, _d, one: received.setdefault(one.topic, []).append(
             json.loads(one.payload)
         )
         client.connect("127.0.0.1", broker.port)
@@ -82,22 +82,24 @@ qos = 0
             client.publish("lines/attic/s3", f"{now()},28.5\n{now()},21", qos=0)
             client.publish("building/lab/s1/climate", "not JSON", qos=1)
             client.publish("building/lab/s1/climate", json.dumps({"data": {"temp": 20}}), qos=1)
-            until(lambda: len(heard.get("holdfast/events/Warm/attic", [])) == 2, "events")
-            until(lambda: len(heard.get("holdfast/events/Warm/lab", [])) == 2, "events")
-            until(lambda: heard.get("holdfast/events/Warm/office"), "events")
-            assert [one["status"] for one in heard["holdfast/events/Warm/attic"]] == ["ingress", "egress"]
+            until(lambda: len(received.get("holdfast/events/Warm/attic", [])) == 2, "events")
+            until(lambda: len(received.get("holdfast/events/Warm/lab", [])) == 2, "events")
+            until(lambda: received.get("holdfast/events/Warm/office"), "events")
+            assert [one["status"] for one in received["holdfast/events/Warm/attic"]] == ["ingress", "egress"]
             until(lambda: status()["rejected"], "the bad payload")
             (reason,) = status()["rejected"]
             assert reason.startswith("mqtt: not JSON")
             late = paho.Client(CallbackAPIVersion.VERSION2, "late")
-            kept: dict[str, dict] = {}
-            late.on_message = lambda _c, _d, one: kept.update({one.topic: json.loads(one.payload)})
+            stored: dict[str, dict] = {}
+            late.on_message = lambda _c, _d, one: stored.update({one.topic: json.loads(one.payload)})
             late.connect("127.0.0.1", broker.port)
             late.subscribe("holdfast/state/#", 1)
             late.loop_start()
-            until(lambda: len(kept) == 3, "retained states")
-            holds = {topic.rpartition("/")[2]: state["holds"] for topic, state in kept.items()}
-            assert {topic.split("/")[1] for topic in heard} == {"events", "state"}, "heartbeats go elsewhere"
+            until(lambda: len(stored) == 3, "retained states")
+            holds = {topic.rpartition("/")[2]: state["holds"] for topic, state in stored.items()}
+            assert {topic.split("/")[1] for topic in received} == {"events", "state"}, (
+                "heartbeats go elsewhere"
+            )
             assert holds == {"attic": False, "lab": False, "office": True}
             for one in (late, client):
                 one.disconnect()
@@ -105,7 +107,7 @@ qos = 0
             service.stop()
 
 
-def test_alertmanager_knows_what_holds(tmp_path, definition):
+def test_alertmanager_receives_active_conditions(tmp_path, definition):
     """Debian's Alertmanager has an alert while the condition holds, and resolves it when it ends."""
     manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
     rules = tmp_path / "alertmanager.yml"
@@ -151,8 +153,8 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
 
 
 def test_alertmanager_receives_a_muted_condition_when_the_mute_ends(tmp_path):
-    """Debian's Alertmanager has no alert while the condition is muted, also after a crash, but those of other
-    scopes; when the mute ends it has one with the level of that moment."""
+    """Alertmanager of Debian has no alert while the condition is muted, also after a crash, but those of
+    other scopes; when the mute ends it receives one with the level of that time."""
     manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
     rules = tmp_path / "alertmanager.yml"
     rules.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
@@ -199,14 +201,14 @@ def test_alertmanager_receives_a_muted_condition_when_the_mute_ends(tmp_path):
 
 
 def test_an_overlay_is_a_source_of_readings(tmp_path, definition):
-    """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
+    """Events that ``holdfast publish`` sends to a broker of the overlay are readings of the service."""
     port = free_port()
     settings = tmp_path / "serve.toml"
     settings.write_text(f'[[overlay]]\nconnect = "127.0.0.1:{port}"\n')
     holdfast = (sys.executable, "-m", "holdfast")
     broker = (*holdfast, "broker", "--name", "hub", "--listen", f"127.0.0.1:{port}")
-    said = {"topic": "Climate", "source": "s1", "place": "lab", "temperature": 26.5}
-    line = json.dumps(said)
+    output = {"topic": "Climate", "source": "s1", "place": "lab", "temperature": 26.5}
+    line = json.dumps(output)
     with process(*broker, log=tmp_path / "broker.log"):
         until(lambda: listens(port), "the broker")
         with Served(tmp_path, definition, "--config", settings) as service:
@@ -222,7 +224,8 @@ def test_an_overlay_is_a_source_of_readings(tmp_path, definition):
 
 
 def test_a_dds_domain_is_a_source_and_a_target(tmp_path, definition):
-    """Samples of another participant are readings; it hears what starts, and who joins late what was last."""
+    """Samples of another participant are readings. It receives starts, and a late joiner the latest
+    sample."""
     dds = pytest.importorskip("holdfast.service.dds", exc_type=UsageError)
     from cyclonedds.pub import DataWriter
     from cyclonedds.sub import DataReader
@@ -232,18 +235,20 @@ def test_a_dds_domain_is_a_source_and_a_target(tmp_path, definition):
     settings = tmp_path / "serve.toml"
     settings.write_text(f"[[dds]]\ndomain = {member.domain}\n")
     (climate,) = parse(APP).check().topics
-    sample, told = dds.sample_of(climate), dds.notification_type()
+    sample, emitted = dds.sample_of(climate), dds.notification_type()
     participant = member.participant()
     writer = DataWriter(participant, DdsTopic(participant, "Climate", sample), qos=dds.ALL)
 
     def reader():
-        return DataReader(participant, DdsTopic(participant, dds.NOTIFICATIONS, told), qos=dds.LAST_SAMPLES)
+        return DataReader(
+            participant, DdsTopic(participant, dds.NOTIFICATIONS, emitted), qos=dds.LAST_SAMPLES
+        )
 
-    early, heard = reader(), []
+    early, received = reader(), []
 
-    def has_heard(who, number):
-        heard.extend(one for one in who.take(10) if isinstance(one, told))
-        return len(heard) >= number
+    def has_received(who, number):
+        received.extend(one for one in who.take(10) if isinstance(one, emitted))
+        return len(received) >= number
 
     with Served(tmp_path, definition, "--config", settings) as service:
 
@@ -252,19 +257,19 @@ def test_a_dds_domain_is_a_source_and_a_target(tmp_path, definition):
 
         until(lambda: writer.get_matched_subscriptions(), "its reader")
         writer.write(sample("s1", 0, -1, "lab", 26.5))
-        until(lambda: has_heard(early, 1), "a start")
+        until(lambda: has_received(early, 1), "a start")
         writer.write(sample(" ", 0, -1, "lab", 30.0))
         writer.write(sample("s1", 0, -1, "lab", None))
         writer.write(sample("s1", 0, -1, "lab", 20.5))
-        until(lambda: has_heard(early, 2), "its end")
-        assert [(one.subscription, one.scope, one.status) for one in heard] == [
+        until(lambda: has_received(early, 2), "its end")
+        assert [(one.subscription, one.scope, one.status) for one in received] == [
             ("Warm", "lab", "ingress"),
             ("Warm", "lab", "egress"),
         ]
-        assert json.loads(heard[0].line)["attributes"] == {"temperature": 26.5}
+        assert json.loads(received[0].line)["attributes"] == {"temperature": 26.5}
         assert (status()["readings"], status()["rejected"]) == (3, {"dds: it has no source": 1})
-        late, last = reader(), heard[-1]
-        heard.clear()
-        until(lambda: has_heard(late, 1), "the last word")
-        assert heard == [last]
+        late, last = reader(), received[-1]
+        received.clear()
+        until(lambda: has_received(late, 1), "the last word")
+        assert received == [last]
         service.stop()

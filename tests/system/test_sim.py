@@ -1,4 +1,4 @@
-"""``holdfast sim`` as typed: what it prints, what it leaves, and what it says of mistakes."""
+"""``holdfast sim`` as typed: its output, its files, and its error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from holdfast.network.motes.study import label
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def test_a_scenario_runs_and_prints_its_results(holdfast, scenario):
     ]
 
 
-def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
+def test_the_example_scenario_can_be_copied_and_runs(holdfast, tmp_path):
     example = holdfast("sim", "--example").out
     shorter = yaml.safe_load(example) | {"duration": "30 s", "seeds": 1}
     for failure in shorter["failures"]:
@@ -51,7 +51,7 @@ def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_every_example_of_a_network_is_right(path, data):
+def test_every_example_of_a_network_is_valid(path, data):
     from holdfast.network.motes.study import read
 
     assert read(path).points
@@ -67,13 +67,13 @@ def test_equal_scenarios_print_equal_results(holdfast, tmp_path):
     assert [run["seed"] for run in found["runs"]] == [1, 2, 1, 2]
 
 
-def test_a_seed_of_ones_own(holdfast, scenario):
+def test_the_seed_can_be_given_as_an_option(holdfast, scenario):
     one, two = (json.loads(holdfast("sim", scenario, "--json", "--seed", seed).out) for seed in ("5", "6"))
     assert (one["seeds"], two["seeds"]) == ([5], [6])
     assert one["runs"][0]["delay_ms"] != two["runs"][0]["delay_ms"]
 
 
-def test_out_gets_a_report_figures_tables_and_if_asked_a_trace(holdfast, tmp_path):
+def test_the_out_option_writes_a_report_figures_tables_and_optionally_a_trace(holdfast, tmp_path):
     path, out = tmp_path / "traced.yaml", tmp_path / "out"
     path.write_text(f"{GRID}trace: true\n")
     ran = holdfast("sim", path, "--out", out)
@@ -156,7 +156,7 @@ AN_HOUR = {
 def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
     changes: Mapping[str, str], frosts: int, times: int, holdfast, tmp_path
 ):
-    """The example with its definition: the same is told by all protocols, at very different cost."""
+    """The example with its definition: all protocols give the same notifications, at very different cost."""
     examples, out = ROOT / "examples" / "networks", tmp_path / "out"
     shutil.copy(examples / "vineyard.hf", tmp_path)
     scenario = (examples / "vineyard.yaml").read_text()
@@ -167,16 +167,18 @@ def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
     ran = holdfast("sim", tmp_path / "vineyard.yaml", "--json", "--out", out)
     assert ran.status == 0, ran.err
     found = json.loads(ran.out)
-    told = {
+    emitted = {
         label(point["settings"]["protocol"]): point["subscriptions"]["Frost"] for point in found["points"]
     }
-    assert {name: each["delivered"]["mean"] for name, each in told.items()} == dict.fromkeys(told, frosts)
-    assert all(
-        each["expected"]["mean"] == frosts and each["unexpected"]["mean"] == 0 for each in told.values()
+    assert {name: each["delivered"]["mean"] for name, each in emitted.items()} == dict.fromkeys(
+        emitted, frosts
     )
-    joules = {name: each["energy_mj"]["mean"] for name, each in told.items()}
+    assert all(
+        each["expected"]["mean"] == frosts and each["unexpected"]["mean"] == 0 for each in emitted.values()
+    )
+    joules = {name: each["energy_mj"]["mean"] for name, each in emitted.items()}
     assert joules["dds mode=HyTDDS"] < joules["cbps"] / 3 < joules["direct"] / times
-    messages = {name: each["messages"]["mean"] for name, each in told.items()}
+    messages = {name: each["messages"]["mean"] for name, each in emitted.items()}
     assert messages["dds mode=HyTDDS"] < messages["cbps"] < messages["direct"]
     assert "protocol" not in found["runs"][0]
     assert found["runs"][2]["protocol"]["brokers"] == 25
@@ -187,7 +189,7 @@ def test_the_vineyard_example_shows_the_cost_of_frost_alarms(
 
 def test_a_definition_in_the_scenario_runs_and_prints_its_results(holdfast, tmp_path):
     path = tmp_path / "warm.yaml"
-    path.write_text(watched("{kind: cbps}", more="seeds: 2\n"))
+    path.write_text(scenario_text("{kind: cbps}", more="seeds: 2\n"))
     ran = holdfast("sim", path)
     assert ran.status == 0, ran.err
     heading, row = ran.out.splitlines()[-2:]
@@ -209,7 +211,7 @@ def test_a_definition_in_the_scenario_runs_and_prints_its_results(holdfast, tmp_
     assert " 0 ± 0 " in row, "nothing is lost"
 
 
-def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
+def test_readings_can_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
     minutes = [
         f"2024-05-01T08:{i:02}:00Z,{room},{0.2 + 0.6 * (i % 5 > 2)}" for i in range(9) for room in "abc"
     ]
@@ -217,7 +219,7 @@ def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
     path = tmp_path / "warm.yaml"
     recorded = "recorded: {file: rooms.csv, map: {time: ts, source: room, value: co2}}"
     path.write_text(
-        watched("{kind: dds}")
+        scenario_text("{kind: dds}")
         .replace("readings: {value: {kind: uniform}}", recorded)
         .replace("every: 2 s", "every: 1 min\n    phase: together")
         .replace("stop: 80 s", "stop: 10 min")
@@ -245,7 +247,7 @@ def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         ([], 2, "which scenario?  'holdfast sim --example > my.yaml' makes one to begin with"),
         (["nowhere.yaml"], 1, "nowhere.yaml: No such file or directory"),
@@ -254,13 +256,13 @@ def test_an_error_is_reported_with_file_line_and_column(holdfast, scenario):
         (["{}", "--out", "{}"], 2, "this is a file; name a folder"),
     ],
 )
-def test_wrong_use_is_reported(holdfast, scenario, arguments, status, said):
+def test_wrong_use_of_sim_is_reported(holdfast, scenario, arguments, status, message):
     ran = holdfast("sim", *(str(scenario) if word == "{}" else word for word in arguments))
     assert ran.status == status
-    assert said in ran.err
+    assert message in ran.err
 
 
-def test_a_trace_needs_a_place(holdfast, scenario):
+def test_a_trace_requires_an_output_folder(holdfast, scenario):
     scenario.write_text(f"{GRID}trace: true\n")
     ran = holdfast("sim", scenario)
     assert ran.status == 2

@@ -1,4 +1,4 @@
-"""The command line on Spark says what it says in the process."""
+"""The command line on Spark prints the same as in the process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_output_is_the_same_line_by_line(site: Path, holdfast: Any) -> None:
+def test_output_on_spark_equals_local_output_line_by_line(site: Path, holdfast: Any) -> None:
     both = {}
     for engine in ("local", "spark"):
         ran = holdfast(
@@ -72,7 +72,7 @@ def test_the_output_is_the_same_line_by_line(site: Path, holdfast: Any) -> None:
     assert rejected[0] == rejected[1]
 
 
-def test_what_goes_wrong_in_a_reader_is_one_message(site: Path, holdfast: Any) -> None:
+def test_an_error_in_a_spark_reader_is_one_message(site: Path, holdfast: Any) -> None:
     ran = holdfast("replay", "app.hf", "-i", "data", "--engine", "spark", "--strict", "-o", "out.jsonl")
     assert ran.status == 1
     assert "unreadable time" in ran.err
@@ -80,7 +80,7 @@ def test_what_goes_wrong_in_a_reader_is_one_message(site: Path, holdfast: Any) -
     assert not (site / "out.jsonl").exists()
 
 
-def test_a_master_needs_spark(site: Path, holdfast: Any) -> None:
+def test_the_master_option_requires_spark(site: Path, holdfast: Any) -> None:
     ran = holdfast("replay", "app.hf", "-i", "data", "--master", "local[1]")
     assert ran.status == 2
     assert "--engine spark" in ran.err
@@ -147,7 +147,7 @@ def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
         list(found)
 
 
-def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path) -> None:
+def test_ambiguous_and_skipped_local_times_are_counted(tmp_path: Path) -> None:
     from holdfast.runtimes.spark.batch import replay
 
     times = ("2026-03-29T02:30", "2026-06-01T02:30", "2026-10-25T02:30", "2026-10-25T02:45")
@@ -159,7 +159,7 @@ def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path)
     assert (found.tally.twice, found.tally.never) == (local.tally.twice, local.tally.never) == (2, 1)
 
 
-def test_advice_is_the_same_to_the_last_number(readings: Path) -> None:
+def test_advice_on_spark_equals_local_advice_to_the_last_digit(readings: Path) -> None:
     from holdfast.definition.tune import tunable
     from holdfast.files.find import find
     from holdfast.files.reading import Reading

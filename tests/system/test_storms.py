@@ -57,7 +57,7 @@ def definition(asked):
     return "\n".join(lines)
 
 
-def judged(duckdb, path, filters, within, near):
+def join_by_hand(duckdb, path, filters, within, near):
     """The readings that are members of some combination: (time in µs, station)."""
     parts = [
         f"(select epoch_us(time) as t, station, x, y from read_parquet('{path}') "
@@ -76,14 +76,14 @@ def judged(duckdb, path, filters, within, near):
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(i, marks=pytest.mark.soak) for i in range(2, 12))])
-def test_readings_that_take_part_are_those_that_a_join_of_everything_finds(readings, seed):
+def test_correlated_readings_equal_those_of_a_full_join(readings, seed):
     duckdb = pytest.importorskip("duckdb")
     asked = queries(pq.read_table(readings), seed)
     found = {i: set() for i in range(len(asked))}
     for note in replay(definition(asked), readings, map={"source": "station"}):
         found[int(note.subscription[1:])].add((note.event.time, int(note.event.source)))
     for i, (filters, within, near) in enumerate(asked):
-        assert found[i] == judged(duckdb, readings, filters, within, near), definition(asked)
+        assert found[i] == join_by_hand(duckdb, readings, filters, within, near), definition(asked)
     assert sum(map(len, found.values())) > 50
 
 
@@ -98,9 +98,9 @@ def test_the_storm_of_the_example_is_notified(data, tmp_path, holdfast):
     drift = [line["attributes"] for line in lines if line["subscription"] == "Drift"]
     assert {line["topic"] for line in lines} == {"Weather", "Drift"}
     assert len(drift) > 1_000
-    for told in drift:
-        assert -5 <= told["ambient_temp"] < 0
-        assert told["wind_speed"] > 25 / 3.6
-        assert told["humidity"] > 85
-        times = [instant(told[f"{name}_time"]) for name in ("ambient_temp", "wind_speed", "humidity")]
+    for emitted in drift:
+        assert -5 <= emitted["ambient_temp"] < 0
+        assert emitted["wind_speed"] > 25 / 3.6
+        assert emitted["humidity"] > 85
+        times = [instant(emitted[f"{name}_time"]) for name in ("ambient_temp", "wind_speed", "humidity")]
         assert max(times) - min(times) < 120_000_000

@@ -1,4 +1,4 @@
-"""Who runs machines: the graph of the engine, wrappers, and machines that contain others. Nobody else."""
+"""Callers of machines: the graph of the engine, wrappers, and machines that contain others. No other code."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name, absolute and dotted, and the line on which it stands."""
+    """An imported name, absolute and dotted, and its line."""
 
     line: int
     name: str
@@ -88,7 +88,7 @@ parsed = cache(ast.parse)
 
 
 def nodes(tree: ast.AST, for_types: bool) -> Iterator[ast.AST]:
-    """All of a module; unless it is wanted for types, without what only a type checker reads."""
+    """All nodes of a module; optionally without those that only a type checker reads."""
     waiting = deque([tree])
     while waiting:
         yield (node := waiting.popleft())
@@ -116,8 +116,8 @@ def imports(code: str, package: str, for_types: bool = True) -> Iterator[Import]
 
 
 def violations(path: str, code: str) -> list[str]:
-    """What the module at ``path`` (relative to ``src/holdfast``; the lab's begin with ``lab/``) imports and
-    must not, one line each."""
+    """The forbidden imports of the module at ``path`` (relative to ``src/holdfast``; those of the lab
+    start with ``lab/``), one line each."""
     package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
     parts = folder(package, path.removeprefix("lab/").removesuffix(".py").split("/"))
     if parts[0] in FREE:
@@ -125,7 +125,7 @@ def violations(path: str, code: str) -> list[str]:
     elif parts[0] in MAY_IMPORT:
         own_rule = MAY_IMPORT[parts[0]]
     else:
-        return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {listed(MAY_IMPORT)}"]
+        return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {join_names(MAY_IMPORT)}"]
 
     found = []
     for imported in imports(code, ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])):
@@ -135,9 +135,11 @@ def violations(path: str, code: str) -> list[str]:
         elif top in {"holdfast", "holdfast_lab"}:
             reason = None if own_rule is None else wrong_direction(parts, folder(top, inner), own_rule)
         elif top == "pyspark":
-            reason = None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {listed(SPARK_LIVES_IN)} only"
+            reason = (
+                None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {join_names(SPARK_LIVES_IN)} only"
+            )
         elif parts[0] == "kernels" and top not in KERNELS_BUILD_ON | sys.stdlib_module_names:
-            reason = f"kernels: {listed(KERNELS_BUILD_ON)} only"
+            reason = f"kernels: {join_names(KERNELS_BUILD_ON)} only"
         else:
             reason = None
         if reason:
@@ -154,14 +156,15 @@ def folder(package: str, parts: list[str]) -> list[str]:
 
 
 def wrong_direction(parts: list[str], target: list[str], allowed: frozenset[str]) -> str | None:
-    """Why a module may not import ``holdfast.<target>``, as the sentence that says what it may."""
+    """The reason why a module may not import ``holdfast.<target>``, as a sentence with the allowed
+    imports."""
     here, there = parts[0], target[0]
     if there in {here, "errors"} | allowed:
         return None
-    return f"{here}: itself, {listed(allowed | {'errors'})}"
+    return f"{here}: itself, {join_names(allowed | {'errors'})}"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
@@ -194,13 +197,13 @@ def circles(sources: dict[str, str]) -> list[set[str]]:
         ".".join(path.removesuffix(".py").split("/")).removesuffix("__init__").strip("."): path
         for path in sources
     }
-    known = {name: reached(packages, path, sources[path]) - {name} for name, path in packages.items()}
+    known = {name: reachable(packages, path, sources[path]) - {name} for name, path in packages.items()}
     leads_to = {name: closure(known, name) for name in known}
     found = {frozenset(other for other in leads_to[name] if name in leads_to[other]) for name in known}
     return sorted((set(circle) for circle in found if circle), key=sorted)
 
 
-def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
+def reachable(packages: Iterable[str], path: str, code: str) -> set[str]:
     """The modules of ours that a module imports."""
     package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
     inside = ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])
@@ -216,7 +219,7 @@ def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
 
 
 def closure(known: dict[str, set[str]], start: str) -> set[str]:
-    """What a module leads to, step by step."""
+    """All modules that a module imports, directly or indirectly."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -226,7 +229,7 @@ def closure(known: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
-def test_modules_do_not_need_one_another_in_a_circle():
+def test_modules_have_no_circular_imports():
     assert circles(modules()) == []
 
 
@@ -246,16 +249,16 @@ def test_modules_do_not_need_one_another_in_a_circle():
          [{"a", "b"}]),
     ],
 )  # fmt: skip
-def test_the_check_of_circles_finds(sources, found):
+def test_the_check_for_circular_imports_finds_them(sources, found):
     assert circles({"__init__.py": "", "lab/__init__.py": "", **sources}) == found
 
 
 # --- names and weight ------------------------------------------------------------------------------
 
 
-def test_module_names_say_what_is_inside():
+def test_module_names_describe_their_contents():
     vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
-    assert not vague, f"name these after what they hold: {listed(vague)}"
+    assert not vague, f"name these after what they hold: {join_names(vague)}"
 
 
 ABOUT_ONE_KIND = {
@@ -419,7 +422,7 @@ def test_importing_holdfast_is_light():
         ("cli/live.py", "def f():\n    from pyspark.sql import SparkSession", "pyspark.sql.SparkSession"),
     ],
 )
-def test_the_check_finds(path, code, imported):
+def test_the_check_of_imports_finds_violations(path, code, imported):
     line = 1 + code.count("\n")
     (message,) = violations(path, code)
     assert message.startswith(f"{path}:{line}: imports {imported}; allowed for ")
@@ -444,7 +447,7 @@ def test_the_check_finds(path, code, imported):
         ("cli/__init__.py", "from .. import demo, service\nimport holdfast"),
     ],
 )
-def test_the_check_lets_pass(path, code):
+def test_the_check_of_imports_accepts_allowed_imports(path, code):
     assert violations(path, code) == []
 
 
@@ -452,7 +455,7 @@ def test_the_check_lets_pass(path, code):
     ("project", "package", "inside"),
     [("", "holdfast", set()), ("lab", "holdfast_lab", {"experiments", "benchmarks"})],
 )
-def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
+def test_each_wheel_contains_only_its_own_package(project, package, inside):
     settings = tomllib.loads((ROOT / project / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     (where,) = settings["packages"]["find"]["where"]
     found = [name.split(".") for name in find_packages(ROOT / project / where)]

@@ -1,4 +1,4 @@
-"""What ``import holdfast`` offers: names that are imported when they are asked for."""
+"""The names of ``import holdfast``, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import holdfast
 
 
-def test_every_name_is_what_it_says() -> None:
+def test_every_public_name_leads_to_an_object_of_the_package() -> None:
     assert holdfast._HOME.keys() == set(holdfast.__all__)
     for name in holdfast.__all__:
         found = getattr(holdfast, name)
@@ -15,6 +15,6 @@ def test_every_name_is_what_it_says() -> None:
         assert name in dir(holdfast)
 
 
-def test_another_is_named() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'holdfast' has no attribute 'Engin'"):
         holdfast.Engin  # noqa: B018

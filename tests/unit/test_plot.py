@@ -1,4 +1,4 @@
-"""Pictures of conditions, readings, regions and networks: what is drawn is what was told."""
+"""Pictures of conditions, readings, regions and networks show the notifications."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_png(picture):
     return picture._repr_png_().startswith(b"\x89PNG")
 
 
-def test_a_timeline_has_a_row_for_each_scope_and_a_bar_for_each_stretch():
+def test_a_timeline_has_a_row_for_each_scope_and_a_bar_for_each_interval():
     picture = hf.plot.timeline(hf.replay(WARM, READINGS))
     (panel,) = picture.figure.axes
     assert [one.get_text() for one in panel.get_yticklabels()] == ["Cold b", "Warm a"]
@@ -41,7 +41,7 @@ def test_a_timeline_has_a_row_for_each_scope_and_a_bar_for_each_stretch():
     assert is_png(picture)
 
 
-def test_a_timeline_is_drawn_of_intervals_too_and_says_what_it_leaves_out():
+def test_a_timeline_can_be_drawn_from_intervals_and_names_what_it_omits():
     intervals = hf.replay(WARM, READINGS).intervals()
     (panel,) = hf.plot.timeline(intervals, rows=1, zone="Europe/Berlin").figure.axes
     assert "1 more are not shown" in panel.get_title(loc="left")
@@ -51,7 +51,7 @@ def test_a_timeline_is_drawn_of_intervals_too_and_says_what_it_leaves_out():
         hf.plot.timeline(["Warm"])
 
 
-def test_bands_have_the_readings_the_thresholds_and_when_it_held(tmp_path):
+def test_a_band_shows_the_readings_the_thresholds_and_the_active_intervals(tmp_path):
     picture = hf.plot.bands(WARM, "Warm", READINGS, scope="a")
     (panel,) = picture.figure.axes
     line, entrance, exit = panel.get_lines()
@@ -62,21 +62,21 @@ def test_bands_have_the_readings_the_thresholds_and_when_it_held(tmp_path):
     assert (tmp_path / "bands.svg").stat().st_size > 5_000
 
 
-def test_bands_that_fall_show_the_readings_as_they_are():
+def test_falling_bands_show_the_readings_unchanged():
     (panel,) = hf.plot.bands(WARM, "Cold", READINGS, scope="b").figure.axes
     assert panel.get_lines()[0].get_ydata().tolist() == [20.0, 20, 9, 11, 13, 20, 20, 20]
 
 
 @pytest.mark.parametrize(
-    ("subscription", "scope", "said"),
+    ("subscription", "scope", "message"),
     [
         ("Warm", None, "has several scopes: say which. There is 'a', 'b'"),
         ("Warm", "c", "has no scope 'c'"),
         ("Worm", "a", "Did you mean 'Warm'"),
     ],
 )
-def test_bands_of_nothing_are_refused(subscription, scope, said):
-    with pytest.raises(UsageError, match=said):
+def test_empty_bands_are_refused(subscription, scope, message):
+    with pytest.raises(UsageError, match=message):
         hf.plot.bands(WARM, subscription, READINGS, scope=scope)
 
 
@@ -87,7 +87,7 @@ def test_a_state_without_a_threshold_has_no_band():
         hf.plot.bands(text, "Open", table)
 
 
-def test_regions_are_in_colour_where_a_condition_holds():
+def test_regions_with_active_conditions_are_coloured():
     hall = hf.Region("hall", hf.Rectangle((0.0, 0.0), (10.0, 10.0)))
     room = hf.Region("room", hf.Circle((3.0, 3.0), 1.0))
     places = hf.Gazetteer((hall, room))

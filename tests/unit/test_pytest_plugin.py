@@ -47,7 +47,7 @@ def test_each_case_is_a_test_beside_those_in_python(ran: subprocess.CompletedPro
     assert ran.returncode != 0
 
 
-def test_a_case_that_fails_says_what_was_expected_and_what_came(
+def test_a_failing_case_shows_the_expected_and_the_actual_notifications(
     ran: subprocess.CompletedProcess[str],
 ) -> None:
     assert 'Open in "gate"\n    expected: ingress at 0 s, egress at 1 min\n' in ran.stdout
@@ -56,6 +56,6 @@ def test_a_case_that_fails_says_what_was_expected_and_what_came(
     assert "runtest" not in ran.stdout
 
 
-def test_a_definition_that_is_wrong_is_an_error_with_its_place(ran: subprocess.CompletedProcess[str]) -> None:
+def test_an_invalid_definition_is_a_test_error_with_its_place(ran: subprocess.CompletedProcess[str]) -> None:
     assert "broken.hf:1:18" in ran.stdout
     assert "ERROR broken.hf" in ran.stdout

@@ -19,7 +19,7 @@ def links(text):
 
 
 @pytest.mark.parametrize("home", ["", "https://example.org/holdfast", "https://example.org/holdfast/"])
-def test_every_link_of_a_distribution_s_readme_is_absolute(home):
+def test_every_link_of_the_readme_of_a_distribution_is_absolute(home):
     assert any(not link.startswith("http") for link in links(README))
     found = outside(README, home)
     assert all(link.startswith(("https://", "http://", "#")) for link in links(found))
@@ -27,7 +27,7 @@ def test_every_link_of_a_distribution_s_readme_is_absolute(home):
     assert "Tutorial" in found
 
 
-def test_a_picture_that_is_a_link_keeps_both():
+def test_a_picture_that_is_a_link_keeps_both_addresses():
     text = "[![a chart](docs/a.png)](docs/a.md) and [b](https://b.org) and [c](#c)"
     home = "https://h.org"
     rest = " and [b](https://b.org) and [c](#c)"
@@ -36,7 +36,7 @@ def test_a_picture_that_is_a_link_keeps_both():
 
 
 @pytest.mark.parametrize("home", ["https://h.org", "https://h.org/"])
-def test_the_addresses_of_a_distribution_lead_to_pages_that_are_there(home):
+def test_the_addresses_of_a_distribution_lead_to_existing_pages(home):
     found = addresses(home)
     assert found["Documentation"] == "https://h.org/docs/README.md"
     assert all((ROOT / address.removeprefix("https://h.org/")).exists() for address in found.values())

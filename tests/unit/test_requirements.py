@@ -22,18 +22,18 @@ NUMBER = re.compile(r"(?<![\w.-])([A-Z]{1,2}[1-9]\d*|laws? \d+)(?!\w)")
 RANGE = re.compile(r"([A-Z])(\d+)[–-]([A-Z])(\d+)")
 
 
-class Row(NamedTuple):
+class RequirementRow(NamedTuple):
     number: str
     cells: tuple[str, ...]
 
 
-def rows() -> list[Row]:
+def rows() -> list[RequirementRow]:
     """The rows of all tables of requirements, the laws included."""
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if cells and re.fullmatch(r"[A-Z]\d+|law \d", cells[0]):
-            found.append(Row(cells[0], tuple(cells[1:])))
+            found.append(RequirementRow(cells[0], tuple(cells[1:])))
     return found
 
 
@@ -98,17 +98,17 @@ def test_every_number_is_listed_once() -> None:
 
 
 @pytest.mark.parametrize("row", REQUIREMENTS, ids=lambda row: row.number)
-def test_a_requirement_names_a_section_code_and_tests_that_exist(row: Row) -> None:
+def test_a_requirement_names_a_section_code_and_tests_that_exist(row: RequirementRow) -> None:
     text, section, code, tests = row.cells
     assert text
     assert section
     for path in paths(code):
-        assert located(path, "src/holdfast").exists(), path
+        assert locate(path, "src/holdfast").exists(), path
     for test in paths(tests):
         path, _, name = test.partition("::")
-        assert located(path, "tests").exists(), path
+        assert locate(path, "tests").exists(), path
         if name:
-            assert name in functions(located(path, "tests")), test
+            assert name in functions(locate(path, "tests")), test
 
 
 def paths(cell: str) -> list[str]:
@@ -118,8 +118,8 @@ def paths(cell: str) -> list[str]:
     return found
 
 
-def located(path: str, folder: str) -> Path:
-    """Where a path of the page leads: below a folder of the repository, or to the lab."""
+def locate(path: str, folder: str) -> Path:
+    """The target of a path of the page: below a folder of the repository, or in the lab."""
     return ROOT / path if path.startswith("lab/") else ROOT / folder / path
 
 

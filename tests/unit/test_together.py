@@ -1,4 +1,4 @@
-"""What shares a worker when the tests are run by several."""
+"""Groups of tests that share a worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from support.together import is_on_spark, together
 
-DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
+DOCS = "tests/system/test_docs.py::test_a_page_shows_the_real_output_of_its_commands"
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
     [
         ("tests/laws/test_sim.py::test_a[x::y]", "tests/laws/test_sim.py"),
         ("src/holdfast/model/unit.py::holdfast.model.unit", "src/holdfast/model/unit.py"),
-        ("tests/system/test_live.py::test_it_goes_on_where_it_was", "Spark, the first"),
+        ("tests/system/test_live.py::test_a_live_query_continues_after_a_stop", "Spark, the first"),
         ("tests/system/test_frames.py::test_every_number_is_a_float[int]", "Spark, the second"),
         ("lab/tests/benchmarks/test_spark.py::test_a", "Spark, the first"),
         ("tests/equivalence/test_frames.py::test_a", "Spark, the second"),
@@ -26,7 +26,7 @@ DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
         (f"{DOCS}[docs/concepts/semantics.md]", f"{DOCS}[docs/concepts/semantics.md]"),
     ],
 )
-def test_a_file_shares_a_worker_and_so_does_what_needs_spark(test, shares):
+def test_tests_of_a_file_share_a_worker_and_so_do_those_that_need_spark(test, shares):
     assert together(test) == shares
 
 

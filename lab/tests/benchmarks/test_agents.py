@@ -1,4 +1,4 @@
-"""The benchmark of agents, with small numbers: it measures what it says."""
+"""The benchmark of agents with small numbers measures what it claims."""
 
 from __future__ import annotations
 

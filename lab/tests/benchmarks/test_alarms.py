@@ -1,4 +1,4 @@
-"""What the benchmark of guarded states compares is the same."""
+"""Both systems in the benchmark of states with durations give equal results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def test_the_hand_written_query_gives_equal_results():
     assert [row.unit for row in rows] == ["M/s", "×"]
 
 
-def test_keys_are_counted_and_time_goes_on():
+def test_keys_are_counted_and_time_advances():
     size, minute = alarms.advancing(lambda _what: None, keys=5_000)
     assert 0 < size.value < 5
     assert minute.value >= 0

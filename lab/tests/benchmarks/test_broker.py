@@ -1,4 +1,4 @@
-"""The benchmark of the broker: what it sends, how it counts, and that it measures what it says."""
+"""The benchmark of the broker: its messages, its counts, and that it measures what it claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The benchmark of components: every way finds the same, and the rows say what was asked."""
+"""The benchmark of components: every implementation finds the same, and the rows have the expected
+columns."""
 
 import pytest
 
@@ -12,7 +13,7 @@ def small(monkeypatch):
     monkeypatch.setattr(traffic, "BATCH", 5_000)
 
 
-def test_the_rows_have_rates_and_goal():
+def test_the_rows_of_the_components_benchmark_have_rates_and_goal():
     """Rates with ways that find other transitions would be refused."""
     rows = list(components.throughput(lambda _: None))
     assert [row.what for row in rows][:3] == [
@@ -24,7 +25,7 @@ def test_the_rows_have_rates_and_goal():
     assert rows[0].detail["transitions"] == rows[1].detail["transitions"] > 10
 
 
-def test_a_way_that_finds_something_else_is_refused():
+def test_an_implementation_with_other_results_is_refused():
     timing = Timing(1.0, 1.0, [("road-0001", "ingress", 5)])
     with pytest.raises(AssertionError, match="Polars found other transitions"):
         components._beside("Polars", timing, 1, 1.0, [])

@@ -27,7 +27,7 @@ def test_rolling_windows_find_the_same_transitions(readings, tmp_path):
 
 
 @pytest.mark.soak
-def test_the_whole_benchmark_on_little_data():
+def test_the_components_spark_benchmark_runs_on_little_data():
     rows = bench.rows(lambda _: None, size=40_000)
     assert [row.goal for row in rows if row.goal] == ["≥ 3 ×"]
     assert all(row.value > 0 for row in rows)

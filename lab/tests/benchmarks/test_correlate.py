@@ -39,7 +39,7 @@ def test_state_does_not_grow_with_the_history(tmp_path):
 
 
 @pytest.mark.soak
-def test_the_whole_benchmark_on_little_data(monkeypatch):
+def test_the_correlate_benchmark_runs_on_little_data(monkeypatch):
     monkeypatch.setattr(bench, "SCALE", 0.02)
     monkeypatch.setattr(bench, "SUBSCRIPTIONS", (20, 200))
     rows = bench.run(lambda _: None)

@@ -1,4 +1,4 @@
-"""The readings of ``bench live``, and what its definitions say of them."""
+"""The readings of ``bench live``, and the notifications of its definitions."""
 
 import os
 
@@ -10,7 +10,7 @@ from holdfast_lab.benchmarks import live as bench
 
 
 @pytest.mark.parametrize("kind", bench.SETS)
-def test_every_key_is_held_and_some_end(tmp_path, monkeypatch, kind):
+def test_every_key_starts_and_some_end(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(bench, "LATER", (bench.Later(2_000, 14, 5), bench.Later(20, 9, 2)))
     monkeypatch.setattr(bench, "SCALE", 1)
     first = bench.write(tmp_path, 3_000)
@@ -26,14 +26,14 @@ def test_every_key_is_held_and_some_end(tmp_path, monkeypatch, kind):
     assert counted <= found.count(("Many", "ingress"))
 
 
-def test_what_a_batch_costs_is_what_was_used_and_written_since_the_one_before():
+def test_the_cost_of_a_batch_is_the_difference_to_the_previous_one():
     at = [bench._BatchStatus(10.0 * i, {"java": i * i}, {"changed": 100 * i}, 7) for i in range(4)]
     found = bench._cost(at[1:])
     assert (found["cpu_s"], found["java_s"], found["worst_s"], found["clock_s"]) == (4, 4, 5, 10.0)
     assert (found["changed_bytes"], found["held"]) == (250, 7)
 
 
-def test_what_a_process_has_used_grows_with_what_it_does():
+def test_the_measured_cpu_time_of_a_process_grows_with_its_work():
     before = bench.processor()
     while bench.processor()["driver"] < before["driver"] + 0.05:
         sum(range(100_000))

@@ -1,4 +1,4 @@
-"""The matching benchmark: all ways find the same, and the rows say what was asked."""
+"""The matching benchmark: all implementations find the same, and the rows have the expected columns."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def test_a_job_is_repeated_and_its_first_output_is_retained(tmp_path):
     assert not it.output.exists()
 
 
-def test_warm_is_the_best_but_the_first_unless_there_is_no_other():
+def test_the_warm_time_is_the_best_after_the_first_run():
     assert JobTimes(9.0, [1.0, 3.0, 2.0], None, Path(), {"python": 3 << 20}).warm == 2.0
     assert JobTimes(9.0, [1.0, 3.0, 2.0], None, Path(), {"python": 3 << 20}).best == 1.0
     assert JobTimes(9.0, [1.5], None, Path(), {"python": 3 << 20}).detail(3, transitions=7) == {
@@ -39,7 +39,7 @@ def test_warm_is_the_best_but_the_first_unless_there_is_no_other():
     }  # fmt: skip
 
 
-def test_what_memory_benchmarks_give_can_travel(monkeypatch):
+def test_results_of_memory_benchmarks_can_be_pickled(monkeypatch):
     monkeypatch.setattr(kernel, "MANY", 100_000)
     monkeypatch.setattr(match, "SIZES", (2_000,))
     for given in (kernel.memory_growth_by_keys(), match.memory_growth_by_boxes()):

@@ -23,7 +23,7 @@ def test_one_process_finds_what_its_peers_find(tmp_path, data):
     assert all(one.equals(found[0]) for one in found[1:])
 
 
-def test_some_sets_of_data_can_be_measured_alone(monkeypatch):
+def test_data_sets_can_be_measured_separately(monkeypatch):
     sent = []
     monkeypatch.setattr(bench, "SETS", {name: lambda *_, name=name: iter([name]) for name in bench.SETS})
     monkeypatch.delenv("HOLDFAST_BENCH_SETS", raising=False)

@@ -13,7 +13,7 @@ from holdfast_lab.benchmarks.peers import mosquitto
 @pytest.mark.skipif(
     mosquitto.program() is None and os.environ.get("CI") != "true", reason="Mosquitto is not installed"
 )
-def test_both_are_measured(monkeypatch):
+def test_the_serve_benchmark_measures_both_rates(monkeypatch):
     for name, value in {"MESSAGES": 300, "PAGES": 5, "SECONDS": 2.0, "SUBSCRIPTIONS": 3}.items():
         monkeypatch.setattr(serve, name, value)
     rows = {row.what: row for row in serve.run(lambda _: None)}

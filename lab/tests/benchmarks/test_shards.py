@@ -1,4 +1,4 @@
-"""A shard of ``bench live`` in this process: all kinds run, and bytes are those that were to be kept."""
+"""A shard of ``bench live`` in this process: all kinds run, and bytes are those of the changes."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", live.SETS)
-def test_every_kind_is_measured(small, kind):
+def test_the_shards_benchmark_measures_every_kind(small, kind):
     assert "shards" in BENCHMARKS
     many, few = shards.batches(kind, 400)
     assert (many[0], few[0]) == (200, 10)
@@ -22,6 +22,6 @@ def test_every_kind_is_measured(small, kind):
     assert few[2] <= many[2]
 
 
-def test_bytes_are_those_of_what_changes(small):
+def test_measured_bytes_are_those_of_the_changes(small):
     (_, _, written), _ = shards.batches("guarded", 400)
     assert 200 < written < 12_000

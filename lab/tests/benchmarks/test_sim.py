@@ -1,4 +1,4 @@
-"""The benchmark of the simulated network, with small numbers: it measures what it says."""
+"""The benchmark of the simulated network with small numbers measures what it claims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def small(monkeypatch):
         monkeypatch.setattr(sim, name, value)
 
 
-def test_it_is_in_the_table():
+def test_the_sim_benchmark_is_registered():
     assert "sim" in BENCHMARKS
 
 

@@ -49,7 +49,7 @@ def test_a_peer_that_fails_has_a_row_with_the_reason(tmp_path, monkeypatch):
 
 
 @pytest.mark.soak
-def test_the_whole_benchmark_on_little_data(monkeypatch):
+def test_the_spark_benchmark_runs_on_little_data(monkeypatch):
     monkeypatch.setattr(bench, "SCALE", 0.002)
     rows = bench.run(lambda _: None)
     assert sum(row.goal is not None for row in rows) == 5

@@ -1,4 +1,5 @@
-"""The benchmark of correlated states: both ways hear the same, and the states tell what brute force finds."""
+"""The benchmark of correlated states: both systems get the same input, and the states emit what brute
+force finds."""
 
 from holdfast_lab.benchmarks import states
 
@@ -23,7 +24,7 @@ def test_a_storm_causes_fewer_messages(monkeypatch):
     assert messages.value > 0
 
 
-def test_a_pair_that_brute_force_does_not_find_is_noticed():
+def test_a_pair_missed_by_brute_force_is_reported():
     some = states.Readings(
         states.np.array([0, 5, 10, 15]),
         {"Air": states.np.full((4, states.ROOMS), 1.0), "Door": states.np.full((4, states.ROOMS), 6.0)},

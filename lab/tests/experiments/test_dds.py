@@ -54,11 +54,11 @@ IN_ROOMS = (state_on_mote, by_transition)
 
 
 def quiet(_: str) -> None:
-    """Nobody watches."""
+    """Ignore the progress of a study."""
 
 
-def shortened(point: Point, seconds: int) -> Point:
-    """The same point, over sooner; its noise from the beginning."""
+def shorten(point: Point, seconds: int) -> Point:
+    """The same point with a shorter duration; its noise from the beginning."""
     return replace(point, make=partial(point.make, duration=seconds * SECOND), noise=point.noise[:1])
 
 
@@ -75,16 +75,16 @@ def test_a_node_of_the_grid_receives_its_eight_neighbours_only():
 
 
 def test_noise_destroys_the_configured_share_of_frames():
-    """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
+    """With one publisher, one hop to the RN and one to the station, a sample arrives with (1 - share)²."""
 
-    def delivered(share: float) -> float:
+    def delivery_ratio(share: float) -> float:
         more = {"level": BEST_EFFORT, "duration": 600 * SECOND, **radio(setups.SPACING)}
         run = setups.rtdds_rto(SECOND, 1, **more).run()
         run.network.at(0, partial(disturb, run.network, share))
         return finish(run).pdr
 
-    assert delivered(0.0) == 1.0
-    assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
+    assert delivery_ratio(0.0) == 1.0
+    assert delivery_ratio(0.2) == pytest.approx(0.64, abs=0.04)
 
 
 def test_in_the_fitted_radio_model_five_publishers_need_the_retransmissions_of_the_thesis():
@@ -117,7 +117,7 @@ def test_energies_under_both_rest_states_come_from_one_run():
 
 
 def test_equal_points_and_seeds_give_equal_measurements():
-    point = shortened(rtdds_partial.points(False)[-1], 20)
+    point = shorten(rtdds_partial.points(False)[-1], 20)
     assert measure(nothing, (point, 3)) == measure(nothing, (point, 3))
     assert measure(nothing, (point, 3)) != measure(nothing, (point, 4))
 
@@ -129,7 +129,7 @@ def test_every_design_has_points_that_run_and_measure_what_its_table_shows():
         design = module.EXPERIMENT.run.args[0]
         points = design.points(False)
         assert len({point.key for point in points}) == len(points) <= len(design.points(True))
-        found = measure(design.extra, (shortened(points[0], 12), 1))
+        found = measure(design.extra, (shorten(points[0], 12), 1))
         assert set(design.quantities) <= set(found)
         json.dumps(found)
 
@@ -142,9 +142,9 @@ def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
     assert study.every("q", lambda at: at["x"] > 1) == [5, 7]
 
 
-def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_an_interrupted_full_run_continues(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
+    points = [shorten(point, 12) for point in rtdds_rto.points(False)[:2]]
     design = replace(rtdds_rto.EXPERIMENT.run.args[0], points=lambda _: points)
     ran: list[str] = []
 
@@ -169,7 +169,7 @@ def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
 
 def claims(module, value, **more) -> list[Claim]:
-    """Those on a study in which ``value(at)`` says what was measured at each point."""
+    """The claims about a study in which ``value(at)`` is the measurement at each point."""
     design = (
         module.design(rooms.Trace({1: (1.0,)}, 0), 8) if module in IN_ROOMS else module.EXPERIMENT.run.args[0]
     )
@@ -178,7 +178,7 @@ def claims(module, value, **more) -> list[Claim]:
     return list(design.claims(study))
 
 
-def judged(module, value, **more) -> dict[str, bool | None]:
+def judge(module, value, **more) -> dict[str, bool | None]:
     """The verdicts on them."""
     found = claims(module, value, **more)
     assert [claim.id for claim in found] == list(module.RULES)
@@ -189,7 +189,7 @@ def judged(module, value, **more) -> dict[str, bool | None]:
     return {claim.id: claim.holds for claim in found}
 
 
-# What the thesis measured, as a function of the point; where it says nothing, anything.
+# The measurements of the thesis, as a function of the point; values that it does not give are arbitrary.
 
 ANYTHING = {
     "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
@@ -223,7 +223,7 @@ def part(at):
     return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
 
 
-def scheduled(at):
+def schedule_values(at):
     better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
     return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
 
@@ -253,7 +253,7 @@ def spent(at):
     }
 
 
-def lived(at):
+def lifetime_values(at):
     best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
     return {
         "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
@@ -292,8 +292,8 @@ def turning(at):
     }  # fmt: skip
 
 
-def switched(at):
-    """Not the thesis': what our rules expect."""
+def switch_values(at):
+    """The values that our rules expect, which differ from those of the thesis."""
     factors = {
         air_parts.PERFECT: 0.1, air_parts.BETTER: 0.8, air_parts.SURVIVE: 0.8, air_parts.PATIENT: 0.9,
         air_parts.COLLECTED: 0.9, air_parts.BEHIND_COLLECTED: 0.9,
@@ -306,14 +306,14 @@ def switched(at):
 
 
 MEASURED = {
-    air_parts: switched,
-    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
+    air_parts: switch_values,
+    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: schedule_values,
     arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
-    eatdds_lifetime: lived, state_on_mote: states, by_transition: turning,
+    eatdds_lifetime: lifetime_values, state_on_mote: states, by_transition: turning,
 }  # fmt: skip
 
 
-def as_the_thesis_says(module):
+def thesis_values(module):
     return lambda at: ANYTHING | MEASURED[module](at)
 
 
@@ -325,8 +325,8 @@ AIRY = {"processor-delays", "tossim-alike"}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_by_the_figures_of_the_thesis_every_claim_holds(module):
-    assert judged(module, as_the_thesis_says(module)) == {
+def test_every_claim_holds_with_the_figures_of_the_thesis(module):
+    assert judge(module, thesis_values(module)) == {
         claim: None if claim in NO_FINDINGS else True for claim in module.RULES
     }
 
@@ -384,23 +384,23 @@ def test_by_the_figures_of_the_thesis_every_claim_holds(module):
         (state_on_mote, {"wrong s/h": 1.0}, "better-than-best-effort"),
     ],
 )
-def test_each_claim_fails_where_something_else_was_measured(module, measured, fails):
-    assert judged(module, as_the_thesis_says(module), **measured)[fails] is False
+def test_each_claim_fails_with_different_figures(module, measured, fails):
+    assert judge(module, thesis_values(module), **measured)[fails] is False
 
 
 def test_a_curve_of_another_shape_is_reported():
     def value(at):
         apart = at["switched"] == air_parts.TOSSIM and at["publishers"] == air_parts.CROWD
-        return as_the_thesis_says(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
+        return thesis_values(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
 
-    assert judged(air_parts, value)["tossim-alike"] is False
+    assert judge(air_parts, value)["tossim-alike"] is False
 
 
 @pytest.mark.parametrize(("behind", "named"), [(1.8, True), (2.2, False)])
-def test_the_detour_is_named_as_cause_only_where_its_switch_shows_it(behind, named):
+def test_the_detour_is_given_as_a_cause_only_where_its_switch_shows_that(behind, named):
     def value(at):
         retx = {air_parts.COLLECTED: 2.4, air_parts.BEHIND_COLLECTED: behind}.get(at["switched"], 2.0)
-        return as_the_thesis_says(air_parts)(at) | {"ReTx/msg": retx}
+        return thesis_values(air_parts)(at) | {"ReTx/msg": retx}
 
     (claim,) = (each for each in claims(air_parts, value) if each.id == "who-acknowledges")
     assert claim.holds is False
@@ -409,13 +409,13 @@ def test_the_detour_is_named_as_cause_only_where_its_switch_shows_it(behind, nam
 
 
 @pytest.mark.parametrize(("idle", "named"), [(0.0, False), (0.1, True)])
-def test_timeouts_are_named_as_cause_only_where_their_switch_shows_it(idle, named):
+def test_timeouts_are_given_as_a_cause_only_where_their_switch_shows_that(idle, named):
     delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: 65.0}
     again = {air_parts.PERFECT: 0.0, air_parts.PERFECT_IDLE: idle}
 
     def value(at):
         measured = {"EED ms": delay.get(at["switched"], 400.0), "ReTx/msg": again.get(at["switched"], 2.0)}
-        return as_the_thesis_says(air_parts)(at) | measured
+        return thesis_values(air_parts)(at) | measured
 
     (claim,) = (each for each in claims(air_parts, value) if each.id == "processor-delays")
     assert claim.holds is False
@@ -424,7 +424,7 @@ def test_timeouts_are_named_as_cause_only_where_their_switch_shows_it(idle, name
     assert ("15.0 ms shorter" in claim.note) is not named
 
 
-def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
+def test_acknowledgements_take_the_direct_path_or_that_through_the_rendezvous_node():
     """From node 0 the way by the RN (24) to the base station (27) is a detour of none, from 28 of six."""
     for node, collected, back in ((20, False, 7), (20, True, 7), (28, False, 1), (28, True, 7)):
         reliable = ReliableSettings() if collected else setups.TO_ORIGIN
@@ -433,12 +433,12 @@ def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
         assert found == {air_parts.HOPS: back}
 
 
-def test_at_best_effort_neither_load_nor_mode_may_matter():
+def test_neither_load_nor_mode_may_matter_at_best_effort():
     def value(at):
-        thesis = as_the_thesis_says(tinydds_modes)(at)
+        thesis = thesis_values(tinydds_modes)(at)
         return thesis | {"EED ms": 10.0 * at["IPI s"], "mJ, sleeping": len(at["mode"]) * 1.0}
 
-    found = judged(tinydds_modes, value)
+    found = judge(tinydds_modes, value)
     assert found["steady-at-BE"] is found["equal-at-BE"] is False
 
 
@@ -449,13 +449,13 @@ def test_ten_seeds_draw_ten_placements_of_rendezvous_nodes_without_another_role(
     assert all(len(set(nodes)) == 3 and not busy & set(nodes) for nodes in drawn)
 
 
-def test_drops_that_jump_are_not_linear_and_none_at_all_cannot_be_judged():
+def test_jumping_drops_are_not_linear_and_missing_drops_are_undecided():
     def value(at):
-        thesis = as_the_thesis_says(rtdds_partial)(at)
+        thesis = thesis_values(rtdds_partial)(at)
         return thesis | {"DMR": 0.5 if at["FR %"] == 100 else 0.0}
 
-    assert judged(rtdds_partial, value)["near-linear"] is False
-    assert judged(rtdds_partial, as_the_thesis_says(rtdds_partial), DMR=0.0)["near-linear"] is None
+    assert judge(rtdds_partial, value)["near-linear"] is False
+    assert judge(rtdds_partial, thesis_values(rtdds_partial), DMR=0.0)["near-linear"] is None
 
 
 # State filters on motes.
@@ -507,7 +507,7 @@ def test_a_base_station_is_notified_of_starts_and_ends_only():
     assert study.mean("wrong s/h", air=NOISY, arm="samples, reliable") < 1
 
 
-def test_by_transition_a_station_knows_every_turn_whatever_is_lost():
+def test_by_transition_a_station_knows_every_transition_despite_losses():
     """A room that wavers across the band, and one that is stuffy once, in the noisy air."""
     minutes = 40
     trace = rooms.Trace(
@@ -542,7 +542,7 @@ def test_real_rooms_are_read_minute_by_minute():
 # The pages.
 
 
-def test_all_are_registered_and_their_claims_are_on_their_pages():
+def test_all_dds_experiments_are_registered_with_their_claims_on_their_pages():
     for module in MODULES:
         name = module.EXPERIMENT.name
         assert load(name) is module.EXPERIMENT
@@ -558,10 +558,10 @@ def test_records_agree_with_the_present_rules():
             assert {claim["id"]: claim["claim"] for claim in used["claims"]} == module.RULES
 
 
-def test_a_result_is_tabled_and_drawn(tmp_path):
+def test_a_result_is_shown_as_a_table_and_a_figure(tmp_path):
     design = replace(
         rtdds_rate.EXPERIMENT.run.args[0],
-        points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
+        points=lambda full: [shorten(point, 12) for point in rtdds_rate.points(full)],
     )
     result = run(design, None, False, quiet, Effort(1, in_turn))
     assert [row["PDR, sd"] for row in result.rows] == [0.0] * 8
@@ -574,7 +574,7 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
 
 
 @pytest.mark.parametrize("module", [air_parts, arqos, by_transition, state_on_mote, tinydds_modes])
-def test_a_record_can_be_drawn_again_and_no_name_covers_another(module):
+def test_a_record_can_be_drawn_again_without_overwriting_another(module):
     """Names of bars stood side by side, longer than their bars."""
     name = module.EXPERIMENT.name
     drawing = module.EXPERIMENT.draw(Result(name, {}, record(PAGES, name)["rows"], ()))

@@ -27,7 +27,7 @@ BY_ID = IdGrid(jitter=FLOODING.jitter)
 
 
 @pytest.mark.parametrize("hops", [1, 3, 5])
-def test_by_way_of_the_rendezvous_node_the_hops_double(hops):
+def test_the_path_through_the_rendezvous_node_doubles_the_hops(hops):
     """AT8: six hops are three to the RN and three onwards; the least is two."""
     setup = setups.rtdds_rto(400 * MILLISECOND, hops, **SHORT)
     ran = setup.run()
@@ -40,7 +40,8 @@ def test_by_way_of_the_rendezvous_node_the_hops_double(hops):
 
 
 def test_discovery_takes_ten_subscriptions_each_and_notifications_or_rebroadcasts():
-    """AT15: five pairs of subscriber and topic; Def and Hy say 50 times what BL says to all 48 others."""
+    """AT15: five pairs of subscriber and topic; Def and Hy send 50 messages where BL sends one to all 48
+    others."""
     found = {mode: outcome(setups.modes(mode, 10 * SECOND, BEST_EFFORT, **SHORT)) for mode in MODES}
     assert found["DefTDDS"].discovery_messages == 50
     assert found["HyTDDS"].messages["Subscribe"] == 50
@@ -52,7 +53,7 @@ def test_discovery_takes_ten_subscriptions_each_and_notifications_or_rebroadcast
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_mode_brings_every_sample_to_every_subscriber_if_asked_to(mode):
+def test_every_mode_delivers_every_sample_to_every_subscriber_if_configured(mode):
     """The five publishers of Table 10, through collisions that lose half of what is sent once."""
     best, full = (outcome(setups.modes(mode, 4 * SECOND, level, **SHORT)) for level in (BEST_EFFORT, FULL))
     assert full.pdr == 1.0
@@ -81,7 +82,7 @@ def test_the_baseline_without_middleware_sends_straight_to_the_base_station():
 
 
 def test_the_role_of_rendezvous_node_moves_while_samples_flow():
-    """EATDDS on radios: a round of 40 s, batteries that tell who has most."""
+    """EATDDS on radios: a round of 40 s; batteries decide which node has most energy."""
     terms = RotationSettings(round=40 * SECOND, reports=40 * SECOND, sign=15 * SECOND)
     setup = setups.modes("EATDDS", 4 * SECOND, duration=200 * SECOND, battery_j=5.0, rotation=terms)
     found = outcome(setup)
@@ -111,7 +112,7 @@ class Warming:
 
 
 def test_state_filters_on_the_motes_save_messages_and_joules():
-    """The same subscribers, the same readings: samples to all of them, or only what starts and ends."""
+    """The same subscribers and readings: all samples are sent to them, or only starts and ends."""
     setup = setups.modes("HyTDDS", 3 * SECOND, duration=300 * SECOND, readings=Warming())
     warm = {topic: f"Warm_{topic}" for topic in setup.publishers}
     text = "".join(
@@ -126,7 +127,7 @@ def test_state_filters_on_the_motes_save_messages_and_joules():
     assert states.energy.total_mj < samples.energy.total_mj / 3
 
 
-def test_adaptive_reliability_on_motes_keeps_the_share_that_was_asked_for():
+def test_adaptive_reliability_on_motes_meets_the_requested_share():
     """ARQoS at 90 % where best effort brings half."""
     given = {"ifs": False, "duration": 200 * SECOND}
     best = outcome(setups.rtdds_load(10, 2 * SECOND, BEST_EFFORT, **given))
@@ -145,14 +146,14 @@ def test_adaptive_reliability_on_motes_keeps_the_share_that_was_asked_for():
     assert all(pdr < 0.95 for pdr, reliable in rounds if reliable), "first tries count, so it stays"
 
 
-def test_volts_for_a_bit_follow_only_if_the_thesis_counted_messages():
+def test_energy_for_a_bit_agrees_only_if_the_thesis_counted_messages():
     """AT17: 1.47 V for 471,561 and 517,322 messages of 20 bytes."""
     for messages, volts in ((471_561, 1.94832e-08), (517_322, 1.77597e-08)):
         assert (3 - 1.53) / (messages * UNIT * 8) == pytest.approx(volts, rel=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: setups.rtdds_rto(SECOND, 6), "from 1 to 5"),
         (lambda: setups.rtdds_load(40, SECOND), "from 1 to 33"),
@@ -164,15 +165,15 @@ def test_volts_for_a_bit_follow_only_if_the_thesis_counted_messages():
         (lambda: setups.modes("HyTDDS", ipi=0).run(), "some time apart"),
     ],
 )
-def test_an_impossible_setup_names_the_cause(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_an_impossible_setup_names_the_cause(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(2))
-def test_a_real_radio_and_nodes_that_die_one_after_the_other(mode, seed):
+def test_a_real_radio_and_successive_node_failures_can_be_simulated(mode, seed):
     """The whole of Table 10 with path loss in place of the disk: nothing is lost without a cause."""
     draw = Random(seed)
     killed = tuple(Kill(draw.randrange(1000) * SECOND, (node,)) for node in draw.sample(range(49), 12))

@@ -1,4 +1,4 @@
-"""A component in parts says what it says as a whole; and what the thesis' own joins would say."""
+"""A divided component emits what it emits undivided; and the output of the joins of the thesis."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def topic_of(smc, topics):
     )
 
 
-def said(smcs, topics, events, name="S"):
-    """What the components of one topic say, in order."""
+def as_rows(smcs, topics, events, name="S"):
+    """The output of the components of one topic, in order."""
     it = link_components([Component(smc, topic_of(smc, topics)) for smc in smcs], topics)
     state = it.initial()
     for event in events:
@@ -68,7 +68,7 @@ keys = st.sampled_from(("", " each road"))
 
 
 @given(hows, windows, tests, exits, st.sampled_from(("", " for 1 s")), keys, cuts, histories)
-def test_parts_and_a_join_that_counts_are_the_singular_component(
+def test_parts_and_a_counting_join_equal_the_undivided_component(
     how, window, enter, leave, guard, key, at, events
 ):
     text = f"""{TOPICS}
@@ -80,7 +80,7 @@ def test_parts_and_a_join_that_counts_are_the_singular_component(
     """
     singular, topics = whole(text)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 @given(windows, tests, exits, st.sampled_from(("", " within [-1, 2]", " within [0, 1]")), cuts, histories)
@@ -91,7 +91,7 @@ def test_separate_values_need_no_join(window, enter, leave, within, at, events):
     """)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
     assert [part.part for part in parts] == [str(i + 1) for i in range(len(at) + 1)]
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 whens = st.sampled_from(
@@ -108,7 +108,7 @@ others = st.sampled_from(("U", "U one location", "U all location", "avg U over 2
 
 
 @given(st.tuples(hows, windows, others), whens, leaves, keys, cuts, histories)
-def test_a_join_judges_from_selections_where_parts_cannot(chosen, enter, leave, key, at, events):
+def test_a_join_decides_from_selections_where_parts_cannot(chosen, enter, leave, key, at, events):
     how, window, other = chosen
     text = f"""{TOPICS}
         state S
@@ -119,7 +119,7 @@ def test_a_join_judges_from_selections_where_parts_cannot(chosen, enter, leave, 
     """
     singular, topics = whole(text)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 CONGESTION = """
@@ -134,7 +134,7 @@ CONGESTION = """
 """
 
 
-def test_the_congestion_of_table_5_4_with_one_can_be_cut():
+def test_the_congestion_of_table_5_4_with_the_quantifier_one_can_be_divided():
     """Only if exactly one road is congested; both queries count, and the exit looks at last."""
     singular, topics = whole(CONGESTION)
     loops = [reading(t, "InductiveLoop", road, v) for t, road, v in ((0, 7, 3.0), (1, 9, 4.0), (2, 11, 1.0))]
@@ -142,12 +142,12 @@ def test_the_congestion_of_table_5_4_with_one_can_be_cut():
     events = loops + cars
     for query in ("A", "B"):
         parts = decompose(singular, query, "location", cut(singular.inputs[query].query.location.group, 8.0))
-        told = said(parts, topics, events, "TrafficCongestion")
-        assert told == said([singular], topics, events, "TrafficCongestion")
-        assert [row[1] for row in told] == ["ingress", "egress"]
+        emitted = as_rows(parts, topics, events, "TrafficCongestion")
+        assert emitted == as_rows([singular], topics, events, "TrafficCongestion")
+        assert [row[1] for row in emitted] == ["ingress", "egress"]
 
 
-def test_in_the_plane_a_part_has_all_sides_of_the_whole():
+def test_a_part_in_the_plane_has_all_sides_of_the_whole():
     """The counter-example: cut at 2.5, a reading at (1, 9) is outside of both parts."""
     singular, topics = whole(
         TOPICS + "state S A = T any location within [(0, 0), (5, 5)] enter A.value > 1 exit true"
@@ -156,32 +156,32 @@ def test_in_the_plane_a_part_has_all_sides_of_the_whole():
     outside = replace(reading(0, "T", 1, 5.0), location=(1.0, 9.0))
     inside = replace(reading(1, "T", 1, 5.0), location=(1.0, 4.0))
     parts = decompose(singular, "A", "location", pieces)
-    assert said(parts, topics, [outside]) == said([singular], topics, [outside]) == []
-    assert len(said(parts, topics, [inside])) == 1
+    assert as_rows(parts, topics, [outside]) == as_rows([singular], topics, [outside]) == []
+    assert len(as_rows(parts, topics, [inside])) == 1
     quarters = [quarter for piece in pieces for quarter in cut(piece, 2.5, axis=1)]
     for x, y in ((0.0, 0.0), (2.5, 2.5), (2.6, 2.5), (5.0, 5.0)):
         known = of_event(replace(inside, location=(x, y)))
         assert sum(contains(quarter, "location", known, None) for quarter in quarters) == 1
 
 
-def test_named_places_are_in_a_part_of_everything():
+def test_named_places_are_in_a_part_of_all_places():
     singular, topics = whole(TOPICS + "state S A = T all location enter A.value > 1 exit A.value < 1")
     parts = decompose(singular, "A", "location", cut(WHOLE, 0.5))
     at_home = replace(reading(0, "T", 1, 5.0), location=None, place="kitchen")
     nowhere = replace(reading(1, "T", 1, 0.0), location=None, place=None)
     events = [at_home, nowhere, reading(2, "T", 0, 5.0)]
-    assert said(parts, topics, events[:1])
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert as_rows(parts, topics, events[:1])
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
-def test_given_members_are_divided_by_listing_them():
+def test_listed_members_are_divided_by_listing_them():
     text = TOPICS + "state S A = T all locations of (0, 1, 2) enter A.value > 1 exit true"
     singular, topics = whole(text)
     group = singular.inputs["A"].query.location.group
     parts = decompose(singular, "A", "location", [MemberSet(group.values[:1]), MemberSet(group.values[1:])])
     events = [reading(t, "T", where, 5.0) for t, where in enumerate((0, 1, 2, 7))]
-    assert [row[3] for row in said(parts, topics, events)] == [2 * SECOND]
-    assert said(parts, topics, events) == said([singular], topics, events)
+    assert [row[3] for row in as_rows(parts, topics, events)] == [2 * SECOND]
+    assert as_rows(parts, topics, events) == as_rows([singular], topics, events)
 
 
 # --- the thesis' joins, taken literally --------------------------------------------------------
@@ -200,7 +200,7 @@ XOR = (
 )
 
 
-def test_xor_takes_two_matches_of_one_part_and_one_of_the_other_for_one():
+def test_xor_mistakes_two_matches_of_one_part_and_one_of_the_other_for_one_match():
     """Hazard 16: satisfied counts (2, 1); the first part is silent, the second fires."""
     before = [
         reading(0, "T", 1, 60.0),
@@ -213,7 +213,7 @@ def test_xor_takes_two_matches_of_one_part_and_one_of_the_other_for_one():
     assert ("atomic", 10) in marks(XOR, before + both, "S")
     singular, topics = whole(ONE)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, 4.5))
-    assert [row[3] // SECOND for row in said(parts, topics, before + both)] == [0, 2]
+    assert [row[3] // SECOND for row in as_rows(parts, topics, before + both)] == [0, 2]
 
 
 ALL = TOPICS + "state Fire A = T all location within [-10, 10] enter A.value > 50 exit A.value < 30"
@@ -244,7 +244,7 @@ def test_and_never_fires_where_a_part_has_no_data():
     assert marks(AND, alone, "Fire") == []
     singular, topics = whole(ALL)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, 0.0))
-    assert said(parts, topics, alone, "Fire") == said([singular], topics, alone, "Fire")
+    assert as_rows(parts, topics, alone, "Fire") == as_rows([singular], topics, alone, "Fire")
 
 
 # --- what cannot be decomposed -----------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_a_carried_component_is_not_divided():
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=4), st.floats(-10, 10))
-def test_pieces_share_nothing_and_leave_nothing_out(at, where):
+def test_parts_are_disjoint_and_complete(at, where):
     known = of_event(reading(0, "T", where, 1.0))
     pieces = cut(QueryRange(Index((-10.0,)), Index((10.0,))), *at)
     assert sum(contains(piece, "location", known, None) for piece in pieces) == 1

@@ -1,4 +1,4 @@
-"""What all experiments have in common: claims and what is said of them."""
+"""The common parts of all experiments: claims and their verdicts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from holdfast_lab.experiments.experiment import Claim
     ("holds", "note"),
     [(True, "It took 3 s."), (False, "It took 3 s. The disk is slow."), (None, "It took 3 s.")],
 )
-def test_a_reason_is_given_for_the_verdict_that_it_explains_and_no_other(holds, note):
+def test_a_reason_is_given_only_for_the_verdict_that_it_explains(holds, note):
     claim = Claim("fast", "Rule: at most 2 s.", 2, 3, holds, "It took 3 s.", {False: "The disk is slow."})
     assert claim.note == claim.to_json()["note"] == note

@@ -69,7 +69,7 @@ NAMES = ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources")
     st.lists(st.lists(st.integers(0, 30), max_size=5, unique=True).map(sorted), min_size=1, max_size=4),
     st.integers(1, 12),
 )
-def test_an_event_is_owed_if_one_of_each_attribute_lies_with_it_in_a_window(times, within):
+def test_an_event_is_expected_if_each_attribute_has_a_reading_in_its_window(times, within):
     owed = [set() for _ in times]
     for complex_event in product(*times):
         if max(complex_event) - min(complex_event) < within:
@@ -192,7 +192,7 @@ def test_the_network_is_a_tree_and_the_five_of_a_station_are_beside_one_another(
         assert len(routers) == (5 if star else 1)
 
 
-def test_subscriptions_take_turns_at_stations_come_from_routers_and_are_owed_something():
+def test_subscriptions_alternate_between_stations_come_from_routers_and_expect_events():
     assert [s.station for s in DRAWN.subscriptions] == [0, 1] * 12
     assert {len(s.wanted.filters) for s in DRAWN.subscriptions} == {3, 4, 5}
     assert {s.node for s in DRAWN.subscriptions} <= set(DRAWN.layout.routers)
@@ -216,7 +216,7 @@ def test_ranges_have_a_centre_off_the_median_and_a_width(width, least, most):
     assert sides == {False, True}
 
 
-def test_ends_that_are_drawn_apart_hold_the_quartiles():
+def test_separately_drawn_bounds_contain_the_quartiles():
     for subscription in draw(replace(SMALL, width="apart"), WALK, 0, 24).subscriptions:
         for one in subscription.wanted.filters:
             middle = quartiles(WALK.series[one.sensor])
@@ -224,7 +224,7 @@ def test_ends_that_are_drawn_apart_hold_the_quartiles():
             assert one.high >= middle.median + middle.above
 
 
-def test_fewer_subscriptions_are_the_first_of_more():
+def test_fewer_subscriptions_are_a_prefix_of_more():
     assert draw(SMALL, WALK, 0, 10).subscriptions == DRAWN.subscriptions[:10]
     assert draw(SMALL, WALK, 1, 10).subscriptions != DRAWN.subscriptions[:10]
 
@@ -254,7 +254,7 @@ def test_each_reading_of_multi_join_sends_less_than_the_one_before():
     assert loads == sorted(set(loads), reverse=True)
 
 
-def test_points_that_are_few_do_not_see_gaps():
+def test_few_sample_points_do_not_find_gaps():
     found = [measure(replace(SMALL, points=n), WALK, FsfCell(0, FSF, 200)) for n in (1, 10_000)]
     assert found[0].missed > found[1].missed
 
@@ -262,7 +262,7 @@ def test_points_that_are_few_do_not_see_gaps():
 # --- resuming ---
 
 
-def test_a_sweep_goes_on_where_it_stopped(tmp_path):
+def test_an_interrupted_sweep_continues(tmp_path):
     path = tmp_path / "kept" / "runs.json"
     one = FsfSetting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
     asked: list[FsfCell] = []
@@ -295,15 +295,15 @@ AS_PRINTED = {
 }
 
 
-def judged(**changed: FsfMeasurement) -> dict[str, bool | None]:
-    """The verdicts on a medium network whose approaches do as the document says, but for some."""
+def judge(**changed: FsfMeasurement) -> dict[str, bool | None]:
+    """The verdicts on a medium network whose approaches have the results of the document, except for some."""
     runs = AS_PRINTED | {name.replace("_", "-"): run for name, run in changed.items()}
     cells = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
     return {claim.id: claim.holds for claim in claims("fsf-medium", FsfExhibit(Grid(cells), {}))}
 
 
-def test_results_as_the_document_has_them_bear_out_every_claim():
-    assert judged() == dict.fromkeys(RULES, True)
+def test_results_as_in_the_document_satisfy_every_claim():
+    assert judge() == dict.fromkeys(RULES, True)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +323,8 @@ def test_results_as_the_document_has_them_bear_out_every_claim():
         (EXACT, {"undecided": 6}, {"undecided"}),
     ],
 )
-def test_a_claim_falls_where_its_rule_is_broken(approach, change, broken):
-    verdicts = judged(**{approach.replace("-", "_"): AS_PRINTED[approach]._replace(**change)})
+def test_a_claim_fails_where_its_rule_is_broken(approach, change, broken):
+    verdicts = judge(**{approach.replace("-", "_"): AS_PRINTED[approach]._replace(**change)})
     assert {claim for claim, holds in verdicts.items() if not holds} == broken
 
 
@@ -363,7 +363,7 @@ def test_the_four_experiments_are_those_of_the_document():
     assert [experiment.name for experiment in found.values()] == list(NAMES)
 
 
-def test_of_many_sources_less_is_saved_than_of_few():
+def test_less_is_saved_with_many_sources_than_with_few():
     runs = {FsfCell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in AS_PRINTED.items()}
     more = {
         cell: run._replace(subscription_load=1_000) if cell.approach == FSF else run
@@ -379,7 +379,7 @@ def test_of_many_sources_less_is_saved_than_of_few():
     assert holds(few, many) == {False}
 
 
-def test_on_the_pass_six_hours_of_a_windy_sunday_are_replayed():
+def test_six_hours_of_a_windy_sunday_on_the_pass_are_replayed():
     try:
         path = locate(FILE)
     except InputError as error:

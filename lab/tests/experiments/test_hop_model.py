@@ -43,20 +43,20 @@ def test_the_formula_is_the_average_over_all_pairs_of_leaves(network):
 
 @pytest.mark.parametrize("network", SMALL, ids=name_of)
 @pytest.mark.parametrize("end", [0, -1])
-def test_on_running_brokers_events_travel_just_so_far_from_any_leaf(network, end):
+def test_events_on_running_brokers_travel_the_computed_distance_from_any_leaf(network, end):
     publisher = [0 if end == 0 else children - 1 for children in network]
     found = travel(network, [publisher])
     assert Fraction(found.hops, found.sent) == mean_hops(network)
     assert Fraction(found.over_root, found.sent) == root_share(network)
 
 
-def test_rounded_the_averages_are_those_of_the_table():
+def test_the_rounded_averages_equal_those_of_the_table():
     for network, printed in NETWORKS.items():
         assert leaves(network) == 640
         assert float(mean_hops(network)) == pytest.approx(printed.hops, abs=0.005)
 
 
-def test_the_listing_takes_a_leaf_for_its_own_sibling():
+def test_the_printed_listing_treats_a_leaf_as_its_own_sibling():
     for network in NETWORKS:
         assert mean_hops_by_listing(network) == mean_hops(network) + Fraction(2, leaves(network))
 
@@ -84,14 +84,14 @@ def test_every_claim_is_judged_by_its_rule():
     assert [claim.holds for claim in claims(wide)] == [False, False, False]
 
 
-def test_publishers_of_the_full_run_are_leaves_and_always_the_same():
+def test_publishers_of_the_full_run_are_leaves_and_reproducible():
     for network in NETWORKS:
         drawn = publishers(network)
         assert drawn == publishers(network)
         assert all(0 <= at < children for leaf in drawn for at, children in zip(leaf, network, strict=True))
 
 
-def test_it_is_registered_and_has_a_page():
+def test_the_hop_model_is_registered_and_has_a_page():
     assert load("hop-model").name == "hop-model"
     page = PAGE.read_text("utf-8")
     assert all(f"`{claim}`" in page for claim in RULES)

@@ -1,4 +1,4 @@
-"""Runs that are kept, so that a long experiment goes on where it stopped."""
+"""Stored runs, so that a long experiment continues where it stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_stored_runs_are_read_back(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[3]", "{", "3"])
-def test_a_file_that_holds_no_runs_is_refused(text, tmp_path):
+def test_a_file_without_runs_is_refused(text, tmp_path):
     (tmp_path / "runs.json").write_text(text)
     with pytest.raises(InputError, match=r"does not hold runs of an experiment .*; remove it"):
         done(tmp_path / "runs.json", dict)
@@ -37,6 +37,6 @@ def test_other_subjects_and_other_code_use_new_files():
 
 
 @pytest.mark.parametrize("code", [dds.CODE, fsf.CODE, journey_planner.CODE], ids=["dds", "fsf", "journey"])
-def test_the_sources_on_which_runs_depend_are_there(code):
+def test_the_sources_on_which_runs_depend_exist(code):
     for part in code:
         assert place("one", None, [part]) != place("one", None, [])

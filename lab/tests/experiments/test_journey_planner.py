@@ -105,7 +105,7 @@ def town(side: int) -> JourneyMap:
 
 
 def readings(start: int, road: int, vehicles: list[int | None], seconds: list[int]) -> Traffic:
-    """What a road of a street says every five minutes; nothing where there is no number."""
+    """The readings of a road of a street every five minutes; none where there is no number."""
     there = [i for i, count in enumerate(vehicles) if count is not None]
     taken = np.array(seconds)[there]
     return Traffic(
@@ -163,7 +163,7 @@ def test_a_loop_measures_vehicles_per_kilometre():
     assert density(street(2), traffic).tolist() == [10.0, 0.0]
 
 
-def test_the_day_begins_at_one_in_the_night_of_the_town():
+def test_the_day_starts_at_one_in_the_night_of_the_town():
     assert hours(date(2014, 8, 7)) == (instant("2014-08-06T23:00Z"), instant("2014-08-07T19:00Z"))
 
 
@@ -175,7 +175,7 @@ def test_the_busiest_roads_in_town_are_watched():
     assert busiest(map, traffic, 2) == [2, 3]
 
 
-def test_segments_are_pieces_of_equal_size_that_share_nothing():
+def test_segments_are_disjoint_and_of_equal_size():
     map = town(5)  # 80 roads
     pieces = segments(map, range(70))
     assert sorted(len(piece) for piece in pieces) == [4] * 10 + [5] * 6
@@ -187,7 +187,7 @@ def test_segments_are_pieces_of_equal_size_that_share_nothing():
 
 def jam() -> JourneyScene:
     """Road r12 of a street of seven junctions fills at 0:10 and slows down at 0:20; then it is silent, and
-    when somebody drives again he is fast.  A user stands at each junction."""
+    the next driver is fast. A user stands at each junction."""
     map, (start, _) = street(7), hours(MONDAY)
     index = next(i for i, road in enumerate(map.roads) if road.name == "r12")
     #           0    5   10   15   20   25   30   35    40   45  50
@@ -219,7 +219,7 @@ def test_a_jam_follows_from_windows_and_notifies_users_within_two_junctions():
     assert [round(one.value, 2) for one in published] == [39.58] * 4 + [72.22] * 4
 
 
-def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is_sent():
+def test_one_process_and_nodes_find_the_same_jam_and_count_its_messages():
     town_scene = jam()
     counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
@@ -237,8 +237,9 @@ def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_placement_by_the_network_gives_users_equal_notifications(seed):
-    """Each part of a congestion beside its road's sensors; the thesis has 256 parts, and most say nothing."""
-    town_scene = drawn(seed)
+    """Each part of a congestion is placed beside the sensors of its road; the thesis has 256 parts, mostly
+    silent."""
+    town_scene = draw_scene(seed)
     smcs = {name: smc(one) for name, one in components(LIMITS).items()}
     users = [user_name(user) for user in range(len(town_scene.users))]
     hosts = cheapest_hosts(smcs, town_scene.map, town_scene.roads, users)
@@ -254,7 +255,7 @@ def test_placement_by_the_network_gives_users_equal_notifications(seed):
     assert found.delivered[HIGH] == 0  # a congestion stands beside the loop
 
 
-def test_the_comparison_sees_a_single_changed_notification():
+def test_the_comparison_detects_a_single_changed_notification():
     notifications = notifications_of(jam(), LIMITS)
     assert differing(notifications, notifications) == 0
     assert (
@@ -266,7 +267,7 @@ def test_the_comparison_sees_a_single_changed_notification():
     assert differing(notifications, notifications[1:]) == 1
 
 
-def test_an_event_is_examined_with_everything_that_the_other_query_holds():
+def test_an_event_is_compared_with_every_knowledge_point_of_the_other_query():
     """Two roads were slow and one of them no longer is: three knowledge points for an event of a loop."""
     host = in_one_piece(smc(components(LIMITS)[CONGESTION]))
     notifications = [
@@ -287,7 +288,7 @@ def test_an_event_is_examined_with_everything_that_the_other_query_holds():
 # --- drawn towns ---
 
 
-def drawn(seed: int) -> JourneyScene:
+def draw_scene(seed: int) -> JourneyScene:
     """Two hours in a town: readings come and go about the limits, some are missing."""
     chance = np.random.default_rng(seed)
     map, (start, _) = town(3), hours(MONDAY)
@@ -310,7 +311,7 @@ def drawn(seed: int) -> JourneyScene:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_and_one_process_agree_with_pandas(seed):
-    town_scene = drawn(seed)
+    town_scene = draw_scene(seed)
     counts = measure(town_scene, LIMITS, segments(town_scene.map, town_scene.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
     assert min(counts[HIGH], counts[SLOW], counts[CONGESTION], counts[NEAR]) > 5
@@ -367,7 +368,7 @@ def result(cache) -> Result:
         return run_world(small(), True, lambda _: None)
 
 
-def test_stored_days_are_not_counted_again(result, cache, monkeypatch):
+def test_stored_days_are_not_computed_again(result, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.setattr(JourneyWorld, "counts", lambda *_, **__: pytest.fail("counted again"))
     assert run_world(small(), True, lambda _: None) == result
@@ -393,7 +394,7 @@ def test_every_setting_and_day_is_counted_and_equals_pandas(result):
     assert saturday[CONGESTION] == 0 < thursday[CONGESTION]
 
 
-def test_it_is_printed_and_drawn(result, tmp_path):
+def test_the_result_is_printed_and_drawn(result, tmp_path):
     pytest.importorskip("matplotlib")
     experiment = load("journey-planner")
     console = Console(width=150, record=True, file=StringIO())
@@ -437,7 +438,7 @@ def test_aarhus_has_136_junctions_and_449_roads(aarhus):
     assert [fullest(watched, weekday) for weekday in (5, 3)] == [date(2014, 8, 16), date(2014, 8, 7)]
 
 
-def test_a_real_day_in_small_equals_pandas(aarhus):
+def test_a_real_day_at_a_small_scale_equals_pandas(aarhus):
     """Four of the roads with six users, on the Thursday."""
     town_scene = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
     limits = aarhus.limits(replace(MAIN, slow=67.0, fast=85.0))
@@ -473,7 +474,7 @@ def test_the_page_shows_the_tables_of_the_stored_run():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_users_who_move_between_nodes_get_the_notifications_of_pandas(seed):
-    town_scene = drawn(seed)
+    town_scene = draw_scene(seed)
     ride, found = on_field(town_scene, city(town_scene.map, town_scene.roads), LIMITS)
     notifications = [
         one for one in notifications_of(town_scene, LIMITS) if one.component in (CONGESTION, NEAR)
@@ -490,7 +491,7 @@ def test_users_who_move_between_nodes_get_the_notifications_of_pandas(seed):
 
 
 def test_a_part_of_a_town_has_its_own_streets_and_readings():
-    town_scene = drawn(1)
+    town_scene = draw_scene(1)
     start = int(town_scene.times[0])
     small = part(town_scene, 0, 1, (start, start + 60 * MINUTE), Crowd(3, 1))
     assert len(small.map.junctions) < len(town_scene.map.junctions)
@@ -544,8 +545,8 @@ def test_the_page_of_the_network_lists_every_claim():
 
 
 @pytest.mark.soak
-def test_with_radios_no_notification_is_wrong_and_most_arrive():
-    town_scene = drawn(1)
+def test_no_notification_over_radios_is_wrong_and_most_arrive():
+    town_scene = draw_scene(1)
     ride, _ = on_air(town_scene, city(town_scene.map, town_scene.roads, filled=True), LIMITS, 1)
     due = Counter(one for one in notifications_of(town_scene, LIMITS) if one.component == NEAR)
     came = Counter(ride.reports)

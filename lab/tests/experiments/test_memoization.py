@@ -1,4 +1,4 @@
-"""Distributed memoization: the set-up does what it says, and claims are judged by their rules."""
+"""Distributed memoization: the set-up works as described, and claims are judged by their rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_downstream_brokers_forward_by_the_slip_alone(monkeypatch):
     assert [state.counted["express"] for state in states] == [0, 0, 0]
 
 
-def test_a_broker_with_many_connections_sends_to_the_one_that_wants_it():
+def test_a_broker_with_many_connections_sends_only_to_the_subscribed_one():
     for how in ({"memoize": False}, {"memoize": True}, {"memoize": True, "attentive": False}):
         assert len(hub(5, 10, **how)) == 10
 
@@ -65,7 +65,7 @@ def test_the_result_has_a_row_for_each_n_and_judges_every_claim(small):
     assert small.rows[0]["paper notification regular"] == 10.3241
 
 
-def test_tables_and_figure_can_be_looked_at(small, tmp_path):
+def test_tables_and_figure_are_written(small, tmp_path):
     first, second = load("memoization").tables(small)
     assert len(first.lines) == 2
     assert all(len(line) == len(first.columns) for line in first.lines)
@@ -94,7 +94,7 @@ AT_A_HUB = {"regular (µs)": 100.0, "memoized (µs)": 95.0, "memoized, nobody el
 SAVINGS = {"CBPS": 0.05, "pure ISCA": 0.9545}
 
 
-def test_the_document_s_own_figures_satisfy_its_claims():
+def test_the_figures_of_the_document_satisfy_its_claims():
     speed, flat, saving = claims(points(**AS_IN_THE_DOCUMENT), SAVINGS, AT_A_HUB)
     assert speed.ours == {"subscription": 2.84, "notification": 2.71}
     assert flat.ours["subscription memoized"] == 1.29

@@ -27,7 +27,7 @@ def row(i: int, radio_factor: float = 1.0, mcu_factor: float = 1.0) -> dict:
     return _row(i, 2, reading, after)
 
 
-def test_the_same_run_read_online_and_computed_afterwards_agrees_to_the_last_digits():
+def test_online_and_offline_results_of_one_run_agree_to_the_last_digits():
     readings, after = online(7, 2), afterwards(7, 2)
     assert len(readings) == 2
     assert readings[1].radio_joules * 1e3 == pytest.approx(after.radio, rel=1e-12)
@@ -50,22 +50,22 @@ def test_the_errors_of_the_thesis_are_fractions_of_its_own_columns():
     assert errors == pytest.approx([0.00128, 0.00066, 0.00033, 0.00022], rel=0.02)
 
 
-def judged(rows) -> dict[str, bool]:
+def judge(rows) -> dict[str, bool]:
     return {claim.id: claim.holds for claim in claims(rows)}
 
 
 def test_every_claim_of_the_issue_is_judged_by_a_rule_that_can_fail():
     exact = [row(i) for i in range(4)]
-    assert list(judged(exact)) == list(RULES)
-    assert judged([row(0, radio_factor=1.004), *exact[1:]])["radio-error"] is False
-    assert judged([*exact[:2], row(2, radio_factor=0.996), exact[3]])["values"] is False
-    assert judged([*exact[:3], row(3, mcu_factor=1.004)])["mcu-error"] is False
-    assert judged([row(0, radio_factor=0.99), *exact[1:]])["linear"] is False
+    assert list(judge(exact)) == list(RULES)
+    assert judge([row(0, radio_factor=1.004), *exact[1:]])["radio-error"] is False
+    assert judge([*exact[:2], row(2, radio_factor=0.996), exact[3]])["values"] is False
+    assert judge([*exact[:3], row(3, mcu_factor=1.004)])["mcu-error"] is False
+    assert judge([row(0, radio_factor=0.99), *exact[1:]])["linear"] is False
 
 
-def test_by_the_rule_the_thesis_itself_is_not_quite_linear():
-    """Its processor draws 14.849 mW for 5 minutes and 14.793 mW for 120."""
-    assert judged([row(i) for i in range(4)]) == {
+def test_the_thesis_itself_is_not_quite_linear_by_the_rule():
+    """The processor draws 14.849 mW for 5 minutes and 14.793 mW for 120."""
+    assert judge([row(i) for i in range(4)]) == {
         "radio-error": True, "mcu-error": True, "linear": False, "values": True,
     }  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_all_claims_hold_on_the_whole_table(tmp_path):
     assert path.stat().st_size > 10_000
 
 
-def test_the_experiment_is_in_the_table():
+def test_the_oem_experiment_is_registered():
     experiment = load("oem-validation")
     assert experiment.name == "oem-validation"
     assert "Table 9" in experiment.title

@@ -39,7 +39,7 @@ def test_more_frequent_readings_hardly_add_notifications(using):
     assert often.rings == once.rings
 
 
-def test_on_real_walks_most_is_saved_and_read_17_times_as_often_nearly_all():
+def test_most_messages_are_saved_on_real_walks_and_nearly_all_with_frequent_readings():
     try:
         drawn = ProximityScene.draw(None)
     except HoldfastError as error:

@@ -45,7 +45,7 @@ class Line:
         self.events = [0, 1, 1]
 
 
-def test_codd_shares_a_way_that_a_subscription_meets():
+def test_codd_shares_a_path_that_a_subscription_meets():
     codd = Codd(Line())
     codd.subscribe(6)
     alone = codd.outcome()
@@ -60,7 +60,7 @@ def test_codd_shares_a_way_that_a_subscription_meets():
     assert shared.load == 2
 
 
-def test_ghtd_brings_everything_to_one_node_and_from_there_to_each():
+def test_ghtd_sends_everything_to_one_node_and_from_there_to_each():
     ghtd = Ghtd(Line())
     meeting = ghtd._meeting
     for node in (6, 9):
@@ -80,7 +80,7 @@ def test_equal_layouts_give_equal_outcomes_and_others_do_not():
     assert set(first) == {f"{name} {n}" for name in (QPS, CODD, GHTD) for n in (2, 12)}
 
 
-def test_in_all_of_them_each_event_reaches_each_subscriber_over_links():
+def test_every_protocol_delivers_each_event_to_each_subscriber_over_links():
     scene = QpsScene(SMALL, 3)
     assert len(scene.events) == EVENTS
     assert set(scene.events) <= set(scene.publishers)
@@ -105,7 +105,7 @@ def test_points_of_a_sweep_have_their_settings():
 
 
 def sweep(points, **curves):
-    """One layout; each curve gives links, load, messages, hops and subscribing at each point."""
+    """A layout in which each curve gives links, load, messages, hops and subscribing at each point."""
     runs = {
         (name, point): [
             QpsOutcome(*(int(curve(point)) if i in (0, 1, 4) else curve(point) for i in range(5)))
@@ -159,7 +159,7 @@ def test_claims_about_epsilon_hold_and_fail_by_their_rules():
     }
 
 
-def test_a_sweep_knows_means_and_their_intervals():
+def test_a_sweep_computes_means_and_their_intervals():
     runs = {("A", 1.0): [QpsOutcome(1, 1, x, 1.0, 1) for x in (1.0, 2.0, 3.0)]}
     found = Sweep([1.0], runs)
     assert found.mean(messages, "A", 1.0) == 2.0
@@ -174,13 +174,13 @@ def test_the_page_lists_every_claim_and_the_experiment_is_registered(name):
     assert all(f"`{each}`" in page for each in (name, *rules[name]))
 
 
-def test_tired_nodes_hand_roles_over_and_live_longer():
+def test_nodes_low_on_energy_hand_over_roles_and_live_longer():
     tired, still = life(0, by_energy()), life(0, POSITION)
     assert tired.minutes > still.minutes
     assert tired.handed > still.handed == 0
     assert tired.delivered == still.delivered == 1.0
 
 
-def test_the_physical_layer_has_its_claims_on_the_page():
+def test_the_claims_of_the_physical_layer_are_on_the_page():
     assert load("qps-physical").name == "qps-physical"
     assert all(f"`{each}`" in PAGE.read_text("utf-8") for each in physical.RULES)

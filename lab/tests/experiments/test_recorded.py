@@ -1,4 +1,4 @@
-"""The summary of the experiments is made from what was recorded, so it cannot say anything else."""
+"""The summary of the experiments is generated from the records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_pages_agree_with_the_records():
         assert put(text, made[path]) == text, "python -m holdfast_lab.experiments.recorded docs/experiments"
 
 
-def test_every_experiment_shows_something_of_a_document_and_has_a_page():
+def test_every_experiment_reproduces_a_document_and_has_a_page():
     shown = {name for document in DOCUMENTS for name in experiments(document)}
     assert shown == set(MODULES) >= {*OWN}
     assert all((PAGES / page(name)).is_file() for name in shown)
@@ -52,7 +52,7 @@ def claim(id: str, holds: bool | None) -> dict[str, object]:
     return {"id": id, "claim": id, "paper": 1, "ours": 2, "holds": holds, "note": f"Because of {id}."}
 
 
-def test_verdicts_are_counted_by_document_and_our_own_claims_apart(tmp_path):
+def test_verdicts_are_counted_by_document_and_our_own_claims_separately(tmp_path):
     stored = {"claims": [claim("a", True), claim("b", False), claim("c", None)]}
     (tmp_path / "hop-model.json").write_text(json.dumps(stored))
     (tmp_path / "arqos.json").write_text(json.dumps({"claims": [claim("d", False)]}))
@@ -67,7 +67,7 @@ def test_verdicts_are_counted_by_document_and_our_own_claims_apart(tmp_path):
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_the_full_run_is_what_counts_if_there_is_one(tmp_path, full):
+def test_the_full_run_counts_if_there_is_one(tmp_path, full):
     (tmp_path / "traffic.json").write_text('{"claims": []}')
     if full:
         (tmp_path / "traffic.full.json").write_text(json.dumps({"claims": [claim("a", True)]}))
@@ -75,7 +75,7 @@ def test_the_full_run_is_what_counts_if_there_is_one(tmp_path, full):
     assert record(tmp_path, "proximity") is None
 
 
-def test_a_page_has_the_claims_their_causes_and_what_was_measured():
+def test_a_page_lists_the_claims_their_causes_and_the_measurements():
     row = {"air": "fitted", "IPI s": 5, "PDR": 0.98765, "PDR, sd": 0.01, "DMR": None, "DMR, sd": None}
     stored = {"parameters": {"runs for each point": "two"}, "rows": [row], "claims": [claim("b", False)]}
     lines = sheet(stored).splitlines()

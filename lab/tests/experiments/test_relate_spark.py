@@ -1,4 +1,4 @@
-"""Relationships of many users on Spark: both ways tell the same, and the machine in one process as well."""
+"""Relationships of many users on Spark: both strategies emit the same as the machine in one process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast_lab.experiments.relate_spark import CELL, READINGS, measure, write
 from support.runtimes import session
 
 
-def test_a_day_has_all_users_in_cells_and_friends_who_meet(tmp_path: Path) -> None:
+def test_a_day_contains_all_users_in_cells_and_friends_who_meet(tmp_path: Path) -> None:
     write_day(tmp_path, 3 * CELL)
     results = list(replay(load(tmp_path / "app.hf"), tmp_path / "readings"))
     scopes = {one.scope for one in results}
@@ -22,7 +22,7 @@ def test_a_day_has_all_users_in_cells_and_friends_who_meet(tmp_path: Path) -> No
     }
 
 
-def test_on_spark_both_strategies_give_equal_results(tmp_path: Path) -> None:
+def test_both_strategies_give_equal_results_on_spark(tmp_path: Path) -> None:
     session()
     users = 10 * CELL
     found = measure(users, lambda _: None, ("once",))

@@ -1,4 +1,4 @@
-"""Where components stand: what the network chooses, what a run tells, and how it is judged."""
+"""Placement of components: the choices of the network, the results of a run, and their verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def layout():
     return SpsLayout(0)
 
 
-def test_conditions_keyed_by_place_are_split_over_the_sensors_nodes(layout):
+def test_conditions_keyed_by_place_are_split_over_the_nodes_of_the_sensors(layout):
     parts, hosts = by_network(application(CONGESTION, "TrafficCongestion"), layout)
     assert {name.split()[0] for name in parts.smcs} == {"High", "Slow", "TrafficCongestion"}
     assert len(hosts) == 3 * len(layout.sensors)
@@ -30,7 +30,7 @@ def test_conditions_keyed_by_place_are_split_over_the_sensors_nodes(layout):
     assert all(alone for _, alone in hosts.values())
 
 
-def test_counts_stay_whole_nearer_to_the_sensors_than_the_user(layout):
+def test_counts_are_placed_whole_nearer_to_the_sensors_than_to_the_user(layout):
     _, hosts = by_network(application(FIRE, "Fire"), layout)
     ((host, alone),) = hosts.values()
     assert host != layout.user
@@ -62,7 +62,7 @@ def test_a_fire_is_notified_and_the_next_one_by_a_replica_of_the_failed_host(lay
 
 
 def rows(network=1, delay=1.0, same=True):
-    """Both applications, central and by hand at 10 and 5 messages."""
+    """The rows of both applications, central and by hand at 10 and 5 messages."""
     return [
         {
             "application": app,

@@ -77,7 +77,7 @@ def test_above_ten_from_minute_6_to_72_ecf_sends_at_6_39_72_and_sf_at_6_and_75()
     sf, ecf = found.schemes
     assert minutes(sf.delivered) == [6, 75]
     assert minutes(ecf.delivered) == [6, 39, 72]
-    assert found.ecf.worst_error == 27  # said at 72, ended at 75, believed until 102
+    assert found.ecf.worst_error == 27  # sent at 72, ended at 75, assumed until 102
     assert found.sf.worst_error == 0
 
 
@@ -142,7 +142,7 @@ def compositions(total, parts):
     return [(k, *rest) for k in range(1, total) for rest in compositions(total - k, parts - 1)]
 
 
-def test_only_one_field_has_the_papers_11_publishers_27_and_10_filters():
+def test_only_one_field_has_11_publishers_27_and_10_filters_as_in_the_paper():
     found = set()
     for count in range(1, 11):  # regions that have subscribers; every subscription has one region
         for sizes in combinations_with_replacement((1, 2, 3), count):
@@ -155,7 +155,7 @@ def test_only_one_field_has_the_papers_11_publishers_27_and_10_filters():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_field_that_is_drawn_has_the_papers_counts(seed):
+def test_every_drawn_field_has_the_counts_of_the_paper(seed):
     field = draw(seed, range(100, 100 + REGIONS))
     watched = [s for s in field.sensors if s.region in field.coverage]
     assert (len(field.sensors), len(field.subscribers), len(watched)) == (35, 10, 11)
@@ -166,7 +166,7 @@ def test_every_field_that_is_drawn_has_the_papers_counts(seed):
     assert draw(seed, range(100, 100 + REGIONS)) == field
 
 
-def test_one_plateau_gives_the_papers_state_filter_column():
+def test_one_plateau_gives_the_state_filter_column_of_the_paper():
     found = measure(*plateau())
     sf = found.sf
     assert (sf.published, sf.covered, sf.source_filters, sf.scoping_filters) == (21000, 6600, 27, 10)
@@ -179,7 +179,7 @@ def test_one_plateau_gives_the_papers_state_filter_column():
 
 
 def naive_ecf(field, setting, temps):
-    """One event after the other; a table of when each filter hears again."""
+    """One event after the other; a table of when each filter is active again."""
     deaf_until, out = {}, []
     for at in range(temps.shape[1]):
         for number, sensor in enumerate(field.sensors):
@@ -252,7 +252,7 @@ def test_the_grid_contains_sent_readings_and_marks_stale_ones():
     assert (values.tolist(), fresh.tolist()) == ([2.0], [False])
 
 
-def test_of_the_redwoods_what_is_missing_or_implausible_is_dropped_and_counted(tmp_path):
+def test_missing_and_implausible_redwood_readings_are_dropped_and_counted(tmp_path):
     table = pa.table(
         {
             "time": pa.array([10, 5, 15, 20, 5], pa.timestamp("us")),
@@ -326,7 +326,7 @@ def test_the_real_run_equals_the_naive_twins(result):
     assert plain(ecf.delivered) == naive_ecf(shown.field, shown.setting, shown.temps)
 
 
-def test_under_trees_the_same_rules_give_another_verdict(data):
+def test_the_same_rules_give_another_verdict_under_trees(data):
     """The cause is the readings: spells of hours, not of minutes."""
     found = load("state-filter-redwoods").run(data, False, lambda _: None)
     assert found.experiment == "state-filter-redwoods"
@@ -336,7 +336,7 @@ def test_under_trees_the_same_rules_give_another_verdict(data):
     assert plain(shown.schemes[1].delivered) == naive_ecf(shown.field, shown.setting, shown.temps)
 
 
-def test_the_experiment_gives_the_same_twice(result, data):
+def test_the_experiment_is_reproducible(result, data):
     assert load("state-filter-table").run(data, False, lambda _: None) == result
 
 
@@ -366,13 +366,13 @@ def test_the_command_lists_failed_claims_and_the_page_shows_its_output(data):
     assert "delivered: does not hold" in found.stdout
 
 
-def test_the_command_lists_what_there_is():
+def test_the_command_lists_the_experiments():
     found = CliRunner().invoke(app, ["reproduce", "--list"])
     assert found.exit_code == 0
     assert any(line.startswith("state-filter-table ") for line in found.stdout.splitlines())
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_an_unknown_experiment_is_reported_with_the_nearest_name():
     with pytest.raises(UsageError, match="Did you mean 'state-filter-table'"):
         find_experiments(["state-filter-tabel"])
 
@@ -382,7 +382,7 @@ def test_missing_data_is_named(tmp_path):
         load("state-filter-table").run(tmp_path, False, lambda _: None)
 
 
-def test_the_environment_can_say_where_the_data_is(tmp_path, monkeypatch):
+def test_the_environment_can_set_the_path_of_the_data(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("x")
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
     assert locate("a.txt") == tmp_path / "a.txt"
@@ -390,9 +390,7 @@ def test_the_environment_can_say_where_the_data_is(tmp_path, monkeypatch):
         locate("b.txt")
 
 
-def test_without_a_word_it_is_looked_for_beside_the_checkout_and_beside_the_current_directory(
-    tmp_path, monkeypatch
-):
+def test_data_is_searched_by_default_beside_the_checkout_and_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.delenv("HOLDFAST_DATA", raising=False)
     place, work = tmp_path / "shared" / "data", tmp_path / "work"
     place.mkdir(parents=True)
@@ -406,13 +404,13 @@ def test_without_a_word_it_is_looked_for_beside_the_checkout_and_beside_the_curr
     assert f"{checkout.parent / 'shared' / 'data'} and in {place}" in str(missing.value)
 
 
-def test_what_is_installed_from_a_wheel_is_in_no_checkout(tmp_path, monkeypatch):
+def test_an_installation_from_a_wheel_is_in_no_checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = tmp_path / "lib" / "python3" / "site-packages" / "holdfast_lab" / "experiments" / "data.py"
     assert list(_bases(module)) == [tmp_path]
 
 
-def test_a_file_that_is_something_else_is_refused(tmp_path):
+def test_a_file_with_other_contents_is_refused(tmp_path):
     folder = tmp_path / "sensorscope-stbernard"
     folder.mkdir()
     (folder / "stbernard.parquet").write_text("no")

@@ -17,19 +17,19 @@ def quiet(_: str) -> None:
     pass
 
 
-def test_a_study_that_was_killed_goes_on_with_the_cell_it_was_at(tmp_path: Path) -> None:
-    """Not only one that was interrupted: SIGKILL, in the middle of its second round."""
+def test_a_killed_study_continues_with_its_last_cell(tmp_path: Path) -> None:
+    """The killed run was in the middle of its second round, and ended by SIGKILL."""
     stored = tmp_path / "runs.json"
     code = f"import test_study; test_study.studied({str(stored)!r}, dies=11)"
     there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     found = subprocess.run([sys.executable, "-c", code], env=os.environ | there, capture_output=True)
     assert found.returncode == -signal.SIGKILL, found.stderr
-    ran, result = studied(str(stored))
+    ran, result = run_study(str(stored))
     assert ran == [11, 12]
     assert result == {cell: cell * cell for cell in (0, 1, 2, 10, 11, 12)}
 
 
-def studied(path: str, dies: int | None = None) -> tuple[list[int], dict[int, int]]:
+def run_study(path: str, dies: int | None = None) -> tuple[list[int], dict[int, int]]:
     """Which cells were run, and what all of them gave."""
     ran: list[int] = []
 

@@ -68,14 +68,14 @@ def test_a_subscription_has_different_dimensions_and_ranges_within_the_contents(
 
 @pytest.mark.parametrize("attributes", [1, 3])
 @pytest.mark.parametrize("series", SERIES, ids=lambda series: series.name)
-def test_the_counts_are_those_of_boxes_compared_one_by_one(series, attributes):
+def test_counts_equal_those_of_pairwise_compared_boxes(series, attributes):
     drawn = subscriptions(replace(series, most=150), 8, attributes, np.random.default_rng(4))
     assert left(drawn, False).tolist() == naive.absorb(boxes(drawn), False)[0]
     if attributes == 1:
         assert left(drawn, True).tolist() == naive.absorb(boxes(drawn), True)[0]
 
 
-def test_merging_leaves_no_more_than_covering(once):
+def test_merging_leaves_no_more_boxes_than_covering(once):
     assert all(counted.merged <= counted.covered <= cell.subscriptions for cell, counted in once.items())
     assert len(once) == 7 * 4 * 14 + 9 * 11
 
@@ -107,7 +107,7 @@ def test_the_claims_agree_with_the_page(once):
         ),
     ],
 )
-def test_the_rules_can_be_broken(made, verdicts):
+def test_broken_rules_make_claims_fail(made, verdicts):
     """Each claim is judged both ways by some made-up outcome."""
     grid = {
         cell: Left(made(cell), made(cell))

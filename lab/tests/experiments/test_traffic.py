@@ -1,4 +1,4 @@
-"""Routes: what their agents say is right, and an overlay sends as many messages as are counted."""
+"""Routes: agents report correct results, and an overlay sends the counted number of messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_agents_of_a_route_agree_with_the_machine():
         assert found.reports
 
 
-def test_an_overlay_sends_as_many_messages_as_are_counted():
+def test_an_overlay_sends_the_counted_number_of_messages():
     ways = roads()
     route = ways.route(3, random.Random(1))
     overlay = Overlay()
@@ -73,7 +73,7 @@ def test_an_overlay_sends_as_many_messages_as_are_counted():
     assert submitted - 2 * len(agents) == found.messages + found.reports
 
 
-def test_routes_together_cost_what_each_does():
+def test_routes_computed_together_cost_the_sum_of_each():
     one, other = Watched(("a", "b"), 10, 2, True), Watched(("b", "c", "d"), 30, 0, True)
     found = environment([one, other], 50, random.Random(1))
     assert found.sensors == 4

@@ -47,24 +47,24 @@ def lines(*options):
     return [json.loads(line) for line in advise("--json", *options).stdout.splitlines()]
 
 
-def test_every_variant_is_a_line_that_a_replay_of_the_changed_definition_bears_out(home):
+def test_every_variant_equals_a_replay_of_the_changed_definition(home):
     found = lines("--enter", "24.5,25", "--exit", "23:24:0.5", "--guard", "0 s,20 min", "--refine", "0")
     assert len(found) == 2 * 3 * 2
     for one in found:
         guard = f"for {one['guard']:.0f} s" if one["guard"] else ""
         band = f"[value > {one['enter']} {guard}; value < {one['exit']}]"
         text = f"topic T (value float)\nstate Warm on T {band} per source"
-        told = replay(parse(text), home / "rooms.csv").intervals()
+        emitted = replay(parse(text), home / "rooms.csv").intervals()
         end = instant("2026-03-02") + (DAYS * 24 * 60 - 10) * 60_000_000
-        assert one["starts"] == len(told)
-        assert one["holding"] == sum((end if i.end is None else i.end) - i.start for i in told) / 1e6
-        assert one["flaps"] == flaps(told)
-        assert one["messages"] == sum(2 - i.open for i in told)
+        assert one["starts"] == len(emitted)
+        assert one["holding"] == sum((end if i.end is None else i.end) - i.start for i in emitted) / 1e6
+        assert one["flaps"] == flaps(emitted)
+        assert one["messages"] == sum(2 - i.open for i in emitted)
     assert any(one["front"] for one in found)
 
 
-def flaps(told: list[Interval]) -> int:
-    by_room = {room: sorted((i for i in told if i.scope == room), key=lambda i: i.start) for room in "abc"}
+def flaps(emitted: list[Interval]) -> int:
+    by_room = {room: sorted((i for i in emitted if i.scope == room), key=lambda i: i.start) for room in "abc"}
     return sum(b.start - a.end < 5 * 60e6 for some in by_room.values() for a, b in pairwise(some))
 
 
@@ -73,7 +73,7 @@ def test_a_flap_is_a_start_within_the_given_time_after_an_end(home):
     assert few < many
 
 
-def test_without_a_grid_one_is_made_around_what_is_written_and_looked_at_more_finely(home):
+def test_the_default_grid_lies_around_the_written_numbers_and_can_be_refined(home):
     coarse, fine = lines("--refine", "0"), lines()
     assert {(25, 24, 0), (25.2, 24.2, 300)} <= {(o["enter"], o["exit"], o["guard"]) for o in coarse}
     assert all(one["exit"] <= one["enter"] for one in fine)
@@ -81,7 +81,7 @@ def test_without_a_grid_one_is_made_around_what_is_written_and_looked_at_more_fi
     assert {25.1} <= {one["enter"] for one in fine}
 
 
-def test_a_point_is_picked_by_its_number_and_written_with_all_comments(home):
+def test_a_variant_is_picked_by_its_number_and_written_with_all_comments(home):
     shown = advise().stdout
     assert "as it stands" in shown
     assert "chosen" in shown
@@ -106,7 +106,7 @@ def test_labels_give_precision_and_recall(home):
     assert one["precision"] == 1 / one["starts"]
 
 
-def test_weeks_that_are_held_out_judge_what_was_chosen_without_them(home):
+def test_held_out_weeks_judge_a_choice_made_without_them(home):
     *used, again = lines("--held-out", "1")
     assert again["held_out"] == 1
     (chosen,) = (o for o in used if all(o[k] == again[k] for k in ("enter", "exit", "guard")))
@@ -125,16 +125,16 @@ duration: 1 h
 """
 
 
-def test_in_a_network_variants_with_more_notifications_take_more_joules(home):
+def test_variants_with_more_notifications_take_more_joules_in_a_network(home):
     (home / "net.yaml").write_text(NETWORK)
     some = lines("--network", "net.yaml", "--enter", "25", "--exit", "22:24:1", "--guard", "0 s")
-    told = sorted((one["messages"], one["joules"]) for one in some)
-    assert [joules for _, joules in told] == sorted(joules for _, joules in told)
-    assert told[0][1] < told[-1][1]
+    emitted = sorted((one["messages"], one["joules"]) for one in some)
+    assert [joules for _, joules in emitted] == sorted(joules for _, joules in emitted)
+    assert emitted[0][1] < emitted[-1][1]
     assert "J/day" in advise("--network", "net.yaml", "--enter", "25", "--exit", "24").stdout
 
 
-def test_a_picture_shows_all(home):
+def test_the_figure_option_draws_the_front(home):
     pytest.importorskip("matplotlib")
     advise("--figure", "front.png")
     assert (home / "front.png").stat().st_size > 10_000
@@ -169,7 +169,7 @@ def test_a_history_without_readings_is_too_short(home):
         advise()
 
 
-def test_a_label_that_ends_before_it_starts_is_shown(home):
+def test_a_label_that_ends_before_it_starts_is_reported(home):
     (home / "labels.csv").write_text("start,end\n2026-03-03,2026-03-02\n")
     with pytest.raises(HoldfastError, match=r"labels.csv, line 2: it ends before it starts"):
         advise("--labels", "labels.csv")
@@ -177,13 +177,13 @@ def test_a_label_that_ends_before_it_starts_is_shown(home):
 
 def test_a_state_that_is_never_active_has_no_delay(home):
     (home / "app.hf").write_text(WARM.replace("> 25", "> 95"))
-    said = advise("--enter", "95")
-    assert "nothing in this history tells what is late: 'Warm' never holds in it" in said.stderr
+    output = advise("--enter", "95")
+    assert "nothing in this history tells what is late: 'Warm' never holds in it" in output.stderr
 
 
-def test_rows_that_cannot_be_used_are_counted(home):
+def test_unusable_rows_are_counted(home):
     with open(home / "rooms.csv", "a") as file:
         file.write("2026-04-01T00:00:00Z,a,warm\nnever,b,21\n")
-    said = advise("--json", "--enter", "25", "--exit", "24")
-    assert said.exit_code == 0
-    assert said.stderr.count("1 row rejected: ") == 2
+    output = advise("--json", "--enter", "25", "--exit", "24")
+    assert output.exit_code == 0
+    assert output.stderr.count("1 row rejected: ") == 2

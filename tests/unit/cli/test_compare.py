@@ -44,7 +44,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def compared(*options: str) -> dict[str, dict]:
+def compare(*options: str) -> dict[str, dict]:
     ran = CliRunner().invoke(
         app, ["compare", "frost.hf", "--input", "history.csv", "--network", "net.yaml", "--json", *options]
     )
@@ -53,12 +53,12 @@ def compared(*options: str) -> dict[str, dict]:
     return {world["world"]: world for world in json.loads(ran.stdout)["worlds"]}
 
 
-def test_the_ideal_equals_replay_and_a_good_network_delivers_all_of_it(home):
+def test_an_ideal_network_equals_a_replay_and_a_good_one_delivers_everything(home):
     ideal = [
         (one.scope, show_instant(one.start), None if one.end is None else show_instant(one.end))
         for one in replay(load("frost.hf"), "history.csv").intervals()
     ]
-    comparison = compared()
+    comparison = compare()
     assert list(comparison) == ["live, up to 30 s late", "direct", "dds mode=HyTDDS"]
     for world in comparison.values():
         assert {(each["scope"], each["start"], each["end"]) for each in world["each"]} == set(ideal)
@@ -73,7 +73,7 @@ def test_alarms_of_a_dead_node_are_lost_and_listed(home):
             "warm-up: 30 s", "warm-up: 30 s\nfailures: [{kind: kill, at: 25 min, nodes: [0]}]"
         )  # it plays the first source, whose second frost begins later
     )
-    comparison = compared()
+    comparison = compare()
     lost = [each for each in comparison["direct"]["each"] if each["fate"] == "lost"]
     assert [(each["scope"], each["start"]) for each in lost] == [("attic", "2026-02-03T01:40:00.000000Z")]
     ran = CliRunner().invoke(
@@ -85,14 +85,14 @@ def test_alarms_of_a_dead_node_are_lost_and_listed(home):
 
 
 def test_late_readings_shift_or_double_notifications_of_a_live_engine(home):
-    late = compared("--lateness", "20 min", "--seed", "2")["live, up to 20 min late"]
+    late = compare("--lateness", "20 min", "--seed", "2")["live, up to 20 min late"]
     assert late["told"] + late["shifted"] + late["merged"] + late["lost"] == 6
     assert late["told"] < 6 or late["doubled"] or late["false"], "twenty minutes of disorder change something"
-    assert compared("--lateness", "0 s")["live, in time"]["told"] == 6
+    assert compare("--lateness", "0 s")["live, in time"]["told"] == 6
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "says"),
+    ("change", "options", "message"),
     [
         ({"history.csv": "time,source,value\n2026-02-03T01:00Z,a,3\n"}, (), "the history is too short"),
         ({"net.yaml": NETWORK.replace("  - {node: 4, to: Frost}", "  []")}, (), "nobody in this network"),
@@ -106,11 +106,11 @@ def test_late_readings_shift_or_double_notifications_of_a_live_engine(home):
         ({"frost.hf": FROST + 'mute Frost during "Sat 00:00 – Mon 06:00" in "UTC"\n'}, (), "do not mute"),
     ],
 )  # fmt: skip
-def test_impossible_comparisons_are_refused(home, change, options, says):
+def test_impossible_comparisons_are_refused(home, change, options, message):
     for name, text in change.items():
         (home / name).write_text(text)
-    with pytest.raises(HoldfastError, match=says):
-        compared(*options)
+    with pytest.raises(HoldfastError, match=message):
+        compare(*options)
 
 
 def test_corrected_notifications_are_compared_in_their_final_form():

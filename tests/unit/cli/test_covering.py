@@ -1,4 +1,4 @@
-"""``explain`` says which states hold only while others do."""
+"""``explain`` lists the states that are active only while others are."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ TOPIC = "topic T (value float °C, n int, room text, lit bool)\n"
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "message"),
     [
         (
             ["Warm on T [value > 25; value < 22] per source", "Hot on T [value > 30; 24 > value] per source"],
@@ -44,8 +44,8 @@ TOPIC = "topic T (value float °C, n int, room text, lit bool)\n"
         ),
     ],
 )
-def test_what_holds_only_while_something_else_does_is_said(states, said):
-    assert nested_states(check(parse(TOPIC + "\n".join(f"state {state}" for state in states)))) == said
+def test_covered_states_are_listed_with_their_coverers(states, message):
+    assert nested_states(check(parse(TOPIC + "\n".join(f"state {state}" for state in states)))) == message
 
 
 BOUNDS = st.integers(0, 4)
@@ -55,12 +55,12 @@ BOUNDS = st.integers(0, 4)
     st.lists(st.tuples(BOUNDS, BOUNDS), min_size=2, max_size=4),
     st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5]), max_size=12),
 )
-def test_what_is_said_is_so_whatever_is_read(bounds, values):
+def test_listed_coverings_are_true_for_random_readings(bounds, values):
     text = "topic T (value float)\n" + "\n".join(
         f"state S{i} on T [value > {up}; value <= {down}]" for i, (up, down) in enumerate(bounds)
     )
     app = parse(text)
-    around = [said.split(" holds only while ") for said in nested_states(check(app))]
+    around = [output.split(" holds only while ") for output in nested_states(check(app))]
     engine = Engine(app)
     for at, value in enumerate(values):
         engine.push(Event("T", at * 1_000_000_000, "s", {"value": value}))

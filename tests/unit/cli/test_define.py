@@ -1,4 +1,4 @@
-"""What ``check`` says of a definition."""
+"""The output of ``check`` for a definition."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ state Alarm on Loud any location enter v > 95 exit v < 90
 """
 
 
-def test_a_component_for_which_brackets_would_do_is_shown_in_brackets_unless_others_build_on_it(
-    tmp_path, capsys
-):
+def test_components_are_shown_in_brackets_where_possible_unless_others_build_on_them(tmp_path, capsys):
     definition = tmp_path / "app.hf"
     definition.write_text(APP)
     check(definition)

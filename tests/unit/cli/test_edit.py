@@ -1,4 +1,4 @@
-"""What an edit will do to what is known now, in numbers."""
+"""The preview of a revision in numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def readings():
     return [Event("T", i, source, {"v": float(v)}, i) for i, (source, v) in enumerate(READINGS)]
 
 
-def test_an_engine_that_remembers_readings_knows_what_they_decide(definitions, tmp_path):
+def test_an_engine_that_remembers_readings_previews_what_they_decide(definitions, tmp_path):
     old, new = definitions
     engine, snapshot = Engine(OLD, remember=True), tmp_path / "engine.snapshot"
     for event in readings():
@@ -42,7 +42,7 @@ def test_an_engine_that_remembers_readings_knows_what_they_decide(definitions, t
         forecast(old, new(28), tmp_path / "nothing.here", None)
 
 
-def test_a_live_query_knows_what_holds(definitions):
+def test_the_preview_of_a_live_query_counts_its_active_scopes(definitions):
     live = pytest.importorskip("support.live")
     old, new = definitions
     with live.site() as here:
@@ -53,7 +53,7 @@ def test_a_live_query_knows_what_holds(definitions):
         assert forecast(old, new(28), here.checkpoint, None) == {"Warm": "2 are as the files say"}
 
 
-def test_what_is_muted_or_has_levels_is_counted_too(tmp_path):
+def test_the_preview_counts_muted_conditions_and_levels(tmp_path):
     text = (
         "topic T (value float)\nstate Warm on T [value > 25; value < 22] per source\n"
         "levels Heat on T: low [value > 25; value < 22], high [value > {}; value < 27] per source\n"

@@ -31,7 +31,7 @@ WAYS = {
 def home(tmp_path, monkeypatch):
     """Three places that freeze for ten minutes, one after the other; a reading a minute.
 
-    What a protocol says by itself is listened to for a short time: how exact that is, ``estimate`` tries.
+    The output of each protocol is tried for a short time only: ``estimate`` tests its precision.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rehearsal, "MESSAGES", 100)
@@ -47,7 +47,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def explained(*options: str) -> str:
+def explain(*options: str) -> str:
     words = ["explain", "frost.hf", "--network", "net.yaml", "--input", "history.csv", *options]
     ran = CliRunner().invoke(app, words)
     if isinstance(ran.exception, HoldfastError):
@@ -57,7 +57,7 @@ def explained(*options: str) -> str:
 
 
 def test_every_strategy_is_shown_with_its_nodes_and_the_cost_of_a_subscription(home):
-    found = json.loads(explained("--json", "--must-last", "40 d", "--figure", "map.png"))
+    found = json.loads(explain("--json", "--must-last", "40 d", "--figure", "map.png"))
     ways = {way["way"]: way for way in found["ways"]}
     assert set(ways) == WAYS
     for way in ways.values():
@@ -74,23 +74,23 @@ def test_every_strategy_is_shown_with_its_nodes_and_the_cost_of_a_subscription(h
 
 def test_plans_that_last_are_listed_and_otherwise_the_nearest(home):
     (home / "net.yaml").write_text(NETWORK.replace("kind: id-grid", "kind: tree"))
-    text = explained("--must-last", "400 d")
+    text = explain("--must-last", "400 d")
     assert "DDS, hybrid: cannot be here: a tree leads to its sinks only: 4" in text
     assert "nothing that can be planned lasts 400 d; nearest: " in text
     assert "a node to which nothing happens lasts 63." in text
-    assert "to last 20 d:\n  1. filters at the source: " in explained("--must-last", "20 d")
+    assert "to last 20 d:\n  1. filters at the source: " in explain("--must-last", "20 d")
 
 
 def test_two_subscriptions_have_their_own_costs_and_one_can_be_selected(home):
     (home / "frost.hf").write_text(FROST + "state Mild on T [value > 2; value < 1] per source\n")
     (home / "net.yaml").write_text(NETWORK.replace(", to: Frost", ""))
-    both = {way["way"]: way for way in json.loads(explained("--json"))["ways"]}
+    both = {way["way"]: way for way in json.loads(explain("--json"))["ways"]}
     (source,) = [way for name, way in both.items() if name == "everything to the sink"]
     assert [one["adds_joules"] for one in source["subscriptions"]] == [0.0, 0.0], "readings travel anyway"
-    one = json.loads(explained("--json", "--subscription", "Mild"))["ways"]
+    one = json.loads(explain("--json", "--subscription", "Mild"))["ways"]
     assert {each["subscription"] for way in one for each in way["subscriptions"]} == {"Mild"}
     with pytest.raises(HoldfastError, match="--subscription Frots: nobody in this network wants that"):
-        explained("--subscription", "Frots")
+        explain("--subscription", "Frots")
 
 
 def test_parameters_apply_in_the_network_and_a_short_history_is_reported(home):
@@ -103,7 +103,7 @@ def test_parameters_apply_in_the_network_and_a_short_history_is_reported(home):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--input", "history.csv"], "name one with --network"),
         (["--network", "net.yaml", "--must-last", "3 d"], "say by which history, with --input"),
@@ -117,11 +117,11 @@ def test_parameters_apply_in_the_network_and_a_short_history_is_reported(home):
         (["--network", "deaf.yaml", "--input", "history.csv"], "nobody in this network wants to know"),
     ],
 )
-def test_invalid_options_are_refused(home, words, says):
+def test_invalid_options_are_refused(home, words, message):
     (home / "short.csv").write_text("time,source,value\n2026-02-03T01:00:00Z,attic,1\n")
     (home / "few.csv").write_text("\n".join((home / "history.csv").read_text().splitlines()[:28]))
     (home / "mains.yaml").write_text(NETWORK.replace("battery: 100 J, ", ""))
     (home / "deaf.yaml").write_text(NETWORK.replace("subscribers: [{node: 4, to: Frost}]\n", ""))
     ran = CliRunner().invoke(app, ["explain", "frost.hf", *words])
     assert ran.exit_code != 0
-    assert says in f"{ran.exception} {ran.output}"
+    assert message in f"{ran.exception} {ran.output}"

@@ -1,4 +1,4 @@
-"""What commands say of themselves."""
+"""The help texts of the commands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NAMES = [[], *([command.__name__] for command in COMMANDS), ["dds"], ["dds", "wr
 
 @pytest.mark.parametrize("name", NAMES, ids=" ".join)
 def test_the_help_of_a_flag_shows_no_type(name: list[str]) -> None:
-    told = CliRunner().invoke(app, [*name, "--help"], env={"COLUMNS": "200"})
-    assert told.exit_code == 0
-    assert "--help" in told.output
-    assert "<bool>" not in told.output
-    assert "BOOLEAN" not in told.output
+    emitted = CliRunner().invoke(app, [*name, "--help"], env={"COLUMNS": "200"})
+    assert emitted.exit_code == 0
+    assert "--help" in emitted.output
+    assert "<bool>" not in emitted.output
+    assert "BOOLEAN" not in emitted.output

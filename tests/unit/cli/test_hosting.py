@@ -1,4 +1,4 @@
-"""Who would host which component in a network, and what every choice costs."""
+"""The placement of components in a network, and the cost of every choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan(text):
     return found(text).text
 
 
-def test_the_picture_has_a_step_for_each_component_those_first_on_which_others_build(tmp_path):
+def test_the_picture_has_a_step_for_each_component_with_upstreams_first(tmp_path):
     pytest.importorskip("matplotlib")
     text = (
         TOPIC + "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
@@ -54,17 +54,19 @@ def test_the_picture_has_a_step_for_each_component_those_first_on_which_others_b
         CliRunner().invoke(app, words, catch_exceptions=False)
 
 
-def test_what_is_kept_apart_by_place_stands_with_its_sensors():
-    said = plan("state Hot A = T each location enter A.value > 5 exit A.value < 3")
-    assert "→ cut by advertisements" in said
-    assert "node 0: only 0 speaks of this place: no message is needed" in said
-    assert "at the subscriber" in said
-    assert " J a day" in said
+def test_a_component_keyed_by_place_is_placed_at_its_sensors():
+    output = plan("state Hot A = T each location enter A.value > 5 exit A.value < 3")
+    assert "→ cut by advertisements" in output
+    assert "node 0: only 0 speaks of this place: no message is needed" in output
+    assert "at the subscriber" in output
+    assert " J a day" in output
 
 
 def test_only_sensors_of_the_region_are_inputs_and_counts_are_joined():
-    said = plan("state Fire A = T all location within [(0, 0), (15, 15)] enter A.value > 5 exit A.value < 3")
-    assert "over T of 4 publishers" in said
+    output = plan(
+        "state Fire A = T all location within [(0, 0), (15, 15)] enter A.value > 5 exit A.value < 3"
+    )
+    assert "over T of 4 publishers" in output
     joined, apart = (
         _messages(plan(f"state Fire A = T {how} enter A.value > 5 exit A.value < 3"))
         for how in ("any location", "each location")
@@ -73,37 +75,37 @@ def test_only_sensors_of_the_region_are_inputs_and_counts_are_joined():
     assert joined["at the subscriber"] == apart["at the subscriber"]
 
 
-def _messages(said):
-    lines = [line[2:].split(": ") for line in said.splitlines() if " J a day" in line]
+def _messages(output):
+    lines = [line[2:].split(": ") for line in output.splitlines() if " J a day" in line]
     return {name: int(rest.split(" ")[0].replace(",", "")) for name, rest in lines}
 
 
-def test_components_over_components_come_after_them():
-    said = plan(
+def test_components_over_components_come_after_their_upstreams():
+    output = plan(
         "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
         "state Alarm A = Hot any location enter A.valid exit !A.valid"
     )
-    assert said.index("Hot, over T") < said.index("Alarm, over Hot of 15 publishers")
+    assert output.index("Hot, over T") < output.index("Alarm, over Hot of 15 publishers")
 
 
-def test_what_nobody_publishes_is_said():
+def test_a_topic_that_no_node_publishes_is_refused():
     with pytest.raises(UsageError, match="'U', which nobody publishes in this network"):
         plan("topic U (value float) state Hot A = U each location enter A.value > 5 exit true")
     with pytest.raises(UsageError, match="has no component"):
         plan("filter F on T where value > 5")
 
 
-def test_of_the_components_below_only_those_in_its_region_are_its_inputs():
+def test_only_upstream_components_within_the_region_are_inputs():
     hot = "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
-    said = plan(
+    output = plan(
         hot + "state Fire A = Hot all location within [(0, 0), (10, 10)]"
         " enter A.valid && A.status == ingress exit A.valid && A.status == egress"
     )
-    assert "Hot, over T of 15 publishers" in said
-    assert "Fire, over Hot of 4 publishers" in said
+    assert "Hot, over T of 15 publishers" in output
+    assert "Fire, over Hot of 4 publishers" in output
 
 
-def test_the_picture_rings_nodes_and_shows_who_subscribes():
+def test_the_picture_marks_chosen_nodes_and_subscribers():
     pytest.importorskip("matplotlib")
     far = found("state Hot A = T all location enter A.value > 5 exit A.value < 3")
     (panel,) = draw_placement(far).axes

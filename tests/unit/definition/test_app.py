@@ -59,7 +59,7 @@ def test_builders_make_the_same_definition_as_text():
     assert parse(show(built())) == built()
 
 
-def test_levels_may_be_given_in_several_ways():
+def test_levels_can_be_given_in_several_forms():
     def per(groups):
         app = App()
         app.state("S", on="T", enter="a > 1", per=groups)
@@ -70,7 +70,7 @@ def test_levels_may_be_given_in_several_ways():
     assert per(()) == ()
 
 
-def test_an_expression_has_no_truth_value():
+def test_converting_an_expression_to_a_truth_value_is_refused():
     temp = App().topic("T", value=float)
     with pytest.raises(UsageError, match=r"&.*\|.*~.*between"):
         bool(20 < temp.value < 25)

@@ -141,7 +141,7 @@ def test_an_unknown_attribute_is_shown_with_a_caret():
     )
 
 
-def test_a_statement_without_a_topic_finds_the_one_that_fits():
+def test_a_statement_without_a_topic_uses_the_one_that_fits():
     checked = parse("topic A (a float) topic B (b float) [b > 1; b < 1]").check()
     assert checked.conditions[0].topic.name == "B"
 
@@ -150,7 +150,7 @@ def test_a_statement_that_fits_two_topics_is_refused():
     assert "several topics have a: A, B" in wrong("topic A (a float) topic B (a float) [a > 1]").message
 
 
-def test_without_any_topic_one_is_made_from_use():
+def test_a_definition_without_topics_derives_one_from_use():
     checked = parse(
         """
         warmness: [temperature > 25 °C; temperature < 22]
@@ -176,13 +176,13 @@ def test_without_any_topic_one_is_made_from_use():
     )
 
 
-def test_a_type_that_does_not_follow_from_use_must_be_declared():
+def test_a_type_that_use_does_not_determine_must_be_declared():
     error = wrong("[a == b; true]")
     assert "not clear from its use" in error.message
     assert error.place.column == 2
 
 
-def test_parameters_are_put_in_and_folded():
+def test_parameters_are_inserted_and_folded():
     office = """
         let T_l = 20  let T_h = 26  let T_p = (T_l + T_h) / 2
         s = {temp > T_h, temp ≤ T_p, {region : office_1}}
@@ -213,7 +213,7 @@ def test_a_filter_is_momentary():
     assert condition.exit == Truth(True)
 
 
-def test_regions_of_files_and_of_the_text_make_one_gazetteer(tmp_path):
+def test_regions_of_files_and_of_the_definition_form_one_gazetteer(tmp_path):
     (tmp_path / "b.toml").write_text(
         "[building]\nsdh = {}\n[floors]\nf1 = { in = 'sdh' }\n"
         "[rooms]\nr1 = { in = 'f1' }\nr2 = { in = 'f1' }\n"
@@ -265,7 +265,7 @@ def test_a_case_that_could_not_fail_is_refused(cases, message):
     assert message in str(error.value)
 
 
-def test_a_place_that_no_region_has_is_doubtful():
+def test_a_case_at_an_undeclared_region_causes_a_warning():
     text = TOPIC + "region kitchen state R on Temperature [value > 9 °C; value < 5 °C] scope kitchen\n"
     text += 'case "c" given Temperature at "kitchn": 1 expect R: nothing'
     (caution,) = parse(text).check().warnings
@@ -291,8 +291,8 @@ region shed = circle (50, 50) 3
 """
 
 
-def test_sensors_are_redundant_by_region_without_naming_one():
-    """Every region that contains no other, whether that is said or seen."""
+def test_scope_regions_stands_for_the_innermost_regions():
+    """Every region that contains no other, by declaration or by shape."""
     (condition,) = parse(REGIONS + "state Warm on T [value > 25] scope regions").check().conditions
     assert [region.name for region in condition.forest.regions] == ["east", "west", "shed"]
     text = REGIONS.replace("region shed", "region regions") + "state Warm on T [value > 25] scope regions"
@@ -302,13 +302,13 @@ def test_sensors_are_redundant_by_region_without_naming_one():
     assert parse(nested).check().conditions[0].forest.depth == 2
 
 
-def test_without_any_region_there_are_none_to_be_redundant_in():
+def test_scope_regions_without_any_region_is_refused():
     error = wrong("topic T (value float)\nstate Warm on T [value > 25] scope regions")
     assert error.message == "'regions' stands for every region, and there is none"
     assert "broker --regions" in error.hint
 
 
-def test_regions_of_which_sensors_would_be_in_two_are_refused():
+def test_partially_overlapping_regions_are_refused_for_redundant_sensors():
     text = REGIONS + "region odd = circle (10, 5) 3\nstate Warm on T [value > 25] scope regions"
     error = wrong(text)
     assert "'east'" in error.message

@@ -187,7 +187,7 @@ def test_the_papers_notations_parse_as_printed(text, statement):
 
 
 @pytest.mark.parametrize("scope", ["{region : a, region : b}", "{region : a, b}"])
-def test_several_regions_may_be_written_in_two_ways(scope):
+def test_several_regions_can_be_written_in_two_forms(scope):
     assert only(f"s = {{a > 1, a < 1, {scope}}}").scope == (("a", "b"),)
 
 
@@ -233,18 +233,18 @@ def test_an_expression_parses(text, expression):
     assert parse_expression(text) == expression
 
 
-def test_ints_stay_ints_and_floats_stay_floats():
+def test_integers_and_floats_keep_their_types():
     assert isinstance(parse_expression("5").value, int)
     assert isinstance(parse_expression("5.0").value, float)
 
 
-def test_a_unit_stands_in_the_line_of_its_number():
+def test_a_unit_must_stand_on_the_line_of_its_number():
     first, second = parse("s_1 = methane > 500\ns = {methane > 1, methane < 1, U}").statements
     assert first.enter == above("methane", 500)
     assert second.name == "s"
 
 
-def test_line_breaks_and_comments_do_not_matter():
+def test_line_breaks_and_comments_are_ignored():
     text = "# all\nstate\n Warm # name\n on T [value\n> 25;\n\n value < 22]\r\n per source # end"
     assert only(text) == only("state Warm on T [value > 25; value < 22] per source")
 
@@ -267,19 +267,19 @@ def test_levels_are_nested_innermost_first():
     assert parse_levels('a, "b c" within d') == (("a", "b c"), ("d",))
 
 
-def test_places_point_at_the_expression():
+def test_positions_point_at_the_expression():
     statement = only("state Warm on T\n  [value > 25; value + 1 < 22]")
     assert (statement.at.line, statement.at.column, statement.at.width) == (1, 7, 4)
     assert (statement.exit.at.line, statement.exit.at.column, statement.exit.at.width) == (2, 16, 14)
 
 
-def test_a_deep_expression_is_refused_and_a_long_one_is_not():
+def test_a_deeply_nested_expression_is_refused_and_a_long_flat_one_is_not():
     parse_expression(" || ".join(["a"] * 190))
     with pytest.raises(DefinitionError, match="nested more than"):
         parse_expression("(" * 5000 + "a" + ")" * 5000)
 
 
-def test_a_chain_is_as_deep_as_the_conjunction_that_it_stands_for():
+def test_a_comparison_chain_counts_as_deep_as_its_conjunction():
     op = parse_expression(" < ".join(["a"] * 199))
     assert parse_expression(show(op)) == op
     with pytest.raises(DefinitionError, match="nested more than"):
@@ -315,7 +315,7 @@ def test_an_absurdly_long_duration_is_refused_at_once(number, message):
         parse_duration(f"{number} s")
 
 
-def test_nothing_however_it_is_written_is_no_time():
+def test_zero_with_a_huge_exponent_is_a_zero_duration():
     assert parse_duration("0e999999999 s") == 0
 
 
@@ -328,7 +328,7 @@ def test_a_coordinate_is_a_float(length):
 
 @pytest.mark.parametrize("before", ["x: [a > 1; a < 1] scope hall", "state S on T\n  enter v > 1 tick 3 s"])
 @pytest.mark.parametrize("name", sorted(STARTING_WORDS))
-def test_a_word_that_goes_on_with_a_statement_does_not_name_the_next(name, before):
+def test_a_word_that_can_continue_a_statement_cannot_name_the_next_one(name, before):
     with pytest.raises(DefinitionError):
         parse(f"{before}\n{name}: [a > 1; a < 1]")
     with pytest.raises(DefinitionError):
@@ -339,7 +339,7 @@ WORDS = re.findall(r"[a-z]{2,}", " ".join(re.findall(r"^_?[A-Z]+\.2: /(.*)/", GR
 
 
 @pytest.mark.parametrize("word", sorted({*WORDS} - RESERVED_WORDS))
-def test_every_word_of_the_grammar_is_harmless_or_known_not_to_be(word):
+def test_every_word_of_the_grammar_can_name_a_statement_or_is_a_listed_exception(word):
     """A new word of the grammar that goes on with a statement belongs into `STARTING_WORDS`."""
     if word not in STARTING_WORDS:
         for before in (
@@ -363,7 +363,7 @@ def test_every_word_of_the_grammar_is_harmless_or_known_not_to_be(word):
             assert parse(show(app)) == app
 
 
-def test_a_word_of_the_language_owns_nothing():
+def test_a_word_of_the_language_has_no_attributes():
     with pytest.raises(DefinitionError, match="'not' is a word of the language"):
         parse("state S\n  A = T\n  enter 1 == not.value")
 
@@ -374,18 +374,18 @@ def test_the_tables_of_the_parser_are_cached_and_rebuilt_if_damaged(tmp_path, mo
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = read()
-    (kept,) = (tmp_path / "holdfast" / "language").iterdir()
-    whole, made = kept.read_bytes(), kept.stat().st_ino
+    (stored,) = (tmp_path / "holdfast" / "language").iterdir()
+    whole, made = stored.read_bytes(), stored.stat().st_ino
     assert read() == first
-    assert kept.stat().st_ino == made, "it was read, not made again"
-    kept.write_bytes(whole[: len(whole) // 2])
+    assert stored.stat().st_ino == made, "it was read, not made again"
+    stored.write_bytes(whole[: len(whole) // 2])
     assert read() == first
-    assert len(kept.read_bytes()) > len(whole) // 2
-    kept.parent.chmod(0o777)
-    kept.write_bytes(b"of somebody else")
+    assert len(stored.read_bytes()) > len(whole) // 2
+    stored.parent.chmod(0o777)
+    stored.write_bytes(b"of somebody else")
     assert read() == first
-    assert kept.read_bytes() == b"of somebody else", "where others may write, nothing is read or kept"
-    kept.unlink()
-    kept.parent.rmdir()
-    kept.parent.write_text("no folder")
+    assert stored.read_bytes() == b"of somebody else", "where others may write, nothing is read or kept"
+    stored.unlink()
+    stored.parent.rmdir()
+    stored.parent.write_text("no folder")
     assert read() == first

@@ -15,7 +15,7 @@ def found(text, of=None, name="W"):
     return tunable(check(parse(TOPIC + text)), name, of)
 
 
-def rewritten(text, enter, exit, guard, of=None):
+def rewrite(text, enter, exit, guard, of=None):
     app = parse(TOPIC + text)
     return tune(app, tunable(check(app), "W", of), (enter, exit, guard * MINUTE)).text.removeprefix(TOPIC)
 
@@ -39,8 +39,8 @@ def rewritten(text, enter, exit, guard, of=None):
         ),
     ],
 )
-def test_numbers_change_and_nothing_else(before, after):
-    assert rewritten(before + " per source", 26.5, 20, 0) == after + " per source"
+def test_tuning_changes_only_the_numbers_in_the_text(before, after):
+    assert rewrite(before + " per source", 26.5, 20, 0) == after + " per source"
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_numbers_change_and_nothing_else(before, after):
         ("[value > 25 °C; value < 22 °C for 1 min]", 2, "[value > 25 °C for 2 min; value < 22 °C for 1 min]"),
     ],
 )
-def test_a_guard_comes_changes_and_goes(before, guard, after):
-    assert rewritten(f"state W on T {before} per source", 25, 22, guard) == f"state W on T {after} per source"
+def test_a_minimum_duration_is_added_changed_and_removed(before, guard, after):
+    assert rewrite(f"state W on T {before} per source", 25, 22, guard) == f"state W on T {after} per source"
 
 
 def test_a_statement_that_cannot_be_edited_in_its_text_is_printed_again():
@@ -64,7 +64,7 @@ def test_a_statement_that_cannot_be_edited_in_its_text_is_printed_again():
     assert "[value > 30 °C; value < 20 °C]" in show(changed)
 
 
-def test_of_several_thresholds_the_band_keeps_entrance_and_exit_apart():
+def test_the_band_keeps_entrance_and_exit_apart_among_several_thresholds():
     band = found("state W on T [value in [25 °C, 45 °C]; value in [5 °C, 24 °C]] per source")
     assert (band.enter.value, band.exit.value) == (25, 24)
     assert band.excludes(25, 24)

@@ -21,7 +21,7 @@ takings = st.lists(
 
 
 @pytest.fixture
-def hurried(monkeypatch):
+def small_limits(monkeypatch):
     """Batches of three and more go through the kernel, five at a time, and only four recent keys are
     remembered."""
     monkeypatch.setattr(module, "_FEW", 3)
@@ -41,8 +41,8 @@ def agrees(keys, known):
     return True
 
 
-def taken(takings):
-    """One key at a time and batches, mixed, into Keys and into a dict."""
+def take_all(takings):
+    """Number keys singly and in batches, with KeyCodes and with a dict."""
     keys, known = KeyCodes(), {}
     for how, what in takings:
         expected, known = naive.number([what] if how == "one" else what, known)
@@ -52,17 +52,17 @@ def taken(takings):
 
 
 @given(takings)
-def test_keys_are_a_dict(takings):
-    assert agrees(*taken(takings))
+def test_key_codes_equal_a_dict(takings):
+    assert agrees(*take_all(takings))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(takings)
-def test_keys_are_a_dict_across_the_limits_of_batch_and_memory(takings):
-    assert agrees(*taken(takings))
+def test_key_codes_equal_a_dict_across_the_limits_of_batch_and_memory(takings):
+    assert agrees(*take_all(takings))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(texts, min_size=3, max_size=12), st.data())
 def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
     begin = data.draw(st.integers(0, len(values)))
@@ -71,9 +71,9 @@ def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
     assert KeyCodes().codes(part).tolist() == naive.number(values[begin : begin + size], {})[0]
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(st.lists(st.none() | texts, max_size=12), max_size=4))
-def test_names_become_a_dictionary_of_no_more_words_than_they_are(batches):
+def test_dictionary_encoding_has_no_unused_words(batches):
     keys = KeyCodes()
     for names in batches:
         coded = keys.encode(pa.array(names, pa.string()))
@@ -82,9 +82,9 @@ def test_names_become_a_dictionary_of_no_more_words_than_they_are(batches):
         assert len(set(words)) == len(words) <= max(len(names), len(set(names)))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small_limits")
 @given(st.lists(texts, max_size=12), st.integers(0, 3))
-def test_keys_are_distinct_if_a_set_has_as_many(values, begin):
+def test_keys_are_distinct_exactly_if_a_set_has_as_many(values, begin):
     part = pa.array(values, pa.string()).slice(begin)
     assert are_distinct(part) == (len(set(values[begin:])) == len(values[begin:]))
 
@@ -104,7 +104,7 @@ def test_a_batch_of_empty_texts_is_one_key():
     assert (len(keys), keys.key(0), keys.code("")) == (1, "", 0)
 
 
-def test_two_hundred_thousand_keys_one_by_one_and_in_batches():
+def test_two_hundred_thousand_keys_are_numbered_singly_and_in_batches():
     """More than are remembered as recent, so that old ones are found in the table."""
     keys = KeyCodes()
     singly = [f"s{i}" for i in range(70_000)]
@@ -132,7 +132,7 @@ def test_keys_with_equal_hashes_are_distinguished():
     assert [keys.code(k) for k in ("plumless", "buckeroo", "plumless")] == [0, 1, 0]
 
 
-def test_half_of_a_surrogate_pair_is_refused_as_it_could_not_be_kept():
+def test_half_of_a_surrogate_pair_is_refused_as_invalid_text():
     with pytest.raises(UsageError, match="not valid text"):
         KeyCodes().code("\ud800")
 

@@ -1,4 +1,4 @@
-"""History in slices of time: together they tell what the whole tells."""
+"""History in slices of time: all slices together emit what the whole history emits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from holdfast.engine import slices
 from holdfast.model.instant import NEVER
-from support.correlated import batches, definitions, expected, heard, histories, running
+from support.correlated import as_counts, batches, definitions, histories, oracle, running
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def short_slices(monkeypatch):
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(definitions(), histories)
 def test_slices_of_time_emit_the_same_as_the_whole_history(short_slices, text, events):
-    told = []
+    emitted = []
     for operator in running(text):
         it, parts = operator.machine, {}
         for topic, batch in batches(it.topics, events).items():
@@ -27,5 +27,5 @@ def test_slices_of_time_emit_the_same_as_the_whole_history(short_slices, text, e
                 parts.setdefault(number, {})[topic] = mine
         for number, mine in parts.items():
             _, emission = it.step(it.initial(), mine, NEVER)
-            told += operator.notifications(slices.own_part(emission, number, it.traits.lookaround))
-    assert heard(text, events, told) == expected(text, events)
+            emitted += operator.notifications(slices.own_part(emission, number, it.traits.lookaround))
+    assert as_counts(text, events, emitted) == oracle(text, events)

@@ -40,7 +40,7 @@ class _Recorder(Rejects):
 
 @dataclass
 class Result:
-    """What a reading gave."""
+    """The result of reading a file."""
 
     events: list[Event] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)

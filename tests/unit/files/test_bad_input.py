@@ -1,4 +1,4 @@
-"""Bad rows are put aside with a reason; a file that is not what it says is an error with a remedy."""
+"""Bad rows are rejected with a reason; a file with unexpected contents is an error with a remedy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADER = "time,source,value\n"
         ("2007-09-13,s,1,2", "wrong number of columns"),
     ],
 )
-def test_a_bad_csv_row_is_put_aside_and_the_rest_is_read(put, reads, row, reason):
+def test_a_bad_csv_row_is_rejected_and_the_rest_is_read(put, reads, row, reason):
     path = put("a.csv", HEADER + GOOD + row + "\n" + GOOD)
     result = reads(path)
     assert result.reasons == [(2, reason)]
@@ -65,7 +65,7 @@ def test_a_bad_csv_row_is_put_aside_and_the_rest_is_read(put, reads, row, reason
         ({"time": True, "source": "s"}, "unreadable time"),
     ],
 )
-def test_a_bad_json_row_is_put_aside(put, reads, mixed, row, reason):
+def test_a_bad_json_row_is_rejected(put, reads, mixed, row, reason):
     good = {"time": "2007-09-13", "source": "s", "f": 1, "i": 1, "t": "t", "b": True}
     path = put("a.jsonl", "".join(json.dumps(r) + "\n" for r in (good, row, good)))
     result = reads(path, topics=(mixed,))
@@ -83,7 +83,7 @@ def test_a_bad_json_row_is_put_aside(put, reads, mixed, row, reason):
         ("[" * 100_000, "malformed JSON"),
     ],
 )
-def test_a_bad_json_line_is_put_aside(put, reads, line, reason):
+def test_a_bad_json_line_is_rejected(put, reads, line, reason):
     good = '{"time": "2007-09-13", "source": "s", "value": 1}\n'
     result = reads(put("a.jsonl", good + "\n" + line + "\n" + good))
     assert result.reasons == [(3, reason)]
@@ -96,7 +96,7 @@ def test_a_bad_json_row_with_a_number_beyond_floats_is_reported_as_text(put, rea
     assert result.rejected == [(2, "unreadable time", line)]
 
 
-def test_bad_parquet_rows_are_put_aside(put, reads, mixed):
+def test_bad_parquet_rows_are_rejected(put, reads, mixed):
     table = {
         "time": pa.array(["2007-09-13", None, "soon", "2007-09-14"]),
         "source": ["a", "b", "c", None],
@@ -129,7 +129,7 @@ def test_the_rejects_file_contains_place_and_reason(put, tmp_path):
     }
 
 
-def test_without_bad_rows_the_rejects_file_is_empty_and_after_a_failure_there_is_none(tmp_path):
+def test_the_rejects_file_is_empty_without_bad_rows_and_absent_after_a_failure(tmp_path):
     with Rejects(str(tmp_path / "empty.jsonl")):
         pass
     assert (tmp_path / "empty.jsonl").read_bytes() == b""
@@ -152,7 +152,7 @@ def test_tallies_add_up():
     )
 
 
-def test_countless_other_topics_do_not_fill_memory():
+def test_the_count_of_other_topics_is_bounded():
     tally = Tally()
     for i in range(1000):
         tally.other(str(i), 1)
@@ -172,11 +172,11 @@ def test_a_missing_column_names_the_file_the_columns_and_the_remedy(put, reads, 
     }[name]
     with pytest.raises(UsageError) as caught:
         reads(put(name, content))
-    said = str(caught.value)
-    assert name in said
-    assert "column 'time' is missing" in said
-    assert "tiem, source, value" in said
-    assert "Did you mean 'tiem'? Say which column it is, for example --map time=tiem" in said
+    output = str(caught.value)
+    assert name in output
+    assert "column 'time' is missing" in output
+    assert "tiem, source, value" in output
+    assert "Did you mean 'tiem'? Say which column it is, for example --map time=tiem" in output
 
 
 def test_a_missing_attribute_names_its_topic(put, reads):
@@ -220,7 +220,7 @@ def test_a_parquet_column_of_a_wrong_type_is_an_error(put, reads, mixed):
         "t": ["t"],
         "b": [True],
     }
-    for name, column, said in (
+    for name, column, output in (
         ("f", pa.array([[1.0]]), r"'f' is of type list<.*declared as float \(topic 'Mixed'\)"),
         ("i", pa.array([True]), "'i' is of type bool, but 'i' is declared as int"),
         ("f", pa.array(["warm"]), "f: not a float"),
@@ -228,7 +228,7 @@ def test_a_parquet_column_of_a_wrong_type_is_an_error(put, reads, mixed):
         ("time", pa.array([[0]]), "'time' is of type list"),
         ("source", pa.array([None], pa.string()), "no source"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=output):
             reads(put("a.parquet", {**good, name: column}), topics=(mixed,))
 
 
@@ -236,7 +236,7 @@ def test_a_parquet_column_of_a_wrong_type_is_an_error(put, reads, mixed):
     ("value", "unit"),
     [(1189690500, "s"), (1189690500000, "ms"), (1189690500000000, "us"), (1189690500 * 10**9, "ns")],
 )
-def test_times_that_are_numbers_need_a_unit(put, reads, value, unit):
+def test_numeric_times_need_a_unit(put, reads, value, unit):
     csv = put("a.csv", HEADER + f"{value},s,1\n" * 20)
     jsonl = put("a.jsonl", f'{{"time": {value}, "source": "s", "value": 1}}\n')
     parquet = put("a.parquet", {"time": [value], "source": ["s"], "value": [1]})
@@ -246,7 +246,7 @@ def test_times_that_are_numbers_need_a_unit(put, reads, value, unit):
         assert {e.time for e in reads(path, time_unit=unit).events} == {1189690500000000}
 
 
-def test_times_of_another_form_are_an_error_at_once(put, reads):
+def test_times_in_another_format_are_an_error_at_once(put, reads):
     path = put("a.csv", HEADER + "13.9.2007 13:35,s,1\n" * 20)
     with pytest.raises(
         InputError, match=r"unreadable time.*\n.*begins with '13.9.2007 13:35'.*--time-format"
@@ -264,7 +264,7 @@ def parquet_bytes(tmp_path, put):
         return file.read()
 
 
-def test_files_whose_content_does_not_match_their_name(put, reads, tmp_path):
+def test_files_whose_content_does_not_match_their_suffix_are_an_error(put, reads, tmp_path):
     parquet = parquet_bytes(tmp_path, put)
     csv = (HEADER + GOOD * 50).encode()
     cases = [
@@ -285,20 +285,20 @@ def test_files_whose_content_does_not_match_their_name(put, reads, tmp_path):
         ("g.csv", HEADER + '2007-09-13,"s,1\n' + GOOD * 200_000, "probably a quoted field is not closed"),
         ("h.csv", ",,\n", "names no columns"),
     ]  # fmt: skip
-    for name, content, said in cases:
+    for name, content, output in cases:
         path = put(name, content)
-        with pytest.raises(InputError, match=said) as caught:
+        with pytest.raises(InputError, match=output) as caught:
             reads(path)
         assert path in str(caught.value)
         assert caught.value.__suppress_context__ or caught.value.__cause__ is None
 
 
-def test_torn_and_damaged_gzip(put, reads, tmp_path):
+def test_torn_and_damaged_gzip_files_are_an_error(put, reads, tmp_path):
     text = HEADER + "".join(f"2007-09-13T13:35:00Z,s{os.urandom(4).hex()},{i}\n" for i in range(30_000))
     whole = gzip.compress(text.encode())
     lines = "".join(f'{{"time": "2007-09-13", "source": "{os.urandom(4).hex()}"}}\n' for _ in range(30_000))
     json_whole = gzip.compress(lines.encode())
-    for name, raw, said in (
+    for name, raw, output in (
         ("torn.csv.gz", whole[: len(whole) // 2], "torn or damaged after"),
         ("tail.csv.gz", whole[:-4], "torn or damaged after"),
         ("flip.csv.gz", whole[:-8] + b"\0\0\0\0" + whole[-4:], "torn or damaged after"),
@@ -307,7 +307,7 @@ def test_torn_and_damaged_gzip(put, reads, tmp_path):
     ):
         path = tmp_path / name
         path.write_bytes(raw)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=output):
             reads(str(path))
 
 
@@ -329,7 +329,7 @@ def test_parquet_text_that_is_not_utf8_is_an_error(put, reads, sighting):
 
 
 def test_reading_a_damaged_file_does_not_wait_for_streams_held_by_the_error():
-    """At its end a reader waits until nobody else holds the file; frames of an error would, for good."""
+    """A reader waits at its end until the file is released; the frames of an error would hold it for good."""
 
     def reading(held):
         raise EOFError

@@ -1,4 +1,4 @@
-"""What one world told beside another."""
+"""The difference between the notifications of two scenarios."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from holdfast.model.event import Event, Notification
 from holdfast.model.instant import SECOND
 
 
-def told(*said: tuple[float, str, float], scope: str = "a") -> list[tuple[int, Notification]]:
+def reports(*marks: tuple[float, str, float], scope: str = "a") -> list[tuple[int, Notification]]:
     """(when it happened, what, how much later it came)."""
     return [
         (
             int((at + late) * SECOND),
             Notification("Warm", Event("T", int(at * SECOND), "s"), status, scope, None),  # type: ignore[arg-type]
         )
-        for at, status, late in said
+        for at, status, late in marks
     ]
 
 
-IDEAL = told((10, "ingress", 0), (20, "egress", 0), (40, "ingress", 0), (50, "egress", 0))
+IDEAL = reports((10, "ingress", 0), (20, "egress", 0), (40, "ingress", 0), (50, "egress", 0))
 
 
-def fates(*said: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
-    return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, told(*said)).alarms]
+def fates(*marks: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
+    return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, reports(*marks)).alarms]
 
 
 def test_a_run_with_the_same_notifications_differs_only_in_delay():
-    same = difference(IDEAL, [(came + 2 * SECOND, said) for came, said in IDEAL])
+    same = difference(IDEAL, [(came + 2 * SECOND, note) for came, note in IDEAL])
     assert [each.fate for each in same.alarms] == ["told", "told"]
     assert same.delays() == [2 * SECOND, 2 * SECOND]
     assert [each.end_delay for each in same.alarms] == [2 * SECOND, 2 * SECOND]
@@ -47,8 +47,8 @@ def test_lost_shifted_merged_doubled_and_unended_alarms_are_distinguished():
     assert again == [("told", 1, False), ("lost", 0, False)]
 
 
-def test_what_is_no_alarm_is_made_up():
-    found = difference(IDEAL, told((25, "ingress", 0), (30, "egress", 0)))
+def test_a_notification_without_an_ideal_alarm_is_false():
+    found = difference(IDEAL, reports((25, "ingress", 0), (30, "egress", 0)))
     assert {place: [each.start for each in some] for place, some in found.false.items()} == {
         ("Warm", "a"): [25 * SECOND]
     }
@@ -57,17 +57,17 @@ def test_what_is_no_alarm_is_made_up():
     }  # fmt: skip
 
 
-def test_what_begins_after_the_end_of_the_history_does_not_count():
-    late = told((60, "ingress", 0))
+def test_starts_after_the_end_of_the_history_do_not_count():
+    late = reports((60, "ingress", 0))
     assert difference(IDEAL, late).false
     assert not difference(IDEAL, late, until=55 * SECOND).false
 
 
-moments = st.lists(st.integers(0, 20), max_size=12).map(sorted)  # also several at one moment
+moments = st.lists(st.integers(0, 20), max_size=12).map(sorted)  # including several at one time
 
 
 def alternating(times: list[int]) -> list[tuple[int, Notification]]:
-    return told(*((at, ("ingress", "egress")[i % 2], 0) for i, at in enumerate(times)))
+    return reports(*((at, ("ingress", "egress")[i % 2], 0) for i, at in enumerate(times)))
 
 
 @given(moments, moments)
@@ -85,7 +85,7 @@ def test_every_alarm_has_one_fate_and_every_report_is_counted(ours, theirs):
 
 
 @given(moments)
-def test_matches_of_several_sources_at_one_moment_are_told_as_they_are(times):
-    same = told(*((at, "atomic", 0) for at in times))
+def test_matches_of_several_sources_at_one_time_are_reported_unchanged(times):
+    same = reports(*((at, "atomic", 0) for at in times))
     found = difference(same, same).counts()
     assert found == {**dict.fromkeys(found, 0), "alarms": len(times), "told": len(times)}

@@ -12,7 +12,7 @@ def names(files):
     return [os.path.basename(f.path) for f in files]
 
 
-def test_inputs_keep_their_order_and_folders_go_by_path(put, tmp_path):
+def test_inputs_keep_their_order_and_folders_are_sorted_by_path(put, tmp_path):
     for name in ("d/b.csv", "d/a.jsonl.gz", "d/deep/c.parquet", "d/_temporary/x.csv", "d/.hidden.csv"):
         put(name, b"")
     put("z.pq", b"")
@@ -40,7 +40,7 @@ def test_a_table_with_deleted_rows_is_not_read_as_files(put, tmp_path, log, form
         find([str(tmp_path / place)])
 
 
-def test_a_topic_before_the_path(put):
+def test_a_topic_can_precede_the_path(put):
     path = put("a=b.csv", b"")
     assert [(f.topic, f.path) for f in find([f"T={path}"], ["T"])] == [("T", path)]
     assert [(f.topic, f.path) for f in find([path], ["T"])] == [(None, path)]
@@ -48,11 +48,11 @@ def test_a_topic_before_the_path(put):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("data.txt", "no known suffix"), ("data.parquet.gz", "no known suffix"), ("data.csv.zst", ".csv")],
 )
-def test_an_unknown_suffix_lists_the_known_ones(put, name, said):
-    with pytest.raises(UsageError, match=said):
+def test_an_error_about_an_unknown_suffix_lists_the_known_ones(put, name, message):
+    with pytest.raises(UsageError, match=message):
         find([put(name, b"")])
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_file_in_a_folder_is_an_error(put, tmp_path):
         find([str(tmp_path / "d")])
 
 
-def test_what_is_not_there_comes_with_the_nearest_name(put, tmp_path):
+def test_a_missing_file_is_reported_with_the_nearest_name(put, tmp_path):
     put("readings.csv", b"")
     with pytest.raises(UsageError, match=r"Did you mean 'readings\.csv'"):
         find([str(tmp_path / "reading.csv")])
@@ -78,13 +78,13 @@ def test_what_is_not_there_comes_with_the_nearest_name(put, tmp_path):
         find([])
 
 
-def test_an_unknown_topic_before_a_path_comes_with_the_nearest(put):
+def test_an_unknown_topic_before_a_path_is_reported_with_the_nearest(put):
     path = put("a.csv", b"")
     with pytest.raises(UsageError, match="Did you mean 'Temperature'"):
         find([f"Temprature={path}"], ["Temperature"])
 
 
-def test_a_file_named_twice_would_count_twice(put, tmp_path):
+def test_naming_a_file_twice_is_refused(put, tmp_path):
     path = put("a.csv", b"")
     with pytest.raises(UsageError, match="twice"):
         find([path, str(tmp_path)])
@@ -92,12 +92,12 @@ def test_a_file_named_twice_would_count_twice(put, tmp_path):
 
 def test_a_missing_permission_is_reported(put, monkeypatch):
     path = put("a.csv", b"")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, whom nothing stops
+    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, who has all permissions
     with pytest.raises(UsageError, match="no permission"):
         find([path])
 
 
-def test_a_folder_that_links_to_itself_ends(put, tmp_path):
+def test_a_folder_that_links_to_itself_is_listed_once(put, tmp_path):
     put("d/a.csv", b"")
     (tmp_path / "d" / "again").symlink_to(tmp_path / "d")
     assert names(find([str(tmp_path / "d")])) == ["a.csv"]

@@ -43,17 +43,17 @@ def from_a_file(tmp_path_factory: pytest.TempPathFactory) -> list[hf.Notificatio
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_yields_the_events_of_a_file_of_it(form: str, from_a_file: list[hf.Notification]) -> None:
+def test_a_table_yields_the_same_events_as_its_file(form: str, from_a_file: list[hf.Notification]) -> None:
     history = hf.replay(WARM, FORMS[form], map=MAP)
     assert list(history) == from_a_file
     assert len(from_a_file) == 4
     assert history.tally.rows == 5
 
 
-def test_several_tables_are_read_together(from_a_file: list[hf.Notification]) -> None:
+def test_several_tables_are_read_as_one_history(from_a_file: list[hf.Notification]) -> None:
     halves = TABLE.slice(0, 2), TABLE.slice(2)
-    said = [(n.subscription, n.scope, n.status, n.event.time) for n in hf.replay(WARM, *halves, map=MAP)]
-    assert said == [(n.subscription, n.scope, n.status, n.event.time) for n in from_a_file]
+    output = [(n.subscription, n.scope, n.status, n.event.time) for n in hf.replay(WARM, *halves, map=MAP)]
+    assert output == [(n.subscription, n.scope, n.status, n.event.time) for n in from_a_file]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_several_tables_are_read_together(from_a_file: list[hf.Notification]) ->
         ((TABLE.rename_columns({"room": "source"}).drop(["value"]),), "the column 'value'"),
     ],
 )
-def test_what_does_not_fit_is_refused(inputs: tuple[Any, ...], message: str) -> None:
+def test_invalid_table_inputs_are_refused(inputs: tuple[Any, ...], message: str) -> None:
     with pytest.raises(hf.UsageError, match=message):
         hf.replay(WARM, *inputs)
 
@@ -83,7 +83,7 @@ def test_a_table_without_rows_yields_nothing() -> None:
 
 
 @pytest.mark.parametrize("form", ["events", "intervals"])
-def test_the_arrow_table_is_what_the_command_writes(form: str, tmp_path: Any) -> None:
+def test_the_arrow_table_equals_the_output_of_the_command(form: str, tmp_path: Any) -> None:
     from holdfast.files.write import open_writer
 
     history = hf.replay(WARM, TABLE, map=MAP)
@@ -94,7 +94,7 @@ def test_the_arrow_table_is_what_the_command_writes(form: str, tmp_path: Any) ->
     assert hf.replay(WARM, TABLE, map=MAP).to_arrow(form) == pq.read_table(tmp_path / "x.parquet")
 
 
-def test_pandas_and_intervals() -> None:
+def test_results_convert_to_pandas_and_intervals() -> None:
     frame = hf.replay(WARM, TABLE, map=MAP).to_pandas("intervals")
     assert isinstance(frame, pd.DataFrame)
     assert frame[["subscription", "scope", "open"]].to_numpy().tolist() == [
@@ -106,6 +106,6 @@ def test_pandas_and_intervals() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_a_table_without_rows() -> None:
+def test_an_empty_history_gives_a_table_without_rows() -> None:
     table = hf.replay(WARM, TABLE.slice(0, 0), map=MAP).to_arrow()
     assert (len(table), table.column_names[:2]) == (0, ["id", "subscription"])

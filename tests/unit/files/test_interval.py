@@ -11,15 +11,15 @@ state Warm on T [value > 25; value < 22] per source
 """
 
 
-def test_a_late_reading_ends_what_started_later_at_its_start():
+def test_a_late_end_gives_an_interval_of_zero_length_to_a_later_start():
     engine, pairing = hf.Engine(WARM), Pairing()
     arrived = [("2026-07-01T12:01:40Z", 26.0), ("2026-07-01T12:00:50Z", 21.0)]
-    said = [
+    output = [
         note
         for at, value in arrived
         for note in engine.push(hf.Event("T", hf.instant(at), "s", {"value": value}))
     ]
-    (interval,) = pairing.pair(said)
+    (interval,) = pairing.pair(output)
     assert interval.end == interval.start
     assert interval.duration == 0
     assert not pairing.still_open()

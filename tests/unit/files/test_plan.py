@@ -41,13 +41,13 @@ def test_disjoint_row_groups_are_parts_in_order_of_time(table, plan):
     assert all(part.bytes > 0 for part in parts)
 
 
-def test_what_overlaps_or_touches_is_one_part(table, plan):
+def test_overlapping_or_touching_row_groups_are_one_part(table, plan):
     a = table("a.parquet", [0, 10], [20, 30], [40, 50])
     b = table("b.parquet", [10, 15], [29, 35], [60, 60])
     assert plan(a, b)[0] == [[(0, (0,)), (1, (0,))], [(0, (1,)), (1, (1,))], [(0, (2,))], [(1, (2,))]]
 
 
-def test_a_long_span_joins_all_that_it_covers(table, plan):
+def test_a_long_span_joins_all_row_groups_within_it(table, plan):
     a = table("a.parquet", [0, 100], [200, 201])
     b = table("b.parquet", [5, 6], [50, 51])
     assert plan(a, b)[0] == [[(0, (0,)), (1, (0, 1))], [(0, (1,))]]
@@ -76,7 +76,7 @@ def test_units_and_zones_are_compared_as_instants(table, plan):
     assert len(plan(utc, number, time_unit="s")[0]) == 2
 
 
-def test_where_clocks_change_a_span_is_wider(table, plan):
+def test_the_span_of_local_times_is_wider_where_clocks_change(table, plan):
     from holdfast.model.instant import HOUR, parse_instant
 
     gap = parse_instant("2007-03-25T02:00Z")  # on the clock; the next hour does not exist
@@ -86,7 +86,7 @@ def test_where_clocks_change_a_span_is_wider(table, plan):
     assert len(plan(a, b, zone=ZoneInfo("Europe/Zurich"))[0]) == 1
 
 
-def test_files_without_rows_are_no_part(table, plan, put):
+def test_files_without_rows_are_in_no_part(table, plan, put):
     empty = put("a.parquet", pa.table({"time": pa.array([], pa.timestamp("us")), "source": [], "value": []}))
     nothing = put("b.csv", "")
     full = table("c.parquet", [0, 1])
@@ -109,14 +109,14 @@ def groups(parts):
     return [[(piece.file.rank, piece.row_groups) for piece in part.pieces] for part in parts]
 
 
-def test_parts_that_touch_know_the_moment_that_they_share(table, touching):
+def test_parts_that_touch_know_their_common_timestamp(table, touching):
     parts = touching(table("a.parquet", [0, 10], [10, 20], [21, 30]), table("b.parquet", [25, 40], [40, 40]))
     assert groups(parts) == [[(0, (0,))], [(0, (1,))], [(0, (2,)), (1, (0,))], [(1, (1,))]]
     assert [part.shared for part in parts] == [(10,), (10,), (40,), (40,)]
     assert [(part.start, part.end) for part in parts] == [(0, 10), (10, 20), (21, 40), (40, 40)]
 
 
-def test_shares_are_neighbours_of_like_size(table, touching):
+def test_shares_are_neighbouring_parts_of_similar_size(table, touching):
     parts = touching(
         table("b.parquet", [0, 9], [10, 19]), table("a.parquet", [20, 29], [30, 39], [40, 49], [50, 59])
     )

@@ -57,14 +57,14 @@ def test_every_format_gives_the_same_events(put, reads, name):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("chunk_rows", [1, 2, 3, 1000])
-def test_where_a_file_is_cut_does_not_matter(put, reads, name, chunk_rows):
+def test_results_are_independent_of_where_a_file_is_cut(put, reads, name, chunk_rows):
     content = {"a.csv": as_csv(ROWS), "a.jsonl": as_jsonl(ROWS), "a.parquet": pa.Table.from_pylist(ROWS)}[
         name
     ]
     assert reads(put(name, content), chunk_rows=chunk_rows).events == EVENTS
 
 
-def test_columns_are_those_of_the_model(put, reads, temperature):
+def test_columns_read_from_files_are_those_of_the_model(put, reads, temperature):
     rows = [{**row, "x": 1, "y": 2.5, "place": "FE05", "extra": [1]} for row in ROWS]
     ((_, batch),) = reads(put("a.parquet", pa.Table.from_pylist(rows))).batches
     expected = schema(temperature, axes=2, place=True)
@@ -83,18 +83,18 @@ def test_location_and_place_are_read(put, reads):
     assert (second.location, second.place) == (None, None)
 
 
-def test_a_coordinate_without_those_before_it_is_not_a_location(put, reads):
+def test_a_coordinate_without_the_previous_ones_is_ignored(put, reads):
     (event,) = reads(put("a.csv", "time,source,value,z\n2007-09-13,s,1,9\n")).events
     assert event.location is None
 
 
-def test_sequence_is_rank_and_row_unless_there_is_a_column(put, reads):
+def test_the_default_sequence_is_file_rank_and_row_number(put, reads):
     a = put("a.csv", "time,source,value\n2007-09-13,s,1\nnever,s,2\n2007-09-13,s,3\n")
     b = put("b.csv", "time,source,value,sequence\n2007-09-13,s,1,7\n2007-09-13,s,1,\n")
     assert [e.sequence for e in reads(a, b).events] == [0, 2, 7, (1 << 32) + 1]
 
 
-def test_row_groups_keep_their_rows_places(put, reads):
+def test_row_groups_keep_the_row_numbers_of_the_file(put, reads):
     path = put("a.parquet", pa.Table.from_pylist(ROWS), row_group_size=1)
     assert reads(path, row_groups=[2, 1]).events == [EVENTS[2], EVENTS[1]]
 
@@ -127,7 +127,7 @@ def test_a_column_selects_the_topic_and_other_topics_are_counted(put, reads, tem
     assert (result.tally.rows, result.tally.used) == (4, 2)
 
 
-def test_a_row_without_a_topic_has_that_of_its_file(put, reads, temperature, sighting):
+def test_a_row_without_a_topic_has_the_topic_of_its_file(put, reads, temperature, sighting):
     path = put("a.csv", "topic,time,source,value,name,room\n,2007-09-13,s,1,,\nSighting,2007-09-13,s,,J,r\n")
     result = reads(f"Temperature={path}", topics=(temperature, sighting))
     assert [e.topic for e in result.events] == ["Temperature", "Sighting"]
@@ -135,20 +135,20 @@ def test_a_row_without_a_topic_has_that_of_its_file(put, reads, temperature, sig
     assert [e.topic for e in result.events] == ["Temperature", "Sighting"]
 
 
-def test_files_of_different_topics(put, reads, temperature, sighting):
+def test_files_may_have_different_topics(put, reads, temperature, sighting):
     a = put("a.csv", "time,source,value\n2007-09-13,s,1\n")
     b = put("b.csv", "time,source,name,room\n2007-09-13,s,J,r\n")
     result = reads(f"Temperature={a}", f"Sighting={b}", topics=(temperature, sighting))
     assert [e.topic for e in result.events] == ["Temperature", "Sighting"]
 
 
-def test_without_any_hint_the_topic_is_asked_for(put, reads, temperature, sighting):
+def test_an_input_without_any_hint_of_its_topic_is_refused(put, reads, temperature, sighting):
     path = put("a.csv", "time,source,value\n2007-09-13,s,1\n")
     with pytest.raises(UsageError, match=r"which topic.*Temperature, Sighting.*column 'topic'.*--topic"):
         reads(path, topics=(temperature, sighting))
 
 
-def test_a_topic_whose_column_is_missing_is_found_when_its_first_row_comes(put, reads, temperature, sighting):
+def test_a_topic_with_a_missing_column_fails_at_its_first_row(put, reads, temperature, sighting):
     good = put("a.csv", "topic,time,source,value\nTemperature,2007-09-13,s,1\n")
     assert len(reads(good, topics=(temperature, sighting)).events) == 1
     bad = put("b.csv", "topic,time,source,value\nSighting,2007-09-13,s,1\n")
@@ -184,7 +184,7 @@ def test_csv_quotes_line_ends_blank_lines_and_marks_are_understood(put, reads, s
     assert (second.source, second.attributes["room"], second.sequence) == ("ø", " r", 1)
 
 
-def test_nothing_between_commas_is_missing_and_quotes_hold_an_empty_text(put, reads, sighting):
+def test_an_empty_csv_field_is_missing_and_quotes_make_an_empty_text(put, reads, sighting):
     text = 'time,source,name,room\n2007-09-13,s,,""\n2007-09-14,s," ",\n'
     first, second = reads(put("a.csv", text), topics=(sighting,)).events
     assert first.attributes == {"name": None, "room": ""}
@@ -194,7 +194,7 @@ def test_nothing_between_commas_is_missing_and_quotes_hold_an_empty_text(put, re
     assert event.attributes == {"name": "", "room": None}
 
 
-def test_a_blank_source_is_no_source(put, reads):
+def test_a_blank_source_is_missing(put, reads):
     result = reads(put("a.csv", 'time,source,value\n2007-09-13,"",1\n2007-09-13,  ,1\n2007-09-13,s,1\n'))
     assert [reason for _, reason in result.reasons] == ["no source", "no source"]
 
@@ -223,7 +223,7 @@ def test_naive_times_are_in_the_zone(put, reads):
     assert reads(parquet, zone=UTC).events[0].time == parse_instant("2007-09-13T15:35Z")
 
 
-def test_parquet_types_become_the_declared_ones(put, reads, mixed):
+def test_parquet_types_are_converted_to_the_declared_ones(put, reads, mixed):
     table = pa.table(
         {
             "time": pa.array([1189690500_000_000_999] * 2, pa.timestamp("ns")),
@@ -243,7 +243,7 @@ def test_parquet_types_become_the_declared_ones(put, reads, mixed):
 @pytest.mark.parametrize(
     "type", [pa.dictionary(pa.int8(), pa.string()), pa.large_string(), pa.string_view(), pa.binary()]
 )
-def test_every_parquet_text_is_text(put, reads, sighting, type):
+def test_every_parquet_text_type_is_read_as_text(put, reads, sighting, type):
     names = pa.array(["J", None, "ø"]).cast(pa.string()).cast(type)
     sources = pa.array(["s", "s", "ß"]).cast(type)
     times = pa.array([0, 0, 0], pa.timestamp("ms", "Europe/Paris"))

@@ -1,4 +1,4 @@
-"""Parquet in two goes: what decides is read of every row, the rest only of the rows that are kept."""
+"""Parquet in two passes: deciding columns are read of every row, the others only of relevant rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = {
 READING = Reading((TOPIC,))
 
 
-def written(path, **changes):
+def write_file(path, **changes):
     pq.write_table(pa.table(COLUMNS | changes), path, row_group_size=2, use_dictionary=False)
     return path
 
@@ -51,12 +51,12 @@ def whole(inputs, batches, decisive=DECISIVE):
     )
 
 
-def test_what_does_not_decide_is_left_for_later_and_then_is_there(tmp_path):
-    file = written(tmp_path / "a.parquet")
+def test_columns_that_decide_nothing_are_read_later(tmp_path):
+    file = write_file(tmp_path / "a.parquet")
     batches = first_go([file])
     assert all(set(batch.schema.names) == {"time", "source", "sequence", "value", ROW} for batch in batches)
-    kept = [batch.filter(pc.greater(batch.column("value"), 1.5)) for batch in batches]
-    found = whole([file], kept).to_pydict()
+    stored = [batch.filter(pc.greater(batch.column("value"), 1.5)) for batch in batches]
+    found = whole([file], stored).to_pydict()
     assert {name: found[name] for name in ("value", "note", "count", "x", "place")} == {
         "value": [2.0, 3.0, 4.0],
         "note": ["two", None, "four"],
@@ -68,7 +68,7 @@ def test_what_does_not_decide_is_left_for_later_and_then_is_there(tmp_path):
 
 
 def test_a_row_group_without_selected_rows_is_not_read_again(tmp_path):
-    file = written(tmp_path / "a.parquet", note=["one" * 50, "two" * 50, "three" * 50, "four" * 50])
+    file = write_file(tmp_path / "a.parquet", note=["one" * 50, "two" * 50, "three" * 50, "four" * 50])
     footer = pq.ParquetFile(file).metadata
     damaged = footer.row_group(1).column(footer.schema.names.index("note"))
     with open(file, "r+b") as raw:
@@ -80,9 +80,9 @@ def test_a_row_group_without_selected_rows_is_not_read_again(tmp_path):
         whole([file], [second])
 
 
-def test_rows_of_files_that_are_read_in_one_go_keep_what_they_have(tmp_path):
+def test_rows_of_files_that_are_read_at_once_keep_their_columns(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"time": "2020-01-01", "source": "j", "value": 9, "note": "json"}\n')
-    written(tmp_path / "b.parquet")
+    write_file(tmp_path / "b.parquet")
     inputs = [tmp_path / "a.jsonl", tmp_path / "b.parquet"]
     found = whole(inputs, first_go(inputs))
     assert found.column("note").to_pylist() == ["json", "one", "two", None, "four"]
@@ -97,20 +97,20 @@ def test_rows_of_files_that_are_read_in_one_go_keep_what_they_have(tmp_path):
         ({"x": ["0.5", "east", "", "3"]}, "x"),
     ],
 )
-def test_a_column_that_may_hold_something_unusable_is_read_at_once(tmp_path, changes, now):
-    batches = first_go([written(tmp_path / "a.parquet", **changes)])
+def test_a_column_that_may_hold_unusable_values_is_read_at_once(tmp_path, changes, now):
+    batches = first_go([write_file(tmp_path / "a.parquet", **changes)])
     assert all(now in batch.schema.names for batch in batches)
     assert sum(map(len, batches)) < 4, "the unusable row has been put aside"
 
 
-def test_a_row_that_is_put_aside_is_shown_whole(tmp_path):
-    class Kept(Rejects):
+def test_a_rejected_row_is_shown_with_all_columns(tmp_path):
+    class CollectedRejects(Rejects):
         rows: list
 
         def write(self, file, row, reason, data):
             self.rows.append((row, reason, data["note"], data["count"]))
 
-    rejects = Kept()
+    rejects = CollectedRejects()
     rejects.rows = []
-    first_go([written(tmp_path / "a.parquet", source=["a", "b", "a", None])], rejects=rejects)
+    first_go([write_file(tmp_path / "a.parquet", source=["a", "b", "a", None])], rejects=rejects)
     assert rejects.rows == [(4, "no source", "four", None)]

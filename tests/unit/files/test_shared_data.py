@@ -36,7 +36,7 @@ def floats(*names):
     return tuple(Attribute(name, "float") for name in names)
 
 
-def test_rooms_of_berkeley():
+def test_rooms_of_the_berkeley_data_are_read():
     whole = table(
         "berkeley-sdh-rooms/rooms.parquet",
         Topic("Room", floats("co2", "temperature")),
@@ -73,7 +73,7 @@ def test_roads_of_aarhus_are_sorted_and_planned():
     assert rows == 3_607_772
 
 
-def test_sensors_of_mavlab_have_date_and_time_apart():
+def test_sensors_of_the_mavlab_data_have_separate_date_and_time():
     topic = Topic("Sensor", (Attribute("on", "bool"), Attribute("where", "text")))
     whole = table(
         "smarthome-discrete/mavlab_2003_march.csv",

@@ -18,7 +18,7 @@ SOURCES = ["a", "b", "ab", "", "Z", "é", "e\u0301", "😀", "\uffff", "ü"]
 
 
 def batch(rows, *, tag=0, place=False, plain=True):
-    """Rows of (time, source, sequence); ``mark`` tells rows with equal keys apart."""
+    """Rows of (time, source, sequence); ``mark`` distinguishes rows with equal keys."""
     times, sources, sequences = zip(*rows, strict=True) if rows else ((), (), ())
     source = pa.array(sources, pa.string())
     columns = {
@@ -53,7 +53,7 @@ ROWS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ROWS, max_size=12), st.sampled_from([1, 500, 5_000, 10**9]), st.integers(1, 9))
-def test_sorting_is_pythons_sorting(groups, budget, fan_in):
+def test_sorting_equals_sorting_by_python(groups, budget, fan_in):
     batches = [batch(rows, tag=i, place=i % 2 == 1, plain=i % 3 == 0) for i, rows in enumerate(groups)]
     expected = sorted(rows_of(batches), key=lambda row: row[:3])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -94,7 +94,7 @@ def test_a_large_spill_equals_the_sort_in_memory(tmp_path):
         assert one[name].to_pylist() == two[name].to_pylist()
 
 
-def test_what_is_in_order_is_not_sorted():
+def test_rows_in_order_are_not_sorted():
     assert sort.order(batch([(1, "a", 0), (1, "a", 1), (1, "b", 0), (2, "a", 0)], plain=False)) is None
     assert sort.order(batch([(1, "b", 0), (1, "a", 1)], plain=False)).tolist() == [1, 0]
 

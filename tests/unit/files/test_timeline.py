@@ -1,4 +1,4 @@
-"""Stretches as a chart in the terminal."""
+"""Intervals as a chart in the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.files.timeline import WIDTH, axis, chart
 from holdfast.model.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, SECOND
 
 
-def stretch(start, end, name="Warm", scope="lab"):
+def interval(start, end, name="Warm", scope="lab"):
     return Interval(name, scope, start, end, "T", "s", {})
 
 
@@ -19,13 +19,13 @@ def bars(*intervals, **how):
     return list(chart(intervals, **how))[1:]
 
 
-def test_a_bar_for_each_condition_and_scope():
+def test_a_timeline_has_a_bar_for_each_condition_and_scope():
     assert bars(
-        stretch(0, 6 * HOUR),
-        stretch(12 * HOUR, 15 * HOUR),
-        stretch(3 * HOUR, 3 * HOUR, "Hot", None),
-        stretch(18 * HOUR, None, "Warm", "attic"),
-        stretch(23 * HOUR, 23 * HOUR, "Hot", None),
+        interval(0, 6 * HOUR),
+        interval(12 * HOUR, 15 * HOUR),
+        interval(3 * HOUR, 3 * HOUR, "Hot", None),
+        interval(18 * HOUR, None, "Warm", "attic"),
+        interval(23 * HOUR, 23 * HOUR, "Hot", None),
     ) == [
         "           00   03   06   09   12   15   18   21   ",
         "Hot        ·····│································│· 2 readings",
@@ -34,24 +34,24 @@ def test_a_bar_for_each_condition_and_scope():
     ]
 
 
-def test_what_is_open_reaches_to_the_end_of_a_chart_that_reaches_so_far():
-    marks, bar = bars(stretch(10 * MINUTE, None), until=20 * MINUTE, now="now")
+def test_an_open_interval_extends_to_the_end_of_the_chart():
+    marks, bar = bars(interval(10 * MINUTE, None), until=20 * MINUTE, now="now")
     assert marks.split() == ["00:10", "00:15", "00:20", "00:25", "00:30"]
     assert bar == f"Warm lab {'█' * WIDTH} 00:10–now"
 
 
-def test_where_nothing_held_there_is_no_bar():
+def test_a_condition_without_intervals_has_no_bar():
     assert list(chart([])) == ["Nothing held."]
 
 
-def test_of_many_scopes_the_first_are_shown():
-    lines = bars(*(stretch(0, SECOND, scope=f"{i:03d}") for i in range(60)))
+def test_only_the_first_of_many_scopes_are_shown():
+    lines = bars(*(interval(0, SECOND, scope=f"{i:03d}") for i in range(60)))
     assert lines[-1] == "… and 10 more"
     assert len(lines) == 52
 
 
 @given(st.integers(EARLIEST, LATEST), st.integers(0, LATEST - EARLIEST))
-def test_every_axis_reaches_from_the_first_to_the_last_moment(first, length):
+def test_every_axis_extends_from_the_first_to_the_last_time(first, length):
     last = min(first + length, LATEST)
     scale = axis(first, last)
     assert scale.start <= first
@@ -69,5 +69,5 @@ def test_every_axis_reaches_from_the_first_to_the_last_moment(first, length):
         (3 * 365 * DAY, "1970-01 1971-01 1972-01 1972-12 1973-12 "),
     ],
 )
-def test_marks_are_round(span, marks):
+def test_tick_marks_are_round_numbers(span, marks):
     assert axis(0, span).marks() == marks

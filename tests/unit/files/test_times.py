@@ -42,7 +42,7 @@ def instants(values, type=None, **options):
         ("  2007-09-13 13:35:01  ", "2007-09-13T13:35:01"),
     ],
 )
-def test_iso_text_alone_and_among_others(text, meant):
+def test_iso_times_are_read_alone_and_among_other_formats(text, meant):
     expected = parse_instant(meant + "+00:00")
     assert instants([text]) == [expected]
     mixed = ["2000-01-01", text, "2000-01-01T00:00:00Z", "never", None, text]
@@ -54,30 +54,32 @@ def test_iso_text_alone_and_among_others(text, meant):
     "text",
     ["1189690500", "20070913", "1700010112345", "2007-13-01", "2007-9-13", "25:00", "2007-09-13x13:35"],
 )
-def test_what_is_not_iso_is_not_guessed(text):
+def test_text_that_is_not_iso_is_not_guessed(text):
     assert instants([text, "2007-09-13"]) == [None, parse_instant("2007-09-13")]
 
 
-# Text cannot say which of two equal times is meant when clocks go back; the first is (fold=0).
-WRITTEN = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(lambda moment: moment.replace(fold=0))
+# Text does not define which of two equal local times is meant when clocks go back; the first is (fold=0).
+WRITTEN = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(
+    lambda instant: instant.replace(fold=0)
+)
 
 
 @given(st.lists(WRITTEN), st.sampled_from(ZONES))
 def test_naive_times_are_read_as_python_reads_them(moments, zone):
-    expected = [from_datetime(moment, zone) for moment in moments]
+    expected = [from_datetime(instant, zone) for instant in moments]
     assert instants([m.isoformat() for m in moments], pa.string(), zone=zone) == expected
     assert instants(moments, pa.timestamp("us"), zone=zone) == expected
 
 
 @pytest.mark.parametrize("zone", ZONES[2:])
-def test_every_minute_of_a_year_with_clock_changes(zone):
+def test_every_minute_of_a_year_with_clock_changes_is_read_as_python_reads_it(zone):
     first = datetime(2007, 1, 1, 0, 0, 30)
     moments = [first + timedelta(minutes=7 * i) for i in range(365 * 24 * 60 // 7)]
     local = np.array([(m - EPOCH) // timedelta(microseconds=1) for m in moments], np.int64)
     assert to_utc(local, zone).tolist() == [from_datetime(m, zone) for m in moments]
 
 
-def test_a_time_that_occurs_twice_is_the_earlier_and_one_that_does_not_exist_keeps_the_old_offset():
+def test_an_ambiguous_local_time_is_the_earlier_and_a_skipped_one_keeps_the_old_offset():
     zone = ZoneInfo("Europe/Zurich")
     assert instants(["2007-10-28 02:30", "2007-03-25 02:30"], zone=zone) == [
         parse_instant("2007-10-28T00:30Z"),
@@ -103,7 +105,7 @@ LOCAL = ["2007-10-28 02:30", "2007-10-28 02:00", "2007-10-28 03:00", "2007-10-28
     ],
     ids=["iso", "mixed", "format", "timestamps", "numbers"],
 )
-def test_times_that_clocks_show_twice_or_never_are_counted(values, options):
+def test_ambiguous_and_skipped_local_times_are_counted(values, options):
     column = pa.array(values)
     found = to_instants(column, Reading((), zone=ZoneInfo("Europe/Zurich"), **options))
     assert (found.twice, found.never) == (2, 1)
@@ -111,14 +113,14 @@ def test_times_that_clocks_show_twice_or_never_are_counted(values, options):
     assert (plain.twice, plain.never) == (0, 0)
 
 
-def test_half_an_hour_that_clocks_show_twice_is_counted():
+def test_an_ambiguous_half_hour_is_counted():
     times = [f"2007-03-25 {h:02}:{m:02}" for h in range(4) for m in range(0, 60, 10)]
     found = to_instants(pa.array(times), Reading((), zone=ZoneInfo("Australia/Lord_Howe")))
     assert (found.twice, found.never) == (3, 0)
 
 
 @given(st.lists(st.integers(-(2**62), 2**62)))
-def test_nanoseconds_are_cut_to_the_microsecond_before(ticks):
+def test_nanoseconds_are_cut_to_the_previous_microsecond(ticks):
     assert instants(ticks, pa.timestamp("ns", "UTC")) == [t // 1000 for t in ticks]
     assert instants(ticks, pa.int64(), time_unit="ns") == [t // 1000 for t in ticks]
 
@@ -135,18 +137,18 @@ def test_numbers_count_in_the_unit():
         instants([1189690500])
 
 
-def test_beyond_the_calendar_there_are_no_times():
+def test_times_beyond_the_calendar_are_unreadable():
     assert instants([2**62, -(2**62), 0], pa.int64(), time_unit="s") == [None, None, 0]
     assert instants([2**62, -(2**62), 0], pa.timestamp("us")) == [None, None, 0]
     assert instants([LATEST, LATEST + 1], pa.timestamp("us")) == [LATEST, None]
     assert instants([1e300, float("inf"), 0.0], time_unit="s") == [None, None, 0]
 
 
-def test_dates_are_midnights_of_the_zone():
+def test_dates_are_midnights_in_the_zone():
     assert instants([date(2007, 9, 13)], zone=ZONES[1]) == [parse_instant("2007-09-12T18:30Z")]
 
 
-def test_a_format_reads_what_python_reads():
+def test_a_time_format_reads_what_python_reads():
     text = ["25-Feb-2008 0:22:46", "31-Feb-2008 0:22:46", ""]
     assert instants(text, time_format="%d-%b-%Y %H:%M:%S") == [
         parse_instant("2008-02-25T00:22:46"),

@@ -42,7 +42,7 @@ def write(folder: Path, format: str) -> Path:
     return path
 
 
-def said(history: hf.Replay) -> list[tuple[object, ...]]:
+def as_rows(history: hf.Replay) -> list[tuple[object, ...]]:
     return [
         (n.subscription, n.scope, n.status, n.since, n.event.time, n.event.attributes["value"])
         for n in history
@@ -53,9 +53,9 @@ def said(history: hf.Replay) -> list[tuple[object, ...]]:
 def test_a_wide_file_yields_the_events_of_a_long_one(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, format)
     history = hf.replay(WARM, path, map={"time": "ts"}, wide=True)
-    found = said(history)
+    found = as_rows(history)
     assert len(found) == 5
-    assert found == said(hf.replay(WARM, pa.Table.from_pylist(LONG)))
+    assert found == as_rows(hf.replay(WARM, pa.Table.from_pylist(LONG)))
     assert history.tally.rows == len(LONG), "an empty cell is no reading"
 
 
@@ -71,7 +71,7 @@ def test_mapped_columns_are_no_sensors(tmp_path: Path) -> None:
     assert [(n.scope, n.event.place) for n in notes] == [("a", "lab"), ("b", "lab")]
 
 
-def test_a_cell_that_is_no_value_is_rejected_alone(tmp_path: Path) -> None:
+def test_an_invalid_cell_is_rejected_alone(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text("time,a,b\n2026-01-01T00:00:00Z,26,hot\n2026-01-01T00:01:00Z,n/a,28\n")
     history = hf.replay(WARM, path, wide=True)
@@ -90,7 +90,7 @@ def test_a_cell_that_is_no_value_is_rejected_alone(tmp_path: Path) -> None:
         (WARM + "topic Door (open bool)", "time,s", {}, "which topic"),
     ],
 )
-def test_what_is_not_wide_is_refused_with_a_reason(
+def test_a_table_that_is_not_wide_is_refused_with_a_reason(
     tmp_path: Path, app: str, header: str, map: dict[str, str], message: str
 ) -> None:
     path = tmp_path / "wide.csv"

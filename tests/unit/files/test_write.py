@@ -30,7 +30,7 @@ def note(how, at, *, scope="r1", since=None, by="Warm", source="s1", **attribute
     return Notification(by, event, how, scope, None if since is None else T0 + since * SECOND)
 
 
-def written(tmp_path, notes, format="jsonl", form="events", topics=TOPICS):
+def write_notes(tmp_path, notes, format="jsonl", form="events", topics=TOPICS):
     path = tmp_path / f"out.{format}"
     with open_writer(str(path), format, form, topics) as writer:
         for each in notes:
@@ -50,7 +50,9 @@ TEXTS = st.text(st.characters(codec="utf-8"))
     st.none() | st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3),
     st.dictionaries(TEXTS, VALUES),
 )  # fmt: skip
-def test_a_line_is_the_notifications_json(subscription, source, scope, place, point, attributes):
+def test_an_output_line_is_the_json_of_the_notification(
+    subscription, source, scope, place, point, attributes
+):
     location = None if point is None else tuple(point)
     event = Event("Temperature", T0, source, attributes, 3, location, place)
     notification = Notification(subscription, event, "egress", scope, T0 - 1)
@@ -58,7 +60,7 @@ def test_a_line_is_the_notifications_json(subscription, source, scope, place, po
 
 
 def test_a_line_looks_as_documented(tmp_path):
-    path = written(tmp_path, [note("ingress", 0, scope="room-12", source="s4", value=25.4)])
+    path = write_notes(tmp_path, [note("ingress", 0, scope="room-12", source="s4", value=25.4)])
     line = path.read_text()
     assert line.startswith('{"id": "')
     assert line.endswith(
@@ -78,7 +80,7 @@ def test_csv_has_a_column_for_each_attribute(tmp_path):
         note("ingress", 0, value=25.5, status="ok"),
         note("egress", 1, since=0, scope=None, value=math.nan, by='a "b", c'),
     ]
-    with open(written(tmp_path, notes, "csv"), newline="") as file:
+    with open(write_notes(tmp_path, notes, "csv"), newline="") as file:
         first, second = csv.DictReader(file)
     assert list(first) == [
         "id", "subscription", "scope", "status", "time", "since", "topic", "source", "location",
@@ -92,7 +94,7 @@ def test_csv_has_a_column_for_each_attribute(tmp_path):
 def test_parquet_has_proper_types(tmp_path):
     event = Event("Sighting", T0, "c", {"name": "J", "value": 3, "seen": True}, 0, (1.0, 2.5))
     notes = [note("ingress", 0), Notification("P", event, "egress", None, T0 - SECOND)]
-    table = pq.read_table(written(tmp_path, notes, "parquet"))
+    table = pq.read_table(write_notes(tmp_path, notes, "parquet"))
     assert table.schema.field("time").type == pa.timestamp("us", "UTC")
     assert table.schema.field("seen").type == pa.bool_()
     first, second = table.to_pylist()
@@ -103,8 +105,8 @@ def test_parquet_has_proper_types(tmp_path):
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("form", ["events", "intervals"])
-def test_nothing_to_write_is_a_valid_file(tmp_path, format, form):
-    path = written(tmp_path, [], format, form)
+def test_an_output_without_notifications_is_a_valid_file(tmp_path, format, form):
+    path = write_notes(tmp_path, [], format, form)
     if format == "parquet":
         assert pq.read_table(path).num_rows == 0
     else:
@@ -121,7 +123,9 @@ def test_intervals_pair_starts_with_ends(tmp_path):
         note("ingress", 3, scope=None),
         note("egress", 5, scope="a", since=2, value=9.0),
     ]
-    lines = [json.loads(line) for line in written(tmp_path, notes, form="intervals").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in write_notes(tmp_path, notes, form="intervals").read_text().splitlines()
+    ]
     second = lambda at: f"2007-09-13T13:35:0{at}.000000Z"  # noqa: E731
     assert [(i["subscription"], i["scope"], i["end"], i["duration"], i["open"]) for i in lines] == [
         ("Warm", "early", second(1), 11.0, False),
@@ -139,13 +143,13 @@ def test_intervals_pair_starts_with_ends(tmp_path):
     )  # fmt: skip
 
 
-def test_intervals_as_tables(tmp_path):
+def test_intervals_can_be_written_as_tables(tmp_path):
     notes = [note("ingress", 0), note("egress", 2, since=0), note("ingress", 3)]
-    done, still = pq.read_table(written(tmp_path, notes, "parquet", "intervals")).to_pylist()
+    done, still = pq.read_table(write_notes(tmp_path, notes, "parquet", "intervals")).to_pylist()
     assert (done["duration"], done["open"], still["end"], still["open"]) == (2.0, False, None, True)
     other = tmp_path / "other"
     other.mkdir()
-    with open(written(other, notes, "csv", "intervals")) as f:
+    with open(write_notes(other, notes, "csv", "intervals")) as f:
         rows = list(csv.DictReader(f))
     assert [(row["duration"], row["open"]) for row in rows] == [("2.0", "false"), ("", "true")]
 
@@ -161,7 +165,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, format):
     assert (os.listdir(tmp_path), path.read_text()) == (["out"], "before")
 
 
-def test_a_failure_while_finishing_leaves_nothing_either(tmp_path):
+def test_a_failure_while_closing_leaves_no_partial_file(tmp_path):
     bad = note("ingress", 0, value="not a number")
     topics = (Topic("Temperature", (Attribute("value", "float"),)),)
     with (
@@ -173,19 +177,19 @@ def test_a_failure_while_finishing_leaves_nothing_either(tmp_path):
 
 
 def test_wrong_outputs_are_refused(tmp_path):
-    for path, format, form, said in (
+    for path, format, form, output in (
         (str(tmp_path / "no" / "out"), "jsonl", "events", "there is no folder"),
         (str(tmp_path), "jsonl", "events", "is a folder"),
         ("-", "parquet", "events", "standard output"),
         (str(tmp_path / "out"), "jsnl", "events", "Did you mean 'jsonl'"),
         (str(tmp_path / "out"), "jsonl", "interval", "Did you mean 'intervals'"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=output):
             open_writer(path, format, form, TOPICS)
     assert os.listdir(tmp_path) == []
 
 
-def test_standard_output_gets_lines(capfdbinary):
+def test_standard_output_receives_lines(capfdbinary):
     with open_writer("-") as writer:
         writer.write([note("ingress", 0)])
     assert json.loads(capfdbinary.readouterr().out)["subscription"] == "Warm"

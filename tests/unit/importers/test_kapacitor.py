@@ -40,25 +40,25 @@ stream
 """
 
 
-def test_levels_with_their_resets():
+def test_levels_are_imported_with_their_resets():
     found = translate(LEVELS, "cpu alert")
     (line,) = [line for line in found.text().splitlines() if line.startswith("levels")]
     assert line.startswith('levels cpu_alert on cpu: info [cpu == "cpu-total" && usage > 60;')
     assert 'crit [cpu == "cpu-total" && usage > 80.0; cpu == "cpu-total" && usage < 70] per host' in line
-    said = " ".join(note.message for note in found.notes)
-    assert "flapping" in said
-    assert "every level keeps a bit of its own" in said
+    output = " ".join(note.message for note in found.notes)
+    assert "flapping" in output
+    assert "every level keeps a bit of its own" in output
     assert check(parse(found.text())).of(LevelsCondition)
 
 
-def test_a_duration_is_a_guard():
+def test_a_duration_is_imported_as_a_minimum_duration():
     text = translate(DURATION, "long").text()
     assert "field > 33 for 5 min; " in text
     assert "per zone" in text
     assert check(parse(text)).of(DurationCondition)
 
 
-def test_a_window_is_a_component_and_a_deadman_is_silence():
+def test_a_window_is_imported_as_a_component_and_a_deadman_as_silence():
     window = """stream|from().measurement('t').groupBy('room')
       |window().period(10m).every(1m)
       |mean('value').as('m')

@@ -1,4 +1,4 @@
-"""Rules that are odd or broken are said to be so; nothing is translated into something else."""
+"""Unusual or broken rules are reported; none is translated to a different meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.importers import kapacitor, prometheus, zabbix
         "groups:\n- rules:\n  - alert: 7\n    expr: 3\n",
     ],
 )
-def test_a_file_of_prometheus_that_has_no_rules_where_they_should_be(text):
+def test_a_prometheus_file_without_a_list_of_rules_is_reported(text):
     found = prometheus.translate(text)
     assert not found.topics
 
@@ -32,7 +32,7 @@ def test_an_incomplete_script_is_reported(text):
     assert found.notes
 
 
-def test_a_deadman_that_counts_readings_is_not_silence():
+def test_a_deadman_that_counts_readings_is_not_imported_as_silence():
     script = "stream|from().measurement('z')|deadman({}, 10s)"
     assert kapacitor.translate(script.format("0.0")).translated == 1
     found = kapacitor.translate(script.format("100.0"))
@@ -40,7 +40,7 @@ def test_a_deadman_that_counts_readings_is_not_silence():
     assert "deadman counts readings" in str(found.notes)
 
 
-def test_odd_dependencies_of_a_trigger_are_left_out():
+def test_unusual_dependencies_of_a_trigger_are_omitted():
     text = """zabbix_export:
   templates:
   - template: T

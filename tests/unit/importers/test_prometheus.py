@@ -32,7 +32,7 @@ groups:
 """
 
 
-def test_for_and_keep_firing_for_are_guards_of_entrance_and_exit():
+def test_for_and_keep_firing_for_are_imported_as_minimum_durations_of_entrance_and_exit():
     found = translate(RULES)
     text = found.text()
     assert "state InstanceDown on up [value == 0 for 5 min; !(value == 0)] per source" in text
@@ -66,7 +66,7 @@ def test_parts_without_equivalent_are_reported_with_their_line():
         ("1 > 2", "no series"),
     ],
 )
-def test_an_expression_that_cannot_be_a_state_is_left_out_with_a_note(expression, why):
+def test_an_expression_that_cannot_be_a_state_is_omitted_with_a_note(expression, why):
     rules = f"groups: [{{name: g, rules: [{{alert: A, expr: '{expression}'}}]}}]"
     found = translate(rules)
     assert found.translated == 0
@@ -75,6 +75,6 @@ def test_an_expression_that_cannot_be_a_state_is_left_out_with_a_note(expression
     assert why in note.message
 
 
-def test_what_is_no_yaml_is_wrong_use():
+def test_invalid_yaml_is_a_usage_error():
     with pytest.raises(UsageError, match="line 1: this is not YAML"):
         translate("groups: [")

@@ -33,22 +33,22 @@ zabbix_export:
 """
 
 
-def test_problem_and_recovery_are_entrance_and_exit_and_both_are_asked_for():
+def test_problem_and_recovery_are_imported_as_entrance_and_exit():
     text = translate(TEMPLATE).text()
     assert "state Load_is_high on system_cpu_load [value > 5; value < 3 && !(value > 5)] per source" in text
     assert "A = min vm_memory_size_available over 5 min each source" in text
     assert "A.value < 20971520" in text
     assert "mute Load_is_high while No_data" in text
     assert any(condition.mutes for condition in check(parse(text)).conditions)
-    (told,) = cases(
+    (emitted,) = cases(
         text.replace("mute Load_is_high while No_data", "")
         + 'case "band" given system_cpu_load from "a" every 1 min: 6, 4, 2\n'
         "  expect Load_is_high: ingress at 0 s, egress at 2 min"
     )
-    assert told.holds
+    assert emitted.holds
 
 
-def test_the_older_notation():
+def test_the_older_notation_of_triggers_is_imported():
     text = translate("""
 zabbix_export:
   triggers:

@@ -33,7 +33,7 @@ def windows(draw):
 
 @pytest.fixture(scope="module", params=["body", "compiled"])
 def way(request):
-    """Both ways to run a kernel."""
+    """Run a test with the Python function and with the compiled kernel."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_sums", "_extremes"):
             patch.setattr(aggregate, name, getattr(getattr(aggregate, name), request.param))
@@ -53,7 +53,7 @@ def test_every_window_equals_a_naive_computation(way, function, some):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_has_left_a_window_leaves_no_trace():
+def test_values_that_left_a_window_have_no_effect():
     """A running float sum would keep the rounding of 1e16; a mean of tenths would drift."""
     values = np.array([0.1, 1e16, 0.1, 0.1, 0.1])
     found = aggregate.sums(values, np.array([0, 1, 2]), np.array([3, 4, 5]))
@@ -61,7 +61,7 @@ def test_what_has_left_a_window_leaves_no_trace():
     assert found[2] == math.fsum(values[2:])
 
 
-def test_many_differences_from_the_mean_are_squared_some_at_a_time(monkeypatch):
+def test_many_squared_differences_from_the_mean_are_computed_in_chunks(monkeypatch):
     values, high = np.arange(50.0) ** 2, np.arange(1, 51)
     whole = aggregate.deviations(values, np.maximum(high - 7, 0), high)
     monkeypatch.setattr(aggregate, "_PAIRS", 10)

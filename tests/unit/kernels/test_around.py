@@ -1,4 +1,4 @@
-"""What is around somebody who moves, beside slow obvious twins."""
+"""Distances around moving hosts, compared with slow obvious twins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def scenes(draw):
 
 
 def known(happens, key, now):
-    """What happened last to each part of a key by now: when, its number among all, and whether it is true."""
+    """The last change of each part of a key by now: its time, its number among all, and whether it is
+    true."""
     return {
         part: (at, i, true)
         for i, (at, part, true) in enumerate(happens)
@@ -57,7 +58,7 @@ OWNED = np.arange(KEYS + 1) * PARTS
 
 @ways
 @given(scenes(), st.permutations(range(KEYS * PARTS)))
-def test_near_parts_are_counted_and_the_last_that_satisfies_is_chosen(way, scene, rank):
+def test_near_parts_are_counted_and_the_last_satisfying_part_is_chosen(way, scene, rank):
     at, ends, moves, far, happens = scene
     count, present, chosen = np.empty((3, len(at)), int)
     inside, found = far <= 2, (OWNED, np.array(rank), count, present, chosen)
@@ -86,7 +87,7 @@ def test_the_closest_part_is_chosen(way, scene, rank):
 
 @ways
 @given(scenes(), st.data())
-def test_what_is_true_after_the_last_move_is_seen(way, scene, data):
+def test_a_predicate_that_becomes_true_by_the_last_move_is_seen(way, scene, data):
     at, ends, _, far, _ = scene
     times = np.array([-1, 5, 11])
     cells = np.array([data.draw(st.integers(-1, 3)) for _ in at], int)
@@ -100,7 +101,7 @@ def test_what_is_true_after_the_last_move_is_seen(way, scene, data):
 
 
 @ways
-def test_points_of_as_many_coordinates_are_a_distance_apart_and_a_place_is_near_itself(way):
+def test_distances_are_defined_for_equal_dimensions_and_a_place_is_near_itself(way):
     here = (np.array([2, 1, 0, 0]), np.array([[0.0, 0], [5, 0], [0, 0], [0, 0]]), np.array([-1, -1, 7, -1]))
     parts = (np.array([2, 1, 0, 0]), np.array([[3.0, 4], [2, 0], [0, 0], [0, 0]]), np.array([-1, -1, 7, -1]))
     inf, found = math.inf, np.empty(16)
@@ -115,7 +116,7 @@ def test_points_of_as_many_coordinates_are_a_distance_apart_and_a_place_is_near_
 
 @ways
 @pytest.mark.parametrize("size", [1e-170, 1e170])
-def test_distances_are_neither_lost_nor_too_large_to_be_squared(way, size):
+def test_tiny_and_huge_distances_are_compared_exactly(way, size):
     found = np.empty(1)
     at = [(np.array([2]), np.array([xs]), np.array([-1])) for xs in ([0.0, 0.0], [3 * size, 4 * size])]
     getattr(distances, way)(found, *at[0], *at[1])

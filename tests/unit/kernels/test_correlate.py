@@ -26,7 +26,7 @@ def in_some_window(rows, needs, within, run=participate):
     return found.tolist()
 
 
-def tried(rows, needs, within):
+def search(rows, needs, within):
     found = [0] * len(rows)
     for bit in (1, 2, 4):
         wanted = [slot for slot, need in enumerate(needs) if need & bit]
@@ -43,11 +43,11 @@ def tried(rows, needs, within):
 def test_an_event_takes_part_if_some_window_around_it_has_a_match_of_every_filter(rows, needs, within):
     rows = [(time, slot, word & needs[slot]) for time, slot, word in rows if word & needs[slot]]
     if rows:
-        assert in_some_window(rows, needs, within) == tried(rows, needs, within)
+        assert in_some_window(rows, needs, within) == search(rows, needs, within)
 
 
 @pytest.mark.parametrize(("apart", "takes_part"), [(9, [1, 1]), (10, [0, 0]), (-10, [0, 0])])
-def test_the_bound_in_time_is_strict(apart, takes_part):
+def test_the_time_bound_of_correlations_is_strict(apart, takes_part):
     rows = sorted([(0, 0, 1), (apart, 1, 1)])
     assert in_some_window(rows, [1, 1], 10) == takes_part
 
@@ -90,7 +90,7 @@ def test_partners_that_are_each_near_an_event_must_be_near_one_another_too():
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_compiled_search_in_windows_does_what_its_python_does(seed):
+def test_the_compiled_search_in_windows_equals_its_python(seed):
     rng = np.random.default_rng(seed)
     size = 400
     times, slots = np.sort(rng.integers(0, 4_000, size)), rng.integers(0, 4, size)
@@ -105,7 +105,7 @@ def test_the_compiled_search_in_windows_does_what_its_python_does(seed):
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_compiled_search_in_space_does_what_its_python_does(seed):
+def test_the_compiled_search_in_space_equals_its_python(seed):
     rng = np.random.default_rng(seed)
     rows = sorted((*rng.integers((400, 3)).tolist(), *rng.uniform(0, 20, 3).tolist()) for _ in range(300))
     compiled, python = (near_one_another(rows, 3, 12, 7.0, run) for run in (agree.compiled, agree.body))

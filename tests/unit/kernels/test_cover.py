@@ -18,7 +18,7 @@ def boxes(attributes=(0, 1, 2, 64, 65)):
     return st.dictionaries(st.sampled_from(attributes), RANGES, min_size=1, max_size=3)
 
 
-def absorbed(how, some, merging):
+def absorb_all(how, some, merging):
     sizes, attributes, bounds = naive.columns([[(a, *box[a]) for a in sorted(box)] for box in some], 3)
     bounds = bounds.astype(np.int32)
     active, remaining = np.zeros(len(some), np.int32), np.zeros(len(some), np.int32)
@@ -37,16 +37,16 @@ def points(some, attributes):
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes(), min_size=1, max_size=15), merging=st.booleans())
-def test_what_is_left_is_irreducible_and_as_many_as_the_naive_twin_leaves(how, some, merging):
-    counts, left = absorbed(how, some, merging)
+def test_merged_boxes_are_irreducible_and_as_many_as_those_of_the_naive_twin(how, some, merging):
+    counts, left = absorb_all(how, some, merging)
     assert len(left) == counts[-1]
     for a, b in product(left, left):
         assert a is b or not naive.covers(a, b)
-        assert a is b or not merging or naive.united(a, b) is None
+        assert a is b or not merging or naive.unite(a, b) is None
     if not merging:
-        expected, kept = naive.absorb(some, merging)
+        expected, stored = naive.absorb(some, merging)
         assert counts == expected
-        assert sorted(map(sorted_items, left)) == sorted(map(sorted_items, kept))
+        assert sorted(map(sorted_items, left)) == sorted(map(sorted_items, stored))
 
 
 def sorted_items(box):
@@ -55,27 +55,27 @@ def sorted_items(box):
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes((0, 1)), min_size=1, max_size=10), merging=st.booleans())
-def test_nothing_is_won_or_lost(how, some, merging):
+def test_merging_boxes_neither_adds_nor_removes_points(how, some, merging):
     """The boxes that are left contain the points that all contained."""
-    _, left = absorbed(how, some, merging)
+    _, left = absorb_all(how, some, merging)
     assert points(left, (0, 1)) == points(some, (0, 1))
 
 
 @pytest.mark.parametrize("how", ["body", "compiled"])
 @given(some=st.lists(boxes((0,)), min_size=1, max_size=15))
-def test_in_one_attribute_the_order_of_merging_does_not_matter(how, some):
-    counts, left = absorbed(how, some, True)
-    expected, kept = naive.absorb(some, True)
+def test_the_order_of_merging_does_not_matter_in_one_attribute(how, some):
+    counts, left = absorb_all(how, some, True)
+    expected, stored = naive.absorb(some, True)
     assert counts == expected
-    assert sorted(map(sorted_items, left)) == sorted(map(sorted_items, kept))
+    assert sorted(map(sorted_items, left)) == sorted(map(sorted_items, stored))
 
 
 def test_t4_two_overlapping_ranges_become_one():
-    assert absorbed("body", [{0: (1, 9)}, {0: (6, 14)}], True) == ([1, 1], [{0: (1, 14)}])
-    assert absorbed("body", [{0: (1, 9)}, {0: (6, 14)}], False)[0] == [1, 2]
+    assert absorb_all("body", [{0: (1, 9)}, {0: (6, 14)}], True) == ([1, 1], [{0: (1, 14)}])
+    assert absorb_all("body", [{0: (1, 9)}, {0: (6, 14)}], False)[0] == [1, 2]
 
 
-def test_a_merged_box_goes_on_merging():
+def test_a_merged_box_is_merged_again():
     """The third joins the first two, and what they become covers the fourth."""
     some = [{0: (1, 3), 1: (5, 6)}, {0: (7, 9), 1: (5, 6)}, {0: (2, 8), 1: (5, 6)}, {0: (4, 6), 1: (6, 6)}]
-    assert absorbed("body", some, True) == ([1, 2, 1, 1], [{0: (1, 9), 1: (5, 6)}])
+    assert absorb_all("body", some, True) == ([1, 2, 1, 1], [{0: (1, 9), 1: (5, 6)}])

@@ -1,4 +1,4 @@
-"""What two runs of bytes have in common: it is so, and little is missed."""
+"""Common runs of two byte strings: every reported run is one, and few are missed."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def put_together(copies: np.ndarray, old: bytes, new: bytes) -> bytes:
 
 
 @given(BYTES, st.lists(st.tuples(st.integers(0, 200), st.integers(0, 40), BYTES), max_size=4))
-def test_the_new_is_put_together_of_the_old_and_what_is_other(old, edits):
+def test_a_delta_applied_to_the_old_bytes_gives_the_new_bytes(old, edits):
     new = old
     for at, length, by in edits:
         new = new[:at] + by + new[at + length :]
@@ -40,7 +40,7 @@ def test_the_new_is_put_together_of_the_old_and_what_is_other(old, edits):
 
 
 @pytest.mark.parametrize("how", [common.body, common.compiled], ids=["python", "compiled"])
-def test_what_stays_is_found_where_it_was_and_where_it_went(how):
+def test_unchanged_bytes_are_found_at_their_old_and_new_positions(how):
     old = np.random.default_rng(1).bytes(20 * BLOCK)
     changed = old[:100] + b"12345678" + old[108:]
     assert found(how, old, changed).tolist() == [[0, 0, 100], [108, 108, len(old) - 108]]

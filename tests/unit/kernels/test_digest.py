@@ -1,4 +1,4 @@
-"""XXH64, as Python and as machine code: what others have published, and what Spark says."""
+"""XXH64 in Python and machine code equals published values and those of Spark."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ KNOWN = {  # with seed 0, from the reference implementation
 
 
 @pytest.mark.parametrize("how", [xxh64.body, xxh64.compiled], ids=["python", "compiled"])
-def test_published_hashes(how):
+def test_hashes_equal_published_values(how):
     data = np.frombuffer(b"".join(KNOWN), np.uint8)
     ends = np.cumsum([0, *map(len, KNOWN)])
     hashes = np.empty(len(KNOWN), np.uint64)

@@ -1,4 +1,4 @@
-"""What the parts of keys show as one, beside a slow obvious twin."""
+"""Functions over the parts of keys, compared with a slow obvious twin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def one_by_one(some, function):
 @pytest.mark.parametrize("function", AGGREGATES)
 @pytest.mark.parametrize("together", [3, 1 << 20])
 @given(keys)
-def test_functions_over_parts_are_those_of_what_each_showed_last(function, together, some):
+def test_functions_over_parts_equal_those_of_their_last_values(function, together, some):
     starts = np.append(0, np.cumsum([len(of_key) for of_key, _ in some]))
     ends = np.append(0, np.cumsum([len(instants) for _, instants in some]))
     reach = [starts[k] + min(seen, len(of_key)) for k, (of_key, at) in enumerate(some) for seen in sorted(at)]
@@ -46,7 +46,7 @@ def test_functions_over_parts_are_those_of_what_each_showed_last(function, toget
 
 
 def deviations(shown):
-    """Of parts that show so much, each from an instant of its own on; beside windows of the same."""
+    """Deviations of parts from an instant on, and of windows over the same values."""
     size = np.arange(1, len(shown) + 1)
     parts = fold.FoldParts(
         size, np.array([0, len(shown)]), np.array([0, len(shown)]), size - 1, np.array([0, len(shown)])

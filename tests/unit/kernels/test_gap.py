@@ -39,7 +39,7 @@ def test_a_gap_is_found_if_and_only_if_there_is_one(form):
     check()
 
 
-def test_many_thin_boxes_need_more_room_than_there_is_at_first():
+def test_the_gap_search_grows_its_memory_for_many_thin_boxes():
     edges = np.arange(301.0)
     thin = np.stack((edges[:-1], edges[1:]), axis=1)[:, None, :]
     box = np.array([[0.0, 300.0]])

@@ -36,24 +36,24 @@ def test_numba_is_imported_by_the_first_large_call_and_not_before():
 
 def test_a_short_call_is_python_until_a_long_one_has_paid_for_the_machine_code():
     @kernel
-    def doubled(values):
+    def double(values):
         """Twice."""
         for i in range(len(values)):
             values[i] *= 2
 
     runs = []
-    python = doubled.body
-    doubled.body = lambda values: runs.append("python") or python(values)
+    python = double.body
+    double.body = lambda values: runs.append("python") or python(values)
     values = np.ones(3)
-    doubled(values)
+    double(values)
     assert runs == ["python"]
-    doubled._compiled = lambda values: runs.append("compiled")
-    doubled(values)
+    double._compiled = lambda values: runs.append("compiled")
+    double(values)
     assert runs == ["python", "compiled"]
     assert values.tolist() == [2, 2, 2]
 
 
-def test_a_kernel_keeps_the_name_and_the_words_of_its_loop():
+def test_a_kernel_keeps_the_name_and_the_docstring_of_its_loop():
     @kernel
     def nothing(values):
         """Does nothing."""
@@ -62,7 +62,7 @@ def test_a_kernel_keeps_the_name_and_the_words_of_its_loop():
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALL - 1, SMALL, SMALL + 1])
-def test_every_size_gives_every_row(size):
+def test_every_call_size_gives_every_row(size):
     from holdfast.kernels.toggle import toggle
 
     hits = np.full(size, 9, np.uint8)
@@ -71,22 +71,22 @@ def test_every_size_gives_every_row(size):
     assert hits.tolist() == [1] * size
 
 
-def test_what_is_only_read_may_be_written_to_or_not_and_is_compiled_once():
+def test_read_only_arguments_may_be_writable_and_compile_once():
     @kernel
-    def added(values, more, sums):
+    def add(values, more, sums):
         for i in range(len(values)):
             sums[i] = values[i] + more[i]
 
-    def fixed(values):
+    def identity(values):
         values.flags.writeable = False
         return values
 
-    for values in (np.ones(3), fixed(np.ones(3))):
-        for more in (np.ones(3), fixed(np.ones(3))):
+    for values in (np.ones(3), identity(np.ones(3))):
+        for more in (np.ones(3), identity(np.ones(3))):
             sums = np.zeros(3)
-            added.compiled(values, more, sums)
+            add.compiled(values, more, sums)
             assert sums.tolist() == [2, 2, 2]
-    assert len(added.compiled.__wrapped__.signatures) == 1
+    assert len(add.compiled.__wrapped__.signatures) == 1
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_what_is_only_read_may_be_written_to_or_not_and_is_compiled_once():
         ("for many in range(3): few[0]", "few"),
     ],
 )
-def test_what_a_loop_writes_to_is_seen_in_it(line, reads, tmp_path):
+def test_arguments_that_a_loop_writes_to_are_detected(line, reads, tmp_path):
     file = tmp_path / "loop.py"
     file.write_text(f"def loop(many, few):\n    {line}\n")
     found = only_read(run_path(str(file))["loop"])
     assert found == [name in reads.split() for name in ("many", "few")]
 
 
-def test_of_a_loop_without_its_source_nothing_is_known():
+def test_a_loop_without_source_code_has_no_known_writes():
     names = {}
     exec("def loop(many, few): many[0] + few[1]", names)
     assert only_read(names["loop"]) == [False, False]

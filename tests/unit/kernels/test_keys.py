@@ -55,7 +55,7 @@ def tight(size):
 
 
 @given(st.lists(keys, max_size=20), st.lists(keys, max_size=20))
-def test_looking_up_is_numbering_with_a_dict(first, second):
+def test_key_lookup_equals_numbering_with_a_dict(first, second):
     expected, known = naive.number(first, {})
     again, known = naive.number(second, known)
     for how in (look_up.body, look_up.compiled):
@@ -88,7 +88,7 @@ def test_keys_with_the_same_hash_are_distinguished():
 
 
 @given(st.lists(keys, max_size=30), st.lists(keys, max_size=30))
-def test_a_full_table_knows_its_keys_and_takes_no_other(first, second):
+def test_a_full_table_finds_its_keys_and_accepts_no_new_one(first, second):
     _, known = naive.number(first, {})
     for how in (look_up.body, look_up.compiled):
         table = Table(len(first) + 1, tight(len(first)))
@@ -97,7 +97,7 @@ def test_a_full_table_knows_its_keys_and_takes_no_other(first, second):
         assert table.count == len(known)
 
 
-def test_a_hundred_thousand_keys_through_the_normal_call():
+def test_a_hundred_thousand_keys_are_numbered_by_the_public_call():
     wanted = [b"sensor-%d" % (i * 7919 % 60_000) for i in range(120_000)]
     expected, known = naive.number(wanted, {})
     table = Table(len(wanted), 1 << 18)
@@ -106,7 +106,7 @@ def test_a_hundred_thousand_keys_through_the_normal_call():
 
 
 @given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"plumless", b"buckeroo"]), min_size=1, max_size=4))
-def test_taking_turns_changes_nothing(turn):
+def test_switching_between_python_and_machine_code_changes_nothing(turn):
     """Keys that come in the same order again, and then one of them in another's place."""
     wanted = [*turn * 3, b"c", *turn, *turn[::-1]]
     expected, _ = naive.number(wanted, {})
@@ -115,7 +115,7 @@ def test_taking_turns_changes_nothing(turn):
 
 
 @given(st.lists(keys | st.sampled_from([b"plumless", b"buckeroo"]), max_size=12))
-def test_keys_differ_if_a_set_has_as_many(wanted):
+def test_keys_are_different_exactly_if_a_set_has_as_many(wanted):
     bounds = np.cumsum([0, *map(len, wanted)]).astype(np.int32)
     text = np.frombuffer(b"".join(wanted) + b"junk", np.uint8)
     hashes = np.array([crc32(key) for key in wanted], np.uint32)
@@ -125,7 +125,7 @@ def test_keys_differ_if_a_set_has_as_many(wanted):
 
 
 @given(st.binary(max_size=300))
-def test_the_hash_is_crc_32_as_zlib_has_it(key):
+def test_the_hash_equals_crc_32_of_zlib(key):
     for how in (look_up.body, look_up.compiled):
         table = Table(10, 2)
         table.look_up(how, [key])

@@ -14,7 +14,7 @@ CUTS = np.array([[0.5, 2.0], [1.0, 1.0], [-5.0, 2.75]])
 WAYS = ["body", "compiled"]
 
 
-def arranged(how, boxes, slots, words):
+def arrange(how, boxes, slots, words):
     """Boxes in their slots, and the bitmaps."""
     blocks = 1 + max(slots, default=0) // (64 * words)
     room = blocks * 64 * words
@@ -31,7 +31,7 @@ def arranged(how, boxes, slots, words):
     return rows, maps, tops, live
 
 
-def matched(how, rows, maps, tops, live, points, room):
+def match_all(how, rows, maps, tops, live, points, room):
     """The slots that contain each point, in as many calls as the room makes necessary."""
     buckets = np.zeros(points.shape, np.uint8)
     blocks = np.zeros((len(points), tops.shape[2]), np.uint64)
@@ -51,19 +51,19 @@ def matched(how, rows, maps, tops, live, points, room):
 
 @pytest.mark.parametrize("how", WAYS)
 @given(data=st.data())
-def test_the_bitmaps_find_what_comparing_finds(how, data):
+def test_the_bitmaps_find_what_comparisons_find(how, data):
     words = data.draw(st.integers(1, 2), "words")
     boxes = data.draw(st.lists(naive.boxes(), min_size=1, max_size=12), "boxes")
     slots = data.draw(st.lists(st.integers(0, 200), min_size=len(boxes), max_size=len(boxes), unique=True))
     points = data.draw(st.lists(naive.points(), min_size=1, max_size=5), "points")
-    rows, *bitmaps = arranged(how, boxes, slots, words)
-    found = matched(how, rows, *bitmaps, np.array(points), 64 * words)
+    rows, *bitmaps = arrange(how, boxes, slots, words)
+    found = match_all(how, rows, *bitmaps, np.array(points), 64 * words)
     assert found == naive.containing(dict(zip(slots, boxes, strict=True)), points)
 
 
 @pytest.mark.parametrize("how", WAYS)
 def test_a_slot_can_be_written_again(how):
-    rows, maps, tops, live = arranged(how, [[(0, 0.0, 1.0)]], [5], 1)
+    rows, maps, tops, live = arrange(how, [[(0, 0.0, 1.0)]], [5], 1)
     sizes, attributes, bounds = naive.columns([[(0, 2.5, 3.0)]])
     for column, given_ in zip(rows, (sizes, attributes, bounds), strict=True):
         column[[5]] = given_
@@ -71,22 +71,22 @@ def test_a_slot_can_be_written_again(how):
     getattr(span, how)(sizes, attributes, bounds, CUTS, first, last)
     getattr(place, how)(np.array([5], np.int32), first, last, maps, tops, live)
     points = np.array([[0.5, 0.0, 0.0], [2.75, 0.0, 0.0]])
-    assert matched(how, rows, maps, tops, live, points, 64) == [[], [5]]
+    assert match_all(how, rows, maps, tops, live, points, 64) == [[], [5]]
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_more_matches_than_there_is_room_for_take_several_calls(how):
+def test_more_matches_than_the_buffer_holds_take_several_calls(how):
     """130 boxes that contain everything, in three blocks, five points, and room for 64 at first."""
     everything = [[] for _ in range(130)]
-    rows, *bitmaps = arranged(how, everything, list(range(130)), 1)
-    found = matched(how, rows, *bitmaps, np.zeros((5, naive.WIDTH)), 64)
+    rows, *bitmaps = arrange(how, everything, list(range(130)), 1)
+    found = match_all(how, rows, *bitmaps, np.zeros((5, naive.WIDTH)), 64)
     assert found == [list(range(130))] * 5
 
 
 @pytest.mark.parametrize("how", WAYS)
 @given(boxes=st.lists(naive.boxes(), min_size=1, max_size=6))
 def test_a_bit_is_set_exactly_in_the_buckets_that_a_box_meets(how, boxes):
-    _, maps, tops, live = arranged(how, boxes, list(range(len(boxes))), 1)
+    _, maps, tops, live = arrange(how, boxes, list(range(len(boxes))), 1)
     assert live.tolist() == [[2 ** len(boxes) - 1]]
     for slot, box in enumerate(boxes):
         for a in range(naive.WIDTH):
@@ -115,7 +115,7 @@ def test_a_value_lies_in_the_bucket_above_the_cuts_that_it_reaches(how, values):
 
 @pytest.mark.parametrize("how", WAYS)
 @given(data=st.data())
-def test_the_boxes_inside_a_box_have_its_attributes_and_smaller_ranges(how, data):
+def test_boxes_inside_a_box_have_its_attributes_and_smaller_ranges(how, data):
     ends = st.tuples(st.sampled_from(naive.ENDS), st.sampled_from(naive.ENDS))
     boxes = st.dictionaries(st.integers(0, naive.WIDTH - 1), ends)
     some, wide = data.draw(st.lists(boxes, max_size=8), "boxes"), data.draw(boxes, "wide")

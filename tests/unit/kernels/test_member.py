@@ -49,10 +49,10 @@ def run(kernel, events, subscriptions):
 
 @pytest.mark.parametrize(
     ("kernel", "meaning", "least"),
-    [(member.complete, naive.participants, 1), (member.ring, naive.sanctioned, 2)],
+    [(member.complete, naive.participants, 1), (member.ring, naive.binary_joins, 2)],
 )
 @pytest.mark.parametrize("form", ["body", "compiled"])
-def test_the_needed_events_are_those_of_all_combinations(kernel, meaning, least, form):
+def test_the_selected_events_are_those_of_all_combinations(kernel, meaning, least, form):
     @settings(max_examples=60)
     @given(problems(least))
     def check(problem):
@@ -63,7 +63,7 @@ def test_the_needed_events_are_those_of_all_combinations(kernel, meaning, least,
     check()
 
 
-def test_the_bound_is_strict():
+def test_the_time_bound_of_members_is_strict():
     pair = Correlation((RangeFilter("a"), RangeFilter("b")), 5)
     near, far = ([Simple("a", "s", 0, 1.0), Simple("b", "s", time, 1.0)] for time in (4, 5))
     assert run(member.complete, near, [pair]) == [set(near)]

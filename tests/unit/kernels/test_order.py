@@ -18,7 +18,7 @@ rows = st.lists(
 
 @pytest.mark.parametrize("how", [extents.body, extents.compiled], ids=["python", "compiled"])
 @given(rows=rows | rows.map(lambda some: sorted(some, key=lambda row: row[1:])))
-def test_the_ends_of_scopes_that_are_in_order(how, rows):
+def test_the_last_rows_of_ordered_scopes_are_found(how, rows):
     codes, times, ranks, sequences = (np.array([row[i] for row in rows], np.int64) for i in range(4))
     first, last = np.full((2, SCOPES), -1, np.int64)
     found = how(codes.astype(np.int32), times, ranks.astype(np.int32), sequences, first, last)

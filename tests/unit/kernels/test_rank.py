@@ -16,7 +16,7 @@ numbers = st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 1.0, 1.5, 1e308, math.inf
 
 
 def cell(value: float, bounds: list[float]) -> int:
-    """Where a value lies among constants, counted one by one."""
+    """The cell of a value among constants, counted one by one."""
     if math.isnan(value):
         return 2 * len(bounds) + 1
     return sum(bound < value for bound in bounds) + sum(bound <= value for bound in bounds)

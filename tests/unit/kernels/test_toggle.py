@@ -15,7 +15,7 @@ WORDS = {np.uint8: 8, np.uint64: 64}
 
 
 @st.composite
-def stretches(draw):
+def intervals(draw):
     """Codes, entrance and exit masks, words to begin with, and which filters move."""
     word = draw(st.sampled_from(list(WORDS)))
     masks = st.integers(0, 2 ** WORDS[word] - 1) | st.sampled_from([0, 1, 2 ** WORDS[word] - 1])
@@ -45,22 +45,22 @@ def run_both_ways(how, codes, enter, leave, words, moving):
     return (hits_low.tolist(), low.tolist()), (hits_high.tolist(), high.tolist())
 
 
-@given(stretches())
-def test_toggle_is_its_naive_twin_as_python_and_as_machine_code(stretch):
-    expected = naive.toggle(*stretch)
-    assert run_toggle(toggle.body, *stretch) == expected
-    assert run_toggle(toggle.compiled, *stretch) == expected
+@given(intervals())
+def test_toggle_equals_its_naive_twin_in_python_and_machine_code(interval):
+    expected = naive.toggle(*interval)
+    assert run_toggle(toggle.body, *interval) == expected
+    assert run_toggle(toggle.compiled, *interval) == expected
 
 
-@given(stretches())
-def test_both_ways_is_two_toggles(stretch):
-    codes, enter, leave, words, moving = stretch
+@given(intervals())
+def test_toggling_both_ways_equals_two_toggles(interval):
+    codes, enter, leave, words, moving = interval
     expected = (
         naive.toggle(codes, enter, leave, words, moving),
         naive.toggle(codes, enter, leave, ~words, moving),
     )
-    assert run_both_ways(both_ways.body, *stretch) == expected
-    assert run_both_ways(both_ways.compiled, *stretch) == expected
+    assert run_both_ways(both_ways.body, *interval) == expected
+    assert run_both_ways(both_ways.compiled, *interval) == expected
 
 
 @st.composite
@@ -71,15 +71,15 @@ def passings(draw):
 
 
 @given(passings())
-def test_pair_gives_each_end_its_start(stretch):
-    codes, times, since = stretch
+def test_pair_gives_each_end_its_start(interval):
+    codes, times, since = interval
     expected, still_open = naive.pair(codes, times, {c: t for c, t in enumerate(since) if t is not None})
     for how in (pair.body, pair.compiled):
-        kept = np.array([NOWHEN if t is None else t for t in since], np.int64)
+        stored = np.array([NOWHEN if t is None else t for t in since], np.int64)
         began = np.zeros(len(codes), np.int64)
-        how(np.array(codes, np.int32), np.array(times, np.int64), kept, began, NOWHEN)
+        how(np.array(codes, np.int32), np.array(times, np.int64), stored, began, NOWHEN)
         assert [None if t == NOWHEN else t for t in began.tolist()] == expected
-        assert {c: t for c, t in enumerate(kept.tolist()) if t != NOWHEN} == still_open
+        assert {c: t for c, t in enumerate(stored.tolist()) if t != NOWHEN} == still_open
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -99,7 +99,7 @@ def test_a_large_call_runs_compiled_with_the_same_result(word):
     assert both[1] == run_toggle(toggle.body, codes, enter, leave, ~words, moving)
 
 
-def test_one_filter_worked_by_hand():
+def test_toggle_equals_one_filter_worked_by_hand():
     """[value > 25; value < 22] over two rooms: warm, warm, cool, cool, warm."""
     codes = np.array([0, 0, 1, 0, 1, 0], np.int32)
     values = np.array([26, 27, 30, 21, 20, 20])

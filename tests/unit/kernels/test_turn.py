@@ -33,20 +33,20 @@ def test_starts_and_ends_are_found_key_by_key(way, keys, lasting, held):
     assert holds.tolist() == after
 
 
-moment = st.integers(0, 9)
-own = st.lists(st.tuples(moment, st.sampled_from("abn"), st.sampled_from("abn")), max_size=5)
+instant = st.integers(0, 9)
+own = st.lists(st.tuples(instant, st.sampled_from("abn"), st.sampled_from("abn")), max_size=5)
 
 
 @ways
 @given(
     st.lists(own, min_size=1, max_size=3),
-    st.sets(moment, min_size=1),
+    st.sets(instant, min_size=1),
     st.fixed_dictionaries({name: st.lists(st.booleans(), min_size=10, max_size=10) for name in "ab"}),
     st.booleans(),
     st.booleans(),
 )
 def test_common_instants_are_found_only_where_a_key_changes(way, keys, moments, true, lasting, held):
-    """What is so of a key is which of two rules is left, or that none can be satisfied."""
+    """The remaining action for a key: one of two rules, or neither of them."""
     moments, rules = sorted(moments), {**true, "n": [False] * 10}
     every = [0, *moments] if moments[0] else moments
     nexts = np.full((3, len(every) + 1), len(every))

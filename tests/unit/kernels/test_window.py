@@ -41,16 +41,16 @@ def test_rows_are_grouped_by_key_and_keep_their_order(codes):
 
 @few
 @given(st.lists(st.tuples(times, times), min_size=1, max_size=4), st.integers(-2, 5), st.integers(0, 9))
-def test_instants_are_those_of_all_streams_each_once(keys, shift, first):
+def test_instants_are_the_distinct_times_of_all_streams(keys, shift, first):
     one, two = (list(stream) for stream in zip(*keys, strict=True))
-    expected = naive.instants([(one, 0), (two, shift)], first, 11)
+    first_at = naive.instants([(one, 0), (two, shift)], first, 11)
     at = np.concatenate([flat(one), flat(two)])
     streams = np.stack([starts(one), starts(two) + len(flat(one))])
     for run in ways(instants):
         found, ends = np.empty(len(at), np.int64), np.zeros(len(keys) + 1, np.int64)
         size = run(at, streams, np.array([0, shift]), first, 11, found, ends)
-        assert found[:size].tolist() == flat(expected).tolist()
-        assert ends.tolist() == starts(expected).tolist()
+        assert found[:size].tolist() == flat(first_at).tolist()
+        assert ends.tolist() == starts(first_at).tolist()
 
 
 @few
@@ -62,10 +62,10 @@ def test_an_instant_finds_the_first_row_of_its_key_at_or_after_it(keys, shift):
         for after, search in ((0, bisect_left), (1, bisect_right)):
             found = np.empty(sum(map(len, moments)), np.int64)
             run(flat(rows), starts(rows), flat(moments), starts(moments), shift, after, found)
-            expected = [
+            first_at = [
                 base[k] + search(rows[k], at + shift) for k, some in enumerate(moments) for at in some
             ]
-            assert found.tolist() == expected
+            assert found.tolist() == first_at
 
 
 @few
@@ -75,7 +75,7 @@ def test_an_instant_finds_the_first_of_the_rows_that_are_nearest(keys, shift):
     base = starts(rows).tolist()
     runs = flat([[base[k] + some.index(at) for at in some] for k, some in enumerate(rows)])
 
-    def expected(k, at):
+    def first_at(k, at):
         known = [i for i in range(len(rows[k])) if rows[k][i] <= at]
         found = min(known, key=lambda i: (abs(rows[k][i] - at - shift), rows[k][i], i), default=None)
         return -1 if found is None else base[k] + found
@@ -83,7 +83,7 @@ def test_an_instant_finds_the_first_of_the_rows_that_are_nearest(keys, shift):
     for run in ways(nearest):
         found = np.empty(sum(map(len, moments)), np.int64)
         run(flat(moments), starts(moments), flat(rows), starts(rows), runs, shift, found)
-        assert found.tolist() == [expected(k, at) for k, some in enumerate(moments) for at in some]
+        assert found.tolist() == [first_at(k, at) for k, some in enumerate(moments) for at in some]
 
 
 @few
@@ -107,7 +107,7 @@ def test_changes_of_parts_are_added_up_at_the_instants_of_their_owner(parts, fou
             flat(change),
             total,
         )
-        assert total.tolist() == flat(naive.tallied(changes, owners, found)).tolist()
+        assert total.tolist() == flat(naive.tally(changes, owners, found)).tolist()
 
 
 @few
@@ -119,7 +119,7 @@ def test_changes_of_parts_are_added_up_at_the_instants_of_their_owner(parts, fou
     st.lists(times.map(lambda some: sorted(set(some))), min_size=3, max_size=3),
     st.randoms(use_true_random=False),
 )
-def test_an_instant_finds_the_first_part_of_which_there_is_something(parts, found, chance):
+def test_the_first_non_empty_part_is_found_at_an_instant(parts, found, chance):
     parts = sorted(parts, key=lambda part: part[0])
     owners, shown = [owner for owner, _ in parts], [sorted(some.items()) for _, some in parts]
     order = chance.sample(range(len(parts)), chance.randint(0, len(parts)))

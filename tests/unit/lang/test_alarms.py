@@ -1,4 +1,4 @@
-"""Levels, counts, tables and mutes: what is wrong with them is said at its place."""
+"""Levels, counts, tables and mutes: errors are reported at their place."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ correlate "in it" = Warm during Dark within 50 m
 """
 
 
-def test_they_are_shown_as_they_are_written():
+def test_alarm_statements_are_printed_as_they_are_written():
     app = parse(WRITTEN)
     assert show(app) == WRITTEN
     assert parse(show(app)) == app
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "line"),
+    ("text", "message", "line"),
     [
         ("levels L on T: a [value > 1; value < 1], a [value > 2; value < 2] per source", "two levels 'a'", 5),
         ("levels L on T: a [value > 1; true] per source", "ends at once", 5),
@@ -89,15 +89,15 @@ def test_they_are_shown_as_they_are_written():
         ('table L "x.csv" (source text, high float) by room\n', "has no column 'room'", 5),
     ],
 )  # fmt: skip
-def test_errors_are_reported_at_their_place(text, said, line, tmp_path):
+def test_errors_are_reported_at_their_place(text, message, line, tmp_path):
     with pytest.raises(DefinitionError) as caught:
         check(parse(BASE + text), tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.place.line == line
     assert "^" in str(caught.value)
 
 
-def test_a_correlation_of_states_without_a_name_has_theirs():
+def test_an_unnamed_correlation_of_states_is_named_after_them():
     (one,) = check(parse(BASE + "correlate Warm, Dark overlapping within 30 s, 50 m")).of(OverlapCondition)
     assert (one.name, one.within, one.near) == ("Warm_Dark", 30_000_000, 50.0)
     assert [a.name for a in one.topic.attributes] == [
@@ -105,7 +105,7 @@ def test_a_correlation_of_states_without_a_name_has_theirs():
     ]  # fmt: skip
 
 
-def test_a_count_needs_its_roster_to_have_the_columns_of_its_members(tmp_path):
+def test_the_roster_of_a_count_needs_the_columns_of_its_members(tmp_path):
     (tmp_path / "a.csv").write_text("name,room\na,r\n")
     with pytest.raises(DefinitionError, match="has no column 'source'; it has name, room"):
         check(parse(BASE + 'state C = half of Warm within room roster "a.csv"'), tmp_path)
@@ -114,7 +114,7 @@ def test_a_count_needs_its_roster_to_have_the_columns_of_its_members(tmp_path):
         check(parse(BASE + 'state C = half of Warm within room roster "a.csv"'), tmp_path)
 
 
-def test_a_schedule_follows_the_clock_on_the_wall():
+def test_a_schedule_follows_local_time():
     day, hour = 24 * 60 * MINUTE, 60 * MINUTE
     nights = schedule("22:00 – 06:00", None)
     assert [nights.is_on(h * hour) for h in (21, 22, 23, 24, 29, 30)] == [

@@ -44,7 +44,7 @@ def of(name):
 
 
 @pytest.mark.parametrize("table", thesis.ALL.values(), ids=thesis.ALL)
-def test_the_tables_parse_as_they_are_printed_and_each_form_shows_the_other(table):
+def test_printed_tables_of_the_thesis_parse_and_each_form_converts_to_the_other(table):
     app = parse(table)
     assert parse(show(app)) == app
     assert parse(show(app, "thesis")) == app
@@ -62,7 +62,7 @@ def test_table_5_4_is_readable():
     )
 
 
-def test_the_readable_form_is_shown_as_the_thesis_would():
+def test_the_readable_form_converts_to_the_table_of_the_thesis():
     app = parse(
         "state Fire A = Temperature all location within 10 m of here enter A.value > 50 exit A.value < 30"
     )
@@ -523,7 +523,7 @@ def test_errors_are_reported_at_their_place(text, caret, message, hint):
         ('N "S" Q A := ((closest, T, null))', "                                ^", "expected ','", None),
     ],
 )
-def test_a_mistake_of_form_is_explained(text, caret, message, hint):
+def test_a_syntax_error_is_explained(text, caret, message, hint):
     with pytest.raises(DefinitionError) as caught:
         parse(text)
     assert message in caught.value.message
@@ -566,7 +566,7 @@ P^x {name}.value < 1
 _PLAIN = {"name": "A", "time": "(closest, 0^r, null, null)", "location": "(pool, null, null, D_L)", "key": ""}
 
 
-def tabled(**other):
+def table_text(**other):
     return _TABLE.format(**_PLAIN | other)
 
 
@@ -586,25 +586,25 @@ def tabled(**other):
         ({"key": ", (multiple: separate, null, null, D_per)"}, "expected an attribute to keep apart"),
     ],
 )
-def test_a_table_that_could_not_be_shown_is_refused(other, message):
+def test_a_component_that_no_table_can_express_is_refused(other, message):
     with pytest.raises(DefinitionError) as caught:
-        parse(tabled(**other))
+        parse(table_text(**other))
     assert message in caught.value.message
 
 
 def test_an_attribute_may_be_called_like_a_statement():
-    app = parse(tabled() + "A^x topic := 3; level := 4")
+    app = parse(table_text() + "A^x topic := 3; level := 4")
     assert [name for name, _ in app.statements[0].exit.sets] == ["topic", "level"]
     assert parse(show(app, "thesis")) == app
 
 
-def test_the_thesis_has_no_table_for_a_component_without_queries():
+def test_the_thesis_form_refuses_a_component_without_queries():
     app = parse("state S enter true exit false")
     assert parse(show(app, "thesis")) == app
 
 
 @pytest.mark.parametrize("name", sorted(QUERY_WORDS))
-def test_a_word_of_components_names_no_query(name):
+def test_a_keyword_of_components_cannot_name_a_query(name):
     for inputs in (f"{name} = T", f"A = avg T over 3 s\n  {name} = T"):
         with pytest.raises(DefinitionError):
             parse(f"state S\n  {inputs}\n  enter {name}.value > 1")
@@ -649,7 +649,7 @@ state City A = {query} enter A.open >= 2 exit A.open < 2
 """
 
 
-def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
+def test_a_function_over_locations_of_starts_and_ends_causes_a_warning():
     (caution,) = check(parse(EPISODES.format(query="Episode sum location"))).warnings
     assert "of its starts and of its ends apart" in caution.message
     assert caution.place is not None
@@ -673,7 +673,7 @@ def test_a_function_over_locations_with_one_status_is_refused(query):
     assert check(parse(EPISODES.format(query=query))).warnings == ()
 
 
-def test_a_time_that_is_longer_than_ticks_go_on_is_doubtful():
+def test_a_duration_longer_than_the_ticks_continue_causes_a_warning():
     text = "topic T (value float)\nstate Old A = T enter {} exit A.value > 1 tick 1 s"
     (caution,) = check(parse(text.format("A.time < now - 3 h"))).warnings
     assert "'Old' has a tick of 1 s: there are 10,000 after a reading" in caution.message

@@ -22,19 +22,20 @@ let limit = 8 m/s
 """
 
 
-def checked(text):
+def check_one(text):
     (found,) = check(parse(TOPICS + text)).of(CorrelationCondition)
     return found
 
 
 def filters(text):
     return [
-        (f.attribute, f.low, f.high) for f in checked(f"correlate S within 1 min {text}").correlation.filters
+        (f.attribute, f.low, f.high)
+        for f in check_one(f"correlate S within 1 min {text}").correlation.filters
     ]
 
 
-def test_a_correlation_as_the_design_shows_it():
-    one = checked("""
+def test_a_correlation_parses_as_in_the_design():
+    one = check_one("""
         correlate Storm within 2 min, 500 m  in region Pass
           ambient_temp in [-5, 2]   speed >= 8   humidity in [85, 100]
     """)
@@ -49,7 +50,7 @@ def test_a_correlation_as_the_design_shows_it():
     assert [topic.name for topic in one.listens] == ["ambient_temp", "Wind", "Air"]
 
 
-def test_the_papers_example_stands_by_itself():
+def test_the_example_of_the_paper_is_a_complete_definition():
     found = check(parse("correlate s3 within 10 s  55 < a < 75, 15 < b < 35, 5 < c < 15"))
     assert [topic.name for topic in found.topics] == ["a", "b", "c"]
     above = math.nextafter(55, 99)
@@ -73,11 +74,11 @@ def test_the_papers_example_stands_by_itself():
         ("Wind.speed ≥ 18 km/h", 5, math.inf),
     ],
 )
-def test_ranges_in_every_way_to_write_them(text, low, high):
+def test_ranges_parse_in_every_notation(text, low, high):
     assert filters(f"{text} humidity > 80")[0] == ("Wind.speed", low, high)
 
 
-def test_filters_may_stand_on_lines_of_their_own_and_the_next_statement_follows():
+def test_filters_may_stand_on_separate_lines_before_the_next_statement():
     text = """
         correlate A within 1 min
           speed >= 8
@@ -125,14 +126,14 @@ def test_an_attribute_named_like_a_unit_is_an_attribute():
     ]
 
 
-def test_a_parameter_may_be_a_bound_and_may_be_given_another_value():
+def test_a_parameter_can_be_a_bound_and_can_be_overridden():
     app = parse(TOPICS + "correlate S within 1 min speed >= limit humidity > 80")
     assert app.statements[-1].matches[0].low == Name("limit")
     assert check(app, lets={"limit": 20}).of(CorrelationCondition)[0].correlation.filters[0].low == 20
 
 
 def test_complex_events_have_value_source_and_time_of_every_filter():
-    one = checked('correlate S within 1 s speed of "a b" > 1 speed of "a_b" > 1 tell all')
+    one = check_one('correlate S within 1 s speed of "a b" > 1 speed of "a_b" > 1 tell all')
     names = [a.name for a in one.topic.attributes]
     assert names[:3] == ["speed_a_b", "speed_a_b_source", "speed_a_b_time"]
     assert names[3:] == ["speed_a_b_2", "speed_a_b_2_source", "speed_a_b_2_time"]
@@ -169,7 +170,7 @@ WRONG = {
 @pytest.mark.parametrize(("text", "message"), WRONG.items())
 def test_errors_in_filters_are_reported_at_their_place(text, message):
     with pytest.raises(DefinitionError, match=message) as error:
-        checked(f"correlate S within 1 min {text}")
+        check_one(f"correlate S within 1 min {text}")
     assert error.value.place is not None
     assert error.value.place.line == 7
 
@@ -187,13 +188,13 @@ HEADS = {
 @pytest.mark.parametrize(("head", "message"), HEADS.items())
 def test_errors_in_the_head_are_reported_at_their_place(head, message):
     with pytest.raises(DefinitionError, match=message):
-        checked(f"correlate S {head} speed > 1 humidity > 1")
+        check_one(f"correlate S {head} speed > 1 humidity > 1")
 
 
-def test_sensors_that_are_named_have_neither_distance_nor_region():
+def test_named_sensors_allow_neither_distance_nor_region():
     for head in ("within 1 min, 5 m", "within 1 min in region Pass"):
         with pytest.raises(DefinitionError, match="neither a distance nor a region"):
-            checked(f'correlate S {head} speed of "a" > 1 speed of "b" > 1')
+            check_one(f'correlate S {head} speed of "a" > 1 speed of "b" > 1')
 
 
 def test_an_error_in_a_statement_built_in_python_names_the_correlation():
@@ -204,7 +205,7 @@ def test_an_error_in_a_statement_built_in_python_names_the_correlation():
         app.check()
 
 
-def test_a_case_without_locations_is_doubtful_where_distances_are_compared():
+def test_a_case_without_locations_causes_a_warning_where_distances_are_compared():
     found = check(
         parse("""
         topic A (v float)

@@ -1,4 +1,4 @@
-"""Syntax errors: what is said, where the caret stands, what would do."""
+"""Syntax errors: their message, the position of the caret, and the hint."""
 
 import pytest
 
@@ -166,6 +166,6 @@ def test_comments_are_ignored_in_error_messages(text, message):
     assert message in caught.value.message
 
 
-def test_a_long_word_is_refused_in_time():
+def test_a_very_long_word_is_refused_quickly():
     with at_once(SECONDS), pytest.raises(DefinitionError):
         parse(f"filter F on T where v > {'9' * 60_000} foo")

@@ -42,7 +42,7 @@ def test_a_comparison_of_place_with_a_region_is_refused_with_a_hint(text, hint):
         YARD + 'filter F on T where source == "Yard"',
     ],
 )
-def test_other_comparisons_are_as_they_were(text):
+def test_other_comparisons_of_place_are_unchanged(text):
     engine = Engine(text)
     source, place = ("Yard", None) if "source" in text else ("s", "lab")
     assert len(engine.push(Event("T", 0, source, {"value": 5.0}, 0, None, place))) == 1
@@ -52,5 +52,5 @@ def test_the_proposed_definition_has_the_intended_result():
     inside = "x in [0, 10] && y in [0, 10]"
     engine = Engine(YARD + f"state S on T [{inside}; !({inside})] per source")
     walk = [Event("T", i, "s", {}, i, (at, at)) for i, at in enumerate((50.0, 5.0, 6.0, 50.0))]
-    told = [(n.status, n.event.time) for event in walk for n in engine.push(event)]
-    assert told == [("ingress", 1), ("egress", 3)]
+    emitted = [(n.status, n.event.time) for event in walk for n in engine.push(event)]
+    assert emitted == [("ingress", 1), ("egress", 3)]

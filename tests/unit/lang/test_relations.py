@@ -29,7 +29,7 @@ def wrong(text):
     return str(caught.value)
 
 
-def test_short_forms_are_written_out():
+def test_short_forms_are_expanded():
     text = """relate Near all of Team within 100 m until 150 m
 relate Some at least 2 of Team within 10 m until 20 m
 relate Ours at least 2 of Team within 10 m of "ann"
@@ -66,7 +66,7 @@ def test_a_test_is_a_range_of_one_measure_in_one_unit():
     assert found.roaming == ("User", "User")
 
 
-def test_times_of_routes_become_one_sum_and_a_source_on_both_counts_once():
+def test_travel_times_of_routes_become_one_sum_and_a_common_source_counts_once():
     found = relation("relate R when travel_time(North) + 2 min < travel_time(South)")
     ((terms,),) = (tie.terms for tie in found.ties)
     assert {t.member.source: t.scale for t in terms} == {"4": 43_200.0, "5": 82_800 - 28_800, "7": -54_000.0}
@@ -74,7 +74,7 @@ def test_times_of_routes_become_one_sum_and_a_source_on_both_counts_once():
     assert found.exit.within.low == -120
 
 
-def test_pairs_come_from_a_table(tmp_path):
+def test_pairs_can_come_from_a_table(tmp_path):
     (tmp_path / "pairs.csv").write_text("b,a\nann,bob\neve,ann\n")
     text = 'topic User ()\nrelate R (a User, b User) pairs "pairs.csv" when distance(a, b) <= 1 m'
     (one,) = check(parse(text), tmp_path).of(RelationCondition)
@@ -88,7 +88,7 @@ def test_pairs_come_from_a_table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("relate R (a User, b User) when distance(a, c) <= 1 m", "Write: distance(a, b)"),
         ("relate R (a User, b User) when distance(a, b) >= 1 m", "Name the pairs"),
@@ -137,13 +137,13 @@ def test_pairs_come_from_a_table(tmp_path):
         ('group G of User ("ann", "ann")', "names 'ann' twice"),
     ],
 )
-def test_errors_are_reported_at_their_place(text, said):
+def test_errors_are_reported_at_their_place(text, message):
     found = wrong(text)
-    assert said in found
+    assert message in found
     assert "^" in found
 
 
-def test_a_relationship_that_starts_and_ends_by_the_same_measure_is_doubtful():
+def test_a_relationship_with_the_same_measure_at_start_and_end_causes_a_warning():
     (caution,) = check(
         parse(TOPICS + "relate R (a User, b User) when distance(a, b) <= 9 m until distance(a, b) >= 5 m")
     ).warnings

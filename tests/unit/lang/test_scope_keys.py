@@ -30,7 +30,7 @@ def condition(scope):
 
 
 def keys_of(batch, levels):
-    """For each row its chain, as the columns say; ``None`` if it is in no scope."""
+    """For each row its chain by the columns; ``None`` if it is in no scope."""
     named = [(codes.tolist(), keys.to_pylist()) for codes, keys in levels]
     for _, keys in named:
         assert len(set(keys)) == len(keys), "keys must be distinct"
@@ -53,11 +53,11 @@ def rows(*attributes):
     return [Event("T", i, f"s{i}", row, i) for i, row in enumerate(attributes)]
 
 
-def test_without_scope_everything_is_one():
+def test_all_events_share_one_scope_without_keys():
     assert chains("", rows({}, {"k": "x"})) == [("",), ("",)]
 
 
-def test_minus_zero_and_zero_are_one_key_and_missing_ones_none():
+def test_minus_zero_equals_zero_as_a_key_and_missing_values_are_no_key():
     found = chains("per a", rows({"a": 0.0}, {"a": -0.0}, {"a": None}, {"a": math.nan}, {"a": 2.5}))
     assert found == [("0.0",), ("0.0",), None, None, ("2.5",)]
     assert chains("per a", rows({"a": math.inf}, {"a": -math.inf})) == [("inf",), ("-inf",)]
@@ -72,7 +72,7 @@ def test_every_kind_of_value_can_be_a_key():
 SEPARATORS = ["a\x1fb", "a", "b", "\x1f", "\x1e", "\x1d", "\x1d0", "", "a\x1eb", "\x1d\x1d"]
 
 
-def test_values_with_separators_inside_do_not_run_together():
+def test_key_values_that_contain_separators_are_kept_apart():
     events = rows(*({"k": k, "l": m} for k in SEPARATORS for m in SEPARATORS))
     assert len(set(chains("per k, l", events))) == len(SEPARATORS) ** 2
     assert len(set(chains("per k within l", events))) == len(SEPARATORS) ** 2
@@ -80,7 +80,7 @@ def test_values_with_separators_inside_do_not_run_together():
 
 
 @pytest.mark.parametrize("scope", ["per k", "per k, l", "per k within l", "per k, n scope hall"])
-def test_dictionaries_with_double_or_null_entries_make_distinct_keys(scope):
+def test_dictionaries_with_duplicate_or_null_entries_make_distinct_keys(scope):
     coded = pa.DictionaryArray.from_arrays(
         pa.array([0, 1, 2, 3, None, 0], pa.int8()), pa.array(["x", None, "x", "y", "idle"], pa.string())
     )
@@ -96,7 +96,7 @@ def test_dictionaries_with_double_or_null_entries_make_distinct_keys(scope):
     assert found[0] == found[2] == found[5] != found[3]
 
 
-def test_a_key_inside_a_region_is_another_in_another_region():
+def test_the_same_key_in_two_regions_makes_two_scopes():
     events = [
         Event("T", 0, "s", {"k": "x"}, 0, (1.0,)),
         Event("T", 1, "s", {"k": "x"}, 1, (6.0,)),
@@ -164,17 +164,17 @@ def agree_at(it, batch, at):
     return keys[int(codes[at])].as_py() == scalar.chain(it.keys, it.forest)(event)[0]
 
 
-def test_several_keys_with_many_values_each():
+def test_several_keys_with_many_values_are_kept_apart():
     it, batch = many_keys(50_000, 3)
     assert all(agree_at(it, batch, at) for at in (0, 25_000, 49_999))
 
 
-def test_several_keys_with_very_many_values_each():
+def test_several_keys_with_very_many_values_are_kept_apart():
     it, batch = many_keys(70_000, 4)
     assert all(agree_at(it, batch, at) for at in (0, 35_000, 69_999))
 
 
-def test_a_coordinate_counts_only_after_those_before_it():
+def test_a_coordinate_counts_only_after_the_previous_ones():
     topic = condition("").topic
     nothing = pa.nulls(1, pa.float64())
     batch = from_events(topic, rows({})).append_column("x", nothing).append_column("y", pa.array([1.0]))

@@ -33,7 +33,7 @@ from holdfast.lang.ops import Negative, Number
         (r'a == "\u0007\"é\n"', r'a == "\u0007\"é\n"'),
     ],
 )
-def test_an_expression_is_shown(text, shown):
+def test_an_expression_is_printed(text, shown):
     assert show(parse_expression(text)) == shown
 
 
@@ -54,7 +54,7 @@ def test_an_expression_is_shown(text, shown):
         ),
     ],
 )
-def test_a_statement_is_shown(text, shown):
+def test_a_statement_is_printed(text, shown):
     assert show(parse(text)) == shown + "\n"
 
 

@@ -92,7 +92,7 @@ def core(text):
         ("x > 5 && place == source", "x > 5.0 && place == source"),
     ],
 )
-def test_the_core_of_a_predicate(text, expected):
+def test_a_predicate_compiles_to_the_expected_core(text, expected):
     assert core(text) == expected
 
 
@@ -110,7 +110,7 @@ def test_the_core_of_a_predicate(text, expected):
         ("n > 9223372036854775807 + 1", "does not fit in 64 bits", None),
     ],
 )
-def test_units_that_do_not_agree_are_refused(text, message, hint):
+def test_incompatible_units_are_refused(text, message, hint):
     with pytest.raises(DefinitionError) as caught:
         core(text)
     assert message in caught.value.message
@@ -124,6 +124,6 @@ def test_a_difference_of_literals_is_a_literal():
     assert show(predicate(parse_expression("f < low"), NameScope(TOPIC, {"low": low}))) == "f < 73.4"
 
 
-def test_conditions_that_are_compared_again_and_again_are_refused_before_they_fill_memory():
+def test_exponentially_growing_comparisons_are_refused_before_they_fill_memory():
     with pytest.raises(DefinitionError, match="too large"):
         core("(" * 60 + "(c > 1)" + " == ok)" * 60)

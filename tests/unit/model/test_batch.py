@@ -54,7 +54,7 @@ def back(batch):
 
 
 @given(st.lists(events, max_size=8))
-def test_events_become_a_batch_and_events_again(history):
+def test_events_survive_conversion_to_a_batch(history):
     assert back(from_events(TOPIC, history)) == history
 
 
@@ -67,25 +67,25 @@ def test_a_batch_survives_as_bytes(history):
 
 
 @given(st.lists(events, max_size=12))
-def test_in_order_is_sorting(history):
-    """Stable: events that nothing tells apart stay as they came."""
+def test_sorting_a_batch_equals_sorting_its_events(history):
+    """Stable: events with equal keys stay in order of arrival."""
     assert back(in_order(from_events(TOPIC, history))) == naive.in_order(history)
 
 
 @given(st.lists(events, max_size=6), st.lists(events, max_size=6), st.lists(events, max_size=6))
-def test_together_they_are_the_events_of_all(a, b, c):
+def test_concatenated_batches_contain_the_events_of_all(a, b, c):
     """Whichever of the columns for places and coordinates each of them has."""
     whole = concatenate([from_events(TOPIC, part) for part in (a, b, c)])
     assert isinstance(whole, pa.RecordBatch)
     assert back(whole) == a + b + c
 
 
-def test_missing_values_are_none_whatever_they_were():
+def test_nan_and_absent_values_become_none():
     history = [Event("T", 0, "s", {"f": math.nan}), Event("T", 1, "s", {})]
     assert [e.attributes for e in back(from_events(TOPIC, history))] == [dict.fromkeys("fntb")] * 2
 
 
-def test_attributes_that_the_topic_does_not_have_are_left_out():
+def test_undeclared_attributes_are_omitted():
     (event,) = back(from_events(TOPIC, [Event("T", 0, "s", {"n": 1, "zzz": 2})]))
     assert event.attributes == {"f": None, "n": 1, "t": None, "b": None}
 
@@ -112,19 +112,19 @@ def test_a_location_ends_where_a_coordinate_is_missing():
     assert [e.location for e in back(batch)] == [(1.0,), None]
 
 
-def test_dictionaries_of_different_batches_are_made_one():
+def test_dictionaries_of_different_batches_are_unified():
     a = dictionary_encoded(from_events(TOPIC, [Event("T", 0, "a", {}), Event("T", 1, "b", {})]), "source")
     b = dictionary_encoded(from_events(TOPIC, [Event("T", 2, "c", {}), Event("T", 3, "a", {})]), "source")
     assert [e.source for e in back(concatenate([a, b]))] == ["a", "b", "c", "a"]
 
 
-def test_a_dictionary_and_a_plain_column_come_together():
+def test_a_dictionary_and_a_plain_column_can_be_concatenated():
     plain = from_events(TOPIC, [Event("T", 0, "a", {})])
     assert len(concatenate([plain, dictionary_encoded(plain, "source")])) == 2
 
 
 @given(st.lists(st.none() | st.integers(0, 9), max_size=6))
-def test_a_compact_batch_has_no_word_too_many(codes):
+def test_a_compacted_batch_has_no_unused_dictionary_entries(codes):
     words = pa.array([f"w{i}" for i in range(10)])
     column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
     batch = pa.RecordBatch.from_arrays([column, pa.array(codes, pa.int64())], names=["source", "n"])
@@ -134,12 +134,12 @@ def test_a_compact_batch_has_no_word_too_many(codes):
     assert lean.schema.metadata == {b"note": b"kept"}
 
 
-def test_a_dictionary_is_sorted_by_its_values():
+def test_dictionary_columns_sort_by_value():
     plain = from_events(TOPIC, [Event("T", 0, source, {}) for source in "cab"])
     assert [e.source for e in back(in_order(dictionary_encoded(plain, "source")))] == ["a", "b", "c"]
 
 
-def test_many_rows_in_order():
+def test_sorting_many_rows_is_stable():
     chance = random.Random(2)
     history = [
         Event("T", chance.randrange(50), f"s{chance.randrange(9)}", {"n": i}, i % 3) for i in range(5_000)
@@ -155,15 +155,15 @@ def test_many_rows_in_order():
 # --- progress ---
 
 
-def test_a_batch_stands_for_its_rows_unless_it_was_reduced():
+def test_a_batch_counts_its_rows_unless_it_was_compacted():
     batch = from_events(TOPIC, [Event("T", 5, "s", {}), Event("T", 3, "s", {})])
     assert (row_count(batch), latest_time(batch)) == (2, 5)
-    noted = with_totals(batch.slice(0, 1), 10, 99)
-    assert (len(noted), row_count(noted), latest_time(noted)) == (1, 10, 99)
-    assert back(noted) == back(batch)[:1]
+    changes = with_totals(batch.slice(0, 1), 10, 99)
+    assert (len(changes), row_count(changes), latest_time(changes)) == (1, 10, 99)
+    assert back(changes) == back(batch)[:1]
 
 
-def test_an_empty_batch_has_reached_nothing():
+def test_an_empty_batch_has_no_watermark():
     empty = from_events(TOPIC, [])
     assert (row_count(empty), latest_time(empty)) == (0, None)
     assert (row_count(with_totals(empty, 0, None)), latest_time(with_totals(empty, 0, None))) == (
@@ -173,7 +173,7 @@ def test_an_empty_batch_has_reached_nothing():
     assert (row_count(with_totals(empty, 7, -3)), latest_time(with_totals(empty, 7, -3))) == (7, -3)
 
 
-def test_progress_survives_as_bytes_and_beside_other_notes():
+def test_totals_survive_as_bytes_beside_other_metadata():
     batch = from_events(TOPIC, [Event("T", 5, "s", {})]).replace_schema_metadata({"mine": "kept"})
     again = from_ipc(to_ipc(with_totals(batch, 10, 99)))
     assert (row_count(again), latest_time(again)) == (10, 99)
@@ -182,7 +182,7 @@ def test_progress_survives_as_bytes_and_beside_other_notes():
     assert (row_count(later), latest_time(later)) == (11, 100)
 
 
-def test_together_they_stand_for_the_sum():
+def test_concatenated_batches_add_up_their_totals():
     parts = [with_totals(from_events(TOPIC, [Event("T", i, "s", {})]), 10 + i, 100 + i) for i in range(3)]
     whole = concatenate(parts)
     assert (row_count(whole), latest_time(whole)) == (33, 102)

@@ -19,7 +19,7 @@ NOTE = Notification(
 )
 
 
-def test_an_id_is_the_same_for_ever():
+def test_an_id_never_changes_between_versions():
     """Sinks recognise a repetition by it, also across versions: never change this literal."""
     assert NOTE.id == "e6d9935889abe9a5655c"
     assert notification_id("Present", None, "egress", -1, "é", 0) == "089181723edc95466c18"
@@ -34,7 +34,7 @@ def test_an_id_is_the_same_for_ever():
     st.integers(-(2**63), 2**64),
 )
 @example('\x00\x1f\x7f\u2028"\\/\b\f\n\r\t', "é🙂", "ingress", 0, "\ud800", 2**70)
-def test_an_id_is_a_digest_that_anybody_can_compute(subscription, scope, status, time, source, sequence):
+def test_an_id_is_a_digest_of_documented_fields(subscription, scope, status, time, source, sequence):
     parts = [subscription, scope, status, time, source, sequence]
     text = json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     assert notification_id(*parts) == blake2b(text, digest_size=10).hexdigest()
@@ -52,7 +52,7 @@ def test_an_id_is_a_digest_that_anybody_can_compute(subscription, scope, status,
         NOTE._replace(event=Event("Temperature", NOTE.event.time, "s4", {}, 8)),
     ],
 )
-def test_another_notification_has_another_id(other):
+def test_different_notifications_have_different_ids(other):
     assert other.id != NOTE.id
 
 
@@ -60,7 +60,7 @@ def test_attributes_and_since_are_no_part_of_the_id():
     assert NOTE._replace(since=3, event=Event("X", NOTE.event.time, "s4", {}, 7)).id == NOTE.id
 
 
-def test_the_json_of_a_notification_is_what_the_command_line_prints():
+def test_the_json_of_a_notification_equals_the_output_of_the_command():
     assert NOTE.to_json() == {
         "id": "e6d9935889abe9a5655c",
         "subscription": "Warm",
@@ -94,7 +94,7 @@ def test_a_missing_coordinate_is_not_printed_as_nan():
     json.dumps(note.to_json(), allow_nan=False)
 
 
-def test_events_stand_in_order_of_time_source_and_sequence():
+def test_events_are_ordered_by_time_source_and_sequence():
     events = [
         Event("T", 1, "a", {}, 9),
         Event("T", 1, "b", {}, 0),
@@ -106,7 +106,7 @@ def test_events_stand_in_order_of_time_source_and_sequence():
     ]  # fmt: skip
 
 
-def test_notifications_stand_in_order_of_time_subscription_scope_source_and_sequence():
+def test_notifications_are_ordered_by_time_subscription_scope_source_and_sequence():
     def note(time, subscription, scope, source, sequence):
         return Notification(subscription, Event("T", time, source, {}, sequence), "atomic", scope, None)
 
@@ -123,7 +123,7 @@ def test_notifications_stand_in_order_of_time_subscription_scope_source_and_sequ
     assert sorted(backwards, key=lambda n: n.order) == inorder
 
 
-def test_an_event_is_a_value():
+def test_events_are_compared_by_value():
     assert Event("T", 1, "s", {"v": 1}) == Event("T", 1, "s", {"v": 1})
     with pytest.raises(AttributeError):
         NOTE.event.time = 3

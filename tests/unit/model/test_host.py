@@ -1,4 +1,4 @@
-"""One host for all protocol machines: inputs in line, effects in order, timers by name."""
+"""One host for all protocol machines: queued inputs, ordered effects, timers by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.model.protocol import (
 
 
 @dataclass
-class Clock:
+class ManualClock:
     """Shows what it is set to; its timers are called by hand."""
 
     now: int = 0
@@ -40,7 +40,7 @@ class Clock:
 
 
 class Scripted:
-    """Answers each input with what a table says; remembers all."""
+    """Answers each input by a table and remembers all inputs."""
 
     def __init__(self, table):
         self.table = table
@@ -55,25 +55,25 @@ class Scripted:
         return (*state, given), effects
 
 
-def hosted(table, **options):
+def host_of(table, **options):
     """A host, its clock, and what it did."""
-    clock, done = Clock(), []
+    clock, done = ManualClock(), []
     machine = Scripted(table)
     actions = dict.fromkeys((Send, Deliver, Drop), done.append)
     return Host(machine, machine.initial(), clock, actions, **options), clock, done
 
 
-def test_an_input_gets_the_time_and_its_effects_are_done_in_order():
+def test_an_input_receives_the_time_and_its_effects_are_performed_in_order():
     effects = [Send("b", "hello"), Deliver("good"), Drop("c", "too loud")]
-    host, clock, done = hosted({Received: effects})
+    host, clock, done = host_of({Received: effects})
     clock.now = 7
     host.tell(Received, "a", "hello")
     assert host.state == (Received(7, "a", "hello"),)
     assert done == effects
 
 
-def test_what_an_effect_brings_about_waits_until_the_others_are_done():
-    host, clock, done = hosted({Asked: [Drop("b", "enough"), Send("c", 1)], Left: [Send("c", 2)]})
+def test_inputs_caused_by_an_effect_wait_until_the_other_effects_are_done():
+    host, clock, done = host_of({Asked: [Drop("b", "enough"), Send("c", 1)], Left: [Send("c", 2)]})
 
     def drop(effect):
         host.tell(Left, effect.peer, effect.why)
@@ -86,12 +86,12 @@ def test_what_an_effect_brings_about_waits_until_the_others_are_done():
     assert done == [Drop("b", "enough"), Send("c", 1), Send("c", 2)]
 
 
-def test_a_timer_that_is_set_again_is_replaced_and_one_that_is_cancelled_is_gone():
+def test_a_repeated_timer_is_replaced_and_a_cancelled_one_is_removed():
     table = {
         Started: [SetTimer("beat", 5), SetTimer("beat", 9), SetTimer("other", 3), CancelTimer("other")],
         Fired: [CancelTimer("beat")],
     }
-    host, clock, _ = hosted(table)
+    host, clock, _ = host_of(table)
     host.tell(Started, 1)
     ((when, fire, timer),) = clock.waiting
     assert (when, timer) == (9, "beat")
@@ -103,26 +103,26 @@ def test_a_timer_that_is_set_again_is_replaced_and_one_that_is_cancelled_is_gone
     assert not host.timers
 
 
-def test_after_a_stop_no_timer_fires():
-    host, clock, _ = hosted({Started: [SetTimer("beat", 5), SetTimer("other", 6)]})
+def test_no_timer_fires_after_a_stop():
+    host, clock, _ = host_of({Started: [SetTimer("beat", 5), SetTimer("other", 6)]})
     host.tell(Started, 1)
     host.stop()
     assert clock.waiting == []
     assert host.timers == {}
 
 
-def test_an_input_that_cannot_be_handled_is_reported_and_the_next_one_is_handled():
+def test_an_input_that_raises_is_reported_and_the_next_one_is_handled():
     error, blamed = ValueError("nonsense"), []
-    host, _, _ = hosted({Received: error}, blame=lambda given, why: blamed.append((given, why)))
+    host, _, _ = host_of({Received: error}, blame=lambda given, why: blamed.append((given, why)))
     host.tell(Received, "a", "?")
     host.tell(Joined, "b")
     assert blamed == [(Received(0, "a", "?"), error)]
     assert host.state == (Joined(0, "b"),)
 
 
-def test_a_fault_of_the_user_s_own_is_the_user_s():
+def test_an_error_in_a_request_is_raised_to_its_caller():
     blamed = []
-    host, _, _ = hosted({Asked: ValueError("no such topic")}, blame=lambda *what: blamed.append(what))
+    host, _, _ = host_of({Asked: ValueError("no such topic")}, blame=lambda *what: blamed.append(what))
     with pytest.raises(ValueError, match="no such topic"):
         host.ask("subscribe")
     assert not blamed
@@ -130,15 +130,15 @@ def test_a_fault_of_the_user_s_own_is_the_user_s():
     assert host.state == (Joined(0, "b"),)
 
 
-def test_without_anybody_to_blame_an_error_is_raised():
-    host, _, _ = hosted({Received: ValueError("nonsense")})
+def test_an_error_without_a_handler_is_raised():
+    host, _, _ = host_of({Received: ValueError("nonsense")})
     with pytest.raises(ValueError, match="nonsense"):
         host.tell(Received, "a", "?")
 
 
-def test_death_in_the_middle_leaves_the_rest_undone():
+def test_a_host_that_dies_between_effects_performs_no_more():
     alive = [True]
-    host, _, done = hosted({Asked: [Drop("b", "die"), Send("c", 1)]}, alive=lambda: alive[0])
+    host, _, done = host_of({Asked: [Drop("b", "die"), Send("c", 1)]}, alive=lambda: alive[0])
 
     def die(effect):
         alive[0] = False

@@ -27,18 +27,18 @@ LAST = from_datetime(datetime.max.replace(tzinfo=UTC))
 
 
 @given(st.integers(FIRST, LAST))
-def test_an_instant_that_was_shown_is_read_back(at):
+def test_a_printed_instant_is_parsed_back(at):
     assert parse_instant(show_instant(at)) == at
 
 
 @given(st.datetimes())
-def test_it_is_shown_as_the_standard_library_shows_it(moment):
-    shown = show_instant(from_datetime(moment))
-    assert shown == moment.isoformat(timespec="microseconds") + "Z"
+def test_an_instant_is_printed_as_by_the_standard_library(instant):
+    shown = show_instant(from_datetime(instant))
+    assert shown == instant.isoformat(timespec="microseconds") + "Z"
 
 
 @given(st.integers(FIRST, LAST), st.integers(FIRST, LAST))
-def test_later_instants_are_later_texts(a, b):
+def test_texts_of_instants_sort_like_instants(a, b):
     assert (show_instant(a) < show_instant(b)) == (a < b)
 
 
@@ -53,13 +53,13 @@ def test_later_instants_are_later_texts(a, b):
         (LAST, "9999-12-31T23:59:59.999999Z"),
     ],
 )
-def test_known_instants(at, text):
+def test_known_instants_have_known_texts(at, text):
     assert show_instant(at) == text
     assert parse_instant(text) == at
 
 
 @pytest.mark.parametrize("at", [FIRST - 1, LAST + 1, NEVER, BEGINNING])
-def test_beyond_the_years_1_to_9999_nothing_can_be_shown(at):
+def test_instants_beyond_the_years_1_to_9999_cannot_be_printed(at):
     with pytest.raises(OverflowError):
         show_instant(at)
 
@@ -68,27 +68,27 @@ def test_beyond_the_years_1_to_9999_nothing_can_be_shown(at):
     "text",
     ["2007-09-13T13:35:00Z", " 2007-09-13 13:35 ", "2007-09-13T15:35:00+02:00", "20070913T133500"],
 )
-def test_other_ways_to_write_an_instant(text):
+def test_instants_parse_in_other_notations(text):
     assert parse_instant(text) == 1_189_690_500_000_000
 
 
-def test_a_naive_time_is_in_the_zone_that_is_given():
+def test_a_naive_time_is_interpreted_in_the_given_zone():
     east = timezone(timedelta(hours=2))
     assert parse_instant("1970-01-01T02:00", east) == 0
-    assert parse_instant("1970-01-01T02:00Z", east) == 2 * HOUR  # it says its own
+    assert parse_instant("1970-01-01T02:00Z", east) == 2 * HOUR  # it has its own offset
     summer = ZoneInfo("Europe/Berlin")
     assert parse_instant("2007-07-01T02:00", summer) == parse_instant("2007-07-01T00:00Z")
     assert parse_instant("2007-01-01T01:00", summer) == parse_instant("2007-01-01T00:00Z")
 
 
-def test_a_format_of_ones_own():
+def test_an_instant_parses_in_a_given_format():
     assert parse_instant("13/09/2007 13.35", format="%d/%m/%Y %H.%M") == 1_189_690_500_000_000
     with pytest.raises(ValueError, match="does not match"):
         parse_instant("2007-09-13", format="%d/%m/%Y")
 
 
 @pytest.mark.parametrize("text", ["", "noon", "12:00", "2007-02-30", "99999-01-01"])
-def test_what_is_no_instant_is_refused(text):
+def test_an_invalid_instant_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011
         parse_instant(text)
 
@@ -109,12 +109,12 @@ def test_what_is_no_instant_is_refused(text):
         (48 * HOUR, "2 d"),
     ],
 )
-def test_a_duration_is_shown_in_its_largest_whole_unit(length, text):
+def test_a_duration_is_printed_in_its_largest_whole_unit(length, text):
     assert show_duration(length) == text
 
 
 @given(st.integers(0, 10**15))
-def test_a_duration_that_was_shown_is_read_back(length):
+def test_a_printed_duration_is_parsed_back(length):
     from holdfast.lang.grammar import parse_duration
 
     assert parse_duration(show_duration(length)) == length
@@ -138,6 +138,6 @@ def test_a_duration_that_was_shown_is_read_back(length):
     ],
     ids=lambda value: str(value)[:24],
 )
-def test_what_is_no_time_is_refused_with_what_to_write(when, words):
+def test_an_invalid_time_is_refused_with_the_accepted_forms(when, words):
     with pytest.raises(UsageError, match=words):
         instant(when)

@@ -32,6 +32,6 @@ def test_a_quantity_is_a_number_with_its_unit(quantity, text, value):
 @pytest.mark.parametrize(
     "given", ["2", "s", "2 m", "two s", "", "2 s s", "nan s", None, 2, 2.5, [2], "1e400 s"]
 )
-def test_what_is_no_duration_is_refused(given):
+def test_an_invalid_duration_is_refused(given):
     with pytest.raises(ValueError, match=r"duration|too large"):
         DURATION.read(given)

@@ -169,7 +169,7 @@ RELATIONS = [
     (box(-1, -1, -1, 1, 1, 1), ball(0, 0, 0, 1.74), "inside"),
     # polygons
     (TRIANGLE, poly((10, 0), (0, 10), (10, 10)), "disjoint"),  # share a side
-    (TRIANGLE, poly((0, 10), (0, 0), (10, 0)), "equal"),  # the same, begun elsewhere
+    (TRIANGLE, poly((0, 10), (0, 0), (10, 0)), "equal"),  # the same, starting elsewhere
     (poly((0, 0), (0, 10), (10, 0)), TRIANGLE, "equal"),  # the other way round
     (poly((1, 1), (3, 1), (1, 3)), TRIANGLE, "inside"),
     (TRIANGLE, poly((4, 4), (10, 4), (4, 10)), "overlaps"),
@@ -209,7 +209,7 @@ RELATIONS = [
 
 
 @pytest.mark.parametrize(("a", "b", "expected"), RELATIONS)
-def test_how_two_shapes_lie_to_one_another(a, b, expected):
+def test_relations_of_two_shapes_are_as_listed(a, b, expected):
     assert relation(a, b) == expected
     assert relation(b, a) == MIRROR.get(expected, expected)
 
@@ -233,7 +233,7 @@ def test_the_relation_agrees_with_points(a, b):
     st.integers(1, 2).flatmap(lambda axes: st.tuples(boxes(axes), boxes(axes)))
     | st.tuples(boxes(1), boxes(2))
 )
-def test_rectangles_lie_as_their_cells_do(pair):
+def test_rectangles_relate_as_their_cells_do(pair):
     """Their corners are whole numbers, so that the cells decide."""
     both, only_a, only_b = witnesses(*pair)
     expected = (
@@ -277,7 +277,7 @@ def test_a_shape_equals_itself(shape):
         (lambda: polygon([(0, 0), (1, 1), (2, 2)]), "not a simple polygon"),
     ],
 )
-def test_an_invalid_shape_is_refused_with_what_it_needs(make, message):
+def test_an_invalid_shape_is_refused_with_the_missing_part(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -286,12 +286,12 @@ def test_a_flat_region_may_lie_on_the_boundary_of_the_one_around_it():
     Gazetteer((Region("lab", SQUARE), Region("door", box(0, 2, 0, 3), "lab")))
 
 
-def test_a_polygon_with_a_corner_that_is_not_a_number():
+def test_a_polygon_with_a_corner_that_is_not_a_number_is_refused():
     with pytest.raises(ValueError, match="polygon"):
         polygon([(0.0, 0.0), (1.0, math.nan), (2.0, 2.0)])
 
 
-def test_good_shapes_pass():
+def test_valid_shapes_are_accepted():
     assert rectangle((0, 0), (1, 0)) == Rectangle((0, 0), (1, 0))  # flat, but a rectangle
     assert circle((1,), 2) == Circle((1,), 2)
     assert polygon(iter([(0, 0), (1, 0), (0, 1)])) == Polygon(((0, 0), (1, 0), (0, 1)))
@@ -323,7 +323,7 @@ REGIONS = (
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_file(tmp_path):
     def write(text, name="g.toml"):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
@@ -332,12 +332,12 @@ def written(tmp_path):
     return write
 
 
-def test_a_gazetteer_file_names_regions_by_level(written):
+def test_a_gazetteer_file_names_regions_by_level(write_file):
     import tomllib
 
-    found = load_gazetteer(written(TOML))
+    found = load_gazetteer(write_file(TOML))
     assert found.regions == REGIONS
-    assert load_gazetteer(written(json.dumps(tomllib.loads(TOML)), "g.json")) == found
+    assert load_gazetteer(write_file(json.dumps(tomllib.loads(TOML)), "g.json")) == found
     assert list(found.levels) == ["building", "floors", "rooms"]
     assert found.regions_named("rooms") == REGIONS[3:]
     assert found.regions_named("lab") == (REGIONS[3],)
@@ -399,8 +399,8 @@ def test_a_gazetteer_file_names_regions_by_level(written):
         ),
     ],
 )
-def test_errors_of_a_gazetteer_name_the_file(written, text, message):
-    path = written(text)
+def test_errors_of_a_gazetteer_name_the_file(write_file, text, message):
+    path = write_file(text)
     with pytest.raises(UsageError) as error:
         load_gazetteer(path)
     assert str(error.value).startswith(str(path))
@@ -408,12 +408,12 @@ def test_errors_of_a_gazetteer_name_the_file(written, text, message):
 
 
 @pytest.mark.parametrize("text", ["[1]", '{"r": 3}', '{"r": {"a": {}}', ""])
-def test_json_that_is_no_gazetteer(written, text):
+def test_json_that_is_no_gazetteer_is_refused(write_file, text):
     with pytest.raises(UsageError, match="is not a gazetteer"):
-        load_gazetteer(written(text, "g.json"))
+        load_gazetteer(write_file(text, "g.json"))
 
 
-def test_a_gazetteer_that_cannot_be_read(tmp_path):
+def test_an_unreadable_gazetteer_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the gazetteer .*none.toml: No such file"):
         load_gazetteer(tmp_path / "none.toml")
     with pytest.raises(UsageError, match="cannot read the gazetteer"):
@@ -445,15 +445,15 @@ def test_a_gazetteer_that_cannot_be_read(tmp_path):
         ),
     ],
 )
-def test_wrong_kinds_of_entries_are_named(written, text, message):
+def test_entries_of_wrong_types_are_named(write_file, text, message):
     with pytest.raises(UsageError) as error:
-        load_gazetteer(written(text))
+        load_gazetteer(write_file(text))
     assert message in str(error.value)
 
 
-def test_two_regions_of_one_name_in_json(written):
+def test_two_json_regions_of_one_name_are_refused(write_file):
     with pytest.raises(UsageError, match="twice"):
-        load_gazetteer(written('{"r": {"a": {"rectangle": [0, 1]}, "a": {}}}', "g.json"))
+        load_gazetteer(write_file('{"r": {"a": {"rectangle": [0, 1]}, "a": {}}}', "g.json"))
 
 
 # --- nesting ---
@@ -465,7 +465,7 @@ def nested(*regions, gazetteer=None):
     return {r.name: regions[p].name if p >= 0 else None for r, p in zip(regions, forest.parents, strict=True)}
 
 
-def test_regions_become_trees_in_whatever_order_they_are_declared():
+def test_regions_become_trees_independent_of_their_order():
     regions = [
         Region("room", box(0, 0, 2, 2)),
         Region("hall", box(0, 0, 8, 8)),
@@ -490,7 +490,7 @@ def test_regions_become_trees_in_whatever_order_they_are_declared():
     ]
 
 
-def test_a_region_without_a_shape_contains_what_the_regions_in_it_contain():
+def test_a_region_without_a_shape_contains_what_its_subregions_contain():
     """Whether those are scopes themselves or not."""
     house = Region("house")
     regions = (house, Region("floor", parent="house"), Region("lab", box(0, 0, 2, 2), "floor"))
@@ -500,7 +500,7 @@ def test_a_region_without_a_shape_contains_what_the_regions_in_it_contain():
         assert forest.locate(None, "s", (5.0, 1.0)) == -1
 
 
-def test_a_partial_overlap_names_the_two():
+def test_an_error_about_a_partial_overlap_names_both_regions():
     regions = (Region("a", box(0, 5)), Region("b", box(9, 12)), Region("c", box(4, 8)))
     with pytest.raises(PartialOverlap, match="the scopes 'a' and 'c' overlap in part"):
         nest(regions, Gazetteer(regions))
@@ -509,13 +509,13 @@ def test_a_partial_overlap_names_the_two():
         nest(sets, Gazetteer(sets))
 
 
-def test_shapes_and_sources_that_disagree_are_a_partial_overlap():
+def test_contradicting_shapes_and_sources_are_a_partial_overlap():
     regions = (Region("a", box(0, 5), sources=("s1", "s2")), Region("b", box(0, 9), sources=("s1",)))
     with pytest.raises(PartialOverlap):
         nest(regions, Gazetteer(regions))
 
 
-def test_a_boundary_that_two_share_belongs_to_the_first():
+def test_a_shared_boundary_belongs_to_the_first_region():
     regions = (Region("right", box(5, 0, 9, 9)), Region("left", box(0, 0, 5, 9)))
     forest = nest(regions, Gazetteer(regions))
     assert forest.parents == (-1, -1)
@@ -544,7 +544,7 @@ def test_sets_of_sources_nest_like_shapes():
     assert [forest.locate(None, s, None) for s in ("s1", "s2", "s3", "s9", "s0")] == [2, 1, 0, 3, -1]
 
 
-def test_what_is_declared_counts_without_any_shape():
+def test_declared_nesting_counts_without_any_shape():
     gazetteer = Gazetteer(REGIONS)
     by_name = gazetteer.by_name
     assert nested(by_name["corner"], by_name["main"], gazetteer=gazetteer) == {"corner": "main", "main": None}
@@ -568,7 +568,7 @@ def test_a_place_decides_before_a_source_and_a_source_before_coordinates():
     assert forest.locate(None, "s0", at_a) == 0
     assert forest.locate(None, "s1", at_a) == 1
     assert forest.locate("c", "s1", at_a) == 2
-    assert forest.locate("nowhere", "s1", at_a) == 1  # a place that nobody knows decides nothing
+    assert forest.locate("nowhere", "s1", at_a) == 1  # an unknown place decides nothing
     assert forest.locate("nowhere", "s0", at_a) == 0
     assert forest.locate("d", "s1", at_a) == -1  # a known place outside every scope does
     assert forest.locate(None, "s3", at_a) == -1
@@ -576,7 +576,7 @@ def test_a_place_decides_before_a_source_and_a_source_before_coordinates():
     assert forest.locate(None, "s0", None) == -1
 
 
-def test_a_source_that_is_listed_twice_is_in_the_inner_region():
+def test_a_source_listed_in_two_regions_is_in_the_inner_one():
     gazetteer = Gazetteer((Region("hall", sources=("s1", "s2")), Region("lab", None, "hall", None, ("s1",))))
     forest = nest(gazetteer.regions, gazetteer)
     assert [forest.locate(None, s, None) for s in ("s1", "s2")] == [1, 0]

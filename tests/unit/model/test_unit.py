@@ -51,18 +51,18 @@ units = st.sampled_from(list(UNITS.values()))
         (1, "Mbit/s", 1e6, "bit/s"),
     ],
 )
-def test_known_conversions(value, unit, expected, to):
+def test_known_conversions_are_exact(value, unit, expected, to):
     assert convert(value, UNITS[unit], UNITS[to]) == pytest.approx(expected, rel=1e-15)
 
 
-def test_an_exact_conversion_has_no_noise():
+def test_exact_conversions_have_no_rounding_error():
     assert convert(77, UNITS["°F"], UNITS["°C"]) == 25.0
     assert convert(36, UNITS["km/h"], UNITS["m/s"]) == 10.0
     assert convert(3, UNITS["ft"], UNITS["cm"]) == 91.44
 
 
 @given(st.floats(-1e6, 1e6), units, units)
-def test_there_and_back_is_where_one_was(value, unit, other):
+def test_converting_there_and_back_is_exact(value, unit, other):
     if unit.dimension == other.dimension:
         scale, shift = conversion(unit, other)
         back, shift_back = conversion(other, unit)
@@ -78,7 +78,7 @@ def test_nan_stays_missing():
     assert math.isnan(convert(math.nan, UNITS["km"], UNITS["m"]))
 
 
-def test_different_things_are_not_converted():
+def test_units_of_different_dimensions_are_not_converted():
     with pytest.raises(AssertionError):
         convert(1, UNITS["°C"], UNITS["m"])
 
@@ -131,12 +131,12 @@ def test_a_product_is_named_after_its_parts():
 
 
 @given(units, units)
-def test_multiplying_undoes_dividing(a, b):
+def test_multiplication_undoes_division_of_units(a, b):
     back = product(quotient(a, b), b)
     assert (back.dimension, back.factor) == (a.dimension, a.factor)
 
 
-def test_a_difference_of_temperatures_has_no_zero():
+def test_differences_of_temperatures_have_no_offset():
     celsius = UNITS["°C"]
     assert convert(9, UNITS["°F"].difference, celsius.difference) == 5.0
     assert celsius.difference.name == "Δ°C"
@@ -154,6 +154,6 @@ def test_a_difference_of_temperatures_has_no_zero():
         ("ug/m^3", "ug/m3"),
     ],
 )
-def test_the_nearest_of_an_unknown_unit_is_named(written, meant):
+def test_the_nearest_known_unit_is_suggested_for_an_unknown_one(written, meant):
     assert nearest(written) == f"Did you mean '{meant}'?"
     assert nearest("furlongs") is None

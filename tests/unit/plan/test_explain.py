@@ -1,4 +1,4 @@
-"""What a plan must mention."""
+"""The required contents of a plan."""
 
 import subprocess
 import sys
@@ -40,14 +40,14 @@ def test_every_machine_has_a_paragraph_with_its_topic(plan):
     assert plan["Open"].startswith("machine 2: 1 filter on Door")
 
 
-def test_equal_filters_stand_together_with_start_and_end(plan):
+def test_equal_filters_are_explained_together_with_start_and_end(plan):
     assert "Warm, Toasty" in plan["Warm"]
     assert "starts  value > 25.0" in plan["Warm"]
     assert "ends    value < 22.0" in plan["Warm"]
     assert "value > 40.0 && humidity < 50.0" in plan["Warm"]
 
 
-def test_it_names_the_columns_that_are_read_and_no_others(plan):
+def test_the_plan_names_exactly_the_columns_that_are_read(plan):
     (line,) = (line for line in plan["Warm"].splitlines() if "sequence" in line)
     assert "value" in line
     assert "humidity" in line
@@ -103,7 +103,7 @@ def on_spark():
     return found
 
 
-def test_on_spark_every_machine_every_topic_and_both_ways_to_run_have_a_paragraph(on_spark):
+def test_the_plan_on_spark_explains_every_machine_every_topic_and_both_ways_to_run(on_spark):
     assert list(on_spark) == [
         "Warm", "Open", "Stuck", "Late", "Area",
         "a DataFrame of Temperature", "a DataFrame of Door", "history from files", "live",
@@ -124,14 +124,14 @@ def test_the_plan_on_spark_explains_late_events(on_spark):
     assert "RocksDB" in on_spark["live"]
 
 
-def test_on_spark_predicates_are_sql_each_once(on_spark):
+def test_the_plan_on_spark_shows_each_predicate_once_as_sql(on_spark):
     (where,) = (line for line in on_spark["a DataFrame of Temperature"].splitlines() if "where" in line)
     assert "(value > 25.0D AND NOT isnan(value)) OR (value < 22.0D)" in where
     assert where.count("value > 25.0D") == 1
 
 
 @pytest.mark.parametrize(
-    ("subscriptions", "plan", "said"),
+    ("subscriptions", "plan", "message"),
     [
         ("state A on T [v > 2; v < 1] per room", "native", "what differs from the row before, by room"),
         (
@@ -156,13 +156,13 @@ def test_on_spark_predicates_are_sql_each_once(on_spark):
         ("state A on T [v > 2; v < 1] per room ordered 5 s", "stream", "it tells how far time has come"),
     ],
 )
-def test_the_plan_on_spark_explains_the_plans_for_data_frames(subscriptions, plan, said):
+def test_the_plan_on_spark_explains_the_plans_for_data_frames(subscriptions, plan, message):
     declared = "topic T (v float, w float, room text, floor text)\nregion hall = rectangle (0, 0) (9, 9)\n"
     (line,) = (
         line for line in explain_on_spark(parse(declared + subscriptions).check()).splitlines()
         if line.startswith(f"  {plan} ")
     )  # fmt: skip
-    assert said in line
+    assert message in line
 
 
 def test_the_plan_on_spark_needs_no_spark():
@@ -173,5 +173,5 @@ def test_the_plan_on_spark_needs_no_spark():
     assert "pyspark" not in loaded.stdout.split()
 
 
-def test_on_spark_a_definition_without_conditions_has_no_plan():
+def test_the_plan_on_spark_is_empty_without_conditions():
     assert explain_on_spark(parse("topic T (v float)").check()).startswith("Nothing to run")

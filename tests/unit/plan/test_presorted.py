@@ -1,4 +1,4 @@
-"""Stretches follow one another in every scope exactly if the whole is in order there."""
+"""Batches of rows follow each other in every scope exactly if the whole is in order there."""
 
 from itertools import pairwise
 
@@ -25,9 +25,9 @@ events = st.builds(
 histories = st.lists(events, max_size=10)
 
 
-def follow(stretches, rising):
+def follow(intervals, rising):
     following = Following(rising=rising)
-    for some in stretches:
+    for some in intervals:
         found = extent(OPERATOR, "T", from_events(TOPIC, some), rising=rising)
         if found is None or not following.takes(found):
             return False
@@ -39,13 +39,13 @@ def follow(stretches, rising):
     cuts=st.lists(st.integers(0, 10), max_size=3).map(sorted),
     rising=st.booleans(),
 )
-def test_cut_anywhere(history, cuts, rising):
-    stretches = [history[a:b] for a, b in pairwise([0, *cuts, len(history)])]
+def test_presorted_parts_can_be_cut_anywhere(history, cuts, rising):
+    intervals = [history[a:b] for a, b in pairwise([0, *cuts, len(history)])]
     by_scope = [[event for event in history if event.attributes["k"] == k] for k in ("a", "b")]
     wanted = all(some == sorted(some, key=lambda event: event.order) for some in by_scope)
     if rising:
         wanted = wanted and all(len({event.time for event in some}) == len(some) for some in by_scope)
-    follows = follow(stretches, rising)
+    follows = follow(intervals, rising)
     assert wanted or not follows
-    if len(stretches) <= 2 or history == sorted(history, key=lambda event: event.time):
+    if len(intervals) <= 2 or history == sorted(history, key=lambda event: event.time):
         assert follows == wanted

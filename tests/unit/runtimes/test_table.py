@@ -23,9 +23,9 @@ def agree(checked, batches):
         (topic,), machine = operator.topics, operator.machine
         state = machine.initial()
         for until, batch in batches[topic]:
-            state, told = machine.step(state, {topic: batch}, until)
-            one_by_one = operator.notifications(told)
-            table = notice.add_ids(notice.table_of(checked.topics, operator, told))
+            state, emitted = machine.step(state, {topic: batch}, until)
+            one_by_one = operator.notifications(emitted)
+            table = notice.add_ids(notice.table_of(checked.topics, operator, emitted))
             table.validate(full=True)
             assert table.equals(notice.add_ids(notice.to_table(checked.topics, one_by_one)))
             assert table.column("id").to_pylist() == [n.id for n in one_by_one]
@@ -34,7 +34,7 @@ def agree(checked, batches):
 
 
 @given(subs=subscriptions(most=3), events=histories())
-def test_by_columns_as_one_by_one(subs, events):
+def test_tables_built_by_columns_equal_those_built_row_by_row(subs, events):
     checked = check(App((ops.DeclareTopic(TOPIC), *REGIONS, *subs)))
     history = in_order(events)
     halves = [history[: len(history) // 2], history[len(history) // 2 :]]
@@ -52,7 +52,7 @@ state  Open  on Door [open; !open] per source
 """
 
 
-def test_late_events_shared_filters_and_attributes_of_two_kinds():
+def test_late_events_shared_filters_and_attributes_of_two_types_fit_one_table():
     readings = [
         [(100, 26.0), (101, math.nan), (102, 20.5)],
         [(1, 30.0), (2, None), (103, -0.0)],

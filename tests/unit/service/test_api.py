@@ -23,7 +23,7 @@ async def sent(client, *lines):
     return answer.json()
 
 
-def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
+def test_a_folded_storm_has_its_size_and_outline(asked, definition):
     definition.write_text(
         "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source\n"
         "fold Storm = Warm cells 1 m within 2 m beyond 1\n"
@@ -44,7 +44,7 @@ def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
     asked(story)
 
 
-def test_readings_in_conditions_and_notifications_out(asked):
+def test_readings_are_accepted_and_conditions_and_notifications_returned(asked):
     async def story(client, site):
         healthy = {"status": "ok", "troubles": {}, "damage": [], "sinks": {}}
         assert (await client.get("/health")).json() == healthy
@@ -74,8 +74,8 @@ def test_readings_in_conditions_and_notifications_out(asked):
         await sent(client, line(5, 21))
         await site.service.wait_until_evaluated()
         where = {"subscription": "Warm", "scope": "s1", "start": "2026-06-21", "end": "2026-06-22"}
-        told = (await client.get("/api/history", params=where)).json()
-        assert [(n["status"], n["since"]) for n in told] == [
+        emitted = (await client.get("/api/history", params=where)).json()
+        assert [(n["status"], n["since"]) for n in emitted] == [
             ("ingress", None),
             ("egress", "2026-06-21T12:00:00.000000Z"),
         ]
@@ -83,7 +83,7 @@ def test_readings_in_conditions_and_notifications_out(asked):
     asked(story)
 
 
-def test_numbers_that_no_database_can_count_are_refused_and_no_limit_is_below_one(asked):
+def test_numbers_beyond_the_database_are_refused_and_limits_are_at_least_one(asked):
     async def story(client, site):
         for after in (1 << 63, -1):
             for path in ("/api/notifications", "/api/events"):
@@ -100,8 +100,8 @@ def test_bad_lines_are_reported_stored_and_counted(asked):
         answer = await sent(client, line(0, 26), "{", '{"topic": "Temperature", "value": 1}')
         assert answer["taken"] == 1
         assert [bad["where"] for bad in answer["rejected"]] == ["line 2", "line 3"]
-        kept = (await client.get("/api/rejects")).json()
-        assert [one["payload"] for one in kept] == ['{"topic": "Temperature", "value": 1}', "{"]
+        stored = (await client.get("/api/rejects")).json()
+        assert [one["payload"] for one in stored] == ['{"topic": "Temperature", "value": 1}', "{"]
         alone = await client.post("/api/readings", content="{")
         assert alone.status_code == 422
         status = (await client.get("/api/status")).json()
@@ -123,7 +123,7 @@ def test_half_of_a_surrogate_pair_does_not_reach_the_log(asked):
     asked(story)
 
 
-def test_arrow_streams_are_readings(asked):
+def test_arrow_streams_are_accepted_as_readings(asked):
     async def story(client, site):
         times = pa.array([1_780_000_000_000_000 + i for i in range(3)], pa.timestamp("us", "UTC"))
         table = pa.table({"time": times, "source": ["a", "b", "a"], "value": [26.0, 20.0, 21.0]})
@@ -134,8 +134,8 @@ def test_arrow_streams_are_readings(asked):
         url = "/api/readings?topic=Temperature"
         assert (await client.post(url, content=body, headers=ARROW)).json()["taken"] == 3
         await site.service.wait_until_evaluated()
-        told = (await client.get("/api/notifications")).json()["notifications"]
-        assert [(n["scope"], n["status"]) for n in told] == [("a", "ingress"), ("a", "egress")]
+        emitted = (await client.get("/api/notifications")).json()["notifications"]
+        assert [(n["scope"], n["status"]) for n in emitted] == [("a", "ingress"), ("a", "egress")]
         nothing = await client.post("/api/readings", content=body, headers=ARROW)
         assert (nothing.status_code, "say which topic" in nothing.text) == (422, True)
         broken = await client.post(url, content=body[:40], headers=ARROW)
@@ -146,7 +146,7 @@ def test_arrow_streams_are_readings(asked):
     asked(story)
 
 
-def test_what_is_posted_again_with_its_key_is_taken_once(asked):
+def test_a_repeated_request_with_its_key_is_processed_once(asked):
     async def story(client, site):
         body = "\n".join([line(0, 26), line(1, 21), "nonsense"])
         for taken in (2, 0, 0):
@@ -163,7 +163,7 @@ def test_what_is_posted_again_with_its_key_is_taken_once(asked):
     asked(story)
 
 
-def test_a_key_that_was_used_for_another_body_is_refused_not_ignored(asked):
+def test_a_key_reused_for_another_body_is_refused(asked):
     async def story(client, site):
         key = {"idempotency-key": "k"}
         assert (await client.post("/api/readings", content=line(0, 26), headers=key)).json()["taken"] == 1
@@ -174,7 +174,7 @@ def test_a_key_that_was_used_for_another_body_is_refused_not_ignored(asked):
     asked(story)
 
 
-def test_the_keys_of_one_user_are_not_those_of_another(asked):
+def test_keys_of_different_users_are_separate(asked):
     async def story(client, site):
         for role in ("send", "edit"):
             headers = {"idempotency-key": "1", "authorization": f"Bearer {TOKENS[role]}"}
@@ -184,7 +184,7 @@ def test_the_keys_of_one_user_are_not_those_of_another(asked):
     asked(story, users=True)
 
 
-def test_a_repeated_request_of_any_size_changes_nothing_also_after_many_others_and_a_restart(asked):
+def test_a_repeated_request_of_any_size_changes_nothing_even_after_a_restart(asked):
     """More readings than messages of brokers are remembered: in one request, and in others after it."""
     many = 150_000
     times = pa.array(range(1_780_000_000_000_000, 1_780_000_000_000_000 + many), pa.timestamp("us", "UTC"))
@@ -221,7 +221,7 @@ def test_a_repeated_request_of_any_size_changes_nothing_also_after_many_others_a
     asked(again, limits={"body": "20 MB"})
 
 
-def test_requests_that_come_at_the_same_time_with_one_key_are_taken_once(asked):
+def test_simultaneous_requests_with_one_key_are_processed_once(asked):
     async def story(client, site):
         body, key = "\n".join([line(0, 26), "nonsense"]), {"idempotency-key": "k"}
         answers = await asyncio.gather(
@@ -266,31 +266,31 @@ def _full(_entries):
     raise NoRoom("no room")
 
 
-def test_events_are_streamed_from_a_position_on(asked):
+def test_events_are_streamed_from_a_position(asked):
     async def story(client, site):
         await sent(client, line(0, 26), line(1, 21))
         await site.service.wait_until_evaluated()
-        heard = []
+        received = []
 
         async def listen(headers):
             async with client.stream("GET", "/api/events", headers=headers) as answer:
                 assert answer.headers["content-type"].startswith("text/event-stream")
                 async for text in answer.aiter_lines():
                     if text.startswith("data: "):
-                        heard.append(json.loads(text[6:])["status"])
+                        received.append(json.loads(text[6:])["status"])
 
         task = asyncio.create_task(listen({"last-event-id": "1"}))
-        while heard != ["egress"]:
+        while received != ["egress"]:
             await asyncio.sleep(0.01)
         await sent(client, line(2, 26))
-        while heard != ["egress", "ingress"]:
+        while received != ["egress", "ingress"]:
             await asyncio.sleep(0.01)
         task.cancel()
 
     asked(story)
 
 
-def test_people_acknowledge_and_mute(asked):
+def test_users_can_acknowledge_and_mute(asked):
     async def story(client, site):
         await sent(client, line(0, 26))
         await site.service.wait_until_evaluated()
@@ -310,7 +310,7 @@ def test_people_acknowledge_and_mute(asked):
     asked(story)
 
 
-def test_an_acknowledgement_is_of_what_held_then(asked):
+def test_an_acknowledgement_applies_to_the_current_episode_only(asked):
     async def story(client, site):
         now = site.service.clock()
 
@@ -328,7 +328,7 @@ def test_an_acknowledgement_is_of_what_held_then(asked):
     asked(story)
 
 
-def test_a_definition_is_checked_with_places_and_explained(asked):
+def test_a_definition_is_checked_with_positions_and_explained(asked):
     async def story(client, site):
         text = (await client.get("/api/definition")).json()["text"]
         bad = (await client.post("/api/check", json={"text": text.replace("value > 30", "valu > 30")})).json()
@@ -366,19 +366,19 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
         assert (await client.delete("/api/subscriptions/Nobody")).status_code == 422
         await sent(client, line(0, -1), line(1, 36))
         await site.service.wait_until_evaluated()
-        told = (await client.get("/api/notifications")).json()["notifications"]
-        assert [n["subscription"] for n in told] == ["Cold", "Hot", "Warm"]
+        emitted = (await client.get("/api/notifications")).json()["notifications"]
+        assert [n["subscription"] for n in emitted] == ["Cold", "Hot", "Warm"]
 
     asked(story)
 
 
-def test_when_would_this_have_fired(asked):
+def test_a_backtest_lists_when_a_definition_would_have_fired(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(50)))
         await site.service.wait_until_evaluated()
         text = (await client.get("/api/definition")).json()["text"].replace("value > 25", "value > 28")
-        stretch = {"start": "2026-06-21T11:00Z", "end": "2026-06-21T13:00Z"}
-        found = (await client.post("/api/dry-run", json={"text": text} | stretch)).json()
+        interval = {"start": "2026-06-21T11:00Z", "end": "2026-06-21T13:00Z"}
+        found = (await client.post("/api/dry-run", json={"text": text} | interval)).json()
         assert (found["then"]["Warm"]["count"], found["really"]["Warm"]["count"]) == (5, 5)
         assert found["then"]["Warm"]["mean"] < found["really"]["Warm"]["mean"]
         assert found["then"]["Warm"]["flaps"] == 4
@@ -393,24 +393,24 @@ def test_when_would_this_have_fired(asked):
     asked(story)
 
 
-def test_bars_and_readings_of_a_period(asked):
+def test_the_timeline_returns_bars_and_readings_of_a_period(asked):
     async def story(client, site):
         await sent(client, *(line(i, 20 + i % 10) for i in range(58)))
         await sent(client, line(59, 1, source="other"))
         await site.service.wait_until_evaluated()
-        stretch = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
-        rows = (await client.get("/api/timeline", params=stretch | {"width": 60})).json()["rows"]
+        interval = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
+        rows = (await client.get("/api/timeline", params=interval | {"width": 60})).json()["rows"]
         assert [(row["subscription"], row["scope"], len(row["bars"])) for row in rows] == [("Warm", "s1", 6)]
-        other = (await client.get("/api/timeline", params=stretch | {"find": "elsewhere"})).json()
+        other = (await client.get("/api/timeline", params=interval | {"find": "elsewhere"})).json()
         assert (other["rows"], other["total"]) == ([], 0)
-        coarse = (await client.get("/api/timeline", params=stretch | {"width": 10})).json()["rows"]
+        coarse = (await client.get("/api/timeline", params=interval | {"width": 10})).json()["rows"]
         assert [bar[2] for bar in coarse[0]["bars"]] == [6], "what falls on one pixel is one bar"
         found = (
-            await client.get("/api/readings", params=stretch | {"topic": "Temperature", "source": "s1"})
+            await client.get("/api/readings", params=interval | {"topic": "Temperature", "source": "s1"})
         ).json()
         assert (found["total"], len(found["value"]), found["value"][:3]) == (58, 58, [20, 21, 22])
         thin = (
-            await client.get("/api/readings", params=stretch | {"topic": "Temperature", "most": 10})
+            await client.get("/api/readings", params=interval | {"topic": "Temperature", "most": 10})
         ).json()
         assert (thin["total"], len(thin["time"])) == (59, 10)
         drawn = {
@@ -420,7 +420,7 @@ def test_bars_and_readings_of_a_period(asked):
             "scope": "s1",
             "width": 20,
         }
-        picture = (await client.get("/api/chart", params=stretch | drawn | {"scope": "s1"})).json()
+        picture = (await client.get("/api/chart", params=interval | drawn | {"scope": "s1"})).json()
         assert (picture["total"], [one["source"] for one in picture["lines"]]) == (58, ["s1"])
         low, high = picture["lines"][0]["low"], picture["lines"][0]["high"]
         assert (min(low), max(high)) == (20, 29), "extremes are not thinned away"
@@ -432,7 +432,7 @@ def test_bars_and_readings_of_a_period(asked):
     asked(story)
 
 
-def test_regions_have_outlines(asked, definition):
+def test_regions_are_returned_with_their_outlines(asked, definition):
     regions = """
 region hall = rectangle (0, 0) (40, 20)
 region stage = circle (30, 10) 5 m in hall

@@ -51,7 +51,7 @@ def read(body, most=MOST):
     return read_stream(TOPIC, body, NOW, most)
 
 
-def test_a_body_that_is_right_is_read():
+def test_a_valid_arrow_body_is_read():
     found = read(stream(columns(name=pa.array(["a", None, "ü"]))))
     (batch,) = found.batches
     assert (found.corrected, batch.column("name").to_pylist()) == (0, ["a", None, "ü"])
@@ -70,7 +70,7 @@ def test_a_body_that_is_right_is_read():
     ids=["no text", "an offset beyond the text", "an offset that goes back", "no text in a dictionary",
          "a word that a dictionary lacks"],
 )  # fmt: skip
-def test_text_that_is_none_and_offsets_that_lead_elsewhere_are_refused(column, wrong):
+def test_invalid_text_and_offsets_outside_the_buffer_are_refused(column, wrong):
     with pytest.raises(UsageError, match="not an Arrow stream that can be read"):
         read(stream(columns(**{column: wrong})))
 
@@ -90,7 +90,7 @@ def test_a_compressed_body_that_expands_is_refused_before_it_is_decoded(codec):
     assert pa.default_memory_pool().max_memory() == before
 
 
-def test_words_of_a_dictionary_that_expand_are_refused():
+def test_dictionary_entries_that_expand_are_refused():
     word = pa.array(["x" * 10_000])
     index = pa.array(np.zeros(1_000, np.int8))
     body = stream(columns(rows=1_000, name=pa.DictionaryArray.from_arrays(index, word)))
@@ -99,7 +99,7 @@ def test_words_of_a_dictionary_that_expand_are_refused():
         read(body)
 
 
-def test_views_that_show_one_text_many_times_are_refused():
+def test_views_that_repeat_one_text_many_times_are_refused():
     views = pa.array(["x" * 10_000], pa.string_view())
     views = pa.concat_arrays([views] * 1_000)
     buffers = views.buffers()
@@ -110,13 +110,13 @@ def test_views_that_show_one_text_many_times_are_refused():
         read(stream(columns(rows=1_000, name=again)))
 
 
-def test_rows_that_take_no_room_are_refused():
+def test_rows_without_data_are_refused():
     nothing = pa.nulls(MOST)
     with pytest.raises(UsageError):
         read(stream({"time": nothing, "source": nothing, "value": nothing}))
 
 
-def test_what_the_topic_does_not_have_is_not_read():
+def test_columns_that_the_topic_does_not_declare_are_not_read():
     deep = pa.array([[{"a": [1]}]] * 3)
     (batch,) = read(stream(columns(other=deep))).batches
     assert "other" not in batch.schema.names
@@ -131,7 +131,7 @@ def test_a_reading_from_the_future_gets_the_time_of_its_arrival():
         read(stream(columns(time=ours)))
 
 
-def test_whatever_a_body_has_is_read_or_refused():
+def test_random_bodies_are_read_or_refused():
     """Random damage to bodies of all kinds: what is taken is whole, all else is an error in words."""
     words = pa.array(["a", "bb", "a"]).dictionary_encode()
     whole = [
@@ -161,7 +161,7 @@ def test_whatever_a_body_has_is_read_or_refused():
     assert taken > 100
 
 
-def test_a_poisoned_body_is_refused_and_the_service_goes_on(asked):
+def test_a_poisoned_body_is_refused_and_the_service_continues(asked):
     async def story(client, site):
         url, before = "/api/readings?topic=Badge", site.service.log.next
         poison = columns(name=text([0, 1, 3, 4], b"a\xff\xfeb"))
@@ -178,7 +178,7 @@ def test_a_poisoned_body_is_refused_and_the_service_goes_on(asked):
     asked(story)
 
 
-def test_how_large_a_decoded_body_may_be_is_a_setting(asked):
+def test_the_limit_of_a_decoded_body_is_a_setting(asked):
     async def story(client, site):
         body = stream(columns(rows=1_000, name=pa.array(["John"] * 1_000)))
         answer = await client.post("/api/readings?topic=Badge", content=body, headers=ARROW)

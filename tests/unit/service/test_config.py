@@ -55,7 +55,7 @@ url = "http://localhost:9093"
 """
 
 
-def test_a_whole_file():
+def test_a_complete_configuration_file_is_read():
     config = parse(GOOD)
     assert [len(part.map) for part in config.mqtt] == [2, 0]
     assert config.mqtt[0].map[0].route().pattern.filter == "building/+/+/climate"
@@ -96,7 +96,7 @@ def test_a_whole_file():
         ("http://localhost:9093", "http://10.0.0.1:9093", 43, "add '10.0.0.1' to allowed_hosts"),
     ],
 )
-def test_errors_have_their_line(old, new, line, reason):
+def test_configuration_errors_name_their_line(old, new, line, reason):
     assert old in GOOD
     with pytest.raises(DefinitionError) as error:
         parse(GOOD.replace(old, new), "serve.toml")
@@ -104,12 +104,12 @@ def test_errors_have_their_line(old, new, line, reason):
     assert f"serve.toml:{line}:" in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_configuration_file_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         load(tmp_path / "serve.toml")
 
 
-def test_what_the_documentation_shows_is_right():
+def test_the_documented_configuration_is_valid():
     pages = sorted((Path(__file__).parents[3] / "docs/howto").glob("*.md"))
     shown = [
         (page.name, text)

@@ -1,4 +1,4 @@
-"""The service tells corrections, and what it keeps and shows is what stands."""
+"""The service notifies corrections; it stores and shows the notifications that remain."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ WARM = """topic T (value float)
 state Warm on T [value > 25; value < 22] per source ordered 0 s late correct 1 min"""
 
 
-class World:
-    """A core, and what it has told, in a store and a timeline."""
+class CorrectedStore:
+    """A core and its notifications, in a store and a timeline."""
 
     def __init__(self, folder):
         self.core = Core(folder, lambda: 0)
         self.store, self.timeline = ServiceStore(folder / "store.db"), Timeline(folder / "timeline.db")
-        self.told = []
+        self.emissions = []
         self.take(DefinitionEntry(WARM))
 
     def take(self, entry):
-        told = self.core.take(Appended(self.core.position, entry))
-        fresh = self.store.add(told)
-        assert len(fresh) == len(told), "every word has an id of its own"
+        emitted = self.core.take(Appended(self.core.position, entry))
+        fresh = self.store.add(emitted)
+        assert len(fresh) == len(emitted), "every word has an id of its own"
         if fresh:
             self.timeline.add(fresh)
-        self.told += fresh
+        self.emissions += fresh
         return [(one.status, one.time // SECOND, one.since and one.since // SECOND) for one in fresh]
 
     def read(self, *readings):
@@ -56,7 +56,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path):
-    found = World(tmp_path)
+    found = CorrectedStore(tmp_path)
     yield found
     found.store.close()
     found.timeline.close()
@@ -80,7 +80,7 @@ def test_a_start_that_is_retracted_and_repeated_is_stored_each_time(world):
     ]
 
 
-def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
+def test_a_start_replaces_a_forgotten_one_in_states_without_correction(world):
     world.take(DefinitionEntry(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
     world.read((0, 26.0))
     world.read((110, 26.0))
@@ -92,14 +92,14 @@ def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
 def test_the_last_notification_is_the_current_state(world):
     world.read((10, 30.0), (20, 10.0), (30, 30.0), (40, 30.0))
     assert world.read((15, 10.0)) == [("reopened", 20, 10), ("egress", 15, 10), ("known", 15, 30)]
-    (*_, state) = publications(world.told, None, "state/{scope}")
+    (*_, state) = publications(world.emissions, None, "state/{scope}")
     assert '"holds": true, "since": "1970-01-01T00:00:30.000000Z"' in state.payload
     muted = {("Warm", "s")}
-    known = [one for one in world.told if one.status == "known"]
+    known = [one for one in world.emissions if one.status == "known"]
     assert len(known) == 1
-    kept = choose(known, muted, {}, world.core.corrected)
-    assert kept.sent == [], "it starts, for whoever listens"
-    assert kept.withheld["Warm", "s"].starts
+    stored = choose(known, muted, {}, world.core.corrected)
+    assert stored.sent == [], "it starts, for whoever listens"
+    assert stored.withheld["Warm", "s"].starts
 
 
 def test_an_alert_is_over_when_its_start_is_retracted(world):
@@ -107,27 +107,27 @@ def test_an_alert_is_over_when_its_start_is_retracted(world):
     assert [(h.scope, h.since // SECOND) for h in world.core.engine.holding()] == [("s", 20)]
     assert world.read((20, 10.0)) == [("egress", 20, 20)]
     world.read((22, 30.0), (23, 23.0))
-    told = world.read((22, 10.0), (21, 30.0))
-    assert ("retracted", 22, None) in told
-    found = alerts(world.told[-len(told) :], 99 * SECOND, {})
+    emitted = world.read((22, 10.0), (21, 30.0))
+    assert ("retracted", 22, None) in emitted
+    found = alerts(world.emissions[-len(emitted) :], 99 * SECOND, {})
     assert found
     assert all(one["startsAt"] <= one["endsAt"] for one in found)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
-    """Whatever comes late, in batches of any size."""
-    chance, heard, now = random.Random(seed), [], 100
+def test_charts_and_intervals_equal_those_of_a_replay(world, seed):
+    """Late readings arrive in batches of any size."""
+    chance, received, now = random.Random(seed), [], 100
     for _ in range(40):
         some = []
         for _ in range(chance.randint(1, 3)):
             now += chance.randint(0, 5)
             some.append((now - chance.choice((0, 0, 10, 30, 55)), chance.choice((10.0, 23.0, 30.0))))
-        heard += some
+        received += some
         world.read(*some)
     world.read((now + 100, 23.0))
     expected, since = [], None
-    for at, value in sorted(heard, key=lambda row: row[0]):
+    for at, value in sorted(received, key=lambda row: row[0]):
         if since is None and value > 25:
             since = at
         elif since is not None and value < 22:
@@ -140,11 +140,11 @@ def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
     for width in (40, 400, 4_000):
         view = TimelineView(90 * SECOND, (now + 110) * SECOND, width)
         drawn = world.bars(view)
-        for moment in range(90, now + 110):
-            covered = any(a <= moment * SECOND <= b for a, b in drawn)
+        for instant in range(90, now + 110):
+            covered = any(a <= instant * SECOND <= b for a, b in drawn)
             near = [(a, b) for a, b in [*expected, *((s, now + 110) for s in held)]]
             pixel = view.pixel / SECOND
             if covered:
-                assert any(a - pixel <= moment <= b + pixel for a, b in near), (width, moment)
+                assert any(a - pixel <= instant <= b + pixel for a, b in near), (width, instant)
             else:
-                assert not any(a <= moment <= b for a, b in near), (width, moment)
+                assert not any(a <= instant <= b for a, b in near), (width, instant)

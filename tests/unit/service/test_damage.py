@@ -30,13 +30,13 @@ state Warm on Temperature [value > 25; value < 22] per source
 """
 
 
-def measured(*values, name="x"):
+def batch_of(*values, name="x"):
     return readings(
         TOPIC, [Event("Temperature", i, "s1", {"value": v, "name": name}, -1) for i, v in enumerate(values)]
     )
 
 
-def written(folder, *groups):
+def write_log(folder, *groups):
     log = Log(folder)
     for group in groups:
         log.append(group)
@@ -70,23 +70,23 @@ def _no_fsync(monkeypatch):
 
 @pytest.mark.usefixtures("_no_fsync")
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
-def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp_path, flip):
+def test_a_flipped_byte_of_the_live_segment_loses_at_most_its_record(tmp_path, flip):
     folder = tmp_path / "data"
     groups = [
         [DefinitionEntry(APP)],
-        [measured(1.0, 2.0), Advance({"T": 7})],
-        [measured(3.0)],
+        [batch_of(1.0, 2.0), Advance({"T": 7})],
+        [batch_of(3.0)],
         [Advance({"T": 9})],
     ]
-    path, end = written(folder, *groups)
+    path, end = write_log(folder, *groups)
     raw, (whole, _, _) = path.read_bytes(), read(folder)
-    kept = 0
+    stored = 0
     for place in range(len(raw)):
         damaged = bytearray(raw)
         damaged[place] ^= flip
         path.write_bytes(damaged)
-        found, reached, torn = read(folder)
-        assert (reached, torn) == (end, 0), place
+        found, position, torn = read(folder)
+        assert (position, torn) == (end, 0), place
         lost = [one for one in whole if not any(same(one, other) for other in found)]
         assert len(lost) <= 1, place
         if lost:
@@ -94,17 +94,17 @@ def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp
             assert (damage.first, damage.after) == (lost[0].position, lost[0].after)
             assert [one.entry.is_damage for one in found if isinstance(one.entry, Unreadable)] == [True]
         else:
-            kept += 1
+            stored += 1
             assert damage_of(folder) == []
         path.write_bytes(raw)
-    assert kept > len(whole) * 60, "a damaged head costs nothing: it is there twice"
+    assert stored > len(whole) * 60, "a damaged head costs nothing: it is there twice"
 
 
 @pytest.mark.usefixtures("_no_fsync")
-def test_after_damage_of_any_kind_what_is_whole_is_found_and_the_log_goes_on(tmp_path):
+def test_undamaged_records_are_found_after_any_damage_and_the_log_continues(tmp_path):
     """Bytes that change, vanish or appear anywhere; nothing is read twice, or at another place."""
     chance, recovered = random.Random(11), 0
-    path, _ = written(tmp_path / "a", *([measured(float(i), name=f"n{i}")] for i in range(20)))
+    path, _ = write_log(tmp_path / "a", *([batch_of(float(i), name=f"n{i}")] for i in range(20)))
     raw = path.read_bytes()
     for turn in range(150):
         folder = tmp_path / f"b{turn}"
@@ -124,15 +124,15 @@ def test_after_damage_of_any_kind_what_is_whole_is_found_and_the_log_goes_on(tmp
                     damaged[place:place] = chance.randbytes(size)
         copy.write_bytes(damaged)
         log = Log(folder)
-        reached = 0
+        position = 0
         for one in log.after(0):
-            assert one.position == reached
-            reached = one.after
+            assert one.position == position
+            position = one.after
             if isinstance(one.entry, Readings):
                 assert one.entry.batch.column("name").to_pylist() == [f"n{one.position}"]
                 recovered += 1
-        assert reached == log.next
-        (placed,) = log.append([measured(99.0, name="new")])
+        assert position == log.next
+        (placed,) = log.append([batch_of(99.0, name="new")])
         log.close()
         again = Log(folder)
         *_, last = again.after(0)
@@ -141,26 +141,26 @@ def test_after_damage_of_any_kind_what_is_whole_is_found_and_the_log_goes_on(tmp
     assert recovered > 150 * 14
 
 
-def test_no_text_of_a_reading_is_taken_for_a_record(tmp_path):
-    """Somebody sends the bytes of a record in a text; they do not know the number of the log."""
+def test_the_text_of_a_reading_is_never_mistaken_for_a_record(tmp_path):
+    """A client sends the bytes of a record in a text, without knowing the number of the log."""
     folder = tmp_path / "data"
-    other, _ = written(tmp_path / "other", [measured(66.0)])
+    other, _ = write_log(tmp_path / "other", [batch_of(66.0)])
     fake = other.read_bytes()[36:].decode("latin-1")
-    path, end = written(folder, [measured(1.0, name=fake)], [measured(2.0)])
+    path, end = write_log(folder, [batch_of(1.0, name=fake)], [batch_of(2.0)])
     raw = bytearray(path.read_bytes())
     raw[40] ^= 1
     path.write_bytes(raw)
-    found, reached, _ = read(folder)
+    found, position, _ = read(folder)
     values = [
         v for one in found if isinstance(one.entry, Readings) for v in one.entry.batch["value"].to_pylist()
     ]
-    assert reached == end
+    assert position == end
     assert 66.0 not in values
 
 
-def test_a_damaged_record_of_a_segment_that_is_sealed_stays_known(tmp_path):
+def test_a_damaged_record_of_a_sealed_segment_remains_known(tmp_path):
     folder = tmp_path / "data"
-    path, _ = written(folder, [measured(1.0)], [measured(2.0, 3.0, name="y" * 99)], [measured(4.0)])
+    path, _ = write_log(folder, [batch_of(1.0)], [batch_of(2.0, 3.0, name="y" * 99)], [batch_of(4.0)])
     raw = path.read_bytes()
     path.write_bytes(raw.replace(b"yyy", b"yxy", 1))
     log = Log(folder)
@@ -180,24 +180,24 @@ def three(tmp_path):
     folder = tmp_path / "data"
     log = Log(folder)
     for value in (1.0, 2.0, 3.0):
-        log.append([measured(value)])
+        log.append([batch_of(value)])
         log.rotate(0)
     seal(folder, log.next)
-    log.append([measured(4.0)])
+    log.append([batch_of(4.0)])
     log.close()
     assert damage_of(folder) == []
     assert is_whole(folder)
     return folder
 
 
-def test_a_missing_file_of_sealed_readings_is_noticed(three):
+def test_a_missing_file_of_sealed_readings_is_detected(three):
     reading_files(three)[1].unlink()
     (damage,) = damage_of(three)
     assert str(damage) == "readings/00000000000000000001-Temperature.parquet is missing (positions 1 to 1)"
     assert not is_whole(three)
 
 
-def test_a_missing_or_damaged_seal_is_noticed(three):
+def test_a_missing_or_damaged_seal_is_detected(three):
     path = three / "seals" / "00000000000000000001.json"
     raw = bytearray(path.read_bytes())
     raw[20] ^= 1
@@ -207,7 +207,7 @@ def test_a_missing_or_damaged_seal_is_noticed(three):
     assert [(one.first, one.after, one.is_missing) for one in damage_of(three)] == [(1, 2, True)]
 
 
-def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
+def test_a_flipped_byte_of_a_sealed_file_is_detected(three):
     path = reading_files(three)[1]
     raw = path.read_bytes()
     for place in range(len(raw)):
@@ -220,7 +220,7 @@ def test_whichever_byte_of_a_sealed_file_flips_it_is_noticed(three):
     assert not any(changed_files(three))
 
 
-def test_what_retention_removes_is_not_missed(three):
+def test_files_removed_by_retention_are_not_reported_as_missing(three):
     retain(three, seconds=None, size=reading_files(three)[2].stat().st_size)
     assert (damage_of(three), len(seals(three))) == ([], 1)
     reading_files(three)[0].unlink()
@@ -238,7 +238,7 @@ def test_a_log_of_an_earlier_version_is_refused_in_one_sentence(tmp_path):
 
 
 @asynccontextmanager
-async def served(folder, **options):
+async def serve(folder, **options):
     service = Service(folder, folder, Settings(), **options)
     async with service.running():
         if not service.core.definition:
@@ -246,41 +246,41 @@ async def served(folder, **options):
         yield service
 
 
-def given(time, value):
+def incoming(time, value):
     return IncomingEvent(Event("Temperature", time, "s1", {"value": value, "name": "x" * 40}, -1))
 
 
 async def sent(service, *values):
     for i, value in enumerate(values):
-        await service.submit(Submission([given(1_000 + i, value)]))
+        await service.submit(Submission([incoming(1_000 + i, value)]))
     await service.wait_until_evaluated()
 
 
-def copied(folder, to):
-    """What a crash leaves."""
+def copy_folder(folder, to):
+    """Copy the files that a crash leaves."""
     shutil.copytree(folder, to, ignore=lambda _, names: [one for one in names if one == "lock"])
 
 
-def test_a_damaged_record_costs_its_readings_alone_and_is_reported(tmp_path, caplog):
+def test_a_damaged_record_loses_only_its_readings_and_is_reported(tmp_path, caplog):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await sent(service, 26.0, 20.0, 27.0, 21.0)
-            copied(tmp_path / "a", tmp_path / "b")
+            copy_folder(tmp_path / "a", tmp_path / "b")
         (path,) = (tmp_path / "b" / "wal").glob("*.wal")
         raw = path.read_bytes()
         place = raw.index(b"x" * 40, raw.index(b"x" * 40) + 40)  # in the second reading
         path.write_bytes(raw[:place] + b"?" + raw[place + 1 :])
         for name in ("service.db", "service.db-wal", "service.db-shm"):  # all is computed again
             (tmp_path / "b" / name).unlink(missing_ok=True)
-        async with served(tmp_path / "b") as service:
+        async with serve(tmp_path / "b") as service:
             (damage,) = service.integrity.damage
             assert "is damaged (positions 2 to 2)" in damage
             assert damage in caplog.text
-            told = [(one.status, one.time) for one in service.store.notifications()]
-            assert told == [("ingress", 1_000), ("egress", 1_003)]
-        async with served(tmp_path / "b") as service:
+            emitted = [(one.status, one.time) for one in service.store.notifications()]
+            assert emitted == [("ingress", 1_000), ("egress", 1_003)]
+        async with serve(tmp_path / "b") as service:
             assert "could not be read in part (positions 2 to 2)" in service.integrity.damage[0]
-        async with served(tmp_path / "b", accept_loss=True) as service:
+        async with serve(tmp_path / "b", accept_loss=True) as service:
             assert service.integrity.damage == []
 
     asyncio.run(story())
@@ -338,7 +338,7 @@ async def _then(story, _):
 
 def test_a_damaged_database_is_refused_with_a_remedy(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await sent(service, 26.0)
         (tmp_path / "a" / "service.db").write_bytes(b"nonsense" * 1_000)
         with pytest.raises(UsageError, match=r"service.db: file is not a database. Restore"):
@@ -351,14 +351,14 @@ def test_a_damaged_database_is_refused_with_a_remedy(tmp_path):
 
 
 async def _ran(folder):
-    """A service that has sealed, taken snapshots and told; as a crash leaves it, and as a stop does."""
-    async with served(folder) as service:
+    """A service that has sealed segments, taken snapshots and notified; after a crash, and after a stop."""
+    async with serve(folder) as service:
         await sent(service, 26.0, 20.0)
         await service.on_engine(service.take_snapshot)
         service.snapshot_written.result()
         await sent(service, 27.0, 21.0)
-        copied(folder, folder.with_name("crashed"))
-    copied(folder, folder.with_name("stopped"))
+        copy_folder(folder, folder.with_name("crashed"))
+    copy_folder(folder, folder.with_name("stopped"))
 
 
 def _without_wal(folder):
@@ -376,13 +376,13 @@ def _cut(folder):
     path.write_bytes(raw[: len(raw) // 2])
 
 
-def _emptied(folder):
+def _empty(folder):
     max((folder / "wal").glob("*.wal")).write_bytes(b"")
 
 
 @pytest.mark.parametrize(
     ("state", "harm"),
-    [("crashed", harm) for harm in (_without_wal, _without_segments, _cut, _emptied)]
+    [("crashed", harm) for harm in (_without_wal, _without_segments, _cut, _empty)]
     + [("stopped", harm) for harm in (_without_wal, _without_segments)],
 )
 def test_a_log_behind_the_database_is_refused_with_a_remedy(tmp_path, state, harm):
@@ -395,25 +395,25 @@ def test_a_log_behind_the_database_is_refused_with_a_remedy(tmp_path, state, har
         assert "readings or definitions are missing" in str(refused.value)
         with pytest.raises(UsageError, match="behind the database"):
             Service(folder, folder)
-        async with served(folder, accept_loss=True) as service:
+        async with serve(folder, accept_loss=True) as service:
             assert service.core.definition == APP
-            told = len(service.store.notifications())
-            assert await service.submit(Submission([given(5_000, 30.0)])) == 1
+            emitted = len(service.store.notifications())
+            assert await service.submit(Submission([incoming(5_000, 30.0)])) == 1
             await service.wait_until_evaluated()
-            assert len(service.store.notifications()) == told + 1, "nothing that comes is ignored"
-        async with served(folder) as service:
+            assert len(service.store.notifications()) == emitted + 1, "nothing that comes is ignored"
+        async with serve(folder) as service:
             assert [one.since for one in await service.holding()] == [5_000]
 
     asyncio.run(story())
 
 
-def test_missing_readings_without_notifications_are_noticed_too(tmp_path):
+def test_missing_readings_without_notifications_are_detected(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await sent(service, *[20.0] * 6)
             while service.store.log()[1] < service.log.next:
                 await asyncio.sleep(0.01)
-            copied(tmp_path / "a", tmp_path / "b")
+            copy_folder(tmp_path / "a", tmp_path / "b")
         path = max((tmp_path / "b" / "wal").glob("*.wal"))
         path.write_bytes(path.read_bytes()[:-200])
         with pytest.raises(UsageError, match=r"behind the database.* 1 readings or definitions are missing"):
@@ -422,18 +422,18 @@ def test_missing_readings_without_notifications_are_noticed_too(tmp_path):
     asyncio.run(story())
 
 
-def test_a_segment_that_is_missing_in_the_middle_is_refused(tmp_path):
+def test_a_missing_segment_in_the_middle_is_refused(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             for value in (26.0, 20.0, 27.0):
                 await sent(service, value)
                 service.log.rotate(0)
-            copied(tmp_path / "a", tmp_path / "b")
+            copy_folder(tmp_path / "a", tmp_path / "b")
         paths = sorted((tmp_path / "b" / "wal").glob("*.wal"))
         paths[1].unlink()
         with pytest.raises(UsageError, match=r"is missing \(positions 2 to 2\).*--accept-loss"):
             Service(tmp_path / "b", tmp_path / "b")
-        async with served(tmp_path / "b", accept_loss=True) as service:
+        async with serve(tmp_path / "b", accept_loss=True) as service:
             assert [h.since for h in await service.holding()] == [1_000]
             assert service.integrity.damage == []
 
@@ -443,7 +443,7 @@ def test_a_segment_that_is_missing_in_the_middle_is_refused(tmp_path):
 def test_the_database_of_another_log_is_refused(tmp_path):
     async def story():
         for name in "ab":
-            async with served(tmp_path / name) as service:
+            async with serve(tmp_path / name) as service:
                 await sent(service, 26.0)
         shutil.copy(tmp_path / "a" / "service.db", tmp_path / "b" / "service.db")
         with pytest.raises(UsageError, match="belongs to another log"):
@@ -452,14 +452,14 @@ def test_the_database_of_another_log_is_refused(tmp_path):
     asyncio.run(story())
 
 
-def test_a_database_that_is_lost_is_made_again_as_far_as_the_log_reaches(tmp_path):
+def test_a_lost_database_is_rebuilt_as_far_as_the_log_reaches(tmp_path):
     async def story():
         await _ran(tmp_path / "a")
         for path in (tmp_path / "stopped").glob("service.db*"):
             path.unlink()
         with pytest.raises(UsageError, match=r"the database is too old.*--accept-loss"):
             Service(tmp_path / "stopped", tmp_path / "stopped")
-        async with served(tmp_path / "stopped", accept_loss=True) as service:
+        async with serve(tmp_path / "stopped", accept_loss=True) as service:
             assert service.log.next > 4
 
     asyncio.run(story())

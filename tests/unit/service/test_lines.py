@@ -15,7 +15,7 @@ state Always on Climate [abs(temperature) > 3; abs(temperature) < 2]
 """
 
 
-def test_lines_are_in_the_unit_of_the_attribute_whatever_was_written():
+def test_chart_lines_are_in_the_unit_of_the_attribute():
     warm, both, always = check(parse(APP)).conditions
     assert threshold_lines(warm) == [
         ThresholdLine("enter", "temperature", ">", 25.0),
@@ -27,5 +27,5 @@ def test_lines_are_in_the_unit_of_the_attribute_whatever_was_written():
     assert threshold_lines(always) == [], "what is no comparison of an attribute with a number is no line"
 
 
-def test_an_editor_knows_the_words_of_the_grammar():
+def test_the_editor_knows_the_keywords_of_the_grammar():
     assert {"topic", "state", "filter", "per", "within", "ingress", "avg"} <= set(keywords())

@@ -1,4 +1,5 @@
-"""What was lost without a word: second mappings, keys with dots, readings without a key, marks on nothing."""
+"""Losses without a message in earlier versions: second mappings, keys with dots, readings without a key,
+acknowledgements of unknown names."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ TOPICS = {topic.name: topic for topic in (METER, POWER)}
 NOW = instant("2026-06-21T12:00Z")
 
 
-def taken(route, payload):
+def read_events(route, payload):
     (found,) = finder([route])("m/s1")
     return [event for event, _ in read(found, TOPICS, payload, NOW)]
 
@@ -37,16 +38,18 @@ def taken(route, payload):
 # --- times without a zone ---
 
 
-def test_a_time_without_a_zone_is_refused_with_what_to_set():
+def test_a_time_without_a_zone_is_refused_with_a_hint():
     route, payload = Route(Pattern("m/{source}"), "Meter"), b'{"Time": "2026-01-01T12:00:00", "energy": 1}'
     route = replace(route, fields={"time": "Time"})
     with pytest.raises(InputError, match=r"has no zone: set time_zone in the mapping of .m/\{source\}."):
-        taken(route, payload)
+        read_events(route, payload)
     with pytest.raises(InputError, match="has no zone"):
         QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW)
-    (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload)
+    (event,) = read_events(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload)
     assert event.time == instant("2026-01-01T11:00:00Z")
-    (event,) = taken(replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload.replace(b':00"', b':00Z"'))
+    (event,) = read_events(
+        replace(route, time_zone=ZoneInfo("Europe/Berlin")), payload.replace(b':00"', b':00Z"')
+    )
     assert event.time == instant("2026-01-01T12:00:00Z"), "it says its zone"
 
 
@@ -82,7 +85,7 @@ def test_an_arrow_column_of_times_without_a_zone_is_refused():
 # --- mappings ---
 
 
-def test_two_mappings_of_one_pattern_both_take_a_message():
+def test_both_mappings_of_one_pattern_receive_a_message():
     one, other = Route(Pattern("m/{source}"), "Meter"), Route(Pattern("m/{source}"), "Power")
     generic = Route(Pattern("m/#"), "Meter")
     find = finder([one, other, generic])
@@ -107,7 +110,7 @@ def test_two_mappings_of_one_pattern_both_take_a_message():
 )
 def test_a_json_key_may_have_dots(path, payload):
     route = Route(Pattern("m/{source}"), "Meter", fields={"energy": path})
-    (event,) = taken(route, json.dumps(payload).encode())
+    (event,) = read_events(route, json.dumps(payload).encode())
     assert event.attributes == {"energy": 5.0}
     quick = QuickReader(finder([route])).read("m/s1", TOPICS, json.dumps(payload).encode(), NOW)
     assert quick is None or quick[0] == event
@@ -116,7 +119,7 @@ def test_a_json_key_may_have_dots(path, payload):
 def test_a_location_under_a_key_with_dots_is_not_lost():
     route = Route(Pattern("m/{source}"), "Meter", fields={"x": "pos.x", "y": "pos.y"})
     payload = b'{"energy": 1, "pos.x": 3, "pos.y": 4}'
-    assert taken(route, payload)[0].location == (3.0, 4.0)
+    assert read_events(route, payload)[0].location == (3.0, 4.0)
     assert QuickReader(finder([route])).read("m/s1", TOPICS, payload, NOW) is None
 
 
@@ -154,7 +157,7 @@ def test_readings_without_the_key_of_a_condition_are_counted(tmp_path):
 # --- marks and differences ---
 
 
-def test_a_mark_on_a_name_that_does_not_exist_is_refused(asked):
+def test_an_acknowledgement_of_an_unknown_name_is_refused(asked):
     async def story(client, _site):
         for path in ("mute", "acknowledge"):
             answer = await client.post(f"/api/{path}", json={"subscription": "Worm", "scope": "s1"})

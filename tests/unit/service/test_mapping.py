@@ -14,14 +14,14 @@ TOPICS = {topic.name: topic for topic in (CLIMATE, DOOR, LEVEL)}
 NOW = instant("2026-06-21T12:00Z")
 
 
-def taken(route, channel, payload, now=NOW):
+def read_events(route, channel, payload, now=NOW):
     (found,) = finder([route])(channel)
     return [event for event, _ in read(found, TOPICS, payload, now)]
 
 
 def test_a_channel_contains_place_and_source():
     route = Route(Pattern("building/{place}/{source}/climate"), "Climate")
-    (event,) = taken(route, "building/lab/s4/climate", b'{"temperature": 21, "co2": 480}')
+    (event,) = read_events(route, "building/lab/s4/climate", b'{"temperature": 21, "co2": 480}')
     assert (event.topic, event.time, event.source, event.place) == ("Climate", NOW, "s4", "lab")
     assert event.attributes == {"temperature": 21.0, "co2": 480}
     assert finder([route])("building/lab/climate") == ()
@@ -37,7 +37,7 @@ def test_a_channel_contains_place_and_source():
         ("#", "#", ["a", "a/b"], []),
     ],
 )
-def test_patterns_are_those_of_brokers(pattern, filter, fits, does_not):
+def test_patterns_match_as_in_mqtt_brokers(pattern, filter, fits, does_not):
     it = Pattern(pattern)
     assert it.filter == filter
     match = it.matcher()
@@ -46,7 +46,7 @@ def test_patterns_are_those_of_brokers(pattern, filter, fits, does_not):
 
 
 @pytest.mark.parametrize("pattern", ["a/x{source}", "a/#/b", "a/b#", "{a}/{a}", "a/{}", "a/{so urce}"])
-def test_patterns_that_are_none(pattern):
+def test_invalid_patterns_are_refused(pattern):
     with pytest.raises(UsageError):
         Pattern(pattern)
 
@@ -57,7 +57,7 @@ def test_fields_are_found_by_paths():
     payload = (
         b'{"data": {"t": [21.5]}, "co2": 4, "meta": {"ts": 1781000000123, "id": 17}, "at": {"x": 1, "y": 2}}'
     )
-    (event,) = taken(route, "in/x", payload)
+    (event,) = read_events(route, "in/x", payload)
     assert (event.source, event.time, event.location) == ("17", 1781000000123000, (1.0, 2.0))
     assert event.attributes == {"temperature": 21.5, "co2": 4}
 
@@ -65,20 +65,20 @@ def test_fields_are_found_by_paths():
 def test_a_list_is_several_readings():
     route = Route(Pattern("in/{source}"), "Climate", items="readings")
     payload = b'{"readings": [{"temperature": 1, "sequence": 5}, {"temperature": null}]}'
-    first, second = taken(route, "in/s", payload)
+    first, second = read_events(route, "in/s", payload)
     assert (first.attributes["temperature"], first.sequence) == (1.0, 5)
     assert (second.attributes["temperature"], second.sequence) == (None, -1)
 
 
 def test_a_payload_may_be_a_plain_number():
     route = Route(Pattern("{topic}/{source}"), payload="number")
-    (event,) = taken(route, "Level/tank", b" 3.25\n")
+    (event,) = read_events(route, "Level/tank", b" 3.25\n")
     assert (event.topic, event.attributes) == ("Level", {"value": 3.25})
 
 
 def test_csv_lines_have_columns():
     route = Route(Pattern("in/{source}"), "Climate", "csv", columns=("time", "temperature", "", "co2"))
-    first, second = taken(route, "in/s", b"2026-06-21T11:00Z,20.5,x,400\n2026-06-21T11:01Z,,x,401\n")
+    first, second = read_events(route, "in/s", b"2026-06-21T11:00Z,20.5,x,400\n2026-06-21T11:01Z,,x,401\n")
     assert (first.time, first.attributes) == (
         instant("2026-06-21T11:00Z"),
         {"temperature": 20.5, "co2": 400},
@@ -87,9 +87,9 @@ def test_csv_lines_have_columns():
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False), ("True", True)])
-def test_truths_of_text(text, value):
+def test_texts_of_truth_values_are_read(text, value):
     route = Route(Pattern("in/{source}/{open}"), "Door")
-    (event,) = taken(route, f"in/s/{text}", b"{}")
+    (event,) = read_events(route, f"in/s/{text}", b"{}")
     assert event.attributes == {"open": value}
 
 
@@ -115,9 +115,9 @@ def test_truths_of_text(text, value):
         (Route(Pattern("in/{source}"), "Level", items="a"), b"{}", "'a' is no list"),
     ],
 )  # fmt: skip
-def test_what_is_no_reading_has_a_reason(route, payload, reason):
+def test_an_invalid_reading_is_rejected_with_a_reason(route, payload, reason):
     with pytest.raises(InputError, match=reason):
-        taken(route, "in/s", payload)
+        read_events(route, "in/s", payload)
 
 
 def test_a_clock_in_the_future_is_bounded():
@@ -143,6 +143,6 @@ def test_a_clock_in_the_future_is_bounded():
         (Route(Pattern("in/{source}"), "Climate", "csv"), "need their columns"),
     ],
 )
-def test_routes_without_sense_are_refused(route, reason):
+def test_impossible_routes_are_refused(route, reason):
     with pytest.raises(UsageError, match=reason):
         require_sense(route, TOPICS)

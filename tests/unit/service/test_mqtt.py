@@ -22,17 +22,19 @@ def packet(command, rest):
     return bytes([command, low | 128, high] if high else [command, low]) + rest
 
 
-def published(number, payload, *, version=5, properties=b"", again=False, qos=1):
+def publish_packet(number, payload, *, version=5, properties=b"", again=False, qos=1):
     head = b"\x00\x03a/b" + (number.to_bytes(2) if qos else b"")
     command = 0x30 | qos << 1 | (8 if again else 0)
     return packet(command, head + (bytes([len(properties)]) + properties) * (version == 5) + payload)
 
 
 @pytest.mark.parametrize("version", [5, 3])
-def test_messages_are_the_same_wherever_they_are_cut(version):
-    with_properties = published(2, b"kept", version=version, properties=b"\x01\x01")
-    raw = published(1, b"21.5", version=version) + PONG + with_properties
-    raw += published(3, LONG, version=version, again=True) + published(0, b"", version=version, qos=0)
+def test_messages_decode_equally_however_they_are_cut(version):
+    with_properties = publish_packet(2, b"kept", version=version, properties=b"\x01\x01")
+    raw = publish_packet(1, b"21.5", version=version) + PONG + with_properties
+    raw += publish_packet(3, LONG, version=version, again=True) + publish_packet(
+        0, b"", version=version, qos=0
+    )
     expected = [
         Message(9, 1, 1, False, "a/b", b"21.5"), Message(9, 2, 1, False, "a/b", b"kept"),
         Message(9, 3, 1, True, "a/b", LONG), Message(9, 0, 0, False, "a/b", b""),
@@ -48,7 +50,7 @@ def test_messages_are_the_same_wherever_they_are_cut(version):
         assert messages == expected, f"cut at {cut}"
 
 
-@pytest.mark.parametrize("raw", [b"\x30" + b"\xff" * 5, published(1, b"")[:2] + b"\xff" * 8])
+@pytest.mark.parametrize("raw", [b"\x30" + b"\xff" * 5, publish_packet(1, b"")[:2] + b"\xff" * 8])
 def test_malformed_packets_are_input_errors(raw):
     with pytest.raises(InputError):
         [packets.message(one, 1, 5) for one in packets.split(raw)[0]]
@@ -62,7 +64,7 @@ def test_messages_are_acknowledged_by_number_and_quality():
     )
 
 
-def test_a_packet_to_connect_has_the_will_and_the_credentials():
+def test_a_connect_packet_contains_the_will_and_the_credentials():
     broker = MqttBroker(
         "here", client="us", user="me", password="ok", version=3, will=Will("w", "gone", "back")
     )
@@ -127,7 +129,7 @@ async def next_packet(reader):
     return head, await reader.readexactly(size)
 
 
-def test_a_lost_connection_is_made_again_and_unacknowledged_messages_are_repeated(monkeypatch):
+def test_a_lost_connection_is_restored_and_unacknowledged_messages_are_repeated(monkeypatch):
     monkeypatch.setattr(subscriber, "FIRST_WAIT", 0.01)
     sent = []
 
@@ -137,7 +139,7 @@ def test_a_lost_connection_is_made_again_and_unacknowledged_messages_are_repeate
         known = len(sent)
         while (one := await next_packet(reader))[0] != 0x82:
             sent.append(one)
-        writer.write(b"\x90\x04" + one[1][:2] + b"\x00\x01" + published(7, b"21.5"))
+        writer.write(b"\x90\x04" + one[1][:2] + b"\x00\x01" + publish_packet(7, b"21.5"))
         while len(sent) < known + 1:
             sent.append(await next_packet(reader))
 
@@ -173,7 +175,7 @@ def test_messages_of_quality_2_are_completed():
 
     async def serve(reader, writer):
         await next_packet(reader)
-        writer.write(b"\x20\x02\x00\x00" + published(9, b"21.5", version=3, qos=2))
+        writer.write(b"\x20\x02\x00\x00" + publish_packet(9, b"21.5", version=3, qos=2))
         await next_packet(reader)  # SUBSCRIBE
         answers.append(await next_packet(reader))
         writer.write(b"\x62\x02\x00\x09")

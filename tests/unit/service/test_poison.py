@@ -30,7 +30,7 @@ state Mean on avg Temperature over 10 s enter value > 25 exit value < 22
 
 
 @asynccontextmanager
-async def served(folder, **settings):
+async def serve(folder, **settings):
     service = Service(folder, folder, Settings(**settings))
     async with service.running():
         if not service.core.definition:
@@ -38,7 +38,7 @@ async def served(folder, **settings):
         yield service
 
 
-def given(i, value, source="s1"):
+def incoming(i, value, source="s1"):
     return IncomingEvent(Event("Temperature", 1_000 + i, source, {"value": value}, i))
 
 
@@ -57,20 +57,20 @@ def badges(topic, names):
     return table(topic, pa.RecordBatch.from_pydict(columns))
 
 
-def told(service):
+def stored_rows(service):
     return [(n.subscription, n.scope, n.status, n.time) for n in service.store.notifications(0, 1 << 20)]
 
 
-def copied(folder, to):
+def copy_folder(folder, to):
     shutil.copytree(folder, to, ignore=lambda _, names: [one for one in names if one == "lock"])
 
 
 def test_invalid_text_from_any_feed_does_not_enter_the_log(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             before, poison = service.log.next, badges(service.topics["Badge"], no_text())
             counts = await asyncio.gather(
-                service.submit(Submission(entries=[poison])), service.submit(Submission([given(0, 26.0)]))
+                service.submit(Submission(entries=[poison])), service.submit(Submission([incoming(0, 26.0)]))
             )
             await service.wait_until_evaluated()
             assert (counts, service.log.next) == ([0, 1], before + 1)
@@ -80,19 +80,19 @@ def test_invalid_text_from_any_feed_does_not_enter_the_log(tmp_path):
 
 
 def test_a_record_that_cannot_be_decoded_is_set_aside_and_counted_once(tmp_path):
-    """As if an earlier version had let it into the log."""
+    """An earlier version may have accepted it into the log."""
 
     async def story():
-        async with served(tmp_path / "a") as service:
-            await service.submit(Submission([given(0, 26.0)]))
+        async with serve(tmp_path / "a") as service:
+            await service.submit(Submission([incoming(0, 26.0)]))
             await service.wait_until_evaluated()
             service.log.append([badges(service.topics["Badge"], no_text())])
-            copied(tmp_path / "a", tmp_path / "b")
+            copy_folder(tmp_path / "a", tmp_path / "b")
         for _ in range(3):
-            async with served(tmp_path / "b") as service:
-                await service.submit(Submission([given(7, 20.0)]))
+            async with serve(tmp_path / "b") as service:
+                await service.submit(Submission([incoming(7, 20.0)]))
                 await service.wait_until_evaluated()
-                assert [one[2] for one in told(service) if one[0] == "Warm"] == ["ingress", "egress"]
+                assert [one[2] for one in stored_rows(service) if one[0] == "Warm"] == ["ingress", "egress"]
                 (reject,) = service.store.rejects()
                 assert reject["feed"] == "log"
                 assert "cannot be decoded" in reject["reason"]
@@ -102,7 +102,7 @@ def test_a_record_that_cannot_be_decoded_is_set_aside_and_counted_once(tmp_path)
 
 
 @pytest.fixture
-def poisoned(monkeypatch):
+def poisoned_engine(monkeypatch):
     """The evaluation of a value of 66 raises, once it has already changed the state."""
     push = Engine.push_conformed
 
@@ -115,21 +115,21 @@ def poisoned(monkeypatch):
     monkeypatch.setattr(Engine, "push_conformed", raising)
 
 
-@pytest.mark.usefixtures("poisoned")
+@pytest.mark.usefixtures("poisoned_engine")
 @pytest.mark.parametrize("snapshot_every", [0.0, 1e9])
-def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
-    """All others are evaluated as if it had never come, also after a crash."""
+def test_a_reading_whose_evaluation_raises_is_set_aside_alone(tmp_path, snapshot_every):
+    """All others are evaluated as if it had never arrived, also after a crash."""
     values = [20.0 + (i * 7) % 11 for i in range(60)]
     bad = [5, 17, 18, 44]
 
     async def ran(folder, wanted):
-        async with served(folder, snapshot_every=snapshot_every) as service:
+        async with serve(folder, snapshot_every=snapshot_every) as service:
             for begin in range(0, 60, 12):
-                some = [given(i, v, f"s{i % 3}") for i, v in wanted if begin <= i < begin + 12]
+                some = [incoming(i, v, f"s{i % 3}") for i, v in wanted if begin <= i < begin + 12]
                 await service.submit(Submission(some))
                 await service.wait_until_evaluated()
-            copied(folder, folder.with_name(f"{folder.name}-copy"))
-            return told(service), service.store.rejects()
+            copy_folder(folder, folder.with_name(f"{folder.name}-copy"))
+            return stored_rows(service), service.store.rejects()
 
     async def story():
         expected, none = await ran(tmp_path / "a", [(i, v) for i, v in enumerate(values) if i not in bad])
@@ -139,34 +139,34 @@ def test_a_reading_of_which_the_evaluation_raises_is_set_aside_alone(tmp_path, s
         assert len(expected) > 10
         assert [json.loads(one["payload"])[0]["value"] for one in rejects] == [66.0] * 4
         assert {one["reason"] for one in rejects} == {"its evaluation fails: ZeroDivisionError: 66 is poison"}
-        async with served(tmp_path / "b-copy") as service:
-            assert told(service) == expected
+        async with serve(tmp_path / "b-copy") as service:
+            assert stored_rows(service) == expected
             assert len(service.store.rejects()) == 4
-            await service.submit(Submission([given(99, 66.0), given(100, 40.0, "s9")]))
+            await service.submit(Submission([incoming(99, 66.0), incoming(100, 40.0, "s9")]))
             await service.wait_until_evaluated()
-            assert told(service)[-1][:3] == ("Warm", "s9", "ingress")
+            assert stored_rows(service)[-1][:3] == ("Warm", "s9", "ingress")
             assert len(service.store.rejects()) == 5
 
     asyncio.run(story())
 
 
-@pytest.mark.usefixtures("poisoned")
-def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
+@pytest.mark.usefixtures("poisoned_engine")
+def test_an_entry_of_poison_costs_at_most_a_hundred_tries(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
-            some = [given(i, 66.0) for i in range(5_000)]
-            await service.submit(Submission([*some, given(6_000, 30.0)]))
-            await service.submit(Submission([given(7_000, 30.0)]))
+        async with serve(tmp_path / "a") as service:
+            some = [incoming(i, 66.0) for i in range(5_000)]
+            await service.submit(Submission([*some, incoming(6_000, 30.0)]))
+            await service.submit(Submission([incoming(7_000, 30.0)]))
             await service.wait_until_evaluated()
             assert sum(service.store.counts().values()) == 5_001, "with what is left of the entry"
-            assert [one[:3] for one in told(service)][:1] == [("Warm", "s1", "ingress")]
+            assert [one[:3] for one in stored_rows(service)][:1] == [("Warm", "s1", "ingress")]
 
     asyncio.run(story())
 
 
-def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatch):
+def test_an_advance_of_the_clock_that_raises_is_skipped(tmp_path, monkeypatch):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             reach = Engine.advance_topics
             spoiled = {"Temperature": 10**9}
 
@@ -175,9 +175,9 @@ def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatc
 
             monkeypatch.setattr(Engine, "advance_topics", spoil)
             await service.submit(Submission(entries=[Advance(spoiled)]))
-            await service.submit(Submission([given(1, 26.0)]))
+            await service.submit(Submission([incoming(1, 26.0)]))
             await service.wait_until_evaluated()
-            assert told(service)[0][:3] == ("Warm", "s1", "ingress")
+            assert stored_rows(service)[0][:3] == ("Warm", "s1", "ingress")
             assert "ZeroDivisionError" in service.store.rejects()[0]["reason"]
 
     asyncio.run(story())
@@ -194,25 +194,25 @@ def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatc
     ],
     ids=["no Arrow", "no topic", "no definition", "a wrong definition", "an unknown kind"],
 )
-def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, kind, body):
+def test_the_service_starts_with_any_contents_of_a_record(tmp_path, monkeypatch, kind, body):
     async def story():
-        async with served(tmp_path / "a") as service:
-            await service.submit(Submission([given(0, 26.0)]))
+        async with serve(tmp_path / "a") as service:
+            await service.submit(Submission([incoming(0, 26.0)]))
             await service.wait_until_evaluated()
             with monkeypatch.context() as patch:
                 patch.setattr(frame, "_encode", lambda _: (kind, body))
                 service.log.append([Advance({"T": 1})])
-            copied(tmp_path / "a", tmp_path / "b")
-        async with served(tmp_path / "b") as service:
+            copy_folder(tmp_path / "a", tmp_path / "b")
+        async with serve(tmp_path / "b") as service:
             assert "s1" in [h.scope for h in await service.holding()]
-            await service.submit(Submission([given(1, 20.0)]))
+            await service.submit(Submission([incoming(1, 20.0)]))
             await service.wait_until_evaluated()
             assert "s1" not in [h.scope for h in await service.holding()]
 
     asyncio.run(story())
 
 
-def test_what_cannot_become_an_entry_is_rejected_alone(tmp_path):
+def test_a_reading_that_cannot_become_an_entry_is_rejected_alone(tmp_path):
     """A feed lets something through that no column takes: those who came with it are logged all the same."""
     wrong = [
         IncomingEvent(Event("Temperature", 1, "s1", {"value": "warm"}, 1)),
@@ -221,13 +221,17 @@ def test_what_cannot_become_an_entry_is_rejected_alone(tmp_path):
     ]
 
     async def story():
-        async with served(tmp_path / "a") as service:
-            some = [given(0, 26.0), wrong[0], given(1, 27.0), wrong[1], wrong[2], given(2, 20.0)]
+        async with serve(tmp_path / "a") as service:
+            some = [incoming(0, 26.0), wrong[0], incoming(1, 27.0), wrong[1], wrong[2], incoming(2, 20.0)]
             counts = await asyncio.gather(
-                service.submit(Submission(some)), service.submit(Submission([given(3, 29.0)]))
+                service.submit(Submission(some)), service.submit(Submission([incoming(3, 29.0)]))
             )
             await service.wait_until_evaluated()
-            assert [one[2] for one in told(service) if one[0] == "Warm"] == ["ingress", "egress", "ingress"]
+            assert [one[2] for one in stored_rows(service) if one[0] == "Warm"] == [
+                "ingress",
+                "egress",
+                "ingress",
+            ]
             assert counts == [3, 1]
             assert sum(service.store.counts().values()) == 3
             assert not service.failed.done()

@@ -1,4 +1,4 @@
-"""The quick way says what the careful way says, or nothing."""
+"""The fast reader returns what the general reader returns, or nothing."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ channels = st.sampled_from(
 
 def careful(channel, payload):
     found = FIND(channel)
-    return said(lambda: read(found[0], TOPICS, payload, NOW)) if found else None
+    return outcome_of(lambda: read(found[0], TOPICS, payload, NOW)) if found else None
 
 
-def said(reading):
+def outcome_of(reading):
     try:
         return reading()
     except InputError as error:
@@ -73,14 +73,14 @@ def said(reading):
 def test_the_fast_and_the_general_reader_return_the_same(channel, text):
     payload = text.encode("utf-8", "replace")
     expected = careful(channel, payload)
-    quick = said(lambda: QuickReader(FIND).read(channel, TOPICS, payload, NOW))
+    quick = outcome_of(lambda: QuickReader(FIND).read(channel, TOPICS, payload, NOW))
     if quick is not None:
         assert (quick if isinstance(quick, str) else [quick]) == expected
     if isinstance(quick, tuple):
         assert list(quick[0].attributes) == ["celsius", "floor", "open", "label"]
 
 
-def test_what_is_as_expected_goes_the_quick_way_also_after_another_definition():
+def test_expected_readings_use_the_fast_reader_also_after_a_new_definition():
     quick = QuickReader(FIND)
     for _ in range(2):
         ((event, wrong),) = [quick.read("b/Climate/3/lab", TOPICS, b'{"who": "s1", "data": {"t": 21}}', NOW)]

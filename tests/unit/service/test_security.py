@@ -1,4 +1,4 @@
-"""What somebody may try against a service, each by its name."""
+"""Attacks against a service, each by its name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bearer(token):
     return {"authorization": f"Bearer {token}"}
 
 
-def test_requests_without_a_token(asked):
+def test_requests_without_a_token_are_refused(asked):
     async def story(client, site):
         for method, path in PATHS:
             answer = await client.request(method, path)
@@ -61,7 +61,7 @@ def test_requests_without_a_token(asked):
     asked(story, users=True)
 
 
-def test_requests_with_a_wrong_token(asked):
+def test_requests_with_a_wrong_token_are_refused(asked):
     async def story(client, site):
         wrong = ["nonsense", TOKENS["edit"] + "x", digest(TOKENS["edit"]), "\xff"]
         for token in wrong:
@@ -83,7 +83,7 @@ def test_requests_with_a_wrong_token(asked):
         ("edit", ""),
     ],
 )
-def test_a_role_too_low(asked, role, wanted):
+def test_requests_above_the_role_of_a_user_are_refused(asked, role, wanted):
     async def story(client, site):
         refused = set()
         for method, path in PATHS:
@@ -102,7 +102,7 @@ def test_a_role_too_low(asked, role, wanted):
     asked(story, users=True)
 
 
-def test_another_origin(asked):
+def test_requests_from_another_origin_are_refused(asked):
     async def story(client, site):
         here = str(client.base_url).removeprefix("http://").rstrip("/")
         for origin in ("https://evil.example.org", "null", f"http://{here}.evil.example.org"):
@@ -116,7 +116,7 @@ def test_another_origin(asked):
     asked(story)
 
 
-def test_a_name_that_leads_here_is_not_ours(asked):
+def test_requests_under_a_foreign_host_name_are_refused(asked):
     """DNS rebinding: a page of another site whose name was made to mean 127.0.0.1."""
 
     async def story(client, site):
@@ -139,7 +139,7 @@ def test_a_name_that_leads_here_is_not_ours(asked):
         "/../../../../etc/passwd",
     ],
 )
-def test_path_traversal(asked, path):
+def test_path_traversal_is_refused(asked, path):
     async def story(client, site):
         reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
@@ -166,7 +166,7 @@ def test_path_traversal(asked, path):
     ],
     ids=["gazetteer", "table", "roster", "roster of a count", "pairs", "group"],
 )
-def test_a_definition_reads_files_of_the_declared_folder_alone(asked, tmp_path, naming):
+def test_a_definition_can_read_only_files_of_the_declared_folder(asked, tmp_path, naming):
     """Neither elsewhere nor beside the definition, where passwords may be; errors show nothing of them."""
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "link").symlink_to(tmp_path / "broker.password")
@@ -210,7 +210,7 @@ def test_errors_show_file_contents_only_to_users_that_may_change_definitions(ask
     asked(story, users=True, files="tables")
 
 
-def test_a_definition_over_http_may_name_the_files_that_the_running_one_names(asked, definition, tmp_path):
+def test_a_definition_over_http_may_name_the_files_of_the_running_one(asked, definition, tmp_path):
     (tmp_path / "sensors.csv").write_text("source\ns1\n")
     definition.write_text(definition.read_text().replace("per source", 'per source roster "sensors.csv"'))
 
@@ -240,16 +240,16 @@ def test_other_users_of_the_machine_cannot_read_the_data_folder(asked, definitio
         asked(story)
     finally:
         os.umask(before)
-    kept = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
-    assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in kept}
-    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in kept}
-    assert [path for path in kept if path.stat().st_mode & 0o007] == []
+    stored = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in stored}
+    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in stored}
+    assert [path for path in stored if path.stat().st_mode & 0o007] == []
 
 
-def test_a_huge_body(asked):
+def test_a_huge_body_is_refused(asked):
     async def story(client, site):
-        said = await client.post("/api/readings", content=b"x" * 20_000)
-        assert (said.status_code, "20,000" not in said.text) == (413, True)
+        output = await client.post("/api/readings", content=b"x" * 20_000)
+        assert (output.status_code, "20,000" not in output.text) == (413, True)
 
         async def parts():
             for _ in range(100):
@@ -265,7 +265,7 @@ def test_a_huge_body(asked):
     asked(story, limits={"body": "10 kB"})
 
 
-def test_a_slow_body(asked):
+def test_a_slow_body_is_refused(asked):
     async def story(client, site):
         reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
         writer.write(b"POST /api/readings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
@@ -277,7 +277,7 @@ def test_a_slow_body(asked):
     asked(story, limits={"seconds": 0.3})
 
 
-def test_endless_headers(asked):
+def test_endless_headers_are_refused(asked):
     async def story(client, site):
         reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000)
@@ -290,12 +290,12 @@ def test_endless_headers(asked):
 
 @pytest.fixture
 def _at_once(monkeypatch):
-    """All requests come at one moment, however long they take."""
+    """Send all requests at one time, however long they take."""
     monkeypatch.setattr(guard, "Rate", partial(Rate, clock=lambda: 0.0))
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_brute_force_of_tokens(asked):
+def test_brute_force_of_tokens_is_slowed_down(asked):
     async def story(client, site):
         answers = [
             (await client.get("/api/status", headers=bearer(new_token()))).status_code for _ in range(8)
@@ -308,7 +308,7 @@ def test_brute_force_of_tokens(asked):
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_too_many_requests(asked):
+def test_too_many_requests_are_refused(asked):
     async def story(client, site):
         answers = [(await client.get("/health")).status_code for _ in range(5)]
         assert answers == [200] * 3 + [429] * 2
@@ -328,7 +328,7 @@ def test_a_rate_recovers_with_time():
     assert not rate.is_full("a")
 
 
-def test_header_injection_in_webhooks(asked, tmp_path):
+def test_header_injection_in_webhooks_is_refused(asked, tmp_path):
     """Names with line ends stay inside the body, which is JSON."""
 
     async def story(client, site):
@@ -348,7 +348,7 @@ def test_header_injection_in_webhooks(asked, tmp_path):
         assert receiver.requests[0].headers["x-mine"] == "yes"
 
 
-def test_a_webhook_is_not_led_elsewhere(asked):
+def test_a_webhook_does_not_follow_redirects(asked):
     """Server-side request forgery: a redirect to an address that is not on the list is not followed."""
 
     async def story(client, site):
@@ -366,8 +366,9 @@ def test_a_webhook_is_not_led_elsewhere(asked):
         assert inner.requests == []
 
 
-def test_a_name_that_is_made_to_lead_here_is_not_called(asked, monkeypatch):
-    """Server-side request forgery by DNS: the list has the name, but not where somebody made it lead."""
+def test_a_name_that_resolves_to_this_host_is_not_called(asked, monkeypatch):
+    """Server-side request forgery by DNS: the list has the name, but not the address that it was made to
+    resolve to."""
     found = socket.getaddrinfo
     monkeypatch.setattr(
         socket,
@@ -393,7 +394,7 @@ def test_a_name_that_is_made_to_lead_here_is_not_called(asked, monkeypatch):
     "address",
     ["169.254.169.254", "fe80::1%eth0", "::1", "127.8.8.8", "::ffff:169.254.169.254", "fd00:ec2::254"],
 )
-def test_names_do_not_lead_to_secrets(address):
+def test_names_do_not_expose_secrets(address):
     with pytest.raises(Unavailable, match="not called by a name"):
         require_outside("hooks.example.org", address)
     require_outside(address, address)
@@ -419,12 +420,12 @@ def test_names_do_not_lead_to_secrets(address):
         "https://xn--/",
     ],
 )
-def test_an_address_that_only_looks_like_one_of_the_list(url):
+def test_an_address_that_only_resembles_an_allowed_one_is_refused(url):
     with pytest.raises(UsageError):
         require_allowed(url, ["hooks.example.org"])
 
 
-def test_script_in_names_is_data(asked):
+def test_scripts_in_names_are_shown_as_text(asked):
     async def story(client, site):
         evil = "<script>alert(1)</script>"
         body = json.dumps({"topic": "Temperature", "source": evil, "value": 26})
@@ -443,7 +444,7 @@ def test_script_in_names_is_data(asked):
     asked(story)
 
 
-def test_on_another_address_only_with_a_token(definition, tmp_path):
+def test_another_listen_address_requires_a_token(definition, tmp_path):
     for host in ("0.0.0.0", "192.0.2.1", "::", "example.org"):
         plan = ServicePlan(definition, tmp_path / "data", Address(host, 0), Config())
         with pytest.raises(UsageError, match="whoever can reach it"):
@@ -465,13 +466,13 @@ def test_tokens_are_long_and_stored_as_digests():
     assert (may(ann, "see"), may(ann, "edit"), may(ann, "send")) == (True, False, False)
 
 
-def test_limits_have_defaults_that_bound():
+def test_the_default_limits_of_body_and_time_are_small():
     limits = RequestLimits()
     assert limits.body <= 1 << 24
     assert limits.seconds <= 60
 
 
-def test_half_a_request_does_not_delay_others(asked):
+def test_an_incomplete_request_does_not_delay_others(asked):
     async def story(client, site):
         idle = [socket.create_connection((client.base_url.host, client.base_url.port)) for _ in range(50)]
         for one in idle:

@@ -47,7 +47,7 @@ state Long
 """
 
 
-class Clock:
+class ServiceClock:
     now = 1_750_000_000 * SECOND  # of our days
 
     def __call__(self):
@@ -55,8 +55,8 @@ class Clock:
 
 
 @asynccontextmanager
-async def served(folder, definition=APP, clock=None, **settings):
-    service = Service(folder, folder, Settings(**settings), clock or Clock())
+async def serve(folder, definition=APP, clock=None, **settings):
+    service = Service(folder, folder, Settings(**settings), clock or ServiceClock())
     async with service.running():
         if service.core.definition != definition:
             await service.define(definition)
@@ -78,7 +78,7 @@ def day(n=120):
             yield reading(i, float(20 + (i * 13) % 14), f"s{i % 3}")
 
 
-def expected(events, definition=APP):
+def expected_ids(events, definition=APP):
     engine = Engine(parse(definition))
     return sorted(n.id for one in events for n in engine.push(one.event))
 
@@ -92,13 +92,13 @@ async def feed(service, given, size=9):
         await service.submit(Submission(given[i : i + size]))
 
 
-def test_notifications_are_those_of_the_engine(tmp_path):
+def test_notifications_equal_those_of_the_engine(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given)
             await service.wait_until_evaluated()
-            assert ids(service) == expected(given)
+            assert ids(service) == expected_ids(given)
             assert len(ids(service)) > 40
             held = await service.holding()
             assert {h.subscription for h in held} <= {"Warm", "John"}
@@ -110,13 +110,13 @@ def test_notifications_are_those_of_the_engine(tmp_path):
 
 
 @pytest.mark.parametrize("snapshot_every", [0.0, 0.02, 1e9])
-def test_entries_that_were_logged_and_not_evaluated_are_notified_once(tmp_path, snapshot_every):
+def test_logged_entries_without_evaluation_are_notified_once_after_a_restart(tmp_path, snapshot_every):
     """A copy of the folder is what a crash leaves; each copy goes on with what was not acknowledged."""
 
     async def story():
         given = list(day())
         size = 29
-        async with served(tmp_path / "a", snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+        async with serve(tmp_path / "a", snapshot_every=snapshot_every, segment_bytes=2_000) as service:
             for i in range(0, len(given), size):
                 held = Event_()
                 paused = asyncio.create_task(service.on_engine(held.wait))  # nothing is evaluated meanwhile
@@ -127,10 +127,10 @@ def test_entries_that_were_logged_and_not_evaluated_are_notified_once(tmp_path, 
                 await paused
                 await service.wait_until_evaluated()
         for folder in tmp_path.glob("copy-*"):
-            async with served(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+            async with serve(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
                 await feed(service, given[int(folder.name.removeprefix("copy-")) :])
                 await service.wait_until_evaluated()
-                assert ids(service) == expected(given), folder.name
+                assert ids(service) == expected_ids(given), folder.name
 
     asyncio.run(story())
 
@@ -139,30 +139,30 @@ def _lock(_folder, names):
     return [name for name in names if name in ("lock",) or name.startswith(".")]
 
 
-def test_what_a_broker_sends_again_is_taken_once_also_after_a_restart(tmp_path):
+def test_a_message_repeated_by_a_broker_is_processed_once_even_after_a_restart(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert await service.submit(Submission(given)) == 50
             assert await service.submit(Submission(given[-5:], again=True)) == 0
             assert service.counts.repeated == 5
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert await service.submit(Submission(given, again=True)) == 0
             assert await service.submit(Submission(given[:2])) == 2, "not said to be sent again"
 
     asyncio.run(story())
 
 
-def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
-    clock, request = Clock(), Request.of([b"ann", b"k"], [b"body"])
+def test_a_keyed_request_is_remembered_for_a_day_even_after_a_crash(tmp_path):
+    clock, request = ServiceClock(), Request.of([b"ann", b"k"], [b"body"])
     keyed = Submission([reading(1, 26.0), reading(2, 20.0)], request=request)
 
     async def story():
-        async with served(tmp_path / "a", clock=clock, snapshot_every=1e9) as service:
+        async with serve(tmp_path / "a", clock=clock, snapshot_every=1e9) as service:
             assert await service.submit(keyed) == 2
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)  # no snapshot knows of it
         for _ in range(3):
-            async with served(tmp_path / "b", clock=clock, segment_bytes=1) as service:
+            async with serve(tmp_path / "b", clock=clock, segment_bytes=1) as service:
                 clock.now += 6 * HOUR
                 with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
@@ -171,18 +171,18 @@ def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
                 with pytest.raises(RepeatedRequest):
                     await service.submit(keyed)
         clock.now += 7 * HOUR
-        async with served(tmp_path / "b", clock=clock):
+        async with serve(tmp_path / "b", clock=clock):
             pass  # a snapshot forgets what is older than a day
-        async with served(tmp_path / "b", clock=clock) as service:
+        async with serve(tmp_path / "b", clock=clock) as service:
             assert await service.submit(keyed) == 2
 
     asyncio.run(story())
 
 
-def test_keyed_requests_do_not_push_out_what_a_broker_may_send_again(tmp_path):
+def test_keyed_requests_do_not_displace_messages_that_a_broker_may_repeat(tmp_path):
     async def story():
         given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission(given))
             for i in range(15):
                 some = [reading(i, 20.0)] * 10_000
@@ -226,12 +226,12 @@ def dead(service, scope):
 
 
 def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_path):
-    """Nothing waits in the broker, since the devices could not publish either; 'c' never comes back."""
+    """No message waits in the broker, since the devices could not publish either; 'c' never comes back."""
 
     async def story():
-        clock = Clock()
+        clock = ServiceClock()
         feed = Feeding(clock)
-        async with served(tmp_path, SILENT, clock) as service:
+        async with serve(tmp_path, SILENT, clock) as service:
             await service.attach_feeds([feed])
             await passing(service, clock, 10, "a", "b", "c")
             feed.is_there = False
@@ -248,18 +248,18 @@ def test_an_outage_of_the_broker_does_not_count_as_silence_of_its_sources(tmp_pa
 
 
 def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
-    """What is posted over HTTP while the service is away waits nowhere; 'c' never comes back."""
+    """Readings posted over HTTP while the service is down wait nowhere; 'c' never comes back."""
 
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", SILENT, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", SILENT, clock) as service:
             await service.attach_feeds([])
             await passing(service, clock, 10, "a", "b", "c")
             while service.store.lags() != {"Temperature": 0}:
                 await asyncio.sleep(0.01)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=shutil.ignore_patterns("lock"))
         clock.now += 135 * SECOND
-        async with served(tmp_path / "b", SILENT, clock) as service:
+        async with serve(tmp_path / "b", SILENT, clock) as service:
             await service.attach_feeds([])
             await passing(service, clock, 4)
             await passing(service, clock, 4, "a")
@@ -272,8 +272,8 @@ def test_downtime_of_the_service_does_not_count_as_silence_of_sources(tmp_path):
 
 def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", LASTING, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", LASTING, clock) as service:
             await service.submit(Submission([reading(clock.now, 26.0, sequence=1)]))
             await service.wait_until_evaluated()
             assert ids(service) == []
@@ -281,17 +281,17 @@ def test_timers_fire_by_the_wall_clock_and_notify_once(tmp_path):
             while not ids(service):
                 await asyncio.sleep(0.02)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-            told = ids(service)
-        async with served(tmp_path / "b", LASTING, clock) as service:
-            assert ids(service) == told
+            emitted = ids(service)
+        async with serve(tmp_path / "b", LASTING, clock) as service:
+            assert ids(service) == emitted
             assert [h.subscription for h in await service.holding()] == ["Long"]
 
     asyncio.run(story())
 
 
-def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
+def test_nothing_is_acknowledged_while_the_disk_is_full(tmp_path, monkeypatch):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             append = service.log.append
             monkeypatch.setattr(service.log, "append", _full)
             waiting = asyncio.create_task(service.submit(Submission([reading(1, 26.0)])))
@@ -306,9 +306,7 @@ def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
     asyncio.run(story())
 
 
-def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_meanwhile(
-    tmp_path, monkeypatch
-):
+def test_a_failed_snapshot_is_retried_by_time_while_readings_are_accepted(tmp_path, monkeypatch):
     monkeypatch.setattr(service_module, "_TRY_AGAIN", 0.05)
     keep, tries = ServiceStore.save_snapshot, []
 
@@ -319,7 +317,7 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
         )
 
     async def story():
-        async with served(tmp_path / "a", snapshot_every=0.0) as service:
+        async with serve(tmp_path / "a", snapshot_every=0.0) as service:
             await asyncio.to_thread(service.snapshot_written.result)  # that of the definition
             monkeypatch.setattr(ServiceStore, "save_snapshot", failing)
             assert await service.submit(Submission([reading(1, 26.0)])) == 1
@@ -339,9 +337,9 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
     asyncio.run(story())
 
 
-def test_a_service_stops_in_order_also_while_no_snapshot_can_be_taken(tmp_path, monkeypatch):
+def test_a_service_stops_in_order_even_while_no_snapshot_can_be_written(tmp_path, monkeypatch):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             with monkeypatch.context() as patch:
                 patch.setattr(ServiceStore, "save_snapshot", _no_room)
@@ -349,7 +347,7 @@ def test_a_service_stops_in_order_also_while_no_snapshot_can_be_taken(tmp_path, 
                 service.snapshot_written.result()
                 assert "snapshot" in service.troubles
             await service.submit(Submission([reading(2, 27.0)]))
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert (service.core.position, service.store.snapshot().position) == (3, 3)
 
     asyncio.run(story())
@@ -369,9 +367,9 @@ def _cut(folder):
     (folder / "readings" / "trimmed").touch()
 
 
-def test_a_definition_changes_while_it_runs(tmp_path):
+def test_a_definition_changes_while_the_service_runs(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             other = APP.replace("per source", "per place")
@@ -385,25 +383,25 @@ def test_a_definition_changes_while_it_runs(tmp_path):
             change = await service.define(other, ["Warm"])
             assert (change.removed, change.changed) == (["Cold"], ["Warm"])
             assert await service.holding() == []
-            told = service.store.notifications()
-            assert [(one.subscription, one.scope, one.status, one.since) for one in told] == [
+            emitted = service.store.notifications()
+            assert [(one.subscription, one.scope, one.status, one.since) for one in emitted] == [
                 ("Warm", "s1", "ingress", None),
                 ("Warm", "s1", "withdrawn", 1),
             ]
-        async with served(tmp_path / "a", other) as service:
-            assert [one.id for one in service.store.notifications()] == [one.id for one in told]
+        async with serve(tmp_path / "a", other) as service:
+            assert [one.id for one in service.store.notifications()] == [one.id for one in emitted]
             assert await service.holding() == []
 
     asyncio.run(story())
 
 
-def test_an_edit_is_settled_by_the_log_also_for_what_is_new(tmp_path):
-    """Whatever is new or changed is as if it had run from the first reading on; each change is told once,
-    also after a restart."""
+def test_a_revision_is_decided_by_the_log_also_for_new_conditions(tmp_path):
+    """New and changed conditions are as if they had run from the first reading on; each change is notified
+    once, also after a restart."""
     more = "state Cold on Temperature [value < 21; value > 23] per source\n"
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 20.0), reading(3, 25.5)]))
             await service.wait_until_evaluated()
             edit = APP.replace("value > 25", "value > 25.7") + more
@@ -413,14 +411,14 @@ def test_an_edit_is_settled_by_the_log_also_for_what_is_new(tmp_path):
                 ("Warm", "revised")
             ]
             await service.define(edit.replace("value > 23", "value > 26"))
-            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
-            assert told[-1] == ("Cold", "revised", 2)
+            emitted = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert emitted[-1] == ("Cold", "revised", 2)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", edit.replace("value > 23", "value > 26")) as service:
+        async with serve(tmp_path / "b", edit.replace("value > 23", "value > 26")) as service:
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Cold", 2)]
             assert [
                 (one.subscription, one.status, one.since) for one in service.store.notifications()
-            ] == told
+            ] == emitted
 
     asyncio.run(story())
 
@@ -432,13 +430,13 @@ state Mean on avg Temperature over 10 s enter value > {} exit value < 22
 """
 
 
-def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
-    """Levels and components are as if the new definition had always run; where the log was cut components
-    begin anew, and levels are unknown where that does not follow."""
+def test_a_revision_of_any_kind_is_decided_by_a_complete_log(tmp_path):
+    """Levels and components are as if the new definition had always run. Where the log was cut components
+    restart, and levels are unknown where the rest does not decide them."""
     before, after = LADDER.format(25, 25), LADDER.format(28, 26.5)
 
     async def story():
-        async with served(tmp_path / "a", before) as service:
+        async with serve(tmp_path / "a", before) as service:
             came = [(1, 26.0, "s1"), (2, 27.0, "s2"), (3, 31.0, "s2"), (4, 31.0, "s2")]
             await service.submit(Submission([reading(*one) for one in came]))
             await service.wait_until_evaluated()
@@ -449,8 +447,8 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
                 ("Heat", "s2", 3),
                 ("Mean", None, 3),
             ]
-            told = [(one.id, one.scope, one.status) for one in service.store.notifications()]
-            assert told[-1][1:] == ("s1", "revised")
+            emitted = [(one.id, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[-1][1:] == ("s1", "revised")
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
             _cut(service.folder)
             assert (await service.forecast(DefinitionEntry(before)))["Mean"] == {"unknown": 1}
@@ -458,31 +456,31 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
             assert (change.changed, change.incompatible) == (["Mean", "Heat"], [])
             means = [one for one in service.store.notifications() if one.subscription == "Mean"]
             assert [one.status for one in means] == ["ingress", "unknown"]
-        async with served(tmp_path / "b", after) as service:
-            assert told == [(one.id, one.scope, one.status) for one in service.store.notifications()]
+        async with serve(tmp_path / "b", after) as service:
+            assert emitted == [(one.id, one.scope, one.status) for one in service.store.notifications()]
 
     asyncio.run(story())
 
 
-def test_a_component_restarts_where_the_log_was_cut_also_after_a_crash(tmp_path):
+def test_a_component_restarts_where_the_log_was_cut_even_after_a_crash(tmp_path):
     before, after = LADDER.format(25, 25), LADDER.format(25, 29)
     for name in "ab":
         _cut(tmp_path / name)
 
     async def story():
-        clock = Clock()
-        async with served(tmp_path / "a", before, clock) as service:
+        clock = ServiceClock()
+        async with serve(tmp_path / "a", before, clock) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0), reading(3, 27.0)]))
             await service.wait_until_evaluated()
             clock.now += 20 * SECOND
             while service.core.engine.watermarks["Temperature"] < SECOND:
-                await asyncio.sleep(0.01)  # until the clock has said that time goes on
+                await asyncio.sleep(0.01)  # until the clock reports that time continues
             await service.define(after)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
-        async with served(tmp_path / "b", after, clock) as service:
+        async with serve(tmp_path / "b", after, clock) as service:
             held = [(h.subscription, h.since, h.known) for h in await service.holding()]
             assert held == [("Heat", 1, True), ("Mean", 1, False)]
-            come = service.core.engine.watermarks["Temperature"]  # as the clock says
+            come = service.core.engine.watermarks["Temperature"]  # by the clock
             for second in (5, 9, 11, 30):
                 await service.submit(Submission([reading(come + second * 1_000_000, 10.0)]))
             await service.wait_until_evaluated()
@@ -494,7 +492,7 @@ def test_a_component_restarts_where_the_log_was_cut_also_after_a_crash(tmp_path)
     asyncio.run(story())
 
 
-def test_levels_and_counts_go_on_where_the_log_was_cut_and_are_unknown_where_that_is_open(tmp_path):
+def test_levels_and_counts_continue_where_the_log_was_cut_or_are_unknown(tmp_path):
     text = (
         "topic Temperature (value float)\n"
         "levels Heat on Temperature:\n"
@@ -503,27 +501,27 @@ def test_levels_and_counts_go_on_where_the_log_was_cut_and_are_unknown_where_tha
     )
 
     async def story():
-        async with served(tmp_path / "a", text.format(35, 2)) as service:
+        async with serve(tmp_path / "a", text.format(35, 2)) as service:
             await service.submit(
                 Submission([reading(1, 40.0), reading(2, 28.0, "s2"), reading(3, 20.0, "s3")])
             )
             await service.wait_until_evaluated()
             _cut(service.folder)
-            said = len(service.store.notifications())
+            output = len(service.store.notifications())
             change = await service.define(text.format(30, 3))
             assert (change.changed, change.incompatible) == (["Heat", "Some"], [])
-            told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
-            assert told[said:] == [("Heat", "s2", "unknown"), ("Some", None, "unknown")]
+            emitted = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[output:] == [("Heat", "s2", "unknown"), ("Some", None, "unknown")]
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", text.format(30, 3)) as service:
+        async with serve(tmp_path / "b", text.format(30, 3)) as service:
             assert sorted((h.subscription, h.scope, h.known) for h in await service.holding()) == [
                 ("Heat", "s1", True), ("Heat", "s2", False), ("Some", None, False)
             ]  # fmt: skip
             await service.submit(Submission([reading(5, 26.0, "s2"), reading(6, 20.0, "s1")]))
             await service.submit(Submission([reading(7, 20.0, "s2"), reading(8, 20.0, "s3")]))
             await service.wait_until_evaluated()
-            told = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
-            assert told[said + 2 :] == [
+            emitted = [(one.subscription, one.scope, one.status) for one in service.store.notifications()]
+            assert emitted[output + 2 :] == [
                 ("Heat", "s2", "known"), ("Heat", "s1", "egress"), ("Heat", "s2", "egress"),
                 ("Some", None, "egress"),
             ]  # fmt: skip
@@ -537,20 +535,20 @@ mute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
 """
 
 
-def test_an_edit_takes_along_what_builds_on_it(tmp_path):
-    """By a log that is whole; else both begin afresh, where that is asked for of the one."""
+def test_a_revision_includes_downstream_conditions(tmp_path):
+    """With a complete log; otherwise both restart, where that is requested for the one."""
     before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
 
     async def story(folder, *, whole):
-        async with served(folder, before) as service:
+        async with serve(folder, before) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 31.0, "s2")]))
             await service.wait_until_evaluated()
             if not whole:
                 _cut(service.folder)
             change = await service.define(after, () if whole else ["Heat"])
             holding = [(h.subscription, h.scope) for h in await service.holding()]
-            told = [one.status for one in service.store.notifications() if one.subscription == "Some"]
-            return [h[:2] for h in change.holding], holding[:-1], told
+            emitted = [one.status for one in service.store.notifications() if one.subscription == "Some"]
+            return [h[:2] for h in change.holding], holding[:-1], emitted
 
     holding = [("Heat", "s1"), ("Heat", "s2"), ("Some", None)]
     revised, withdrawn = ["ingress", "revised"], ["ingress", "withdrawn"]
@@ -558,28 +556,28 @@ def test_an_edit_takes_along_what_builds_on_it(tmp_path):
     assert asyncio.run(story(tmp_path / "b", whole=False)) == (holding, [], withdrawn)
 
 
-def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, monkeypatch):
-    """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
-    begun, go_on = Event_(), Event_()
+def test_the_preview_of_a_revision_is_computed_beside_the_engine(tmp_path, monkeypatch):
+    """Readings are evaluated while the log is replayed, and nothing of it is sealed or removed."""
+    started, go_on = Event_(), Event_()
     fitting = core._to_history
 
     def waiting(entries, topics):
-        begun.set()
+        started.set()
         assert go_on.wait(PATIENCE)
         yield from fitting(entries, topics)
 
     async def story():
-        async with served(tmp_path / "a", snapshot_every=0) as service:
+        async with serve(tmp_path / "a", snapshot_every=0) as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             monkeypatch.setattr(core, "_to_history", waiting)
             counted = asyncio.create_task(service.forecast(DefinitionEntry(APP.replace("> 25", "> 25.7"))))
-            await asyncio.to_thread(begun.wait, PATIENCE)
-            kept = service.snapshot_written
+            await asyncio.to_thread(started.wait, PATIENCE)
+            stored = service.snapshot_written
             await service.submit(Submission([reading(2, 21.0), reading(3, 25.5)]))
             await service.wait_until_evaluated()
             assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 3)]
-            assert service.snapshot_written is kept
+            assert service.snapshot_written is stored
             go_on.set()
             assert await counted == {}  # of what was so when it was asked
 
@@ -593,8 +591,8 @@ state Warm on Temperature [value > Limits.high; value < Limits.low] per source r
 """
 
 
-def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
-    """What is said depends on the table as it was when it was taken, not on what stands in the file."""
+def test_a_changed_table_is_carried_over_row_by_row_even_after_a_crash(tmp_path):
+    """The output depends on the table at the time it was taken over, not on the current file."""
     base = tmp_path / "a"
     base.mkdir()
     (base / "sensors.csv").write_text("source\ns1\n")
@@ -605,7 +603,7 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
 
     async def story():
         limits(("s1", 25, 22), ("s2", 25, 22), ("s3", 25, 22))
-        async with served(base, TABLED) as service:
+        async with serve(base, TABLED) as service:
             assert not service.files_have_changed()
             await service.submit(Submission([reading(1, 26.0, f"s{i}") for i in (1, 2, 3)]))
             await service.wait_until_evaluated()
@@ -613,21 +611,21 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
             assert service.files_have_changed()
             await service.submit(Submission([reading(2, 26.0, "s2")]))
             await service.wait_until_evaluated()
-            assert len(await service.holding()) == 3  # nobody has said that it be read
+            assert len(await service.holding()) == 3  # without a request to reload it
             change = await service.define(TABLED)
             assert (change.changed, change.incompatible) == (["Warm"], [])
-            told = [(one.id, one.scope, one.status) for one in service.store.notifications()]
-            assert [one[1:] for one in told[3:]] == [("s2", "revised")]
+            emitted = [(one.id, one.scope, one.status) for one in service.store.notifications()]
+            assert [one[1:] for one in emitted[3:]] == [("s2", "revised")]
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
             limits(("s1", 99, 22), ("s2", 99, 22), ("s3", 99, 22))
             shutil.copytree(base, tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b", TABLED) as service:
-            assert [(one.id, one.scope, one.status) for one in service.store.notifications()] == told
+        async with serve(tmp_path / "b", TABLED) as service:
+            assert [(one.id, one.scope, one.status) for one in service.store.notifications()] == emitted
             assert [(h.scope, h.since) for h in await service.holding()] == [("s1", 1), ("s3", 1)]
             assert service.files_have_changed()
             await service.define(TABLED)
             assert await service.holding() == []
-        async with served(tmp_path / "b", TABLED) as service:
+        async with serve(tmp_path / "b", TABLED) as service:
             assert await service.holding() == []
             assert not service.files_have_changed()
             assert len(list((tmp_path / "b" / "files").glob("*"))) == 2  # what ran before is gone
@@ -660,7 +658,7 @@ async def _warm(service):
     await service.wait_until_evaluated()
 
 
-def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
+def test_conditions_restart_once_and_only_where_they_must(by_row):
     async def story():
         async with of_file(by_row, "Warm") as (_, service):
             await _warm(service)
@@ -678,14 +676,14 @@ def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
     asyncio.run(story())
 
 
-def test_copies_are_durable_before_the_log_knows_them_and_may_be_lost(by_row, monkeypatch):
+def test_copies_of_files_are_durable_before_the_log_names_them_and_may_be_lost(by_row, monkeypatch):
     synced = []
     monkeypatch.setattr(named, "sync_folder", synced.append)
 
     async def story():
         async with of_file(by_row) as (_, service):
-            (kept,) = (by_row / "data" / "files").glob("*")
-            assert synced == [kept, kept.parent, kept.parent.parent]
+            (stored,) = (by_row / "data" / "files").glob("*")
+            assert synced == [stored, stored.parent, stored.parent.parent]
             await _warm(service)
         shutil.rmtree(by_row / "data" / "files")
         async with of_file(by_row) as (_, service):
@@ -709,7 +707,7 @@ def test_a_table_in_several_files_is_refused(by_row):
 
 
 @pytest.mark.parametrize("wrong", ["missing", "source,high\ns1,much\n"])
-def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
+def test_a_wrong_named_file_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
     async def story():
         async with of_file(by_row) as (_, service):
             await _warm(service)
@@ -725,7 +723,7 @@ def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row
     asyncio.run(story())
 
 
-def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_row):
+def test_a_reload_waits_for_a_definition_that_is_being_saved(by_row):
     saving, go_on = Event_(), Event_()
     file = by_row / "app.hf"
     more = file.read_text() + "filter Cold on Temperature where value < 0\n"
@@ -749,7 +747,7 @@ def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_ro
     asyncio.run(story())
 
 
-def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplog):
+def test_no_error_prevents_a_service_from_reloading_its_files(by_row, caplog):
     file = by_row / "app.hf"
     right = file.read_text()
 
@@ -779,15 +777,15 @@ def test_a_folder_of_another_version_is_refused_in_one_sentence(tmp_path):
 
     async def story():
         with pytest.raises(UsageError, match=r"service\.db is of another version of Holdfast"):
-            async with served(tmp_path / "a"):
+            async with serve(tmp_path / "a"):
                 pass
 
     asyncio.run(story())
 
 
 def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
-    """Where the log was cut, what held goes on where that follows; else it is unknown until a reading
-    decides; each is told once, also after a restart, and also when the same edit is made again."""
+    """Where the log was cut, active scopes continue if that follows; otherwise they are unknown until a
+    reading decides. Each change is notified once, also after a restart and when the same edit is repeated."""
     for name in "ab":
         _cut(tmp_path / name)
 
@@ -795,7 +793,7 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
         return APP.replace("value > 25", f"value > {high}")
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             change = await service.define(with_(24))
@@ -807,7 +805,7 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
             before = [(one.id, one.status) for one in service.store.notifications()]
             assert [status for _, status in before].count("unknown") >= 1
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
-        async with served(tmp_path / "b", with_(27)) as service:
+        async with serve(tmp_path / "b", with_(27)) as service:
             assert [(one.id, one.status) for one in service.store.notifications()] == before
             await service.submit(Submission([reading(2, 20.0)]))
             await service.wait_until_evaluated()
@@ -817,11 +815,11 @@ def test_a_revision_carries_over_state_and_notifies_changes(tmp_path):
     asyncio.run(story())
 
 
-def test_a_log_is_whole_also_when_the_service_first_ran_without_readings(tmp_path):
+def test_a_log_is_complete_when_the_service_first_ran_without_readings(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert is_whole(service.folder)
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert is_whole(service.folder)
             await service.submit(Submission([reading(1, 26.0)]))
         assert is_whole(tmp_path / "a")
@@ -835,7 +833,7 @@ def test_a_revision_reads_the_log_only_while_it_is_not_sealed(tmp_path, monkeypa
     looks = []
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.wait_until_evaluated()
             monkeypatch.setattr(
@@ -857,7 +855,7 @@ def test_a_revision_reads_the_log_only_while_it_is_not_sealed(tmp_path, monkeypa
 
 
 def test_a_revision_reads_topics_of_a_sealed_segment_in_their_order(tmp_path):
-    """It became warm while John was there, who then went."""
+    """The room became warm while John was there, who then left."""
     new = """state New
   A = latest Temperature
   B = latest Badge
@@ -871,9 +869,9 @@ def test_a_revision_reads_topics_of_a_sealed_segment_in_their_order(tmp_path):
     ]
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission(came))
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.define(APP + new)
             assert ("New", 10) in [(h.subscription, h.since) for h in await service.holding()]
 
@@ -884,20 +882,20 @@ def test_a_restarted_count_that_is_active_is_notified(tmp_path):
     many = "state Many = at least {} of Warm\n"
 
     async def story():
-        async with served(tmp_path / "a", APP + many.format(2)) as service:
+        async with serve(tmp_path / "a", APP + many.format(2)) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0, "s2")]))
             await service.wait_until_evaluated()
             await service.define(APP + many.format(1), restart=["Many"])
-            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
-            assert told[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
+            emitted = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert emitted[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
             assert ("Many", 1) in [(h.subscription, h.since) for h in await service.holding()]
 
     asyncio.run(story())
 
 
-def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
+def test_an_invalid_definition_is_not_logged(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             before = service.log.next
             with pytest.raises(UsageError, match="Temprature"):
                 await service.define(APP.replace("Hot  on Temperature", "Hot on Temprature"))
@@ -910,38 +908,43 @@ def test_a_state_moves_to_a_topic_without_readings(tmp_path):
     moved = APP.replace("Warm on Temperature", "Warm on Humidity") + "topic Humidity (value float)\n"
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
             await service.wait_until_evaluated()
             await service.define(moved)
             assert await service.holding() == []
-            told = service.store.notifications()[-1]
-            assert (told.subscription, told.status, told.time, told.since) == ("Warm", "revised", 7, 7)
-        async with served(tmp_path / "a", moved) as service:
+            emitted = service.store.notifications()[-1]
+            assert (emitted.subscription, emitted.status, emitted.time, emitted.since) == (
+                "Warm",
+                "revised",
+                7,
+                7,
+            )
+        async with serve(tmp_path / "a", moved) as service:
             assert await service.holding() == []
 
     asyncio.run(story())
 
 
 def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkeypatch):
-    """It is in the log then; all goes on as it was, also after a crash and a restart."""
+    """The definition is in the log then; the service continues, also after a crash and a restart."""
     saved = []
 
-    def broken(*_):
+    def break_off(*_):
         raise OverflowError("too late")
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.submit(Submission([reading(7, 26.0)]))
             await service.wait_until_evaluated()
-            monkeypatch.setattr(core, "_revision_row", broken)
+            monkeypatch.setattr(core, "_revision_row", break_off)
             with pytest.raises(UsageError, match="too late"):
                 await service.define(APP.replace("> 25", "> 27"), save=saved.append)
             assert saved == [APP.replace("> 25", "> 27"), APP]
             assert service.core.definition == APP
             assert len(await service.holding()) == 1
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
-        async with served(tmp_path / "b") as service:
+        async with serve(tmp_path / "b") as service:
             assert len(await service.holding()) == 1
             monkeypatch.undo()
             await service.define(APP.replace("> 25", "> 27"))
@@ -950,9 +953,9 @@ def test_a_definition_that_cannot_run_does_not_stop_the_service(tmp_path, monkey
     asyncio.run(story())
 
 
-def test_readings_become_parquet_when_it_stops(tmp_path):
+def test_readings_are_sealed_as_parquet_when_the_service_stops(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await feed(service, list(day(20)))
         assert [path.name.partition("-")[2] for path in reading_files(tmp_path / "a")] == [
             "Badge.parquet",
@@ -964,10 +967,10 @@ def test_readings_become_parquet_when_it_stops(tmp_path):
 
 def test_invalid_messages_are_stored_and_counted(tmp_path):
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             await service.reject([Rejected("mqtt", "a/b", "not a number", b"\xffx", 7)])
             assert service.counts.rejected == {"mqtt: not a number": 1}
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             assert service.store.counts() == {"mqtt: not a number": 1}
             assert service.store.rejects() == [
                 {"at": 7, "feed": "mqtt", "channel": "a/b", "reason": "not a number", "payload": "\ufffdx"}
@@ -976,27 +979,27 @@ def test_invalid_messages_are_stored_and_counted(tmp_path):
     asyncio.run(story())
 
 
-def test_a_listener_catches_up_and_then_follows(tmp_path, monkeypatch):
+def test_a_listener_receives_past_events_and_then_new_ones(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.service.hub.RECENT", 5)
 
     async def story():
-        async with served(tmp_path / "a") as service:
+        async with serve(tmp_path / "a") as service:
             given = list(day())
             await feed(service, given[:60])
             await service.wait_until_evaluated()
-            heard = []
+            received = []
 
             async def listen():
                 async for some in service.hub.stream(0, most=7):
-                    heard.extend(some)
+                    received.extend(some)
 
             task = asyncio.create_task(listen())
             await feed(service, given[60:])
             await service.wait_until_evaluated()
-            while len(heard) < len(expected(given)):
+            while len(received) < len(expected_ids(given)):
                 await asyncio.sleep(0.01)
             task.cancel()
-            assert [one.position for one in heard] == sorted({one.position for one in heard})
-            assert sorted(one.id for one in heard) == expected(given)
+            assert [one.position for one in received] == sorted({one.position for one in received})
+            assert sorted(one.id for one in received) == expected_ids(given)
 
     asyncio.run(story())

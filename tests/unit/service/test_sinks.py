@@ -1,4 +1,4 @@
-"""What receivers of notifications learn: what is muted, refused, slow, or at which level a condition is."""
+"""Deliveries to receivers: muted, refused and slow ones, and the levels of conditions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bodies(receiver):
     return [json.loads(request.body) for request in receiver.requests]
 
 
-def received(receiver):
+def statuses_at(receiver):
     """The notifications of a webhook, each with status and scope."""
     return [(n["status"], n["scope"]) for body in bodies(receiver) for n in body["notifications"]]
 
@@ -124,13 +124,13 @@ def test_a_condition_that_started_while_muted_is_announced_when_the_mute_expires
         await mute(client)
         await read(site, 26)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         go_on(61 * SECOND)
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
         await read(site, 20, at=70)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1")]
 
     webhook(story)
 
@@ -143,70 +143,70 @@ def test_a_condition_that_started_and_ended_while_muted_is_not_sent(webhook):
         await quiet(site)
         go_on(61 * SECOND)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
 
     webhook(story)
 
 
-def test_the_end_of_what_started_before_a_mute_is_sent_at_once(webhook):
+def test_the_end_of_an_episode_started_before_a_mute_is_sent_at_once(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await read(site, 26)
         await mute(client)
         await read(site, 20, at=10)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1")]
 
     webhook(story)
 
 
-def test_what_is_withheld_is_announced_also_when_the_mute_expires_while_the_service_is_down(webhook):
+def test_a_withheld_condition_is_announced_when_the_mute_expires_while_the_service_is_down(webhook):
     async def before(client, site, receiver):
         at_noon(site)
         await mute(client)
         await read(site, 26)
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
 
     async def after(client, site, receiver):
         at_noon(site)(HOUR)
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
 
     webhook(before)
     webhook(after)
 
 
-def test_taking_a_mute_back_announces_what_is_active(webhook):
+def test_removing_a_mute_announces_active_conditions(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await mute(client, seconds=10**6)
         await read(site, 26)
         await quiet(site)
         await client.request("DELETE", "/api/mute", json={"subscription": "Warm", "scope": "s1"})
-        while not received(receiver):
+        while not statuses_at(receiver):
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
 
     webhook(story)
 
 
-def test_a_mute_without_a_scope_is_of_all_scopes(webhook):
+def test_a_mute_without_a_scope_mutes_all_scopes(webhook):
     async def story(client, site, receiver):
         at_noon(site)
         await mute(client, scope=None)
         await read(site, 26, source="s1")
         await read(site, 26, source="s2")
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         rows = (await client.get("/api/conditions")).json()
         assert [row["muted"]["who"] for row in rows] == ["local", "local"]
 
     webhook(story)
 
 
-def test_levels_that_rise_while_muted_are_announced_at_the_level_that_they_have_then(webhook, definition):
+def test_levels_that_rise_while_muted_are_announced_at_their_current_level(webhook, definition):
     definition.write_text(LEVELS)
 
     async def story(client, site, receiver):
@@ -216,11 +216,11 @@ def test_levels_that_rise_while_muted_are_announced_at_the_level_that_they_have_
         await mute(client, name="Heat")
         await read(site, 31, 26, 31, at=10)
         await quiet(site)
-        assert received(receiver) == [("ingress", "s1")]
+        assert statuses_at(receiver) == [("ingress", "s1")]
         go_on(61 * SECOND)
-        while len(received(receiver)) < 2:
+        while len(statuses_at(receiver)) < 2:
             await asyncio.sleep(0.01)
-        assert received(receiver)[1:] == [("raised", "s1")]
+        assert statuses_at(receiver)[1:] == [("raised", "s1")]
         assert bodies(receiver)[-1]["notifications"][0]["attributes"]["level"] == "alarm"
 
     webhook(story)
@@ -233,7 +233,7 @@ mute Warm during "11:00 – 12:10"
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_mute_of_the_definition_announces_what_is_active_when_it_ends(webhook, definition, restarts):
+def test_a_mute_in_the_definition_announces_active_conditions_when_it_ends(webhook, definition, restarts):
     definition.write_text(MUTED_BY_CLOCK)
 
     async def before(client, site, receiver):
@@ -241,16 +241,16 @@ def test_a_mute_of_the_definition_announces_what_is_active_when_it_ends(webhook,
         await read(site, 26, source="stays")
         await read(site, 26, 20, source="passes")
         await quiet(site)
-        assert received(receiver) == []
+        assert statuses_at(receiver) == []
         if not restarts:
             await after(client, site, receiver)
 
     async def after(client, site, receiver):
         at_noon(site)
         await read(site, 26, source="stays", at=15 * 60)
-        while len(received(receiver)) < 2:
+        while len(statuses_at(receiver)) < 2:
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("summary", None), ("ingress", "stays")]
+        assert statuses_at(receiver) == [("summary", None), ("ingress", "stays")]
 
     webhook(before)
     if restarts:
@@ -303,7 +303,7 @@ def _rows(*rows):
     ]
 
 
-def test_what_is_active_when_it_is_muted_ends_although_an_earlier_episode_is_corrected_meanwhile():
+def test_an_active_muted_condition_ends_although_an_earlier_episode_is_corrected_meanwhile():
     start, *corrections, end = _rows(
         ("ingress", 42, None),
         ("reopened", 41, 27),
@@ -320,18 +320,18 @@ def test_what_is_active_when_it_is_muted_ends_although_an_earlier_episode_is_cor
     assert choose([end], muted, withheld, {"Heat"}).sent == [end]
 
 
-def test_what_was_raised_while_it_was_muted_ends_at_the_level_that_was_sent():
+def test_a_level_raised_while_muted_ends_at_the_level_that_was_sent():
     start, raised, end = _rows(
         ("ingress", 1, None, "warn", None),
         ("raised", 2, 1, "alarm", "warn"),
         ("egress", 3, 1, None, "alarm"),
     )
     (sent,) = choose([raised, end], {("Heat", "s")}, {}).sent
-    (begun,), (ended,) = alerts([start], 9 * SECOND, {}), alerts([sent], 9 * SECOND, {})
-    assert (ended["labels"], ended["endsAt"]) == (begun["labels"], "1970-01-01T00:00:00.000003Z")
+    (started,), (ended,) = alerts([start], 9 * SECOND, {}), alerts([sent], 9 * SECOND, {})
+    assert (ended["labels"], ended["endsAt"]) == (started["labels"], "1970-01-01T00:00:00.000003Z")
 
 
-def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
+def test_alertmanager_does_not_receive_muted_conditions(alertmanager):
     """Neither when it starts, nor when all that is active is sent again; when the mute is over, it is."""
 
     async def story(client, site, receiver):
@@ -351,7 +351,7 @@ def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
     alertmanager(story)
 
 
-def test_alertmanager_is_not_sent_what_the_definition_mutes(alertmanager, definition):
+def test_alertmanager_does_not_receive_conditions_muted_by_the_definition(alertmanager, definition):
     definition.write_text(MUTED_BY_CLOCK)
 
     async def story(client, site, receiver):
@@ -372,7 +372,7 @@ def test_alertmanager_is_not_sent_what_the_definition_mutes(alertmanager, defini
 # --- refusals -----------------------------------------------------------------------------------------------
 
 
-def test_one_refused_notification_takes_no_other_with_it(webhook):
+def test_one_refused_notification_affects_no_other(webhook):
     async def story(client, site, receiver):
         receiver.status = 503
         receiver.refuses = lambda body: "no attics here" if b'"attic"' in body else None
@@ -396,8 +396,8 @@ def test_one_refused_notification_takes_no_other_with_it(webhook):
     webhook(story)
 
 
-def test_what_was_refused_can_be_sent_again(webhook):
-    async def refused(client, site, receiver):
+def test_a_refused_notification_can_be_sent_again(webhook):
+    async def refuse(client, site, receiver):
         receiver.refuses = lambda body: "not yet"
         await read(site, 26, source="s1")
         await read(site, 26, source="s2")
@@ -419,11 +419,11 @@ def test_what_was_refused_can_be_sent_again(webhook):
         await client.post("/api/dead-letters/resend", json={"sink": "hook"})
         while site.sinks[0].dead_letter_count:
             await asyncio.sleep(0.01)
-        assert received(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
+        assert statuses_at(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
         assert (await client.get("/api/dead-letters")).json() == []
         assert (await client.get("/health")).json()["sinks"] == {}
 
-    webhook(refused)
+    webhook(refuse)
     webhook(again)
 
 
@@ -439,11 +439,11 @@ def test_resending_reports_errors_of_a_request(webhook, asked_for):
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 40))
-def test_all_but_the_refused_are_posted_in_their_order(refused, size):
+def test_notifications_that_are_not_refused_are_posted_in_order(refuse, size):
     posted, alone = [], []
 
     async def post(items):
-        if refused & {*items}:
+        if refuse & {*items}:
             raise Refusal("no")
         posted.extend(items)
 
@@ -451,8 +451,8 @@ def test_all_but_the_refused_are_posted_in_their_order(refused, size):
         alone.append(item)
 
     asyncio.run(isolate(range(size), post, add_dead_letter))
-    assert posted == [i for i in range(size) if i not in refused]
-    assert alone == sorted(refused & {*range(size)})
+    assert posted == [i for i in range(size) if i not in refuse]
+    assert alone == sorted(refuse & {*range(size)})
 
 
 def test_no_alert_ends_before_it_starts():
@@ -475,8 +475,8 @@ def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, def
         (row,) = (await client.get("/api/conditions")).json()
         assert row["level"] == "alarm"
         await quiet(site)
-        told = site.service.store.notifications()
-        state = json.loads(publications(told, None, "state/{scope}")[-1].payload)
+        emitted = site.service.store.notifications()
+        state = json.loads(publications(emitted, None, "state/{scope}")[-1].payload)
         assert (state["holds"], state["level"]) == (True, "alarm")
         ends_condition = {(level, end) for *_, level, end in labels(receiver)}
         assert ("warn", "2026-06-21T12:00:10.000000Z") in ends_condition, (
@@ -493,7 +493,7 @@ def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, def
     alertmanager(story)
 
 
-def test_a_level_that_becomes_known_by_becoming_another_is_not_unknown_any_more(asked, definition):
+def test_a_level_reported_after_unknown_is_known(asked, definition):
     definition.write_text(LEVELS.rstrip() + " unknown after 1 min\n")
 
     async def story(client, site):
@@ -513,21 +513,21 @@ def test_a_higher_level_and_a_new_start_end_an_acknowledgement(asked, definition
     definition.write_text(LEVELS)
 
     async def story(client, site):
-        async def acknowledged():
+        async def acknowledgements():
             rows = (await client.get("/api/conditions")).json()
             return [row["acknowledged"] is not None for row in rows]
 
         one = {"subscription": "Heat", "scope": "s1"}
         await read(site, 26)
         await client.post("/api/acknowledge", json=one)
-        assert await acknowledged() == [True]
+        assert await acknowledgements() == [True]
         await read(site, 31, at=10)
-        assert await acknowledged() == [False], "it was of the lower level"
+        assert await acknowledgements() == [False], "it was of the lower level"
         await client.post("/api/acknowledge", json=one)
         await read(site, 26, at=20)
-        assert await acknowledged() == [True], "a lower level is no news"
+        assert await acknowledgements() == [True], "a lower level is no news"
         await read(site, 20, 26, at=30)
-        assert await acknowledged() == [False], "it was of what has ended"
+        assert await acknowledgements() == [False], "it was of what has ended"
 
     asked(story)
 
@@ -576,7 +576,7 @@ class Endless:
                 return
 
 
-def test_of_an_endless_answer_no_more_is_read_than_its_beginning(asked):
+def test_only_the_beginning_of_an_endless_answer_is_read(asked):
     async def story(client, site):
         await read(site, 26)
         while not site.sinks[0].dead_letter_count:
@@ -612,7 +612,7 @@ def _refusing(write, full):
     return attempt
 
 
-def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypatch):
+def test_a_sink_continues_after_the_database_was_full_for_a_while(webhook, monkeypatch):
     async def story(client, site, receiver):
         receiver.refuses = lambda body: "no" if b'"s1"' in body else None
         store, full = site.service.store, [True]
@@ -624,7 +624,7 @@ def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypat
         await asyncio.sleep(0.1)
         full[0] = False
         await read(site, 26, source="s2")
-        while ("ingress", "s2") not in received(receiver):
+        while ("ingress", "s2") not in statuses_at(receiver):
             await asyncio.sleep(0.01)
         assert site.sinks[0].dead_letter_count == 1
 

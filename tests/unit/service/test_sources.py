@@ -1,4 +1,4 @@
-"""Who is silent longer than it used to be."""
+"""Sources that are silent longer than usual."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def batch(*rows):
     return pa.RecordBatch.from_pydict({"time": pa.array(at, pa.int64()).cast(TIME), "source": list(names)})
 
 
-def test_a_source_is_silent_when_five_of_its_pauses_have_passed():
+def test_a_source_is_silent_after_five_of_its_usual_pauses():
     sources = SourceActivity()
     sources.add("T", batch((0, "once")))
     for i in range(4):

@@ -56,7 +56,7 @@ def test_a_birth_message_contains_names_and_values(nodes, asked):
     assert asked == []
 
 
-def test_data_comes_with_numbers_and_with_times(nodes):
+def test_data_messages_have_numbers_and_times(nodes):
     nodes.rows("spBv1.0/plant/DBIRTH/edge/tank", BIRTH)
     assert nodes.rows("spBv1.0/plant/DDATA/edge/tank", DATA) == [
         {"time": AT + 1000, "Sensors/Temperature": 21.0, "Level": -4, "Open": None},
@@ -64,7 +64,7 @@ def test_data_comes_with_numbers_and_with_times(nodes):
     ]
 
 
-def test_what_is_of_no_use_is_skipped(nodes):
+def test_unusable_metrics_are_skipped(nodes):
     """Tables, metadata and properties; numbers of 32 bits and far below zero."""
     assert nodes.rows("spBv1.0/plant/NDATA/edge", FORMS) == [
         {"time": AT, "Sensors/Temperature": 1.5, "Far": -9, "Table": None}
@@ -83,7 +83,7 @@ def test_a_missed_birth_message_is_requested_once(nodes, asked):
         nodes.rows("spBv1.0/plant/DDATA/another/tank", DATA)
 
 
-def test_a_new_birth_of_the_node_forgets_the_old_numbers(nodes):
+def test_a_new_birth_of_a_node_invalidates_the_old_numbers(nodes):
     nodes.rows("spBv1.0/plant/DBIRTH/edge/tank", BIRTH)
     nodes.rows("spBv1.0/plant/NBIRTH/edge", b"")
     with pytest.raises(InputError):
@@ -109,7 +109,7 @@ def test_metrics_become_readings_of_a_topic(nodes):
 
 
 @given(st.binary(max_size=60) | st.tuples(st.integers(0, len(BIRTH)), st.binary(max_size=3)))
-def test_whatever_comes_is_read_or_refused(payload):
+def test_random_payloads_are_read_or_refused(payload):
     if isinstance(payload, tuple):
         payload = BIRTH[: payload[0]] + payload[1] + BIRTH[payload[0] + 1 :]
     with suppress(InputError):

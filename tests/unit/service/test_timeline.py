@@ -1,4 +1,4 @@
-"""Bars at every level of detail are those that merging all stretches at once gives."""
+"""Bars at every level of detail equal those of merging all intervals at once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def timeline(tmp_path):
     found.close()
 
 
-def ended(position, start, end, scope="s1", name="Warm", status="egress"):
+def end_row(position, start, end, scope="s1", name="Warm", status="egress"):
     return NotificationRow(position, str(position), name, scope, status, end, start, end, "{}")
 
 
-def stretches(n, seed=1):
-    """Stretches of one scope, with pauses from a second to hours."""
+def interval_rows(n, seed=1):
+    """Intervals of one scope, with pauses from a second to hours."""
     chance, at = random.Random(seed), 0
     for _ in range(n):
         start = at + int(chance.lognormvariate(4, 2) * SECOND) + 1
@@ -33,7 +33,7 @@ def stretches(n, seed=1):
 
 
 def naive(found, view):
-    """All of it, merged by the pixel."""
+    """All intervals, merged by pixel."""
     merged = []
     for start, end in found:
         if end < view.start or start >= view.end:
@@ -46,9 +46,9 @@ def naive(found, view):
     return merged
 
 
-def test_a_picture_has_few_bars_and_loses_nothing(timeline):
-    some = list(stretches(3_000))
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
+def test_a_chart_has_few_bars_and_loses_nothing(timeline):
+    some = list(interval_rows(3_000))
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(some)])
     end = some[-1][1] + 1
     for view in (
         TimelineView(0, end, 100),
@@ -72,25 +72,25 @@ def test_a_picture_has_few_bars_and_loses_nothing(timeline):
 
 def test_close_up_every_interval_is_shown_exactly(timeline):
     some = [(i * MINUTE, i * MINUTE + 10 * SECOND) for i in range(100)]
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(some)])
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(some)])
     (row,), _ = timeline.rows(TimelineView(10 * MINUTE, 15 * MINUTE, 1_000), HOUR)
     assert row["bars"] == [[*one, 1] for one in some[10:15]]
 
 
 def test_repeated_notifications_change_nothing_and_a_new_process_continues(timeline, tmp_path):
-    told = [ended(i + 1, i * MINUTE, i * MINUTE + SECOND) for i in range(50)]
+    emitted = [end_row(i + 1, i * MINUTE, i * MINUTE + SECOND) for i in range(50)]
     for first in range(0, 50, 7):
-        timeline.add(told[max(0, first - 3) : first + 7])
+        timeline.add(emitted[max(0, first - 3) : first + 7])
     again = Timeline(tmp_path / "timeline.db")
-    again.add(told[40:])
-    again.add([ended(51, 50 * MINUTE, 50 * MINUTE + SECOND)])
+    again.add(emitted[40:])
+    again.add([end_row(51, 50 * MINUTE, 50 * MINUTE + SECOND)])
     for width in (10, 60, 3_600):
         (row,), _ = again.rows(TimelineView(0, HOUR, width), HOUR)
         assert sum(bar[2] for bar in row["bars"]) == 51
     again.close()
 
 
-def test_what_holds_goes_on_till_now_and_what_is_unknown_has_its_own_row(timeline):
+def test_an_active_interval_extends_to_now_and_an_unknown_one_has_its_own_row(timeline):
     timeline.add(
         [
             NotificationRow(1, "1", "Warm", "s1", "unknown", 20 * SECOND, None, 0, "{}"),
@@ -106,8 +106,8 @@ def test_what_holds_goes_on_till_now_and_what_is_unknown_has_its_own_row(timelin
     ]
 
 
-def test_levels_hold_fewer_and_fewer_bars(timeline):
-    timeline.add([ended(i + 1, *one) for i, one in enumerate(stretches(2_000))])
+def test_coarser_levels_have_fewer_bars(timeline):
+    timeline.add([end_row(i + 1, *one) for i, one in enumerate(interval_rows(2_000))])
     counts = dict(timeline._database.execute("SELECT level, COUNT(*) FROM bars GROUP BY level"))
     assert list(counts) == list(range(len(WIDTHS)))
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
@@ -115,15 +115,15 @@ def test_levels_hold_fewer_and_fewer_bars(timeline):
 
 
 def test_rows_are_found_by_name_and_come_in_pages(timeline):
-    timeline.add([ended(i + 1, 0, SECOND, scope=f"room-{i:03}") for i in range(300)])
+    timeline.add([end_row(i + 1, 0, SECOND, scope=f"room-{i:03}") for i in range(300)])
     rows, total = timeline.rows(TimelineView(0, MINUTE, 60, find="ROOM-29", skip=2, most=3), MINUTE)
     assert (total, [row["scope"] for row in rows]) == (10, ["room-292", "room-293", "room-294"])
     assert timeline.rows(TimelineView(0, MINUTE, 60, subscription="Other"), MINUTE) == ([], 0)
 
 
 @pytest.mark.soak
-def test_a_million_intervals(timeline):
-    """Of two hundred scopes over a year: a picture of any part reads as many bars as it has pixels."""
+def test_a_million_intervals_are_drawn_quickly(timeline):
+    """For two hundred scopes over a year a chart of any period reads as many bars as it has pixels."""
     scopes, each = 200, 5_000
     year, position = 365 * DAY, 0
     for i in range(scopes):
@@ -132,7 +132,7 @@ def test_a_million_intervals(timeline):
             start = at + int(chance.uniform(0.2, 1.8) * year / each / 2)
             at = start + int(chance.uniform(0.2, 1.8) * year / each / 2)
             position += 1
-            found.append(ended(position, start, at, f"s{i}"))
+            found.append(end_row(position, start, at, f"s{i}"))
         timeline.add(found)
     for name, view in {
         "a year": TimelineView(0, year, 1_200),
@@ -140,9 +140,9 @@ def test_a_million_intervals(timeline):
         "a day": TimelineView(year // 2, year // 2 + DAY, 1_200),
         "an hour": TimelineView(year // 2, year // 2 + HOUR, 1_200),
     }.items():
-        begun = time.perf_counter()
+        started = time.perf_counter()
         rows, total = timeline.rows(view, year)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         print(f"{name}: {sum(len(row['bars']) for row in rows):,} bars of {total} rows in {seconds:.2f} s")
         assert total == scopes
         assert all(len(row["bars"]) <= view.width for row in rows)

@@ -30,7 +30,7 @@ from support.definitions import TOPIC, predicates, readings
 
 
 def of_a_query(op):
-    """The same core expression of a component: every attribute is one of A."""
+    """The core expression with every attribute taken from query A."""
     if isinstance(op, Name):
         return MemberAttribute("A", op.name)
     changes = {f.name: of_a_query(p) for f in fields(op) if isinstance(p := getattr(op, f.name), Expression)}
@@ -38,7 +38,7 @@ def of_a_query(op):
 
 
 @given(predicates, readings)
-def test_a_predicate_over_a_query_means_what_it_means_over_a_reading(op, reading):
+def test_a_predicate_over_a_query_has_the_same_meaning_as_over_a_reading(op, reading):
     core = predicate(op, NameScope(TOPIC, {}))
     attributes = {name: None if v != v else v for name, v in reading.items()}
     known = Knowledge("Reading", 0, "s", attributes)
@@ -78,7 +78,7 @@ def test_distances(a, b, far):
 # --- keys --------------------------------------------------------------------------------------
 
 
-def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
+def test_a_key_is_the_text_of_a_value_and_a_missing_value_has_no_key():
     known = Knowledge("T", 0, "s4", {"road": 7, "lane": None}, (1.0, 2.5))
     assert key(()) is None
     assert [key(names)(known) for names in (["source"], ["road"], ["lane"], ["place"])] == [
@@ -93,7 +93,7 @@ def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
 
 @given(definitions(), histories)
 @settings(max_examples=30)
-def test_many_readings_have_the_keys_that_each_of_them_has(text, events):
+def test_the_keys_of_a_batch_equal_those_of_its_readings(text, events):
     for query in (
         query for _, query in check(parse(text)).of(ComponentCondition)[0].inputs if query.separate
     ):
@@ -105,7 +105,7 @@ def test_many_readings_have_the_keys_that_each_of_them_has(text, events):
             assert len(set(keys)) == len(keys)
 
 
-def test_an_attribute_that_one_input_counts_and_another_measures_is_a_float():
+def test_an_attribute_that_is_int_in_one_input_and_float_in_another_is_a_float():
     checked = check(
         parse(
             "topic T (n int)\ntopic U (n float)\n"
@@ -118,5 +118,5 @@ def test_an_attribute_that_one_input_counts_and_another_measures_is_a_float():
     state = machine.initial()
     for event in (Event("U", 0, "u", {"n": 2.0}), Event("T", 1, "t", {"n": 3})):
         state, _ = machine.react(state, event)
-    _, told = machine.advance(state, 2)
-    assert [repr(one.event.attributes["n"]) for one in told] == ["3.0"]
+    _, emitted = machine.advance(state, 2)
+    assert [repr(one.event.attributes["n"]) for one in emitted] == ["3.0"]

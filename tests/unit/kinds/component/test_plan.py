@@ -24,17 +24,17 @@ WARM = "state Warm A = avg Temperature over 1 min {} enter A.value > 40 exit A.v
 ALARM = "state Alarm D = Warm {} enter D.valid && D.status == ingress exit D.valid && D.status == egress\n"
 
 
-def planned(text):
+def plan(text):
     checked = check(parse(TOPICS + text))
     return sharded(checked.of(ComponentCondition), checked.topics)
 
 
 def shape(text):
     """(stage, key, names) of each operator."""
-    return [(one.stage, one.key, one.subscriptions) for one in planned(text)]
+    return [(one.stage, one.key, one.subscriptions) for one in plan(text)]
 
 
-def test_components_that_keep_the_same_apart_run_in_one_operator():
+def test_components_with_the_same_key_run_in_one_operator():
     smoky = "state Smoky A = Smoke each location enter A.value > 20 exit A.value < 10\n"
     both = """state Fire
       A = Warm each location
@@ -46,10 +46,10 @@ def test_components_that_keep_the_same_apart_run_in_one_operator():
     assert shape(text) == [(0, ("location",), ("Warm", "Smoky", "Fire"))]
 
 
-def test_where_the_key_changes_a_component_follows_in_a_later_stage():
+def test_a_component_with_another_key_runs_in_a_later_stage():
     text = WARM.format("each room, floor") + ALARM.format("each floor")
     assert shape(text) == [(0, ("room", "floor"), ("Warm",)), (1, ("floor",), ("Alarm",))]
-    below, above = planned(text)
+    below, above = plan(text)
     assert list(below.derived_topics) == ["Warm"]
     assert above.upstream_topics == {"@Warm"}
     assert above.names == (("Alarm",),)
@@ -73,46 +73,47 @@ def test_a_component_that_sets_its_location_runs_before_those_that_build_on_it()
         ),
     ],
 )
-def test_components_without_a_key_have_a_reason(text, why):
-    (only,) = planned(text)
+def test_components_without_a_shard_key_have_a_reason(text, why):
+    (only,) = plan(text)
     assert only.key == ()
     assert dict(only.reasons) == {"Warm": why}
 
 
 def test_start_and_end_of_a_condition_must_meet_in_one_shard():
     warm = "state Warm A = Temperature each room enter A.value > 40 exit A.value < 35\n"
-    _, above = planned(warm + ALARM.format("each floor"))
+    _, above = plan(warm + ALARM.format("each floor"))
     assert dict(above.reasons) == {"Alarm": "the start and the end of Warm may differ in floor"}
     momentary = warm.replace("A.value < 35", "true"), ALARM.replace("status == ingress", "status == atomic")
-    _, above = planned(momentary[0] + momentary[1].format("each floor").replace("status == egress", "valid"))
+    _, above = plan(momentary[0] + momentary[1].format("each floor").replace("status == egress", "valid"))
     assert above.key == ("floor",)
 
 
-def test_of_those_who_carry_a_component_only_the_location_is_read():
-    (only,) = planned(WARM.format("each location") + "  here User\n")
+def test_only_the_location_of_a_host_topic_is_read():
+    (only,) = plan(WARM.format("each location") + "  here User\n")
     assert set(only.needed_columns["Temperature"]) >= {"time", "source", "place", "value", "room"}
     assert "name" not in only.needed_columns["User"]
 
 
-def told(text, events):
-    """What operators say of events, stage by stage: (name, scope, status, seconds)."""
-    out, retold = [], {}
-    for operator in planned(text):
+def run_stages(text, events):
+    """The output of operators for events, stage by stage: (name, scope, status, seconds)."""
+    out, repeated = [], {}
+    for operator in plan(text):
         readings = [event for event in events if event.topic in operator.topics]
-        heard = [
+        received = [
             event
             for topic in operator.upstream_topics
-            for event in (to_events(operator.topics[topic], retold[topic]) if topic in retold else ())
+            for event in (to_events(operator.topics[topic], repeated[topic]) if topic in repeated else ())
         ]
         batches = {
-            name: from_events(topic, [e for e in readings + heard if e.topic == name])
+            name: from_events(topic, [e for e in readings + received if e.topic == name])
             for name, topic in operator.topics.items()
         }
-        _, said = operator.machine.step(operator.machine.initial(), batches, 10**6 * SECOND)
+        _, output = operator.machine.step(operator.machine.initial(), batches, 10**6 * SECOND)
         out += [
-            (n.subscription, n.scope, n.status, n.event.time // SECOND) for n in operator.notifications(said)
+            (n.subscription, n.scope, n.status, n.event.time // SECOND)
+            for n in operator.notifications(output)
         ]
-        retold |= operator.derive(said)
+        repeated |= operator.derive(output)
     return out
 
 
@@ -122,7 +123,7 @@ def test_a_later_stage_consumes_starts_and_ends_as_emitted():
         for at, value in enumerate([50.0, 50.0, 10.0, 10.0, 10.0, 50.0])
     ]
     warm = "state Warm A = Temperature each room, floor enter A.value > 40 exit A.value < 35\n"
-    assert told(warm + ALARM.format("each floor"), events) == [
+    assert run_stages(warm + ALARM.format("each floor"), events) == [
         ("Warm", "R1,F2", "ingress", 0),
         ("Warm", "R1,F2", "egress", 2),
         ("Warm", "R1,F2", "ingress", 5),
@@ -132,16 +133,16 @@ def test_a_later_stage_consumes_starts_and_ends_as_emitted():
     ]
 
 
-def test_it_waits_as_long_as_what_it_builds_on():
+def test_a_later_stage_waits_as_long_as_its_upstream():
     text = WARM.format("each room, floor") + "  ordered 5 s\n" + ALARM.format("each floor")
-    below, above = planned(text)
+    below, above = plan(text)
     assert max(below.machine.waits) == max(above.machine.waits) == 5 * SECOND
     assert (below.machine.traits.lateness, above.machine.traits.lateness) == (5 * SECOND, None)
 
 
 @settings(max_examples=25)
 @given(st.sampled_from(("location", "source", "road", "source, road")), histories)
-def test_the_keys_of_a_batch_are_those_of_its_events(names, events):
+def test_the_keys_of_a_batch_equal_those_of_its_events(names, events):
     text = f"topic T (value float, road text)\nstate S A = T each {names} enter A.value > 1 exit A.value < 1"
     checked = check(parse(text))
     (operator,) = sharded(checked.of(ComponentCondition), checked.topics)

@@ -133,7 +133,7 @@ def made(state):
         ),
     ],
 )
-def test_a_component_without_a_plan_has_a_reason(state, reason):
+def test_a_component_without_a_column_plan_has_a_reason(state, reason):
     assert made(state) == reason
 
 
@@ -153,7 +153,7 @@ def test_a_component_without_a_plan_has_a_reason(state, reason):
         B + "state S A = B each road max status enter A.value > 1 exit A.value < 0",
     ],
 )
-def test_columns_show_defaults_aggregates_over_all_time_and_pools(state):
+def test_columns_support_defaults_aggregates_over_all_time_and_pools(state):
     found = made(state)
     assert (found.left, found.single) == ((), None)
 
@@ -170,13 +170,13 @@ def test_columns_show_defaults_aggregates_over_all_time_and_pools(state):
         ("last.value < A.value && A.value > 1", ["last.value < A.value"]),
     ],
 )
-def test_comparisons_that_columns_cannot_show_are_left_to_the_reference_machine(predicate, left):
+def test_comparisons_that_columns_do_not_support_are_left_to_the_reference_machine(predicate, left):
     plan, found, _ = made(f"state S A = T each source B = T each source enter {predicate} exit false")
     assert [show(op) for op in found] == left
     assert plan.enter.exact is not bool(left)
 
 
-def test_a_screen_takes_what_it_does_not_show_to_be_true():
+def test_a_screening_predicate_assumes_unsupported_terms_to_be_true():
     plan, *_ = made("state S A = T each source enter A.value > 1 && (A.x > 1 || A.n > 2) exit A.time < now")
     columns = pa.RecordBatch.from_pydict({"A.value": [0.0, 2.0, None], "A.n": [3.0, 0.0, 3.0]})
     assert plan.enter.test(columns).tolist() == [False, True, False]
@@ -184,7 +184,7 @@ def test_a_screen_takes_what_it_does_not_show_to_be_true():
     assert not plan.exit.exact
 
 
-def test_functions_of_windows_are_columns_and_texts_in_them_are_not():
+def test_numeric_window_functions_are_columns_and_text_ones_are_not():
     plan, left, _ = made(
         "state S A = (avg value, max n) T over 30 s each road "
         'enter A.value > 1 && A.n > 2 && A.count > 3 && A.road == "A5" exit false'
@@ -197,7 +197,7 @@ def test_functions_of_windows_are_columns_and_texts_in_them_are_not():
     assert [show(op) for op in left] == ['A.road == "A5"']
 
 
-def test_several_values_at_once_are_counted_if_their_query_is_alone():
+def test_several_values_at_once_are_counted_if_their_query_is_the_only_one():
     alone, *_ = made("state S A = T any location enter A.value > 1 exit A.value < 1")
     paired, left, _ = made(
         "state S A = T any location B = U enter A.value > 1 && B.value > 2 exit A.value < 1"
@@ -213,7 +213,7 @@ def test_several_values_at_once_are_counted_if_their_query_is_alone():
 BELOW = "state B A = T each source enter A.value > 1 exit A.value < 1 "
 
 
-def test_starts_and_ends_of_a_component_below_are_columns_by_themselves():
+def test_starts_and_ends_of_an_upstream_component_are_separate_columns():
     plan, left, _ = made(
         f"{BELOW} state S A = B each source enter A.valid && A.status == ingress exit !A.valid"
     )
@@ -243,5 +243,5 @@ def test_starts_and_ends_of_a_component_below_are_columns_by_themselves():
         ("state S A = (avg n) T over 5 s each source enter A.n > 1 exit A.n < 1", "value has no function"),
     ],
 )
-def test_events_are_columns_or_have_a_reason(state, why):
+def test_events_are_computed_in_columns_or_have_a_reason(state, why):
     assert made(state).single == why

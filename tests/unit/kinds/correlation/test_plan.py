@@ -30,7 +30,7 @@ def history(size, seed):
     ]
 
 
-def told(running, events):
+def run_all(running, events):
     found = {}
     for operator in running:
         it = operator.machine
@@ -65,10 +65,10 @@ def test_more_than_64_correlations_run_in_several_machines_with_the_results_of_s
         if found := {sequence for _, _, sequence in participants(matches, one.correlation.within)}:
             expected[one.name] = found
     assert len(expected) > 30
-    assert told(running, events) == expected
+    assert run_all(running, events) == expected
 
 
-def test_correlations_that_mean_the_same_are_one():
+def test_correlations_of_equal_meaning_are_matched_once():
     made = correlations(
         "correlate X within 1 min  A > 1  B < 2",
         "correlate Y within 60 s  A.value > 1.0  B < 2",
@@ -81,7 +81,7 @@ def test_correlations_that_mean_the_same_are_one():
     assert meaning(made[0]) == meaning(made[1]) != meaning(made[2])
 
 
-def test_sensors_that_are_named_have_slots_of_their_own():
+def test_named_sensors_have_their_own_slots():
     made = correlations(
         'correlate X within 4 s  A of "s1" > 2  A of "s2" > 2',
         'correlate Y within 4 s  A of "s1" > 5  B of "s2" > 5',
@@ -89,13 +89,13 @@ def test_sensors_that_are_named_have_slots_of_their_own():
     (operator,) = operators(made)
     assert [slot.sensor for slot in operator.machine.slots] == ["s1", "s2", "s2"]
     events = history(200, 5)
-    found = told([operator], events)
+    found = run_all([operator], events)
     by_number = {event.sequence: event for event in events}
     assert {(by_number[i].topic, by_number[i].source) for i in found["X"]} == {("A", "s1"), ("A", "s2")}
     assert {(by_number[i].topic, by_number[i].source) for i in found["Y"]} == {("A", "s1"), ("B", "s2")}
 
 
-def test_each_correlation_has_its_own_place_though_another_means_the_same():
+def test_each_correlation_has_its_own_identity_although_another_is_equal():
     text = """topic A (v float)
     topic B (v float)
     correlate X within 1 s A > 1 B > 1

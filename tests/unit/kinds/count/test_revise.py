@@ -1,4 +1,4 @@
-"""A count that is defined anew knows where its members are and who is unknown, and claims no more."""
+"""A revised count knows the places of its members and the unknown ones, and claims no more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def many(engine):
     return held, [scope for name, scope in engine.unknown() if name == "Many"]
 
 
-def told(notifications):
+def as_rows(notifications):
     return [(n.scope, n.status) for n in notifications if n.subscription == "Many"]
 
 
@@ -35,9 +35,9 @@ def test_a_member_with_a_waiting_event_is_counted_in_its_room(edits):
     push(engine, 5, "b", 30.0)
     for edit in edits:
         assert engine.revise(text.format(edit)) == []
-    assert told(engine.advance(10 * SECOND)) == [("r", "ingress")]
+    assert as_rows(engine.advance(10 * SECOND)) == [("r", "ingress")]
     push(engine, 11, "a", 1.0, room="s")  # it counts where it started
-    assert told(engine.advance(20 * SECOND)) == [("r", "egress")]
+    assert as_rows(engine.advance(20 * SECOND)) == [("r", "egress")]
 
 
 def test_a_member_that_ended_at_this_time_is_counted_where_it_starts_next():
@@ -52,23 +52,23 @@ def test_a_member_that_ended_at_this_time_is_counted_where_it_starts_next():
         ("r", "revised", None)
     ]
     push(engine, 6, "a", 30.0, room="s")
-    assert told(engine.advance(10 * SECOND)) == [("s", "ingress")]
+    assert as_rows(engine.advance(10 * SECOND)) == [("s", "ingress")]
 
 
 @pytest.fixture
-def listed(tmp_path):
+def roster_of(tmp_path):
     (tmp_path / "r.csv").write_text("source,room\na,r\nb,r\n")
     return f'roster "{tmp_path / "r.csv"}"'
 
 
-def test_a_roster_cannot_be_removed_if_the_groups_of_other_members_are_unknown(listed):
+def test_a_roster_cannot_be_removed_if_the_groups_of_other_members_are_unknown(roster_of):
     text = TOPIC + "state W on T [v > 25; v < 22] per source\nstate Many = at least 2 of W within room {}\n"
-    engine = Engine(text.format(listed))
+    engine = Engine(text.format(roster_of))
     for at, source in enumerate("acd"):
         push(engine, at, source, 30.0)
     with pytest.raises(UsageError, match="where those are who were not on its roster is not known"):
         engine.revise(text.format(""))
-    assert told(push(engine, 4, "b", 30.0)) == [("r", "ingress")]
+    assert as_rows(push(engine, 4, "b", 30.0)) == [("r", "ingress")]
 
 
 @pytest.mark.parametrize(("per", "within"), [("room, source", "within room"), ("source", "")])
@@ -78,8 +78,8 @@ def test_a_roster_can_be_removed_if_the_key_of_a_member_determines_its_group(tmp
     engine = Engine(text.format(f'roster "{tmp_path / "r.csv"}"'))
     for at, source in enumerate("acd"):
         push(engine, at, source, 30.0)
-    assert told(engine.revise(text.format(""))) == [("r" if within else None, "revised")]
-    assert told(push(engine, 4, "a", 20.0) + push(engine, 5, "c", 20.0)) == [
+    assert as_rows(engine.revise(text.format(""))) == [("r" if within else None, "revised")]
+    assert as_rows(push(engine, 4, "a", 20.0) + push(engine, 5, "c", 20.0)) == [
         ("r" if within else None, "egress")
     ]
 
@@ -87,7 +87,7 @@ def test_a_roster_can_be_removed_if_the_key_of_a_member_determines_its_group(tmp
 @pytest.mark.parametrize("keys", ["room, floor", "floor, room, source", "room"])
 @pytest.mark.parametrize("kind", ["state W on T [v > 25; v < 22]", "levels W on T: w [v > 25; v < 22]"])
 @pytest.mark.parametrize("within", ["room", "floor", "floor, room"])
-def test_the_key_of_a_member_has_all_its_values(keys, kind, within):
+def test_the_key_of_a_member_contains_all_its_values(keys, kind, within):
     if not {*within.split(", ")} <= {*keys.split(", ")}:
         return
     text = f"{TOPIC}{kind} per {keys}\nstate Many = at least 1 of W {{}}\n"
@@ -112,13 +112,13 @@ def test_a_member_that_became_unknown_at_its_start_is_unknown_for_a_count(late):
         push(engine, at, source, 26.0)
     if late:
         engine.advance(5 * SECOND)
-    assert told(engine.revise(text.format(28, 1))) == [(None, "unknown")]
+    assert as_rows(engine.revise(text.format(28, 1))) == [(None, "unknown")]
     assert many(engine) == ([(None, False)], [None])
-    assert told(push(engine, 6, "b", 29.0)) == [(None, "known")]
+    assert as_rows(push(engine, 6, "b", 29.0)) == [(None, "known")]
 
 
 def spread(engine):
-    """Two hold for sure, of a third one nobody knows, and the count has begun with three."""
+    """Two members are active, a third is unknown, and the count has started with three."""
     rows = [(0, "d", 10.0), (50, "a", 30.0), (51, "b", 30.0), (52, "c", 30.0), (60, "c", 10.0)]
     for row in (*rows, (101, "a", 30.0), (102, "b", 30.0)):
         push(engine, *row)
@@ -152,7 +152,7 @@ def test_a_count_stays_unknown_if_an_unknown_member_may_have_ended_it():
 
 
 @pytest.mark.parametrize("more", ["", " unknown after 1 h"])
-def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more):
+def test_a_member_started_by_the_same_revision_is_counted_in_its_room(more):
     text = TOPIC + (
         f"state W on T [v > {{}}; v < 22] per source{more}\nstate Many = at least {{}} of W within room\n"
     )
@@ -160,7 +160,7 @@ def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more):
     for at, source in enumerate("ab"):
         push(engine, at, source, 24.0)
     engine.advance(5 * SECOND)
-    assert told(engine.revise(text.format(23, 1)) + engine.advance(6 * SECOND)) == [("r", "revised")]
-    assert told(push(engine, 7, "a", 20.0) + push(engine, 8, "b", 20.0) + engine.advance(9 * SECOND)) == [
+    assert as_rows(engine.revise(text.format(23, 1)) + engine.advance(6 * SECOND)) == [("r", "revised")]
+    assert as_rows(push(engine, 7, "a", 20.0) + push(engine, 8, "b", 20.0) + engine.advance(9 * SECOND)) == [
         ("r", "egress")
     ]

@@ -12,29 +12,31 @@ TODAY = 1_700_000_000_000_000
 RUNGS = "topic T (v float)\nlevels Heat on T: low [v > 1; v < 1], high [v > 3; v < 2] per source"
 
 
-def told(engine, *rows):
-    said = []
+def push_all(engine, *rows):
+    output = []
     for minute, source, v in rows:
-        said += engine.push(Event("T", TODAY + minute * MINUTE, source, {"v": v}, minute))
-    return [((n.event.time - TODAY) // MINUTE, n.scope, n.status, n.event.attributes["level"]) for n in said]
+        output += engine.push(Event("T", TODAY + minute * MINUTE, source, {"v": v}, minute))
+    return [
+        ((n.event.time - TODAY) // MINUTE, n.scope, n.status, n.event.attributes["level"]) for n in output
+    ]
 
 
 def test_a_scope_without_readings_keeps_its_level_and_is_reported_unknown_once():
     engine = Engine(f"{RUNGS} unknown after 10 min")
     rows = [(0, "a", 5.0), (5, "b", 0.0), (14, "b", 0.0), (20, "b", 0.0)]
-    assert told(engine, *rows) == [(0, "a", "ingress", "high"), (10, "a", "unknown", "high")]
+    assert push_all(engine, *rows) == [(0, "a", "ingress", "high"), (10, "a", "unknown", "high")]
     assert [(one.scope, one.known) for one in engine.holding()] == [("a", False)]
     assert engine.unknown() == [("Heat", "a")]
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
-        assert told(one, (21, "a", 1.5)) == [(21, "a", "lowered", "low")]
+        assert push_all(one, (21, "a", 1.5)) == [(21, "a", "lowered", "low")]
     assert engine.unknown() == again.unknown() == []
 
 
 def test_a_forgotten_scope_is_reported_unknown_and_starts_again():
     engine = Engine(f"{RUNGS} forget after 10 min")
     rows = [(0, "a", 5.0), (12, "b", 0.0), (13, "a", 1.5)]
-    assert told(engine, *rows) == [
+    assert push_all(engine, *rows) == [
         (0, "a", "ingress", "high"), (10, "a", "unknown", "high"), (13, "a", "ingress", "low")
     ]  # fmt: skip
 
@@ -42,7 +44,7 @@ def test_a_forgotten_scope_is_reported_unknown_and_starts_again():
 def test_an_expected_scope_without_any_reading_is_reported(tmp_path):
     (tmp_path / "who.csv").write_text("source\na\nb\n")
     engine = Engine(f'{RUNGS} unknown after 10 min roster "who.csv"', base=tmp_path)
-    assert told(engine, (0, "a", 5.0), (9, "a", 5.0), (11, "a", 5.0)) == [
+    assert push_all(engine, (0, "a", 5.0), (9, "a", 5.0), (11, "a", 5.0)) == [
         (0, "a", "ingress", "high"), (10, "b", "unknown", None)
     ]  # fmt: skip
 
@@ -63,7 +65,8 @@ def test_invalid_levels_are_refused_at_their_place(clauses, message):
 
 
 def test_timers_that_a_late_batch_fires_are_reported():
-    """What becomes due by a late reading of a batch is told with it, whatever other levels say."""
+    """A timer that a late reading of a batch fires is notified with it, also beside output of other
+    levels."""
     text = "topic T (v float)\nlevels Heat on T: low [v > 1 for 2 min; v < 1], high [v > 9; v < 2] per source"
     events = [Event("T", TODAY + at * MINUTE, who, {"v": v}, i) for i, (at, who, v) in
               enumerate([(10, "b", 0.0), (3, "a", 5.0), (6, "a", 5.0)])]  # fmt: skip

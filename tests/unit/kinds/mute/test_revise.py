@@ -1,4 +1,4 @@
-"""A mute whose causes change goes on with what people know; what is no longer muted is told."""
+"""A mute with changed causes keeps the reported states; what is no longer muted is notified."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ HEAD = "topic T (v float, room text)\nstate Warm on T [v > 25; v < 22] per sourc
 WEEKEND = 'mute Warm during "Sat 00:00 – Mon 06:00"\n'
 
 
-def heard(engine, *rows):
-    said = []
+def push_all(engine, *rows):
+    output = []
     for minute, source, v in rows:
-        said += engine.push(Event("T", TODAY + minute * MINUTE, source, {"v": v, "room": "r"}, minute))
-    return [(n.subscription, n.scope, n.status) for n in said]
+        output += engine.push(Event("T", TODAY + minute * MINUTE, source, {"v": v, "room": "r"}, minute))
+    return [(n.subscription, n.scope, n.status) for n in output]
 
 
 def test_a_scope_that_a_shorter_schedule_no_longer_mutes_is_reported_once():
     engine = Engine(HEAD + WEEKEND)
-    assert heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "b", 20.0), (3, "c", 20.0)) == []
-    said = engine.revise(HEAD + WEEKEND.replace("Sat 00:00", "Sun 00:00"))
-    assert sorted((n.subscription, n.scope or "", n.status) for n in said) == [
+    assert push_all(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "b", 20.0), (3, "c", 20.0)) == []
+    output = engine.revise(HEAD + WEEKEND.replace("Sat 00:00", "Sun 00:00"))
+    assert sorted((n.subscription, n.scope or "", n.status) for n in output) == [
         ("Warm", "", "summary"),
         ("Warm", "a", "ingress"),
     ]
-    assert heard(engine, (4, "a", 20.0), (5, "c", 20.0)) == [("Warm", "a", "egress")]
+    assert push_all(engine, (4, "a", 20.0), (5, "c", 20.0)) == [("Warm", "a", "egress")]
     again = Engine.restore(engine.app, engine.snapshot())
-    assert heard(again, (6, "a", 30.0), (7, "c", 20.0)) == [("Warm", "a", "ingress")]
+    assert push_all(again, (6, "a", 30.0), (7, "c", 20.0)) == [("Warm", "a", "ingress")]
 
 
 def test_a_wider_mute_keeps_the_reported_state_of_scopes():
     engine = Engine(HEAD + "mute Warm beyond 5\n")
-    assert heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 20.0)) == [
+    assert push_all(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 20.0)) == [
         ("Warm", "a", "ingress"),
         ("Warm", "b", "ingress"),
     ]
     assert [n.status for n in engine.revise(HEAD + "mute Warm beyond 1\n")] == ["summary"]
-    assert heard(engine, (3, "c", 30.0), (4, "d", 20.0)) == []
-    assert heard(engine, (5, "a", 20.0), (6, "b", 20.0), (7, "d", 20.0))[-1] == ("Warm", "b", "egress")
+    assert push_all(engine, (3, "c", 30.0), (4, "d", 20.0)) == []
+    assert push_all(engine, (5, "a", 20.0), (6, "b", 20.0), (7, "d", 20.0))[-1] == ("Warm", "b", "egress")
 
 
-def test_other_siblings_are_refused_in_words():
+def test_incompatible_revisions_of_a_mute_are_refused_with_a_message():
     engine = Engine(HEAD + "mute Warm beyond 1\n")
     with pytest.raises(UsageError, match="other parents or siblings"):
         engine.revise(HEAD + "mute Warm beyond 1 within room\n")
@@ -51,9 +51,9 @@ def test_other_siblings_are_refused_in_words():
 
 def test_a_storm_caused_by_a_revision_is_reported_once():
     engine = Engine(HEAD + "mute Warm beyond 5\n")
-    heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "d", 20.0))
-    (said,) = engine.revise(HEAD + "mute Warm beyond 2\n")
-    assert (said.status, dict(said.event.attributes)) == (
+    push_all(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "d", 20.0))
+    (output,) = engine.revise(HEAD + "mute Warm beyond 2\n")
+    assert (output.status, dict(output.event.attributes)) == (
         "summary",
         {"missed": 0, "scopes": 3, "holding": 3},
     )
@@ -77,19 +77,19 @@ def test_a_parent_that_an_edit_ends_or_starts_mutes_no_longer_or_from_then_on(pa
         return engine.push(Event("U", TODAY + minute * MINUTE, "p", {"v": 26.0}, minute))
 
     beside(0)
-    assert heard(engine, (1, "a", 30.0)) == []
+    assert push_all(engine, (1, "a", 30.0)) == []
     beside(2)
-    said = [*engine.revise(text.format(30, 28)), *engine.advance(TODAY + 3 * MINUTE)]
-    assert [(n.subscription, n.scope, n.status) for n in said] == [
+    output = [*engine.revise(text.format(30, 28)), *engine.advance(TODAY + 3 * MINUTE)]
+    assert [(n.subscription, n.scope, n.status) for n in output] == [
         ("Parent", None, "revised"),
         ("Child", "a", "ingress"),
     ]
-    heard(engine, (4, "b", 30.0))
+    push_all(engine, (4, "b", 30.0))
     beside(5)
     assert [(n.scope, n.status) for n in engine.advance(TODAY + 6 * MINUTE)] == []
     assert {one.scope for one in engine.holding(["Child"])} == {"a", "b"}
     engine.revise(text.format(25, 22))
-    assert heard(engine, (7, "c", 30.0)) == []
+    assert push_all(engine, (7, "c", 30.0)) == []
     assert engine.advance(TODAY + 8 * MINUTE) == []
 
 
@@ -100,11 +100,11 @@ def test_a_level_changed_by_a_revision_while_muted_is_reported_when_the_mute_end
         'mute Heat during "12:05 – 12:30"\n'
     )
     engine = Engine(text.format(35, 34), remember=True)
-    heard(engine, (0, "a", 32.0))
+    push_all(engine, (0, "a", 32.0))
     engine.advance(TODAY + 10 * MINUTE)
     assert engine.revise(text.format(30, 29)) == []
-    said = engine.advance(TODAY + 40 * MINUTE)
-    assert [(n.scope, n.status, n.event.attributes["level"]) for n in said] == [("a", "revised", "alarm")]
+    output = engine.advance(TODAY + 40 * MINUTE)
+    assert [(n.scope, n.status, n.event.attributes["level"]) for n in output] == [("a", "revised", "alarm")]
 
 
 STORM = "mute Warm beyond 1\n"
@@ -114,16 +114,16 @@ OTHER = HEAD.replace("v > 25; v < 22", "v > 35; v < 24")
 @pytest.mark.parametrize("known", [True, False], ids=["known again", "still unknown"])
 def test_an_end_that_ends_a_storm_is_reported_once_although_a_revision_was_withheld(known):
     engine = Engine(HEAD + STORM)
-    assert heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "z", 0.0))[0] == ("Warm", "a", "ingress")
+    assert push_all(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "z", 0.0))[0] == ("Warm", "a", "ingress")
     assert engine.revise(OTHER + STORM) == []
-    heard(engine, *([(3, "a", 40.0), (4, "b", 40.0)] if known else []))
-    told = heard(engine, (5, "a", 0.0), (6, "z", 0.0), (7, "z", 0.0))
-    assert sorted(told) == [("Warm", "a", "egress"), ("Warm", "b", "ingress")]
+    push_all(engine, *([(3, "a", 40.0), (4, "b", 40.0)] if known else []))
+    emitted = push_all(engine, (5, "a", 0.0), (6, "z", 0.0), (7, "z", 0.0))
+    assert sorted(emitted) == [("Warm", "a", "egress"), ("Warm", "b", "ingress")]
 
 
 def test_a_scope_that_ends_and_starts_in_a_storm_and_ends_it_is_reported_once():
     engine = Engine(HEAD + STORM)
-    heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "a", 0.0), (4, "a", 30.0))
-    heard(engine, (5, "b", 0.0))
-    told = heard(engine, (6, "a", 0.0), (7, "z", 0.0), (8, "z", 0.0))
-    assert [one for one in told if one[1] == "a"] == [("Warm", "a", "egress")]
+    push_all(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "a", 0.0), (4, "a", 30.0))
+    push_all(engine, (5, "b", 0.0))
+    emitted = push_all(engine, (6, "a", 0.0), (7, "z", 0.0), (8, "z", 0.0))
+    assert [one for one in emitted if one[1] == "a"] == [("Warm", "a", "egress")]

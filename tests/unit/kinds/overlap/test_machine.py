@@ -1,4 +1,4 @@
-"""What happens to correlated states within one moment."""
+"""Correlated states that change at one timestamp."""
 
 from itertools import permutations
 
@@ -21,26 +21,26 @@ ROOMS = check(
 MOMENT = 5 * SECOND
 
 
-def said(state, status, source="s1", sequence=0, *, at=MOMENT, since=None):
-    """What a condition tells of the one room that there is."""
+def member_event(state, status, source="s1", sequence=0, *, at=MOMENT, since=None):
+    """An output of a condition for the only room."""
     own = {"@status": status, "@key": "", "@scope": "r", "@since": since}
     return Event(f"@{state}", at, source, {"v": 0.0, "room": "r", **own}, sequence)
 
 
-B = said("B", "ingress", at=0)
+B = member_event("B", "ingress", at=0)
 
 
 def test_late_events_of_two_conditions_are_processed_in_order_of_time():
-    """Which of the two is named first does not matter; one by one, it would be as they come."""
-    ends, starts = said("B", "egress", at=MOMENT, since=0), said("A", "ingress", at=SECOND)
+    """The order of the two names is irrelevant; single events would be processed in order of arrival."""
+    ends, starts = member_event("B", "egress", at=MOMENT, since=0), member_event("A", "ingress", at=SECOND)
     until, late = 10 * SECOND, [ends, starts]
 
-    def reached():
+    def after_b():
         return MACHINE.advance(MACHINE.react(MACHINE.initial(), B)[0], until)[0]
 
     for order in permutations(late):
         batches = {event.topic: from_events(MACHINE.topics[event.topic], [event]) for event in order}
-        _, out = MACHINE.step(reached(), batches, until)
+        _, out = MACHINE.step(after_b(), batches, until)
         assert [t.status for t in out.single] == ["ingress", "egress"]
-    state = reached()
+    state = after_b()
     assert [t for event in late for t in MACHINE.react(state, event)[1]] == []

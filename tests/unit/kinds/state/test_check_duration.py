@@ -1,4 +1,4 @@
-"""What cannot be meant of guards, silence and rosters is refused at its place."""
+"""Invalid durations, silence and rosters are refused at their place."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_clauses_that_exclude_each_other_are_refused_at_their_place(text, caret,
         ("", "has no column 'source'; it has nothing"),
     ],
 )
-def test_a_roster_must_be_one(tmp_path, rows, message):
+def test_an_invalid_roster_is_refused(tmp_path, rows, message):
     (tmp_path / "sensors.csv").write_text(rows)
     with pytest.raises(DefinitionError, match=message):
         check(
@@ -84,14 +84,14 @@ def test_builders_make_the_same_statements_as_text():
     )
 
 
-def test_a_threshold_without_a_unit_is_doubtful_where_the_attribute_has_one():
+def test_a_threshold_without_a_unit_causes_a_warning_where_the_attribute_has_one():
     made = check(parse("topic T (value float °C)\nstate W on T [value > 25; value < 22 °C] per source"))
     (caution,) = made.warnings
     assert caution.message == "25 has no unit, and 'value' is in °C: it is taken for that"
     assert (caution.place.line, caution.place.column, caution.place.width) == (2, 23, 2)
 
 
-def test_two_queries_of_each_location_never_are_apart():
+def test_two_queries_of_each_location_have_equal_keys():
     text = "topic T (value float)\ntopic U (value float)\nstate N A = T each location B = U {} location\n"
     text += "enter |A.location - B.location| <= 2 exit true"
     (caution,) = check(parse(text.format("each"))).warnings
@@ -100,7 +100,7 @@ def test_two_queries_of_each_location_never_are_apart():
 
 
 def test_nested_scopes_are_refused_with_a_hint():
-    """The outer scope would have to be told of what time starts in an inner one: a count does that."""
+    """The outer scope would need the timers of an inner one: a count does that."""
     topic = "topic T (value float, room text, floor text)\n"
     with pytest.raises(DefinitionError) as refused:
         check(parse(topic + "state W on T [value > 25 for 5 min; value < 22] per room within floor"))

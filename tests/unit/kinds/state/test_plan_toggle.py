@@ -24,7 +24,7 @@ def names(found):
     return [operator.names for operator in found]
 
 
-def test_equal_filters_share_one_filter():
+def test_equal_filters_share_one_slot():
     found = made(
         "state A on T [v > 25; v < 22] per source",
         "state B on T [v > 25; v < 22] per source",
@@ -36,7 +36,7 @@ def test_equal_filters_share_one_filter():
     assert len(found[0].machine.filters) == 2
 
 
-def test_an_equal_number_of_another_kind_is_another_filter():
+def test_equal_numbers_of_different_types_make_different_filters():
     """Above 2**53 an int is compared exactly, a float is not."""
     (operator,) = made(f"filter A on T where n > {2**53}", f"filter B on T where n > {2**53}.0")
     assert operator.names == (("A",), ("B",))
@@ -58,17 +58,17 @@ def test_an_equal_number_of_another_kind_is_another_filter():
         ("on T [v > 25; v < 22] ordered 1 s", "on T [v > 25; v < 22] ordered 1 s late apply"),
     ],
 )
-def test_other_topics_scopes_or_deliveries_are_other_machines(one, other):
+def test_another_topic_scope_or_delivery_makes_another_machine(one, other):
     assert names(made(f"state A {one}", f"state B {other}")) == [(("A",),), (("B",),)]
 
 
-def test_more_filters_than_a_machine_holds_are_split():
+def test_filters_beyond_the_capacity_of_a_machine_are_split():
     found = made(*(f"state c{i} on T [v > {i}; v < {i} - 1] per source" for i in range(2 * MOST + 1)))
     assert [len(operator.names) for operator in found] == [MOST, MOST, 1]
     assert [name for one in found for (name,) in one.names] == [f"c{i}" for i in range(2 * MOST + 1)]
 
 
-def test_equal_ones_are_counted_once():
+def test_equal_filters_are_counted_once():
     lines = [f"state c{i} on T [v > {i % MOST}; v < 0] per source" for i in range(MOST + 6)]
     (operator,) = made(*lines)
     assert operator.names[0] == ("c0", f"c{MOST}")
@@ -95,11 +95,11 @@ def test_a_machine_is_as_deep_as_its_scopes(scope, depth):
     assert operator.machine.depth == depth
 
 
-def test_nothing_makes_nothing():
+def test_a_definition_without_states_has_no_machines():
     assert made() == []
 
 
-def test_predicates_keys_and_scopes_decide():
+def test_the_needed_columns_are_those_of_predicates_keys_and_scopes():
     definition = """
     topic T (value float, note text, room text, spare bool)
     topic U (value float, spare float)

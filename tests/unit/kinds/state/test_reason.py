@@ -8,7 +8,7 @@ TOPIC = "topic T (value float °C, other float °C, n int, ok bool, name text)\n
 
 
 def warnings(condition, clauses="per source"):
-    """But for those of thresholds without a unit."""
+    """The warnings except those about thresholds without a unit."""
     found = (w.message for w in parse(f"{TOPIC}state W on T {condition} {clauses}").check().warnings)
     return [message for message in found if "has no unit" not in message]
 
@@ -28,14 +28,14 @@ def warnings(condition, clauses="per source"):
         ("[2 * value + 3 > 50; value < 24]", "value = 23.7 °C"),
     ],
 )
-def test_entrance_and_exit_that_can_both_hold(condition, example):
+def test_entrance_and_exit_that_can_both_be_true_cause_a_warning(condition, example):
     assert warnings(condition) == [
         f"entrance and exit of 'W' can both hold at one reading, e.g. at {example}"
     ]
 
 
-def test_magnitudes_of_magnitudes_are_read_once():
-    """Each was two alternatives more; forty of them took longer than anybody waits."""
+def test_nested_magnitudes_are_analysed_once():
+    """Each of forty nested terms once added two alternatives, which took unacceptably long."""
     many = "abs(" * 40 + "value" + ")" * 40
     assert warnings(f"[value > 25; {many} < 26]") == warnings("[value > 25; abs(value) < 26]")
 
@@ -81,17 +81,17 @@ def test_there_is_no_warning_if_satisfiability_is_uncertain(condition):
         "(ok || value > 3) && !ok && value < 2",
     ],
 )
-def test_a_condition_that_can_never_start(enter):
+def test_a_condition_that_can_never_start_causes_a_warning(enter):
     assert warnings(f"[{enter}; value < 0]") == ["'W' can never start"]
     found = [w.message for w in parse(f"{TOPIC}filter W on T where {enter}").check().warnings]
     assert "'W' can never start" in found
 
 
-def test_an_exit_that_can_never_hold():
+def test_an_exit_that_can_never_be_true_causes_a_warning():
     assert warnings("[value > 25; value < 22 && value > 23]") == ["the exit of 'W' can never hold"]
 
 
-def test_one_condition_for_everything():
+def test_a_state_without_keys_causes_a_warning():
     assert warnings("[value > 25; value < 22]", "") == [
         "'W' has no 'per' and no 'scope': one condition for everything"
     ]
@@ -108,11 +108,11 @@ def test_a_warning_points_at_the_exit():
     ]
 
 
-def test_many_alternatives_are_passed_over():
+def test_predicates_with_many_alternatives_are_not_analysed():
     many = " && ".join(f"(value > {i} || n > {i})" for i in range(40))
     assert warnings(f"[{many}; value < 0]") == []
 
 
-def test_regions_by_name_alone_are_mentioned():
+def test_regions_without_a_declaration_are_mentioned():
     (message,) = warnings("[value > 25; value < 22]", "scope kitchen")
     assert "no region is declared, so kitchen stands for the events whose place" in message

@@ -37,25 +37,25 @@ def test_carried_over_scopes_equal_those_of_a_replay(before, after, first, secon
         push(engine, minute, source, value)
         push(ideal, minute, source, value)
     held = {one.scope for one in engine.holding()}
-    said = {n.scope: n.status for n in engine.revise(warm(*after))}
+    output = {n.scope: n.status for n in engine.revise(warm(*after))}
     lost = {scope for _, scope in engine.unknown()}
     right = {one.scope for one in ideal.holding()}
     now = {one.scope for one in engine.holding()}
     if remember:  # else a scope that did not hold is a new one
         assert now - lost == right - lost
-        assert {scope for scope in said if said[scope] == "revised"} == (now ^ held) - lost
+        assert {scope for scope in output if output[scope] == "revised"} == (now ^ held) - lost
     assert now - lost <= right
-    assert {scope for scope in said if said[scope] == "unknown"} == lost
+    assert {scope for scope in output if output[scope] == "unknown"} == lost
     for minute, (source, value) in enumerate(second, 100):
         push(engine, minute, source, value)
         push(ideal, minute, source, value)
         assert (value > after[0] or value < after[1]) <= ((("W", source)) not in engine.unknown())
-    spoke = {source for source, value in second if value > after[0] or value < after[1]}
-    settled = [one.scope for one in engine.holding() if one.scope in spoke]
-    assert settled == [one.scope for one in ideal.holding() if one.scope in spoke]
+    published = {source for source, value in second if value > after[0] or value < after[1]}
+    settled = [one.scope for one in engine.holding() if one.scope in published]
+    assert settled == [one.scope for one in ideal.holding() if one.scope in published]
 
 
-def test_a_revised_engine_goes_on_after_a_restart_and_another_revision():
+def test_a_revised_engine_continues_after_a_restart_and_another_revision():
     engine = Engine(warm(25, 22))
     push(engine, 0, "a", 26.0)
     assert [(n.status, n.scope) for n in engine.revise(warm(27, 22))] == [("unknown", "a")]
@@ -76,7 +76,7 @@ def test_an_unknown_scope_stays_unknown_in_another_revision():
 
 @pytest.mark.parametrize("part", [None, 0, 1])
 def test_expected_scopes_keep_their_start_after_a_revision(tmp_path, part):
-    """Of whom nothing is heard for ten minutes nobody knows, whatever settles the edit."""
+    """A scope without readings for ten minutes is unknown, whatever decides the revision."""
     (tmp_path / "who.csv").write_text("source\na\nb\nc\n")
     more = 'unknown after 10 min roster "who.csv"'
     engine, minute = Engine(warm(25, 22, more), base=tmp_path), 60_000_000
@@ -87,8 +87,8 @@ def test_expected_scopes_keep_their_start_after_a_revision(tmp_path, part):
         engine.push(event)
     engine.revise(warm(24, 22, more), None if part is None else events[part:], whole=False)
     push(engine, 5 * minute, "b", 20.0)
-    said = engine.advance(12 * minute)
-    assert [(n.scope, n.status, n.event.time) for n in said] == [
+    output = engine.advance(12 * minute)
+    assert [(n.scope, n.status, n.event.time) for n in output] == [
         ("a", "unknown", 11 * minute), ("c", "unknown", 11 * minute),
     ]  # fmt: skip
 
@@ -119,8 +119,8 @@ def test_a_revised_correlation_of_states_consumes_the_active_scopes():
         push(engine, minute, source, 26.0)
     engine.advance(5)
     assert sorted(one.scope for one in engine.holding() if one.subscription == "B") == ["a,a", "b,b"]
-    said = engine.revise(warm(25, 22) + "\n" + _AND.format(""))
-    assert [(n.subscription, n.scope, n.status, n.since) for n in said] == [
+    output = engine.revise(warm(25, 22) + "\n" + _AND.format(""))
+    assert [(n.subscription, n.scope, n.status, n.since) for n in output] == [
         ("B", "a,b", "revised", 1),
         ("B", "b,a", "revised", 1),
     ]
@@ -131,9 +131,9 @@ def test_a_revised_correlation_of_states_consumes_the_active_scopes():
 _AFTER = "state C on T [value > 10; value < 5] per source\ncorrelate B = W before C within {} us{}\n"
 
 
-@pytest.mark.parametrize(("edited_at", "within", "told"), [(6, 60, True), (5, 60, True), (6, 3, False)])
-def test_a_revised_correlation_keeps_ended_intervals(edited_at, within, told):
-    """Also what ends at a moment that is not over yet."""
+@pytest.mark.parametrize(("edited_at", "within", "expected"), [(6, 60, True), (5, 60, True), (6, 3, False)])
+def test_a_revised_correlation_keeps_ended_intervals(edited_at, within, expected):
+    """This includes an end at the current watermark."""
     text = f"{warm(25, 22)}\n{_AFTER}"
     engine = Engine(text.format(50, ""))
     push(engine, 1, "a", 26.0)
@@ -142,8 +142,8 @@ def test_a_revised_correlation_keeps_ended_intervals(edited_at, within, told):
     assert engine.revise(text.format(within, "")) == []
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
-        said = push(one, 9, "b", 12.0) + one.advance(12)
-        assert [n.scope for n in said if n.subscription == "B"] == ["a,b"] * told
+        output = push(one, 9, "b", 12.0) + one.advance(12)
+        assert [n.scope for n in output if n.subscription == "B"] == ["a,b"] * expected
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_a_scope_without_a_stored_reading_is_reported_by_a_timer_also_after_a_re
     push(engine, minute, "b", 26.0)
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
-        said = one.advance(30 * minute)
-        assert sorted((n.scope, n.status, n.event.source) for n in said) == [
+        output = one.advance(30 * minute)
+        assert sorted((n.scope, n.status, n.event.source) for n in output) == [
             ("a", "unknown", "a"),
             ("b", "unknown", "b"),
         ]
@@ -186,8 +186,8 @@ def test_a_reading_carried_over_by_a_revision_is_reported_also_before_a_restart(
     engine.revise(warm(24, 22, "unknown after 10 min"))
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
-        (said,) = one.advance(30 * minute)
-        assert (said.event.source, said.event.attributes, said.event.sequence) == (
+        (output,) = one.advance(30 * minute)
+        assert (output.event.source, output.event.attributes, output.event.sequence) == (
             "a",
             {"value": 26.0},
             minute,
@@ -202,14 +202,14 @@ def test_a_scope_without_a_stored_reading_is_reported_by_name_when_another_revis
     push(engine, 0, "a", 30.0)
     engine.revise(warm(25, 22, "unknown after 15 min") + _TWO)
     engine.push(Event("T", 0, "b", {"value": 31.0}, 1))
-    said = engine.revise(warm(33, 22, "unknown after 15 min") + _TWO)
-    assert [(n.scope, n.status, n.event.source) for n in said] == [
+    output = engine.revise(warm(33, 22, "unknown after 15 min") + _TWO)
+    assert [(n.scope, n.status, n.event.source) for n in output] == [
         ("a", "unknown", "a"),
         ("b", "unknown", "b"),
     ]
 
 
-def test_a_reading_that_was_kept_before_an_edit_is_not_the_last_one_for_ever():
+def test_a_reading_stored_before_a_revision_is_replaced_by_later_ones():
     engine = Engine(warm(35, 22, "unknown after 15 min"))
     push(engine, 0, "a", 30.0)
     engine.revise(warm(35, 22))
@@ -219,7 +219,7 @@ def test_a_reading_that_was_kept_before_an_edit_is_not_the_last_one_for_ever():
 
 
 def _failing(what):
-    """The same, but that it fails when all is done."""
+    """The function, made to fail after its work is done."""
 
     def failing(*some, **more):
         list(what(*some, **more) or ())
@@ -241,7 +241,7 @@ _PLACES = ((revision, "notifications"), (RunningDefinition, "install"))
         (1, lambda engine: engine.unsubscribe("Many")),
     ],
 )
-def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
+def test_a_failing_revision_changes_nothing(monkeypatch, place, edit):
     engine = Engine(warm(25, 22) + _TWO)
     push(engine, 0, "a", 30.0)
     push(engine, 1, "b", 30.0)
@@ -254,11 +254,11 @@ def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
     assert engine.snapshot() == before
     assert engine.app == text
     assert engine.subscriptions == ["W", "Many"]
-    said = [*push(engine, 2, "a", 20.0), *engine.advance(3)]
-    assert [(n.subscription, n.status) for n in said] == [("W", "egress"), ("Many", "egress")]
+    output = [*push(engine, 2, "a", 20.0), *engine.advance(3)]
+    assert [(n.subscription, n.status) for n in output] == [("W", "egress"), ("Many", "egress")]
 
 
-def test_an_engine_that_is_restored_takes_no_old_reading_for_the_latest():
+def test_a_restored_engine_does_not_use_an_old_reading_as_the_latest():
     engine = Engine(warm(35, 22), remember=True)
     push(engine, 0, "a", 30.0)
     again = Engine.restore(engine.app, engine.snapshot())
@@ -267,14 +267,14 @@ def test_an_engine_that_is_restored_takes_no_old_reading_for_the_latest():
     assert again.holding() == []
 
 
-def test_an_engine_that_remembers_goes_on_to_when_it_is_restored():
+def test_an_engine_that_remembers_readings_continues_to_after_a_restart():
     engine = Engine(warm(35, 22), remember=True)
     again = Engine.restore(engine.app, engine.snapshot())
     push(again, 1, "a", 30.0)
     assert [(n.scope, n.status) for n in again.revise(warm(25, 22))] == [("a", "revised")]
 
 
-def test_readings_that_were_kept_for_a_join_are_forgotten_with_it():
+def test_readings_stored_for_a_component_are_forgotten_with_it():
     engine = Engine(warm(35, 22) + "\nstate C on T each source enter value > 25 exit value < 22\n")
     push(engine, 0, "a", 30.0)
     engine.unsubscribe("C")
@@ -283,7 +283,7 @@ def test_readings_that_were_kept_for_a_join_are_forgotten_with_it():
     assert engine.holding() == []
 
 
-def test_levels_that_change_are_looked_through_once_each(monkeypatch):
+def test_each_revised_level_is_examined_once(monkeypatch):
     def text(more):
         rungs = ", ".join(f"l{i} [value > {10 + i + more}; value < {9 + i + more}]" for i in range(8))
         return f"{TOPIC}levels Heat on T: {rungs} per source"

@@ -13,7 +13,7 @@ several = st.lists(parts, min_size=1, max_size=4)
 
 
 @given(several)
-def test_a_key_is_shown_as_its_values_with_commas(values):
+def test_a_key_is_shown_as_its_values_separated_by_commas(values):
     assert values_of(join_key(None, values)) == values
     if len(values) == 1 or not any(set(value) & {",", '"'} for value in values):
         assert readable_key(join_key(None, values)) == ",".join(values)
@@ -63,6 +63,6 @@ def test_the_text_of_a_value(value, text):
     assert key_text(value) == text
 
 
-def test_a_plain_key_is_itself():
+def test_the_text_of_a_plain_key_is_its_value():
     assert join_key(None, ["room-12"]) == "room-12"
     assert readable_key("room-12") == "room-12"

@@ -49,7 +49,7 @@ def verdicts(text, rows, change=lambda batch: batch):
 
 
 def satisfying(text, rows):
-    """Of one attribute's values, those that satisfy."""
+    """The values of one attribute that satisfy."""
     return [row for row, holds in zip(rows, verdicts(text, [dict(r) for r in rows]), strict=True) if holds]
 
 
@@ -125,12 +125,12 @@ def test_truth_values_are_compared_as_logic(text, expected):
         ("n > m", [False, False, True]),
     ],
 )
-def test_ints_stay_ints_until_they_meet_a_float(text, expected):
+def test_ints_remain_ints_until_they_meet_a_float(text, expected):
     rows = [{"n": BIG, "m": BIG}, {"n": BIG + 1, "m": BIG + 1}, {"n": BIG + 2, "m": BIG + 1}]
     assert verdicts(text, rows) == expected
 
 
-def test_the_widest_ints_are_compared_exactly_and_missing_ones_not_at_all():
+def test_the_widest_ints_are_compared_exactly_and_missing_ones_never_satisfy():
     rows = of("n", 2**63 - 1, 2**63 - 2, -(2**63), None)
     assert verdicts(f"n == {2**63 - 1}", rows) == [True, False, False, False]
     assert verdicts(f"n > -{2**63 - 1} - 0", rows) == [True, True, False, False]
@@ -199,7 +199,7 @@ def test_infinity_minus_infinity_is_missing_and_too_large_is_infinite():
 
 
 @pytest.mark.parametrize("text", ["a / b > 1", "a > 1 / 0", "1 / 0 == 1 / 0", "0 / 0 != 1", "k == place"])
-def test_nothing_that_is_missing_satisfies(text):
+def test_a_missing_value_satisfies_no_comparison(text):
     assert verdicts(text, [{"a": 3.0, "b": 0.0, "k": "x"}, {"a": None, "b": 1.0}]) == [False, False]
 
 
@@ -220,13 +220,13 @@ def test_a_constant_satisfies_always_or_never(text, expected):
     assert verdicts(text, [{}, {}, {}]) == [expected] * 3
 
 
-def test_one_kleene_side_is_enough():
+def test_one_side_suffices_in_three_valued_logic():
     rows = [{"a": None, "b": 1.0}, {"a": 1.0, "b": None}, {"a": None, "b": None}]
     assert verdicts("a > 0 || b > 0", rows) == [True, True, False]
     assert verdicts("!(a > 0 && b < 0)", rows) == [True, False, False]
 
 
-def test_coordinates_and_place_are_attributes_too():
+def test_coordinates_and_place_can_be_compared_like_attributes():
     topic = parse("topic T (a float)").statements[0].topic
     events = [
         Event("T", 0, "s1", {}, 0, (1.0,)),
@@ -258,7 +258,7 @@ def dictionary(indices, entries, kind=None):
 
 
 @pytest.mark.parametrize("text", ['k == "x"', 'k != "x"', "k == l", "k != l", 'l == "x"'])
-def test_dictionaries_with_double_null_or_idle_entries_compare_by_value(text):
+def test_dictionaries_with_duplicate_null_or_unused_entries_compare_by_value(text):
     k = dictionary([0, 1, 2, 3, None, 0], ["x", None, "x", "y", "idle"])
     other = dictionary([1, 1, 1, 1, 1, None], ["y", "x"])
     op = predicate(parse_expression(text), NameScope(TOPIC, {}))

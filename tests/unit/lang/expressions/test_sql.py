@@ -1,4 +1,4 @@
-"""SQL says of every row what the closures say of the event."""
+"""SQL gives for every row what the closures give for the event."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def expr(text):
     return expr(text)
 
 
-def satisfied(op):
+def satisfies(op):
     """Whether a row satisfies a core predicate, where null does not."""
     return expr(f"coalesce({sql.predicate(op, TOPIC)}, false)")
 
 
-def evaluated(events, columns):
-    """What each column says of each event."""
+def evaluate(events, columns):
+    """The value of each column for each event."""
     named = [column.alias(str(i)) for i, column in enumerate(columns)]
     return [tuple(row) for row in rows(events).select(*named).collect()]
 
@@ -70,21 +70,21 @@ def evaluated(events, columns):
     tests=st.lists(st.tuples(predicates, exits), min_size=8, max_size=12),
     events=histories(most=30).filter(len),
 )
-def test_predicates_agree_with_the_closures(tests, events):
+def test_sql_predicates_agree_with_the_closures(tests, events):
     subs = [DefineState(f"c{i}", TOPIC.name, *test) for i, test in enumerate(tests)]
     core = [op for c in conditions(subs) for op in (c.enter, c.exit)]
-    assert evaluated(events, [satisfied(op) for op in core]) == [
+    assert evaluate(events, [satisfies(op) for op in core]) == [
         tuple(scalar.predicate(op, TOPIC)(event) for op in core) for event in events
     ]
 
 
 @settings(max_examples=5, derandomize=True)
 @given(events=histories(most=30).filter(len))
-def test_keys_agree_with_the_closures(events):
+def test_sql_keys_agree_with_the_closures(events):
     of = [StateCondition("c", TOPIC, ops.Truth(True), ops.Truth(False), per, None, TIMELY) for per in PERS]
     wanted = [scalar.chain(condition.keys, condition.forest) for condition in of]
     columns = [expr(key) for condition in of for key in sql.keys(condition)]
-    for event, found in zip(events, evaluated(events, columns), strict=True):
+    for event, found in zip(events, evaluate(events, columns), strict=True):
         expected = [
             chain(event) or (None,) * max(1, len(c.keys)) for c, chain in zip(of, wanted, strict=True)
         ]
@@ -95,13 +95,13 @@ PERS = [(), (("source",),), (("k",),), (("n",),), (("flag", "k"),), (("k",), ("s
         (("source",), ("flag",), ("n",)), (("place",),), (("n",), ("k", "source"))]  # fmt: skip
 
 
-def test_all_keys_of_the_histories_are_tried_except_floats():
+def test_the_histories_contain_all_keys_that_sql_supports():
     @settings(max_examples=200, database=None)
     @given(per=pers)
-    def tried(per):
+    def try_keys(per):
         assert per in PERS or per == (("a",),)
 
-    tried()
+    try_keys()
 
 
 @pytest.mark.parametrize("clause", ["per value", "per room, value", "scope hall", "per room scope hall"])
@@ -145,10 +145,10 @@ TRAPS = [
 
 
 @pytest.fixture(scope="module")
-def trapped(running):
-    """What SQL says of the events of all traps, one row each, by all their predicates."""
+def edge_case_rows(running):
+    """The results of SQL for the events of all edge cases, one row each, by all their predicates."""
     events = [event_of(values) for _, values, _ in TRAPS]
-    return evaluated(events, [satisfied(condition_of(predicate).enter) for predicate, _, _ in TRAPS])
+    return evaluate(events, [satisfies(condition_of(predicate).enter) for predicate, _, _ in TRAPS])
 
 
 def condition_of(predicate):
@@ -164,12 +164,14 @@ def event_of(values):
 
 
 @pytest.mark.parametrize(("at", "trap"), [*enumerate(TRAPS)], ids=[predicate for predicate, _, _ in TRAPS])
-def test_the_traps(at, trap, trapped):
+def test_listed_edge_cases_have_their_documented_result(at, trap, edge_case_rows):
     predicate, values, holds = trap
     assert scalar.predicate(condition_of(predicate).enter, TOPIC)(event_of(values)) is holds
-    assert trapped[at][at] is holds
+    assert edge_case_rows[at][at] is holds
 
 
-def test_sql_and_closures_agree_on_every_edge_case(trapped):
+def test_sql_and_closures_agree_on_every_edge_case(edge_case_rows):
     closures = [scalar.predicate(condition_of(predicate).enter, TOPIC) for predicate, _, _ in TRAPS]
-    assert trapped == [tuple(says(event_of(values)) for says in closures) for _, values, _ in TRAPS]
+    assert edge_case_rows == [
+        tuple(message(event_of(values)) for message in closures) for _, values, _ in TRAPS
+    ]

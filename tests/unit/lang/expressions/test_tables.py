@@ -22,7 +22,7 @@ state Warm on T [value > Limits.high; value < Limits.low] per source
 """
 
 
-def told(notifications):
+def as_rows(notifications):
     return [(n.scope, n.status, n.event.time) for n in notifications]
 
 
@@ -34,22 +34,22 @@ READINGS = events(("a", 26), ("b", 26), ("c", 26), ("b", 41), ("a", 21), ("c", 1
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
-def test_every_key_has_its_row_and_a_star_stands_for_the_others(tmp_path, in_batches):
+def test_every_key_has_its_row_and_a_star_matches_all_others(tmp_path, in_batches):
     (tmp_path / "limits.csv").write_text("source, high ,low\na,25,22\n b ,40,30\n*,100,90\n")
     engine = Engine(TEXT, base=tmp_path)
     batch = from_events(check(parse(TEXT), tmp_path).topics[0], READINGS)
-    said = engine.push_batch("T", batch) if in_batches else [n for e in READINGS for n in engine.push(e)]
-    assert sorted(told(said)) == [
+    push_all = engine.push_batch("T", batch) if in_batches else [n for e in READINGS for n in engine.push(e)]
+    assert sorted(as_rows(push_all)) == [
         ("a", "egress", 4), ("a", "ingress", 0), ("b", "egress", 6), ("b", "ingress", 3),
         ("c", "egress", 7), ("c", "ingress", 5),
     ]  # fmt: skip
 
 
-def test_without_a_row_nothing_is_known_and_that_is_counted():
+def test_a_reading_without_a_row_decides_nothing_and_is_counted():
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     checked = check(parse(TEXT), tables={"Limits": table})
     engine = Engine(TEXT, tables={"Limits": table})
-    assert told(n for e in READINGS for n in engine.push(e)) == [("a", "ingress", 0), ("a", "egress", 4)]
+    assert as_rows(n for e in READINGS for n in engine.push(e)) == [("a", "ingress", 0), ("a", "egress", 4)]
     from holdfast.plan.compile import operators
 
     (only,) = operators(checked)
@@ -57,8 +57,8 @@ def test_without_a_row_nothing_is_known_and_that_is_counted():
 
 
 @pytest.mark.parametrize("care", ["", "for 1 s"])
-def test_readings_without_a_row_are_counted_of_guarded_states_too(tmp_path, care):
-    """They are counted where they are read, all of them, whatever is dropped there."""
+def test_readings_without_a_row_are_counted_for_states_with_durations_too(tmp_path, care):
+    """All of them are counted where they are read, whatever is dropped there."""
     text = TEXT.replace(", room text", "").replace("high;", f"high {care};")
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     rows = pa.table({
@@ -76,21 +76,21 @@ def test_readings_without_a_row_are_counted_of_guarded_states_too(tmp_path, care
 def test_active_scopes_continue_when_a_table_changes():
     engine = Engine(TEXT, tables={"Limits": pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})})
     (first, second, third) = events(("a", 26), ("a", 23), ("a", 23))
-    assert told(engine.push(first)) == [("a", "ingress", 0)]
+    assert as_rows(engine.push(first)) == [("a", "ingress", 0)]
     assert engine.push(second) == []
     engine.take_table("Limits", pa.table({"source": ["a"], "high": [25.0], "low": [24.0]}))
     assert [h.since for h in engine.holding()] == [0]
-    assert told(engine.push(third)) == [("a", "egress", 2)]
+    assert as_rows(engine.push(third)) == [("a", "egress", 2)]
 
 
-def test_tables_that_lack_a_cell_in_different_columns_are_different():
-    """They were taken for one another: a comparison with what was missing held."""
-    said = []
+def test_tables_with_empty_cells_in_different_columns_are_different():
+    """They were once mistaken for each other: a comparison with a missing cell was true."""
+    push_all = []
     for high, low in [(0.0, None), (None, 0.0)]:
         columns = {"high": pa.array([high], pa.float64()), "low": pa.array([low], pa.float64())}
         engine = Engine(TEXT, tables={"Limits": pa.table({"source": ["a"], **columns})})
-        said.append(told(engine.push(events(("a", 1))[0])))
-    assert said == [[("a", "ingress", 0)], []]
+        push_all.append(as_rows(engine.push(events(("a", 1))[0])))
+    assert push_all == [[("a", "ingress", 0)], []]
 
 
 def test_units_of_a_table_are_converted_and_keys_may_have_several_columns():
@@ -101,19 +101,19 @@ state Warm on T [value > Limits.high] per source
     table = pa.table({"high": [212.0, 50.0], "source": ["a", "a"], "room": ["r", "s"]})
     engine = Engine(text, tables={"Limits": table})
     rooms = [Event("T", i, "a", {"value": 99.0, "room": room}, i) for i, room in enumerate("rs")]
-    assert told(n for e in rooms for n in engine.push(e)) == [("a", "ingress", 1)]
+    assert as_rows(n for e in rooms for n in engine.push(e)) == [("a", "ingress", 1)]
 
 
-def test_a_table_in_python():
+def test_a_table_can_be_given_in_python():
     app = App()
     temp = app.topic("T", value="float")
     limits = app.table("Limits", pa.table({"source": ["a"], "high": [1.0]}), source=str, high="float")
     app.state("Warm", on=temp, enter=temp.value > limits.high, per="source")
-    assert told(Engine(app).push(Event("T", 0, "a", {"value": 2.0}))) == [("a", "ingress", 0)]
+    assert as_rows(Engine(app).push(Event("T", 0, "a", {"value": 2.0}))) == [("a", "ingress", 0)]
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "push_all"),
     [
         ("source,high,low\na,1,1\nb,2,2\na,3,3\n", "'a' stands in row 2 and again in row 4"),
         ("source,high,low\na,warm,1\n", "row 2: 'warm' in 'high' is not a number"),
@@ -124,16 +124,16 @@ def test_a_table_in_python():
         ("", "cannot be read: Empty CSV file"),
     ],
 )
-def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, said):
+def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, push_all):
     (tmp_path / "limits.csv").write_text(rows)
     with pytest.raises(DefinitionError) as caught:
         check(parse(TEXT), tmp_path)
-    assert said in str(caught.value)
+    assert push_all in str(caught.value)
     assert caught.value.place.line == 2
     assert "^^^^^^" in str(caught.value)
 
 
-def test_a_table_that_is_not_there_and_a_topic_that_lacks_its_key(tmp_path):
+def test_a_missing_table_file_and_a_topic_without_its_key_are_refused(tmp_path):
     with pytest.raises(DefinitionError, match="cannot be read: No such file"):
         check(parse(TEXT), tmp_path)
     text = TEXT.replace("source text", "owner text")
@@ -165,7 +165,7 @@ _regions = "region all\nregion r in all\nregion s in all\n"
 
 
 @st.composite
-def tabled(draw):
+def tables_of(draw):
     """A condition with a table, which may lack rows and cells."""
     names = draw(st.lists(st.sampled_from(["s0", "s1", "s2", "*"]), min_size=1, unique=True))
     cells = {name: pa.array([draw(_bounds) for _ in names], pa.float64()) for name in ("high", "low")}
@@ -177,7 +177,7 @@ def tabled(draw):
 
 @settings(max_examples=2 * settings().max_examples)
 @given(
-    tabled(),
+    tables_of(),
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(-1, 8) | st.none(), st.sampled_from(["r", "s", "all"])),
         max_size=30,
@@ -196,16 +196,16 @@ def test_a_publisher_with_only_the_cover_sends_all_relevant_readings(definition,
         held, passed = through.react(held, event)
         sent += [one.event for one in passed]
 
-    def said(some):
+    def push_all(some):
         engine = Engine(text, tables=tables)
-        return told(n for event in some for n in engine.push(event))
+        return as_rows(n for event in some for n in engine.push(event))
 
-    assert said(sent) == said(history)
+    assert push_all(sent) == push_all(history)
     some = [scalar.predicate(op, condition.topic) for op in relevant_predicates(condition)]
-    assert said(event for event in history if any(test(event) for test in some)) == said(history)
+    assert push_all(event for event in history if any(test(event) for test in some)) == push_all(history)
 
 
-@given(tabled())
+@given(tables_of())
 def test_the_text_of_a_cover_has_the_meaning_of_the_cover(definition):
     text, tables = definition
     (condition,) = check(parse(text), tables=tables).conditions
@@ -234,15 +234,15 @@ def test_the_cover_of_rows_in_another_unit_is_a_band_too():
     assert show(covering(condition).condition.enter) == "value > 25.0"
 
 
-def test_an_event_without_a_row_ends_nothing_so_the_cover_does_not_end_where_it_may_be_met():
-    """One room has one bit, and the sensors in it have rows of their own, or none."""
+def test_the_cover_has_no_exit_where_events_without_a_row_share_a_scope():
+    """One room has one bit, and its sensors have their own rows, or none."""
     table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
     text = TEXT.replace("per source", "per room")
     (condition,) = check(parse(text), tables={"Limits": table}).conditions
     assert show(covering(condition).condition.exit) == "false"
 
 
-def test_closing_the_gate_of_a_room_leaves_the_gate_of_the_house_open():
+def test_closing_the_filter_of_a_room_leaves_the_filter_of_the_house_open():
     table = {"Limits": pa.table({"source": ["a", "*"], "high": [1.0, 5.0], "low": [1.0, 1.0]})}
     text = _regions + TEXT.replace("per source", "scope r, s within all")
     rows = [("b", 3.0, "s"), ("a", 3.0, "r"), ("a", 0.0, "s"), ("a", 0.0, "all")]
@@ -254,19 +254,19 @@ def test_closing_the_gate_of_a_room_leaves_the_gate_of_the_house_open():
         held, passed = through.react(held, event)
         sent += [one.event for one in passed]
     engine = Engine(text, tables=table)
-    assert told(n for event in sent for n in engine.push(event)) == [
+    assert as_rows(n for event in sent for n in engine.push(event)) == [
         ("all", "ingress", 1),
         ("all", "egress", 3),
     ]
 
 
-def test_a_guarded_state_has_rows_too_and_may_be_silent():
+def test_a_state_with_a_minimum_duration_and_silence_uses_its_table_row():
     text = TEXT.replace("value < Limits.low]", "value < Limits.low || silent 3 s]").replace(
         "Limits.high;", "Limits.high for 1 µs;"
     )
     table = pa.table({"source": ["a", "b"], "high": [25.0, 40.0], "low": [22.0, 30.0]})
     engine = Engine(text, tables={"Limits": table})
-    assert told(n for e in READINGS for n in engine.push(e)) == [
+    assert as_rows(n for e in READINGS for n in engine.push(e)) == [
         ("a", "ingress", 1), ("a", "egress", 4), ("b", "ingress", 4), ("b", "egress", 6),
     ]  # fmt: skip
 
@@ -282,14 +282,16 @@ def test_a_minimum_duration_comes_from_the_row_and_never_elapses_without_one(tmp
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 µs\nb,25,5 µs\nc,25,\n")
     engine, some = Engine(WAITS, base=tmp_path), events(("a", 26), ("b", 26), ("c", 26), ("a", 26), ("d", 26))
     batch = from_events(check(parse(WAITS), tmp_path).topics[0], some)
-    said = engine.push_batch("T", batch) if in_batches else [n for e in some for n in engine.push(e)]
-    assert told(said) == [("a", "ingress", 1)]
-    assert told(Engine.restore(WAITS, engine.snapshot(), base=tmp_path).advance(100)) == [("b", "ingress", 6)]
-    assert told(engine.advance(100)) == [("b", "ingress", 6)]
+    push_all = engine.push_batch("T", batch) if in_batches else [n for e in some for n in engine.push(e)]
+    assert as_rows(push_all) == [("a", "ingress", 1)]
+    assert as_rows(Engine.restore(WAITS, engine.snapshot(), base=tmp_path).advance(100)) == [
+        ("b", "ingress", 6)
+    ]
+    assert as_rows(engine.advance(100)) == [("b", "ingress", 6)]
 
 
 @pytest.mark.parametrize("cell", ["-5 min", "soon", "5", "5 °C", "1e400 h"])
-def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
+def test_an_invalid_duration_in_a_table_is_an_error_at_its_place(tmp_path, cell):
     (tmp_path / "limits.csv").write_text(f"source,high,wait\na,25,1 s\nb,25,{cell}\n")
     with pytest.raises(DefinitionError, match=f"row 3: '{cell}' in 'wait' is not a duration") as caught:
         check(parse(WAITS), tmp_path)
@@ -297,7 +299,7 @@ def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
     assert ("which cannot be negative" in str(caught.value)) == cell.startswith("-")
 
 
-def test_durations_may_be_of_arrows_duration_type():
+def test_durations_may_be_of_the_arrow_duration_type():
     columns = {"source": ["a"], "high": [25.0]}
     for length, wrong in [(3_000, False), (-1, True)]:
         table = pa.table({**columns, "wait": pa.array([length], pa.duration("ms"))})
@@ -315,23 +317,23 @@ def test_an_invalid_key_is_an_error_at_its_place():
         check(parse(WAITS), tables={"Limits": table})
 
 
-def test_the_rows_of_a_table_can_be_expected(tmp_path):
+def test_the_rows_of_a_table_can_be_a_roster(tmp_path):
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\nb,25,1 s\n*,25,1 s\n")
     text = WAITS + "state Missing on T [silent 5 µs; !silent 5 µs] per source roster Limits\n"
     engine = Engine(text, base=tmp_path)
     engine.push(events(("a", 20))[0])
-    assert told(engine.advance(9)) == [("a", "ingress", 5), ("b", "ingress", 5)]
+    assert as_rows(engine.advance(9)) == [("a", "ingress", 5), ("b", "ingress", 5)]
 
 
 def test_an_expected_scope_without_readings_uses_the_duration_of_the_state(tmp_path):
-    """The row of a reading says how long the exit must hold, and the state itself says it of the entrance."""
+    """The row of a reading has the duration of the exit, and the state itself that of the entrance."""
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,2 µs\nb,25,2 µs\n")
     guards = "[silent 5 µs for 3 µs; !silent 5 µs for Limits.wait]"
     text = WAITS + f"state Missing on T {guards} per source roster Limits\n"
     engine = Engine(text, base=tmp_path)
     engine.push(events(("a", 20))[0])
-    assert told(engine.advance(7)) == []
-    assert told(engine.advance(20)) == [("a", "ingress", 8), ("b", "ingress", 8)]
+    assert as_rows(engine.advance(7)) == []
+    assert as_rows(engine.advance(20)) == [("a", "ingress", 8), ("b", "ingress", 8)]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +347,7 @@ def test_an_expected_scope_without_readings_uses_the_duration_of_the_state(tmp_p
         ("per source", "per room roster Limits", "has no text column 'room'"),
     ],
 )
-def test_a_length_or_roster_that_no_table_has_is_an_error_at_its_place(tmp_path, was, now, message):
+def test_a_duration_or_roster_without_its_table_is_an_error_at_its_place(tmp_path, was, now, message):
     (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\n")
     with pytest.raises(DefinitionError, match=message) as caught:
         check(parse(WAITS.replace(was, now)), tmp_path)

@@ -45,7 +45,7 @@ computed = st.builds(ops.Compare, signs, numbers, numbers)
 
 
 @given(st.lists(predicates, min_size=1, max_size=20), st.lists(st.tuples(values, values), max_size=8))
-def test_every_bit_is_its_own_predicate(tests, rows):
+def test_every_bit_of_a_word_is_its_own_predicate(tests, rows):
     batch = pa.RecordBatch.from_pydict(
         {
             "a": pa.array([a for a, _ in rows], pa.float64()),
@@ -74,14 +74,14 @@ def test_a_generated_function_equals_the_closures_of_its_predicates(tests, rows)
         assert found(event) == sum(test(event) << f for f, test in enumerate(alone))
 
 
-def test_a_column_that_is_not_there_is_missing():
+def test_an_absent_column_is_missing():
     tests = [ops.Compare(">", ops.Name("a"), ops.Number(i)) for i in range(6)]
     batch = pa.RecordBatch.from_pydict({"b": [1.0, 2.0]})
     assert columns.words(tests, TOPIC, np.uint8)(batch).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 50])
-def test_thresholds_far_and_near(count):
+def test_words_of_many_thresholds_equal_single_predicates(count):
     tests = [ops.Compare(">", ops.Name("a"), ops.Number(25 + i / 25)) for i in range(count)]
     batch = pa.RecordBatch.from_pydict({"a": np.linspace(24, 28, 5_000)})
     found = columns.words(tests, TOPIC, word_of(count))(batch)

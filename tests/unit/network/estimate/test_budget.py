@@ -60,13 +60,13 @@ def test_fewer_readings_and_wider_bands_never_take_more(plans):
             assert one.days > at[way, 1, 1.0].days, "fewer turns travel"
 
 
-def test_nothing_is_lost_as_it_stands_and_something_with_every_thirtieth_reading(plans):
+def test_an_unchanged_plan_loses_nothing_and_every_thirtieth_reading_loses_something(plans):
     at = {(one.strategy, one.every, one.wider): one.detection["Warm"] for one in plans}
-    stands, thinned = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
+    stands, filtered = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
     assert (stands.met, stands.share) == (stands.known, 1.0)
-    assert stands.late < 1 < thinned.late
+    assert stands.late < 1 < filtered.late
     assert stands.excess == 0.0 < at[SOURCE, 1, 4.0].excess, "a state that is left late"
-    assert thinned.met < thinned.known
+    assert filtered.met < filtered.known
 
 
 def test_plans_are_ordered_by_loss_with_one_for_each_strategy(plans):
@@ -79,8 +79,8 @@ def test_plans_are_ordered_by_loss_with_one_for_each_strategy(plans):
     assert fitting(plans, 2 * best) == []
 
 
-def test_for_a_shared_state_the_unchanged_plan_costs_the_forecast():
-    """Its scope is no source: turns are not lost for that."""
+def test_the_unchanged_plan_of_a_shared_state_costs_the_forecast():
+    """The scope is no source, but its transitions are not lost for that reason."""
     text = NETWORK.replace(" per source", "")
     case, events = read_text(text).points[0].case, wavering()
     whole = rates(events, case.definition, plan_run(cast(case, events), 1).subscriptions)

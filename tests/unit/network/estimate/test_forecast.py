@@ -1,4 +1,4 @@
-"""What a network will take, beside what it takes frame by frame: within a tenth, on five scenarios."""
+"""Forecasts of a network lie within a tenth of the simulated energy, on five scenarios."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def history(minutes: int) -> list[Event]:
     ]
 
 
-def looked(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast:
+def forecast_of(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast:
     case = cast(case, events)
     return forecast(case, seed, rates(events, case.definition, plan_run(case, seed).subscriptions))
 
@@ -87,7 +87,7 @@ def looked(case: SimulationCase, events: list[Event], seed: int = 1) -> Forecast
 def beside(case: SimulationCase, minutes: int, seed: int = 1) -> dict[str, tuple[float, float]]:
     """For a history: what is expected, and what happens, since the warm-up."""
     events = history(minutes)
-    found, run = looked(case, events, seed), SimulationRun(cast(case, events), seed)
+    found, run = forecast_of(case, events, seed), SimulationRun(cast(case, events), seed)
     before: list[float] = []
     run.network.at(case.scenario.warm_up, lambda: before.extend(run.network.joules()))
     measures = run.finish().measures
@@ -125,8 +125,9 @@ def test_forecasts_of_bursts_are_within_a_tenth_of_simulations(name, seed):
     require_close(beside(case(*network), minutes, seed))
 
 
-def test_roles_of_a_quadtree_go_to_the_nearest_nodes_though_a_subscriber_asks_as_it_boots():
-    """It knows no neighbour then and takes all roles; heartbeats bring them to the nodes they belong to."""
+def test_roles_of_a_quadtree_move_to_the_nearest_nodes_although_a_subscriber_asks_at_boot():
+    """The subscriber knows no neighbour at that time and takes all roles; heartbeats bring them to their
+    nodes."""
     events = history(4)
     one = cast(case(QUADS, "geographic", 1, CSMA), events)
     run = SimulationRun(one, 1)
@@ -140,18 +141,19 @@ def test_roles_of_a_quadtree_go_to_the_nearest_nodes_though_a_subscriber_asks_as
 
 
 @pytest.mark.parametrize("protocol", ["direct", ROTATING])
-def test_sensors_that_are_read_more_often_than_they_publish_take_as_much_as_they_do(protocol):
+def test_forecasts_include_sensors_that_are_read_more_often_than_they_publish(protocol):
     text = FIELD.format(protocol=f"{{kind: {protocol}}}", routing="static", quality=1, mac=UNHEARD)
-    said = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
-    with_it = read_text(f"{text}publishers: [{said}]\n").points[0].case
+    output = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
+    with_it = read_text(f"{text}publishers: [{output}]\n").points[0].case
     once, often = (beside(each, 60) for each in (read_text(text).points[0].case, with_it))
     require_close(often)
     reads = 11 * 3600 / 5 * 0.03 * 5e-3
     assert often["joules above rest"][0] - once["joules above rest"][0] > 0.9 * reads
 
 
-def test_a_state_that_sensors_share_passes_brokers_as_often_as_is_expected():
-    """What satisfies a predicate goes on, since others may have turned the state; the rest stays."""
+def test_forecasts_of_a_state_shared_by_sensors_match_simulations():
+    """Readings that satisfy a predicate are forwarded, since other sensors may have changed the state;
+    others stay."""
     one = case("cbps", "id-grid", 1, CSMA)
     shared = load_definition(one.scenario.definition.replace(" per source", ""), Path())
     require_close(beside(replace(one, definition=shared), 30))
@@ -170,17 +172,17 @@ def test_forecasts_of_sleeping_radios_match_simulations(seed):
     require_close(beside(case(*SLEEPING), 240, seed), "frames")
 
 
-def test_an_idle_network_needs_the_energy_of_its_nodes_at_rest():
+def test_an_idle_network_uses_the_energy_of_its_nodes_at_rest():
     events = [Event("T", minute * MINUTE, "s00", {"value": 5.0}, minute) for minute in range(60)]
-    found = looked(case("direct, filters: source", "static", 1, CSMA), events)
+    found = forecast_of(case("direct, filters: source", "static", 1, CSMA), events)
     assert found.frames == 0.0
     *others, reader = sorted(found.joules())
     assert others == pytest.approx([found.rest * A_DAY] * 15, rel=1e-3)
     assert reader > 1.1 * others[-1], "who reads works for it"
 
 
-def test_the_first_node_to_die_is_the_one_that_takes_most_and_mains_do_not_end():
-    found = looked(case(*FIVE["readings over lossy links"]), history(120))
+def test_the_node_with_the_highest_consumption_dies_first_and_mains_never():
+    found = forecast_of(case(*FIVE["readings over lossy links"]), history(120))
     days, node = found.days()
     joules = found.joules()
     assert node == max((n for n in range(16) if n != 5), key=lambda n: joules[n])
@@ -188,9 +190,9 @@ def test_the_first_node_to_die_is_the_one_that_takes_most_and_mains_do_not_end()
 
 
 def test_losses_reduce_the_share_of_notifications():
-    _, told = looked(case("direct", "static", 0.7, UNHEARD), history(120)).delay("Frost")
-    assert 0.6 < told < 0.95
-    assert looked(case("direct", "static", 0.7, CSMA), history(120)).delay("Frost")[1] > 0.99
+    _, emitted = forecast_of(case("direct", "static", 0.7, UNHEARD), history(120)).delay("Frost")
+    assert 0.6 < emitted < 0.95
+    assert forecast_of(case("direct", "static", 0.7, CSMA), history(120)).delay("Frost")[1] > 0.99
 
 
 # A hop, by hand.
@@ -203,18 +205,18 @@ def pair(quality: float = 1.0, **mac: object) -> RadioModel:
     return RadioModel(Network(replace(setup, mac=replace(setup.mac, **mac))), overhears=False)
 
 
-def test_a_frame_and_its_acknowledgement_are_what_two_radios_and_processors_draw():
+def test_the_energy_of_a_frame_and_its_acknowledgement_is_that_of_two_radios_and_processors():
     air = pair()
     hop, draw, radio = air.access.unicast(0, 1, 20), air.network.draw, air.network.setup.radio
     frame, ack = radio.airtime(20 + 11) / SECOND, radio.airtime(5) / SECOND
-    sends, hears = ((draw.radio[state] - draw.radio[LISTEN]) / 1e3 for state in (TRANSMIT, RECEIVE))
+    sends, consumes = ((draw.radio[state] - draw.radio[LISTEN]) / 1e3 for state in (TRANSMIT, RECEIVE))
     works = 1.5e-3 * (draw.mcu[2] - draw.mcu[1]) / 1e3
     assert hop.frames == pytest.approx(2.0, rel=1e-6)
-    sender, receiver = frame * sends + ack * hears + works, frame * hears + ack * sends + works
+    sender, receiver = frame * sends + ack * consumes + works, frame * consumes + ack * sends + works
     assert hop.joules == pytest.approx([sender, receiver], rel=1e-6)
 
 
-def test_a_frame_is_tried_until_it_and_its_acknowledgement_have_come_through():
+def test_a_frame_is_repeated_until_its_acknowledgement_arrives():
     air = pair(0.5, retries=2)
     there, back = air.right(0, 1, 31), air.right(1, 0, 5)
     hop, lost = air.access.unicast(0, 1, 20), 1 - there * back
@@ -225,13 +227,13 @@ def test_a_frame_is_tried_until_it_and_its_acknowledgement_have_come_through():
 
 
 @pytest.mark.parametrize(
-    ("what", "by", "says"),
+    ("what", "by", "message"),
     [
         ("kind: csma", "kind: tdma", "mac 'tdma'"),
         ("kind: static", "kind: on-demand", "routing 'OnDemand'"),
     ],
 )
-def test_unsupported_protocols_are_named(what, by, says):
+def test_unsupported_protocols_are_named(what, by, message):
     text = FIELD.format(protocol="{kind: direct}", routing="static", quality=1, mac=CSMA).replace(what, by)
-    with pytest.raises(UsageError, match=says):
-        looked(read_text(text).points[0].case, history(20))
+    with pytest.raises(UsageError, match=message):
+        forecast_of(read_text(text).points[0].case, history(20))

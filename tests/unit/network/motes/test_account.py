@@ -1,4 +1,4 @@
-"""What should be told, what was, and who pays for it."""
+"""Expected and actual deliveries, and the share of each subscription in the energy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Books:
         return self.account.rows(fate, millijoules)
 
 
-def test_of_a_topic_every_reading_is_expected_and_of_a_condition_its_starts_and_ends():
+def test_every_reading_of_a_topic_and_every_start_and_end_of_a_condition_is_expected():
     plain, states = samples("T", 0), NodeSubscription("Warm", 0, ("T",))
     books = Books(plain, states)
     books.publish(*(event(i, value) for i, value in enumerate((20, 26, 27, 21, 20))), event(9, 30, "b"))
@@ -82,7 +82,7 @@ def test_notifications_in_flight_are_not_lost():
     assert (row["in_flight"], row["lost"], row["loss"]) == (1, {LOST: 1}, 0.5)
 
 
-def test_a_wish_counts_from_its_start_to_its_stop():
+def test_a_subscription_counts_from_its_start_to_its_stop():
     wish = samples("T", 0, start=2 * MS, stop=4 * MS)
     books = Books(wish)
     books.publish(*(event(i, 20) for i in range(6)))
@@ -91,7 +91,7 @@ def test_a_wish_counts_from_its_start_to_its_stop():
     assert (row["readings"], row["expected"], row["unexpected"]) == (2, 2, 0)
 
 
-def test_the_warm_up_is_left_out_but_remembered():
+def test_the_warm_up_is_not_counted_but_its_state_is_used():
     wish = NodeSubscription("Warm", 0, ("T",))
     books = Books(wish, since=5)
     books.publish(event(1, 26), event(6, 27), event(7, 20))

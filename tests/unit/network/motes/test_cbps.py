@@ -8,7 +8,7 @@ from holdfast.errors import DefinitionError
 from holdfast.network.motes.outcome import RunOutcome
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
-from support.protocols import marked, watched
+from support.protocols import scenario_text, underlined_text
 
 
 def made(text: str, seed: int = 1) -> SimulationRun:
@@ -20,7 +20,7 @@ def ran(text: str, seed: int = 1) -> RunOutcome:
 
 
 def test_every_node_has_a_broker_and_the_tree_grows_from_the_subscriber():
-    run = made(watched("{kind: cbps}"))
+    run = made(scenario_text("{kind: cbps}"))
     outcome = run.finish()
     assert (outcome.protocol["brokers"], outcome.protocol["connections"]) == (9, 8)
     peers = {node: set(host.state.ends) for node, host in run.family.hosts.items()}
@@ -29,7 +29,7 @@ def test_every_node_has_a_broker_and_the_tree_grows_from_the_subscriber():
 
 
 def test_a_node_without_a_broker_connects_to_the_first_on_its_path():
-    run = made(watched("{kind: cbps, brokers: [4, 0]}"))
+    run = made(scenario_text("{kind: cbps, brokers: [4, 0]}"))
     outcome = run.finish()
     assert set(run.family.hosts) == {0, 2, 4, 8}
     assert set(run.family.hosts[4].state.ends) == {"0", "2", "8"}
@@ -38,7 +38,7 @@ def test_a_node_without_a_broker_connects_to_the_first_on_its_path():
 
 
 def test_connections_may_be_listed():
-    run = made(watched("{kind: cbps, brokers: [4, 0, 2, 8], links: [[0, 2], [2, 8], [8, 4]]}"))
+    run = made(scenario_text("{kind: cbps, brokers: [4, 0, 2, 8], links: [[0, 2], [2, 8], [8, 4]]}"))
     (row,) = run.finish().subscriptions
     assert set(run.family.hosts[2].state.ends) == {"0", "8"}
     assert row["delivered"] == row["expected"] > 5
@@ -47,14 +47,14 @@ def test_connections_may_be_listed():
 def test_filters_near_the_publishers_save_messages():
     """Every reading travels to who wants all, and hardly any to who wants to know when it is warm."""
     messages = {
-        to: ran(watched("{kind: cbps}", to, "warm-up: 20 s\n")).subscriptions[0]["messages"]
+        to: ran(scenario_text("{kind: cbps}", to, "warm-up: 20 s\n")).subscriptions[0]["messages"]
         for to in ("T", "Warm")
     }
     assert messages["Warm"] < messages["T"] / 2
 
 
 def test_messages_and_joules_are_charged_to_the_subscription():
-    outcome = ran(watched("{kind: cbps}"))
+    outcome = ran(scenario_text("{kind: cbps}"))
     (row,) = outcome.subscriptions
     causes = outcome.measures["energy_by_cause_mj"]
     mine = {cause: joules for cause, joules in causes.items() if cause.startswith("Warm ")}
@@ -71,22 +71,22 @@ failures:
 """
 
 
-def test_a_broker_that_dies_is_missed_and_joins_again():
-    """Two publishers behind it: what they say meanwhile is lost, and told as such."""
-    text = watched("{kind: cbps, brokers: [4, 1, 0, 2], links: [[4, 1], [1, 0], [1, 2]]}", "T", DIES)
+def test_a_broker_that_dies_and_restarts_joins_again():
+    """Two publishers behind it: their readings meanwhile are lost, and reported as lost."""
+    text = scenario_text("{kind: cbps, brokers: [4, 1, 0, 2], links: [[4, 1], [1, 0], [1, 2]]}", "T", DIES)
     run = made(text)
     outcome = run.finish()
     (row,) = outcome.subscriptions
     assert sum(row["lost"].values()) > 5
     assert outcome.protocol["counted"]["connections lost"] >= 2
     assert row["expected"] == row["delivered"] + row["in_flight"] + sum(row["lost"].values())
-    told = {what.event.source: what.event.time for _, _, what in run.account.notifications}
-    assert all(last > 70_000_000 for last in told.values()), "in the end all are heard again"
-    assert set(told) == {"0", "2", "8"}
+    emitted = {what.event.source: what.event.time for _, _, what in run.account.notifications}
+    assert all(last > 70_000_000 for last in emitted.values()), "in the end all are heard again"
+    assert set(emitted) == {"0", "2", "8"}
 
 
 def test_a_subscriber_that_restarts_subscribes_again():
-    text = watched("{kind: cbps}", "T", DIES.replace("[1]", "[4]"))
+    text = scenario_text("{kind: cbps}", "T", DIES.replace("[1]", "[4]"))
     run = made(text)
     (row,) = run.finish().subscriptions
     assert 0 < sum(row["lost"].values()) < row["expected"] / 2
@@ -94,18 +94,18 @@ def test_a_subscriber_that_restarts_subscribes_again():
 
 
 def test_events_published_before_a_connection_have_their_own_fate():
-    text = watched("{kind: cbps, brokers: [4]}", "T").replace("start: 20 s", "phase: together")
+    text = scenario_text("{kind: cbps, brokers: [4]}", "T").replace("start: 20 s", "phase: together")
     (row,) = ran(text).subscriptions
     assert row["lost"] == {"its publisher had no connection": 3}
 
 
 def test_equal_seeds_give_equal_runs():
-    assert ran(watched("{kind: cbps}")) == ran(watched("{kind: cbps}"))
-    assert ran(watched("{kind: cbps}")) != ran(watched("{kind: cbps}"), 2)
+    assert ran(scenario_text("{kind: cbps}")) == ran(scenario_text("{kind: cbps}"))
+    assert ran(scenario_text("{kind: cbps}")) != ran(scenario_text("{kind: cbps}"), 2)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "where", "says"),
+    ("protocol", "where", "message"),
     [
         ("{kind: cbps, brokers: [77]}", "77", "there is no node '77'"),
         ("{kind: cbps, brokers: []}", "[]", "one broker at least"),
@@ -115,20 +115,20 @@ def test_equal_seeds_give_equal_runs():
         ("{kind: cbps, tries: 0}", "0", "expected a whole number >= 1"),
     ],
 )
-def test_impossible_settings_are_reported_with_their_position(protocol, where, says):
+def test_impossible_settings_are_reported_with_their_position(protocol, where, message):
     with pytest.raises(DefinitionError) as caught:
-        read_text(watched(protocol))
-    assert says in str(caught.value)
-    assert marked(str(caught.value)) == where
+        read_text(scenario_text(protocol))
+    assert message in str(caught.value)
+    assert underlined_text(str(caught.value)) == where
 
 
 def test_a_network_in_two_parts_has_no_tree():
     with pytest.raises(DefinitionError, match=r"no way leads from node \d to node 4"):
-        read_text(watched("{kind: cbps}").replace("range: 15 m", "range: 9 m"))
+        read_text(scenario_text("{kind: cbps}").replace("range: 15 m", "range: 9 m"))
 
 
 def test_conditions_that_brokers_cannot_run_are_evaluated_at_subscribers():
-    text = watched("{kind: cbps}")
+    text = scenario_text("{kind: cbps}")
     alone, ordered = (made(each) for each in (text, text.replace("per source", "per source ordered 2 s")))
     (row,), (late,) = alone.finish().subscriptions, ordered.finish().subscriptions
     assert late["delivered"] == late["expected"] == row["expected"]

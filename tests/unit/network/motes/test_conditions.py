@@ -1,4 +1,4 @@
-"""A definition as machines: where each condition can run, and what it says there."""
+"""A definition as machines: where each condition can run, and its output there."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_every_subscription_has_an_operator_and_its_topics():
 
 def test_an_evaluator_returns_notifications_of_its_subscription_only():
     watch = Evaluator(DEFINITION.operators()["Alone"], "Alone")
-    told = [each for i, value in enumerate((20, 26, 27, 21)) for each in watch.react(event(i, value))]
-    assert [(each.subscription, each.status, each.scope, each.event.time) for each in told] == [
+    emitted = [each for i, value in enumerate((20, 26, 27, 21)) for each in watch.react(event(i, value))]
+    assert [(each.subscription, each.status, each.scope, each.event.time) for each in emitted] == [
         ("Alone", "ingress", "a", SECOND),
         ("Alone", "egress", "a", 3 * SECOND),
     ]
@@ -109,7 +109,7 @@ def test_brokers_receive_the_text_of_one_subscription():
     assert broker_form(DEFINITION, DEFINITION.filters["Late"]) is None
 
 
-def test_a_gazetteer_stays_at_home(tmp_path):
+def test_a_gazetteer_is_not_sent_to_brokers(tmp_path):
     (tmp_path / "rooms.toml").write_text("[rooms]\nlab = { rectangle = [0, 0, 10, 5] }\n")
     text = (
         'topic T (value float)\ngazetteer "rooms.toml"\nstate Warm on T [value > 25; value < 22] scope lab\n'
@@ -119,5 +119,5 @@ def test_a_gazetteer_stays_at_home(tmp_path):
     assert broker_form(definition, definition.filters["Warm"]) is None
 
 
-def test_a_definition_travels_to_other_processes():
+def test_a_definition_can_be_pickled_to_other_processes():
     assert pickle.loads(pickle.dumps(DEFINITION)) == DEFINITION

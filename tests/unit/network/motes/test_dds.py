@@ -1,4 +1,4 @@
-"""The DDS family in a scenario: what it is told, where its rendezvous node is, and what became of samples."""
+"""The DDS family in a scenario: its settings, the place of the rendezvous node, and the fate of samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.network.motes.outcome import RunOutcome
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
 from holdfast.network.sim.metrics import footprint
-from support.protocols import marked, watched
+from support.protocols import scenario_text, underlined_text
 
 
 def made(text: str, seed: int = 1) -> SimulationRun:
@@ -22,13 +22,13 @@ def ran(text: str) -> RunOutcome:
     return made(text).finish()
 
 
-def test_the_rendezvous_node_is_in_the_middle_unless_it_is_named():
-    assert made(watched("{kind: dds}")).family.deployment.table == ("4",)
-    assert made(watched("{kind: dds, rendezvous: [8, 0]}")).family.deployment.table == ("8", "0")
+def test_the_rendezvous_node_is_in_the_middle_by_default():
+    assert made(scenario_text("{kind: dds}")).family.deployment.table == ("4",)
+    assert made(scenario_text("{kind: dds, rendezvous: [8, 0]}")).family.deployment.table == ("8", "0")
 
 
-def test_conditions_run_where_the_samples_are_and_only_their_turns_travel():
-    run = made(watched("{kind: dds, mode: HyTDDS}"))
+def test_conditions_run_at_the_samples_and_only_their_transitions_are_sent():
+    run = made(scenario_text("{kind: dds, mode: HyTDDS}"))
     outcome = run.finish()
     (row,) = outcome.subscriptions
     assert row["readings"] == 90
@@ -36,17 +36,17 @@ def test_conditions_run_where_the_samples_are_and_only_their_turns_travel():
     assert outcome.protocol["counted"]["filtered at the source"] == 90
 
 
-def test_a_topic_brings_every_sample_at_its_level():
+def test_a_subscription_to_a_topic_delivers_every_sample_at_its_level():
     for level, acknowledged in (("full", True), ("best-effort", False), ("0.5", True)):
-        run = made(watched(f"{{kind: dds, level: {level}}}", "T"))
+        run = made(scenario_text(f"{{kind: dds, level: {level}}}", "T"))
         (row,) = run.finish().subscriptions
         assert row["delivered"] == row["expected"] == 90
         assert bool(run.account.messages["Ack"]) == acknowledged
 
 
-def test_the_sections_of_the_protocol_are_its_own_values():
+def test_the_sections_of_the_protocol_become_its_values():
     run = made(
-        watched(
+        scenario_text(
             "{kind: dds, mode: EATDDS, ifs: true, percent: 90, reliable: {rto: 150 ms, ring: 3}, "
             "rotation: {round: 20 s, reporters: cluster}, discovery: {repeats: 2}, adaptive: {margin: 1}}",
             "T",
@@ -61,21 +61,21 @@ def test_the_sections_of_the_protocol_are_its_own_values():
     assert run.account.messages["LevelRequest"] > 0
 
 
-def test_memory_is_rings_of_reliable_writers_and_tables():
+def test_memory_is_reported_for_rings_of_reliable_writers_and_tables():
     """[D70] Node 0 writes, and is the rendezvous node with one subscription."""
     table = {"subscriptions": 12}
-    for level, kept in (("best-effort", table), ("full", {"rings": 20 * 20, **table})):
-        run = made(watched(f"{{kind: dds, level: {level}, rendezvous: [0]}}", "T"))
+    for level, stored in (("best-effort", table), ("full", {"rings": 20 * 20, **table})):
+        run = made(scenario_text(f"{{kind: dds, level: {level}, rendezvous: [0]}}", "T"))
         found = run.finish().protocol
-        assert {name: size for name, size in run.family.memory().items() if size} == kept
-        assert found["ram_bytes"] == footprint(run.network).ram_bytes + sum(kept.values())
+        assert {name: size for name, size in run.family.memory().items() if size} == stored
+        assert found["ram_bytes"] == footprint(run.network).ram_bytes + sum(stored.values())
         assert found["fits"]
 
 
-def test_the_fate_of_lost_samples_is_named():
+def test_the_fate_of_lost_samples_is_reported():
     """The rendezvous node dies, writers fill their rings, and one publisher goes down with its own."""
     dies = "failures:\n  - {kind: kill, at: 30 s, nodes: [4]}\n  - {kind: kill, at: 60 s, nodes: [8]}\n"
-    text = watched("{kind: dds, level: full, rendezvous: [4], reliable: {ring: 5}}", "T", dies)
+    text = scenario_text("{kind: dds, level: full, rendezvous: [4], reliable: {ring: 5}}", "T", dies)
     (row,) = ran(text.replace("{node: 4,", "{node: 6,")).subscriptions
     assert row["lost"].keys() == {dds.OVERFLOWED, dds.LOST_WITH_ITS_NODE}
     assert row["lost"][dds.LOST_WITH_ITS_NODE] == 5
@@ -87,7 +87,7 @@ def test_samples_before_a_subscription_is_known_have_their_own_fate():
     """The rendezvous node comes late, and with it the subscription to the publishers."""
     late = "failures:\n  - {kind: kill, at: 0 s, nodes: [3]}\n  - {kind: restart, at: 50 s, nodes: [3]}\n"
     protocol = "{kind: dds, mode: HyTDDS, rendezvous: [3], discovery: {repeats: 80}}"
-    run = made(watched(protocol, more=late))
+    run = made(scenario_text(protocol, more=late))
     (row,) = run.finish().subscriptions
     assert row["lost"].keys() == {dds.UNKNOWN}
     assert min(what.event.time for _, _, what in run.account.notifications) > 50_000_000
@@ -96,21 +96,21 @@ def test_samples_before_a_subscription_is_known_have_their_own_fate():
 
 def test_a_writer_reports_samples_it_gives_up():
     dies = "failures:\n  - {kind: kill, at: 30 s, nodes: [4]}\n"
-    text = watched("{kind: dds, level: full, rendezvous: [4], reliable: {retries: 1}}", "T", dies)
+    text = scenario_text("{kind: dds, level: full, rendezvous: [4], reliable: {retries: 1}}", "T", dies)
     (row,) = ran(text.replace("{node: 4,", "{node: 6,")).subscriptions
     assert row["lost"][dds.GIVEN_UP] > 50
     assert row["lost"].keys() <= {dds.GIVEN_UP, LOST}
 
 
 def test_samples_wait_for_their_slot():
-    late = watched("{kind: dds, ifs: true, level: full}", "T").replace("stop: 80 s", "stop: 91 s")
+    late = scenario_text("{kind: dds, ifs: true, level: full}", "T").replace("stop: 80 s", "stop: 91 s")
     outcome = ran(late.replace("duration: 90 s", "duration: 80.3 s"))
     assert outcome.protocol["issued"] == outcome.protocol["counted"]["accepted"] + outcome.protocol["slotted"]
     assert WAITING == "waiting at its publisher"
 
 
 @pytest.mark.parametrize(
-    ("protocol", "where", "says"),
+    ("protocol", "where", "message"),
     [
         ("{kind: dds, mode: HyTTDS}", "HyTTDS", "there is no such choice as 'HyTTDS'"),
         ("{kind: dds, level: fully}", "fully", "there is no such choice as 'fully'"),
@@ -120,22 +120,22 @@ def test_samples_wait_for_their_slot():
         ("{kind: ddss}", "ddss", "there is no such choice as 'ddss'"),
     ],
 )
-def test_impossible_settings_are_reported_with_their_position(protocol, where, says):
+def test_impossible_settings_are_reported_with_their_position(protocol, where, message):
     with pytest.raises(DefinitionError) as caught:
-        read_text(watched(protocol))
-    assert says in str(caught.value)
-    assert marked(str(caught.value)) == where
+        read_text(scenario_text(protocol))
+    assert message in str(caught.value)
+    assert underlined_text(str(caught.value)) == where
 
 
-def test_a_condition_of_several_sensors_is_evaluated_where_it_is_wanted():
-    run = made(watched("{kind: dds, mode: HyTDDS, level: full}").replace(" per source", ""))
+def test_a_condition_over_several_sensors_is_evaluated_at_its_subscriber():
+    run = made(scenario_text("{kind: dds, mode: HyTDDS, level: full}").replace(" per source", ""))
     (row,) = run.finish().subscriptions
     assert run.account.messages["Data"] == row["readings"] == 90, "all samples travel"
     assert 5 < row["expected"] == row["delivered"] < 45
 
 
 def test_slots_need_a_grid():
-    text = watched("{kind: dds, ifs: true}").replace(
+    text = scenario_text("{kind: dds, ifs: true}").replace(
         "{kind: grid, rows: 3, columns: 3, spacing: 10 m}",
         "{kind: uniform, count: 9, width: 20 m, height: 20 m, reach: 15 m}",
     )
@@ -143,18 +143,18 @@ def test_slots_need_a_grid():
         read_text(text)
 
 
-def test_by_transition_samples_that_turn_a_condition_are_acknowledged_and_no_others():
-    run = made(watched("{kind: dds, mode: HyTDDS, level: transition}", "T"))
+def test_only_samples_that_change_a_condition_are_acknowledged_by_transition():
+    run = made(scenario_text("{kind: dds, mode: HyTDDS, level: transition}", "T"))
     (row,) = run.finish().subscriptions
-    turns = made(watched("{kind: dds, mode: HyTDDS}")).finish().subscriptions[0]["expected"]
+    turns = made(scenario_text("{kind: dds, mode: HyTDDS}")).finish().subscriptions[0]["expected"]
     assert row["delivered"] == row["expected"] == 90
     assert run.account.messages["Ack"] == turns > 0
 
 
-def test_by_transition_needs_something_that_turns():
+def test_the_level_transition_needs_a_condition_that_a_mote_can_evaluate():
     with pytest.raises(DefinitionError, match="nothing that a mote can tell turns with samples of 'T'") as e:
-        made(watched("{kind: dds, level: transition}", "T").replace(" per source", ""))
-    assert marked(str(e.value)) == "transition"
+        made(scenario_text("{kind: dds, level: transition}", "T").replace(" per source", ""))
+    assert underlined_text(str(e.value)) == "transition"
 
 
 TOGETHER = """\
@@ -173,7 +173,7 @@ duration: 60 s
 """
 
 
-def test_subscribers_that_begin_together_are_all_discovered_where_frames_collide():
+def test_subscribers_that_start_together_are_all_discovered_despite_collisions():
     """None was: each of the ten repetitions met those of all others at the same instant."""
     nodes = (0, 2, 5, 7, 10, 13, 16, 18, 22, 25, 27, 30, 33, 35)
     subscribers = ", ".join(f"{{node: {node}, to: T}}" for node in nodes)
@@ -183,9 +183,9 @@ def test_subscribers_that_begin_together_are_all_discovered_where_frames_collide
     assert dds.NEVER not in outcome.subscriptions[0]["lost"]
 
 
-def test_losses_without_a_discovered_subscription_are_named():
+def test_losses_before_discovery_of_a_subscription_are_reported():
     dead = "failures:\n  - {kind: kill, at: 0 s, nodes: [8]}\n"
-    text = watched("{kind: dds, rendezvous: [8]}", "T", dead).replace("from: [0, 2, 8]", "from: [0, 2]")
+    text = scenario_text("{kind: dds, rendezvous: [8]}", "T", dead).replace("from: [0, 2, 8]", "from: [0, 2]")
     (row,) = ran(text).subscriptions
     assert row["delivered"] == 0
     assert row["lost"] == {dds.NEVER: row["expected"]}

@@ -1,4 +1,4 @@
-"""A mistake in a scenario is told with file, line and column, what was expected, and what would do."""
+"""An error in a scenario is reported with file, line and column, what was expected, and a hint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import DefinitionError, InputError
 from holdfast.network.motes.study import read, read_text
-from support.protocols import marked, watched
+from support.protocols import scenario_text, underlined_text
 
 GOOD = """\
 nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}
@@ -20,18 +20,18 @@ duration: 10 s
 """
 
 
-def told(text: str, folder=None) -> str:
+def error_of(text: str, folder=None) -> str:
     with pytest.raises(DefinitionError) as caught:
         read_text(text, *([folder] if folder else []))
     return str(caught.value)
 
 
-def changed(old: str, new: str) -> str:
+def change(old: str, new: str) -> str:
     assert old in GOOD
     return GOOD.replace(old, new)
 
 
-def test_the_scenario_without_mistakes_is_read():
+def test_a_scenario_without_mistakes_is_read():
     study = read_text(GOOD)
     assert len(study.points) == 1
     assert study.seeds == (1,)
@@ -110,24 +110,24 @@ def cells(table: str, columns: int) -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.parametrize(("old", "new", "place", "said", "hint"), cells(CHANGED, 5))
-def test_an_error_is_reported_with_its_position(old, new, place, said, hint):
-    message = told(changed(old, new.replace(";", "\n ")))
+@pytest.mark.parametrize(("old", "new", "place", "expected", "hint"), cells(CHANGED, 5))
+def test_an_error_is_reported_with_its_position(old, new, place, expected, hint):
+    message = error_of(change(old, new.replace(";", "\n ")))
     assert message.startswith(f"scenario:{place}: "), message
-    assert said in message
+    assert expected in message
     assert hint in message.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("line", "place", "said", "hint"), cells(ADDED, 4))
-def test_an_error_at_the_end_is_reported_with_its_position(line, place, said, hint):
-    message = told(f"{GOOD}{line}\n")
+@pytest.mark.parametrize(("line", "place", "expected", "hint"), cells(ADDED, 4))
+def test_an_error_at_the_end_is_reported_with_its_position(line, place, expected, hint):
+    message = error_of(f"{GOOD}{line}\n")
     assert message.startswith(f"scenario:{place}: "), message
-    assert said in message
+    assert expected in message
     assert hint in message.splitlines()[-1]
 
 
 def test_the_line_is_shown_with_a_caret():
-    assert told(changed("spacing: 10 m", "spacing: 10 metres")) == (
+    assert error_of(change("spacing: 10 m", "spacing: 10 metres")) == (
         "scenario:1:51: expected a length with its unit, such as '14 m'; got '10 metres'; "
         "units are mm, cm, m, km, ft, mi\n"
         "    nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 metres}\n"
@@ -137,18 +137,18 @@ def test_the_line_is_shown_with_a_caret():
 
 def test_id_based_routing_needs_a_grid():
     nodes = "nodes: {kind: uniform, count: 9, width: 20 m, height: 20 m, reach: 30 m}"
-    message = told(GOOD.replace(GOOD.splitlines()[0], nodes))
+    message = error_of(GOOD.replace(GOOD.splitlines()[0], nodes))
     assert message.startswith("scenario:3:9: ID-based routing needs nodes of kind grid")
 
 
 def test_a_placement_that_cannot_be_connected_is_reported_at_the_nodes():
     nodes = "nodes: {kind: uniform, count: 9, width: 2 km, height: 2 km, reach: 30 m}"
-    message = told(GOOD.replace(GOOD.splitlines()[0], nodes).replace("id-grid", "flooding"))
+    message = error_of(GOOD.replace(GOOD.splitlines()[0], nodes).replace("id-grid", "flooding"))
     assert message.startswith("scenario:1:8: of 1,000 placements of 9 nodes")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "the file is empty"),
         ("# nothing\n", "the file is empty"),
@@ -157,8 +157,8 @@ def test_a_placement_that_cannot_be_connected_is_reported_at_the_nodes():
         ("a: \x00", "this is not YAML"),
     ],
 )
-def test_a_document_that_is_no_scenario_is_refused(text, said):
-    assert said in told(text)
+def test_a_document_that_is_no_scenario_is_refused(text, message):
+    assert message in error_of(text)
 
 
 def test_an_error_in_a_file_named_by_a_scenario_is_reported_there(tmp_path):
@@ -200,13 +200,15 @@ state Warm | state Wa+rm | + | scenario:7:11: expected '=', 'enter', 'on' or a n
 """
 
 
-@pytest.mark.parametrize(("old", "new", "where", "said", "hint"), cells(PUBLISHING, 5))
-def test_an_error_of_publishers_and_subscribers_is_reported_with_its_position(old, new, where, said, hint):
-    text = watched("{kind: dds}")
+@pytest.mark.parametrize(("old", "new", "where", "expected", "hint"), cells(PUBLISHING, 5))
+def test_an_error_of_publishers_and_subscribers_is_reported_with_its_position(
+    old, new, where, expected, hint
+):
+    text = scenario_text("{kind: dds}")
     assert old in text
-    message = told(text.replace(old, new))
-    assert said in message
-    assert where in marked(message)
+    message = error_of(text.replace(old, new))
+    assert expected in message
+    assert where in underlined_text(message)
     assert hint in message.splitlines()[-1]
 
 
@@ -224,7 +226,7 @@ def test_an_error_in_an_inline_definition_is_reported_there(tmp_path):
 
 
 def test_an_error_in_a_one_line_definition_shows_its_text():
-    text = watched().replace(
+    text = scenario_text().replace(
         "|\n  topic T (value float)\n  state Warm on", "topic T (value float) stat Warm on"
     )
-    assert told(text).startswith("definition:1:23: ")
+    assert error_of(text).startswith("definition:1:23: ")

@@ -35,13 +35,13 @@ def client(name: str) -> CbpsClient:
     return CbpsClient(name, no_conditions, lease=9_000)
 
 
-class Motes:
+class MoteHarness:
     """Motes whose frames arrive at once."""
 
     def __init__(self, **machines: Mote) -> None:
         self.machines = machines
         self.states = {name: machine.initial() for name, machine in machines.items()}
-        self.heard: list[tuple[str, str, float]] = []
+        self.deliveries: list[tuple[str, str, float]] = []
         self.timers: set[tuple[str, str]] = set()
         self.frames = 0
         self.on_the_way: deque[tuple[str, Received]] = deque()
@@ -69,7 +69,7 @@ class Motes:
                     if to in self.states:
                         self.on_the_way.append((to, Received(0, name, frame)))
                 case Deliver(ReceivedNotification(subscription, _, content)):
-                    self.heard.append((name, subscription, content["value"]))
+                    self.deliveries.append((name, subscription, content["value"]))
                 case SetTimer(timer):
                     self.timers.add((name, timer))
 
@@ -80,28 +80,28 @@ def publishing(value: float) -> Submit:
 
 def test_machines_on_one_mote_do_not_use_the_radio():
     roles = {BROKER: broker(), PUBLISHER: client("p"), SUBSCRIBER: client("s")}
-    motes = Motes(a=Mote(roles, (), TERMS))
+    motes = MoteHarness(a=Mote(roles, (), TERMS))
     motes.ask("a", PUBLISHER, advertise("heat", HEAT))
     motes.ask("a", SUBSCRIBER, subscribe("mine", HEAT))
     motes.ask("a", PUBLISHER, publishing(1.0))
-    assert motes.heard == [("a", "mine", 1.0)]
+    assert motes.deliveries == [("a", "mine", 1.0)]
     assert motes.frames == 0
 
 
 def test_a_client_without_a_broker_has_its_connection_to_one():
-    motes = Motes(
+    motes = MoteHarness(
         b=Mote({BROKER: broker(), SUBSCRIBER: client("s")}, ("c",), TERMS),
         c=Mote({PUBLISHER: client("p")}, ("b",), TERMS),
     )
     motes.ask("c", PUBLISHER, advertise("heat", HEAT))
     motes.ask("b", SUBSCRIBER, subscribe("theirs", HEAT))
     motes.ask("c", PUBLISHER, publishing(2.0))
-    assert motes.heard == [("b", "theirs", 2.0)]
+    assert motes.deliveries == [("b", "theirs", 2.0)]
     assert motes.frames > 4
 
 
 def test_timers_go_to_the_machine_that_set_them():
-    motes = Motes(a=Mote({BROKER: broker(), SUBSCRIBER: client("s")}, ("b",), TERMS))
+    motes = MoteHarness(a=Mote({BROKER: broker(), SUBSCRIBER: client("s")}, ("b",), TERMS))
     assert motes.timers == {("a", "subscriber renew"), ("a", "connection b")}
     motes.ask("a", SUBSCRIBER, subscribe("mine", HEAT))
     assert ("a", "broker leases") in motes.timers

@@ -1,4 +1,4 @@
-"""What a run is judged by: what subscribers received, and what the network carried for it."""
+"""The measures of a run: what subscribers received, and what the network carried for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.network.motes.report.terminal import summary_lines
 from holdfast.network.motes.results import collect
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 PROTOCOLS = {
@@ -20,7 +20,7 @@ PROTOCOLS = {
 
 
 def text(protocol: str, to: str = "Warm") -> str:
-    return watched(PROTOCOLS[protocol], f"{to}, start: 10 s").replace("on-demand", "geographic")
+    return scenario_text(PROTOCOLS[protocol], f"{to}, start: 10 s").replace("on-demand", "geographic")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -44,9 +44,9 @@ def test_the_protocol_that_uses_less_energy_for_the_same_notifications_has_more_
 
 
 def test_messages_for_a_part_of_the_network_count_for_the_nodes_they_are_for():
-    """Quad-PubSub speaks to leaves and to neighbours: 0.22 was "delivered" while all of it arrived."""
+    """Quad-PubSub sends to leaves and to neighbours: once 0.22 was "delivered" while all of it arrived."""
     measures = SimulationRun(read_text(text("qps", "T")).points[0].case, 1).finish().measures
-    assert measures["delivery_ratio"] > 0.85  # what a peek takes has found somebody who knows more
+    assert measures["delivery_ratio"] > 0.85  # a consuming handler found a node that knows more
 
 
 def test_without_subscribers_a_delivery_is_a_network_message():
@@ -58,7 +58,7 @@ def test_without_subscribers_a_delivery_is_a_network_message():
     )
 
 
-def test_the_first_table_begins_with_what_subscribers_received_and_has_network_messages_below():
+def test_the_first_table_starts_with_subscribers_and_lists_network_messages_below():
     lines = list(summary_lines(collect(read_text(text("qps")), map)))
     assert [line.split("  ")[0] for line in lines[1:4]] == [
         "for subscribers",

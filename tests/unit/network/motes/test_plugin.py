@@ -1,4 +1,4 @@
-"""A routing protocol of somebody's own, in a file beside the scenario."""
+"""A routing protocol of the user, in a file beside the scenario."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_plugin_runs_like_a_built_in_protocol(tmp_path):
     assert theirs.runs[0].measures["delivered"] > 20
 
 
-def test_it_is_swept_and_travels(tmp_path):
+def test_a_plugin_can_be_swept_and_pickled(tmp_path):
     mine = study(
         tmp_path, "{kind: python, machine: 'own.py:Mine'}", "sweep: {routing.with: [{limit: 1}, {limit: 4}]}"
     )
@@ -98,8 +98,8 @@ def test_errors_of_a_plugin_are_reported_with_their_position(tmp_path, routing, 
     assert caught.value.place.line == 4
 
 
-def test_a_timer_in_the_past_is_an_error_and_not_a_simulation_that_never_ends(tmp_path):
-    """It fired at once, was set again, and time did not pass."""
+def test_a_timer_in_the_past_is_an_error(tmp_path):
+    """The timer fired at once, was set again, and time did not advance."""
     mine = study(tmp_path, "{kind: python, machine: 'own.py:Hasty'}")
     with pytest.raises(
         UsageError, match="timer 'again' is set for 500 ms, which is over: it is 500 ms"
@@ -125,13 +125,13 @@ duration: 2 min
 """
 
 
-def measured(tmp_path, text=MEASURED, links="a,b,1\nb,a,1\nb,c,1\nc,b,1\n"):
+def measured_study(tmp_path, text=MEASURED, links="a,b,1\nb,a,1\nb,c,1\nc,b,1\n"):
     (tmp_path / "links.csv").write_text("sender,receiver,quality\n" + links)
     return read_text(text, tmp_path)
 
 
-def test_links_are_enough_where_nothing_asks_for_positions(tmp_path):
-    found = run(measured(tmp_path).points[0].case, seed=1).measures
+def test_links_suffice_where_nothing_asks_for_positions(tmp_path):
+    found = run(measured_study(tmp_path).points[0].case, seed=1).measures
     assert found["delivered"] > 50
     assert found["hops"] == 2
 
@@ -146,9 +146,9 @@ def test_links_are_enough_where_nothing_asks_for_positions(tmp_path):
 )
 def test_a_plugin_that_needs_positions_is_refused_without_them(tmp_path, old, new, message):
     with pytest.raises(DefinitionError, match=message):
-        measured(tmp_path, MEASURED.replace(old, new))
+        measured_study(tmp_path, MEASURED.replace(old, new))
 
 
 def test_a_table_without_links_is_refused(tmp_path):
     with pytest.raises(DefinitionError, match="there is no link; write one row for each"):
-        measured(tmp_path, links="")
+        measured_study(tmp_path, links="")

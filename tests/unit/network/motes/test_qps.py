@@ -7,12 +7,12 @@ import pytest
 from holdfast.errors import DefinitionError
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.motes.study import read_text
-from support.protocols import marked, watched
+from support.protocols import scenario_text, underlined_text
 
 
 def text(protocol: str = "{kind: qps, levels: 2}", to: str = "Warm", more: str = "") -> str:
     """Subscribers ask when nodes know their neighbours."""
-    return watched(protocol, f"{to}, start: 10 s", more).replace("on-demand", "geographic")
+    return scenario_text(protocol, f"{to}, start: 10 s", more).replace("on-demand", "geographic")
 
 
 def made(text: str, seed: int = 1) -> SimulationRun:
@@ -71,10 +71,10 @@ def test_equal_seeds_give_equal_runs():
 def test_impossible_settings_are_reported_with_their_position(wrong, mark, why):
     with pytest.raises(DefinitionError, match=why) as error:
         read_text(wrong)
-    assert mark in marked(str(error.value)) or mark in str(error.value)
+    assert mark in underlined_text(str(error.value)) or mark in str(error.value)
 
 
-def test_space_has_all_nodes_however_their_coordinates_are_rounded():
+def test_the_space_contains_all_nodes_despite_rounding():
     """A layout where the least coordinate and the extent add up to less than the greatest coordinate."""
     text = """\
 nodes: {kind: uniform, count: 40, width: 100 m, height: 100 m, reach: 25 m}

@@ -1,4 +1,4 @@
-"""What sensors measure: made up with chance of their own, or played from a file."""
+"""The values of sensors: generated from random numbers of their own, or played from a file."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ from holdfast.network.motes.readings import (
 AIR = Topic("Air", (Attribute("value", "float"), Attribute("count", "int"), Attribute("room", "text")))
 
 
-def sensed(measured, times, seed: int = 1) -> list:
+def sense_all(measured, times, seed: int = 1) -> list:
     sense = measured.sense(0, Random(seed))
     return [sense(now) for now in times]
 
 
 def test_a_constant_is_always_the_same():
-    assert sensed(Constant("west"), [0, 5]) == ["west", "west"]
+    assert sense_all(Constant("west"), [0, 5]) == ["west", "west"]
 
 
 def test_uniform_readings_fill_the_range_and_differ_by_seed():
-    values = sensed(UniformReadings(10.0, 20.0), range(1000))
+    values = sense_all(UniformReadings(10.0, 20.0), range(1000))
     assert 10 <= min(values) < 10.1
     assert 19.9 < max(values) <= 20
-    assert values != sensed(UniformReadings(10.0, 20.0), range(1000), seed=2)
-    assert sensed(UniformReadings(), [0], seed=3) == [Random(3).random()]
+    assert values != sense_all(UniformReadings(10.0, 20.0), range(1000), seed=2)
+    assert sense_all(UniformReadings(), [0], seed=3) == [Random(3).random()]
 
 
-def test_a_walk_goes_by_steps_and_stays_within_its_bounds():
-    values = sensed(RandomWalk(start=20, step=2, low=15, high=25), range(2000))
+def test_a_random_walk_moves_by_steps_within_its_bounds():
+    values = sense_all(RandomWalk(start=20, step=2, low=15, high=25), range(2000))
     assert (min(values), max(values)) == (15, 25)
-    free = sensed(RandomWalk(start=0, step=0.5), range(2000))
+    free = sense_all(RandomWalk(start=0, step=0.5), range(2000))
     assert stdev(b - a for a, b in pairwise(free)) == pytest.approx(0.5, rel=0.05)
 
 
-def test_a_sine_goes_up_and_down_in_a_period():
+def test_a_sine_rises_and_falls_in_a_period():
     day = Sine(mean=20, swing=5)
-    assert sensed(day, [0, 6 * HOUR, 12 * HOUR, 18 * HOUR]) == pytest.approx([20, 25, 20, 15])
-    noisy = sensed(Sine(mean=20, swing=0, noise=2), range(2000))
+    assert sense_all(day, [0, 6 * HOUR, 12 * HOUR, 18 * HOUR]) == pytest.approx([20, 25, 20, 15])
+    noisy = sense_all(Sine(mean=20, swing=0, noise=2), range(2000))
     assert fmean(noisy) == pytest.approx(20, abs=0.2)
     assert stdev(noisy) == pytest.approx(2, rel=0.1)
-    behind = {sensed(Sine(mean=0, swing=1, period=HOUR, lag=HOUR), [0], seed)[0] for seed in range(5)}
+    behind = {sense_all(Sine(mean=0, swing=1, period=HOUR, lag=HOUR), [0], seed)[0] for seed in range(5)}
     assert len(behind) == 5
     with pytest.raises(ScenarioError, match="period: a period takes some time"):
         Sine(mean=0, swing=1, period=0)
@@ -79,7 +79,7 @@ def test_means_cover_the_readings_since_the_last_and_other_values_are_the_latest
     assert sample(750) == {"value": 3.0, "count": 3, "room": "d", "on": False}
 
 
-def test_readings_have_the_kinds_of_the_topic():
+def test_readings_have_the_types_of_the_topic():
     readings = {"value": UniformReadings(), "count": RandomWalk(start=5, step=3), "room": Constant("12")}
     sample = simulate_sample(readings, AIR, 0, Random(1))
     found = [sample(now) for now in range(5)]
@@ -88,17 +88,17 @@ def test_readings_have_the_kinds_of_the_topic():
 
 
 @pytest.mark.parametrize(
-    ("readings", "says"),
+    ("readings", "message"),
     [
         ({"vlaue": UniformReadings()}, "vlaue: topic 'Air' has no 'vlaue'. Did you mean 'value'?"),
         ({"room": UniformReadings()}, "room: 'room' is of kind text"),
         ({"value": Constant("warm")}, "value: 'value' is of kind float"),
     ],
 )
-def test_readings_that_do_not_fit_are_refused(readings, says):
+def test_readings_that_do_not_fit_the_topic_are_refused(readings, message):
     with pytest.raises(ScenarioError) as caught:
         require_fitting(readings, AIR)
-    assert str(caught.value).startswith(says)
+    assert str(caught.value).startswith(message)
 
 
 # From a file.
@@ -128,7 +128,7 @@ def test_nodes_play_their_own_source_or_one_after_the_other():
     assert [recording.sample(i, "x", 0)(0)["value"] for i in range(3)] == [1.0, 2.0, 1.0]
 
 
-def test_parquet_and_times_that_are_numbers_are_read_as_well(tmp_path):
+def test_parquet_files_and_numeric_times_are_read(tmp_path):
     table = pa.table({"time": [0, 60], "source": ["a", "a"], "value": [1.5, 2.5]})
     pq.write_table(table, tmp_path / "rooms.parquet")
     recording = load_recording(Recorded(file="rooms.parquet", time_unit="s"), CO2, tmp_path)
@@ -141,7 +141,7 @@ def test_a_file_without_readings_is_refused(tmp_path):
         load_recording(Recorded(file="none.csv"), CO2, tmp_path)
 
 
-def test_a_history_is_played_by_nodes_of_its_sources_names_or_by_one_after_the_other():
+def test_a_history_is_played_by_the_nodes_of_its_sources_or_by_one_after_the_other():
     recording = to_recording(
         [Event("CO2", 0, "a", {"value": 1.0}), Event("CO2", 0, "b", {"value": 2.0})], "c"
     )

@@ -31,7 +31,7 @@ def words(kind: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("word", sorted(words(Scenario)))
-def test_every_word_of_a_scenario_is_in_the_reference(word):
+def test_every_key_of_a_scenario_is_in_the_reference(word):
     assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", PAGE)
 
 

@@ -11,7 +11,7 @@ from pyarrow import csv
 from holdfast.network.motes.results import StudyResults, collect, tables, to_json, write
 from holdfast.network.motes.study import read_text
 from holdfast.network.sim.statistics import estimate
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 SWEPT = (
@@ -62,7 +62,7 @@ def test_written_tables_are_read_back(results, tmp_path):
         assert pq.read_table(path).equals(tables(results)[path.stem])
 
 
-def test_tables_as_csv_have_a_column_for_each_amount(results, tmp_path):
+def test_tables_as_csv_have_a_column_for_each_quantity(results, tmp_path):
     paths = write(results, tmp_path, "csv")
     assert {path.suffix for path in paths} == {".csv"}
     for path in paths:
@@ -89,7 +89,7 @@ def test_json_contains_points_and_runs(results):
     assert len(found["runs"]) == 12
 
 
-def test_a_network_without_traffic_has_results_too():
+def test_a_network_without_traffic_has_results():
     quiet = collect(read_text(GRID.replace("  - {from: 0, to: 8, every: 1 s}", "  []")), map)
     assert quiet.summary(0)["sent"].mean == 0
     assert "delivery_ratio" not in quiet.summary(0)
@@ -100,21 +100,21 @@ def test_a_network_without_traffic_has_results_too():
 
 
 @pytest.fixture(scope="module")
-def told() -> StudyResults:
-    return collect(read_text(watched(to="[Warm, T]", more="seeds: 2\n")), map)
+def shared_results() -> StudyResults:
+    return collect(read_text(scenario_text(to="[Warm, T]", more="seeds: 2\n")), map)
 
 
-def test_each_subscription_is_summed_up_over_the_seeds(told):
-    found = told.subscriptions(0)
+def test_each_subscription_is_summed_up_over_the_seeds(shared_results):
+    found = shared_results.subscriptions(0)
     assert list(found) == ["Warm", "T"]
-    expected = [run.subscriptions[0]["expected"] for run in told.runs]
+    expected = [run.subscriptions[0]["expected"] for run in shared_results.runs]
     assert found["Warm"]["expected"] == estimate(expected)
     assert found["T"]["loss"].mean == 0
     assert {"lost", "subscription"}.isdisjoint(found["T"])
 
 
-def test_subscriptions_have_a_table_and_stand_in_the_json(told, tmp_path):
-    rows = tables(told)["subscriptions"].to_pylist()
+def test_subscriptions_have_a_table_and_are_in_the_json(shared_results, tmp_path):
+    rows = tables(shared_results)["subscriptions"].to_pylist()
     assert [(row["seed"], row["subscription"]) for row in rows] == [
         (1, "Warm"),
         (1, "T"),
@@ -122,8 +122,8 @@ def test_subscriptions_have_a_table_and_stand_in_the_json(told, tmp_path):
         (2, "T"),
     ]
     assert rows[1]["readings"] == 90
-    assert {path.stem for path in write(told, tmp_path)} >= {"subscriptions", "runs"}
-    found = json.loads(to_json(told))
+    assert {path.stem for path in write(shared_results, tmp_path)} >= {"subscriptions", "runs"}
+    found = json.loads(to_json(shared_results))
     assert found["points"][0]["subscriptions"]["T"]["delivered"]["mean"] == 90
     assert found["runs"][0]["subscriptions"][1]["subscription"] == "T"
 

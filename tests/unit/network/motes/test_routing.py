@@ -1,4 +1,4 @@
-"""What a scenario says of routing, and what follows for a network."""
+"""The routing settings of a scenario, and their defaults for a network."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ FAST, SLOW = 5 * MILLISECOND, SECOND
 """How long it takes to say something."""
 
 
-def made(said: routing.Routing, airing: int = FAST, ends: tuple = (), placed: Topology = PLACED):
-    return machines(said, placed, Csma(), airing, ends)
+def made(settings: routing.Routing, airing: int = FAST, ends: tuple = (), placed: Topology = PLACED):
+    return machines(settings, placed, Csma(), airing, ends)
 
 
 @pytest.mark.parametrize(
-    ("said", "machine"),
+    ("settings", "machine"),
     [
         (routing.IdGrid(), IdGrid(2, 3)),
         (routing.IdGrid(resends=0, distrust=SECOND), IdGrid(2, 3, resends=0, distrust=SECOND)),
@@ -42,8 +42,8 @@ def made(said: routing.Routing, airing: int = FAST, ends: tuple = (), placed: To
         (routing.Flooding(limit=3), Flooding(3, 40 * MILLISECOND)),
     ],
 )
-def test_omitted_settings_take_defaults_or_follow_from_the_network(said, machine):
-    assert made(said)[0] == machine
+def test_omitted_settings_take_defaults_or_follow_from_the_network(settings, machine):
+    assert made(settings)[0] == machine
 
 
 def test_a_slow_network_is_given_more_time():
@@ -53,9 +53,9 @@ def test_a_slow_network_is_given_more_time():
     assert made(routing.Geographic(beacons=SECOND), SLOW)[0].beacons.slow == SECOND
 
 
-def test_messages_to_all_are_flooded_whatever_the_kind():
-    for said in (routing.Static(jitter=7), routing.OnDemand(jitter=7), routing.Flooding(jitter=7)):
-        assert made(said)[1] == Flooding(jitter=7)
+def test_messages_to_all_are_flooded_by_every_protocol():
+    for settings in (routing.Static(jitter=7), routing.OnDemand(jitter=7), routing.Flooding(jitter=7)):
+        assert made(settings)[1] == Flooding(jitter=7)
     assert machines(routing.Static(), PLACED, Tdma(), FAST, ())[1].jitter == 0, "slots keep them apart"
 
 
@@ -68,7 +68,7 @@ def test_a_tree_leads_to_named_sinks_or_to_all_destinations():
 
 
 @pytest.mark.parametrize(
-    ("said", "placed", "says"),
+    ("settings", "placed", "message"),
     [
         (
             routing.IdGrid(),
@@ -84,12 +84,12 @@ def test_a_tree_leads_to_named_sinks_or_to_all_destinations():
         (routing.Tree(sinks=(0, 9)), PLACED, "sinks.1: there is no node '9'"),
     ],
 )
-def test_impossible_settings_are_reported(said, placed, says):
-    with pytest.raises(ScenarioError, match=says):
-        made(said, placed=placed)
+def test_impossible_settings_are_reported(settings, placed, message):
+    with pytest.raises(ScenarioError, match=message):
+        made(settings, placed=placed)
 
 
-def test_geographic_routing_knows_where_nodes_are():
+def test_geographic_routing_knows_the_positions_of_nodes():
     found = made(routing.Geographic(distrust=SECOND))[0]
     assert isinstance(found, Geographic)
     assert (found.places, found.distrust) == (PLACED.positions, SECOND)

@@ -1,4 +1,4 @@
-"""One run: what it counts is what happened."""
+"""The counts of one run agree with its events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def ran(text: str, seed: int = 1, trace: Trace | None = None) -> RunOutcome:
 
 
 def assert_adds_up(found: RunOutcome) -> None:
-    """What was sent was delivered, dropped for a reason, or is on its way; energy is never negative."""
+    """Require that every sent message was delivered, dropped with a reason, or is on its way; energy is
+    never negative."""
     measures = found.measures
     dropped = sum(measures["dropped"].values())
     assert measures["sent"] == measures["delivered"] + dropped + measures["in_flight"]
@@ -37,7 +38,7 @@ def assert_adds_up(found: RunOutcome) -> None:
 
 
 @given(scenarios())
-def test_whatever_a_scenario_does_nothing_fails_everything_adds_up_and_the_same_seed_gives_the_same(text):
+def test_a_random_scenario_runs_adds_up_and_repeats_with_the_same_seed(text):
     found = ran(text, seed=3)
     assert_adds_up(found)
     assert found == ran(text, seed=3)
@@ -48,7 +49,7 @@ def test_another_seed_gives_another_run():
     assert ran(text, seed=1) != ran(text, seed=2)
 
 
-def test_a_quiet_network_delivers_everything_in_as_many_hops_as_it_takes():
+def test_a_quiet_network_delivers_everything_in_the_expected_number_of_hops():
     measures = ran(GRID).measures
     assert measures["sent"] == measures["delivered"] == 20
     assert measures["hops"] == 2.0
@@ -68,7 +69,7 @@ def test_a_message_to_several_goes_to_each():
     assert measures["sent"] == measures["delivered"] == 60
 
 
-def test_the_warm_up_is_left_out():
+def test_the_warm_up_is_not_counted():
     whole, later = ran(GRID).measures, ran(f"{GRID}warm-up: 10 s\n").measures
     assert (whole["sent"], later["sent"]) == (20, 10)
     assert later["seconds"] == 10
@@ -76,7 +77,7 @@ def test_the_warm_up_is_left_out():
     assert later["energy_mj"] == pytest.approx(whole["energy_mj"] / 2, rel=0.05)
 
 
-def test_traffic_starts_and_stops_when_it_should():
+def test_traffic_starts_and_stops_at_its_times():
     found = ran(GRID.replace("every: 1 s", "every: 1 s, start: 5 s, stop: 10 s"))
     assert [row["sent"] for row in found.timeline] == [0] * 5 + [1] * 5 + [0] * 10
 
@@ -116,7 +117,7 @@ duration: 100 s
 """
 
 
-def test_a_sensor_that_is_read_often_has_its_mean_published_and_costs_the_processor():
+def test_a_frequently_read_sensor_publishes_its_mean_and_costs_processor_energy():
     """[D62] Forty readings for each sample; only the publisher's processor works for it."""
     it = SimulationRun(read_text(READ_OFTEN).points[0].case, 1)
     it.finish()
@@ -128,7 +129,7 @@ def test_a_sensor_that_is_read_often_has_its_mean_published_and_costs_the_proces
     assert worked == [0, 399 * 2 * MILLISECOND, 0], "the last one begins as the run ends"
 
 
-def test_a_battery_ends_a_life_and_if_asked_the_run():
+def test_an_empty_battery_ends_a_node_and_optionally_the_run():
     text = GRID.replace("energy: {", "energy: {battery: 30 mJ, mains: [8], ")
     measures = ran(text.replace("duration: 20 s", "duration: 200 s")).measures
     assert measures["lifetime_s"] is not None
@@ -148,7 +149,7 @@ def test_a_run_that_ends_before_its_warm_up_has_counted_nothing():
     assert (measures["seconds"], measures["sent"], measures["energy_mj"]) == (0, 0, 0)
 
 
-def test_a_node_that_is_killed_stops_and_one_that_is_restarted_goes_on():
+def test_a_killed_node_stops_and_a_restarted_one_continues():
     text = f"{GRID}failures:\n  - {{kind: kill, at: 5 s, nodes: [0]}}\n"
     assert ran(text).measures["sent"] == 5
     again = ran(f"{text}  - {{kind: restart, at: 15 s, nodes: [0]}}\n")
@@ -177,7 +178,7 @@ def test_a_cut_link_is_bypassed_and_a_mended_one_used_again():
 
 
 def test_losses_on_the_way_back_to_a_node_are_accounted_for():
-    """Nobody acknowledges, and datagrams go round a hole: a copy is lost to a node that had one before."""
+    """Without acknowledgements datagrams go round a hole: a copy is lost to a node that had one before."""
     found = ran(
         "nodes: {kind: grid, rows: 2, columns: 3, spacing: 10 m}\nlinks: {kind: disk, range: 20 m}\n"
         "mac: {kind: csma, acknowledged: false}\nrouting: {kind: geographic, beacons: 8 s}\n"
@@ -209,7 +210,7 @@ def test_the_trace_of_a_run_agrees_with_its_energy():
     assert found == ran(GRID), "tracing changes nothing"
 
 
-def test_a_scenario_on_the_motes_of_the_intel_lab(data):
+def test_a_scenario_on_the_intel_lab_motes_runs(data):
     folder = data / "intel-lab"
     found = ran(
         f"nodes: {{kind: intel-lab, folder: {folder}}}\nlinks: {{kind: measured}}\nrouting: {{kind: tree}}\n"
@@ -221,7 +222,7 @@ def test_a_scenario_on_the_motes_of_the_intel_lab(data):
     assert found.measures["hops"] > 1
 
 
-def test_a_scenario_in_a_redwood(data):
+def test_a_scenario_in_a_redwood_runs(data):
     path = data / "redwoods-sonoma" / "mote-location-data.txt"
     found = ran(
         f"nodes: {{kind: redwood, file: {path}}}\nlinks: {{kind: disk, range: 12 m}}\n"

@@ -1,4 +1,4 @@
-"""A file and Python say the same: they make equal values, and equal runs."""
+"""A file and Python make equal scenarios, and equal runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.network.protocols.dds.deployment import ReliableSettings, Rotation
 from holdfast.network.sim.energy import Rest
 from holdfast.network.sim.mac import Aloha, Csma, LowPowerListening, Tdma
 from holdfast.network.sim.propagation import LogDistance, UnitDisk
-from support.protocols import watched
+from support.protocols import scenario_text
 
 ALL = """\
 name: all of it
@@ -119,7 +119,7 @@ IN_PYTHON = Scenario(
 )
 
 
-def test_a_file_and_python_make_equal_values_and_equal_runs():
+def test_a_file_and_python_make_equal_scenarios_and_equal_runs():
     (point,) = read_text(ALL).points
     assert point.case.scenario == IN_PYTHON
     assert run(point.case, 3) == run(check(IN_PYTHON), 3)
@@ -142,7 +142,7 @@ def test_a_file_and_python_make_equal_values_and_equal_runs():
         ("energy: {battery: null}", "energy", Energy()),
     ],
 )  # fmt: skip
-def test_every_kind_of_value_can_be_written(text, field, value):
+def test_every_type_of_value_can_be_written_in_yaml(text, field, value):
     routing = "" if "routing" in text else "routing: {kind: geographic}\n"
     nodes = "nodes: {kind: grid, rows: 2, columns: 2, spacing: 5 m}\n"
     definition = "definition: topic T (value float)\n" if "protocol" in text else ""
@@ -150,14 +150,16 @@ def test_every_kind_of_value_can_be_written(text, field, value):
     assert getattr(point.case.scenario, field) == value
 
 
-def test_omitted_keys_take_their_defaults():
+def test_omitted_keys_have_their_defaults():
     (point,) = read_text("nodes: {kind: grid, rows: 1, columns: 2, spacing: 5 m}\nduration: 5 s\n").points
     assert point.case.scenario == Scenario(nodes=Grid(1, 2, 5.0), duration=5 * SECOND)
     assert (point.case.scenario.mac, point.case.scenario.routing) == (Csma(), Flooding())
 
 
-def test_readings_may_be_recorded():
-    text = watched().replace("readings: {value: {kind: uniform}}", "recorded: {file: a.csv, time-unit: ms}")
+def test_readings_can_be_recorded():
+    text = scenario_text().replace(
+        "readings: {value: {kind: uniform}}", "recorded: {file: a.csv, time-unit: ms}"
+    )
     with pytest.raises(UsageError, match=r"a\.csv"):
         read_text(text)
     publisher = Publisher(topic="T", every=SECOND, recorded=Recorded(file="a.csv", time_unit="ms"))
@@ -165,7 +167,7 @@ def test_readings_may_be_recorded():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Scenario(nodes=Grid(1, 1, 1.0), duration=0), "duration: a run takes some time"),
         (lambda: Energy(battery=0.0), "battery: a battery holds more than nothing"),
@@ -187,6 +189,6 @@ def test_readings_may_be_recorded():
         ),
     ],
 )
-def test_in_python_an_error_names_the_path_to_the_value(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_an_error_in_python_names_the_path_to_the_value(make, message):
+    with pytest.raises(UsageError, match=message):
         make()

@@ -1,4 +1,4 @@
-"""What is evaluated on a subscriber's node is told as events come, and when its clock says so."""
+"""Conditions on the node of a subscriber emit as events arrive and as its clock fires timers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ state Lasting
 """
 
 
-class Motes:
-    """Two nodes; events come to the first as they are said to."""
+class SinkHarness:
+    """Two nodes; events arrive at the first at given times."""
 
     def __init__(self, *wishes: NodeSubscription, text: str = LASTS) -> None:
         self.network = Network(Setup(positions=[(0.0, 0.0), (1.0, 0.0)]))
@@ -43,15 +43,15 @@ class Motes:
         ]
 
 
-def test_a_filter_is_notified_at_once_and_only_by_events():
-    motes = Motes(NodeSubscription("Warm", 0, ("T",)))
+def test_a_state_without_durations_is_notified_at_once_and_only_by_events():
+    motes = SinkHarness(NodeSubscription("Warm", 0, ("T",)))
     motes.comes(10, 26)
     motes.comes(12, 21)
     assert motes.notifications(60) == [(10.1, "Warm", "ingress"), (12.1, "Warm", "egress")]
 
 
 def test_timers_fire_by_the_clock_after_the_allowance():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     assert motes.notifications(60) == [(17.0, "Lasting", "ingress")], (
         "5 s later, and 2 s for what is on its way"
@@ -59,27 +59,29 @@ def test_timers_fire_by_the_clock_after_the_allowance():
 
 
 def test_events_delayed_within_the_allowance_count():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     motes.comes(14.5, 20, after=1.8)
     assert motes.notifications(60) == []
 
 
 def test_every_event_of_a_topic_is_notified_to_its_subscribers():
-    motes = Motes(NodeSubscription("T", 0, ("T",), plain=True), NodeSubscription("T", 1, ("T",), plain=True))
+    motes = SinkHarness(
+        NodeSubscription("T", 0, ("T",), plain=True), NodeSubscription("T", 1, ("T",), plain=True)
+    )
     motes.comes(10, 26)
     assert motes.notifications(60) == [(10.1, "T", "atomic")], "it came to one of the two"
 
 
-def test_only_while_it_is_wanted():
-    motes = Motes(NodeSubscription("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
+def test_events_outside_the_time_of_a_subscription_are_not_notified():
+    motes = SinkHarness(NodeSubscription("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
     for second in (10, 12, 14):
         motes.comes(second, 26)
     assert motes.notifications(60) == [(12.1, "T", "atomic")]
 
 
 def test_a_restarted_node_has_no_pending_timers():
-    motes = Motes(NodeSubscription("Lasting", 0, ("T",)))
+    motes = SinkHarness(NodeSubscription("Lasting", 0, ("T",)))
     motes.comes(10, 26)
     motes.network.at(12 * SECOND, lambda: motes.network.kill(0))
     motes.network.at(13 * SECOND, lambda: motes.network.restart(0))
@@ -87,12 +89,12 @@ def test_a_restarted_node_has_no_pending_timers():
     assert motes.notifications(60) == [(37.0, "Lasting", "ingress")]
 
 
-def test_its_clock_wakes_it_once_at_a_time_however_often_it_was_asked_to(monkeypatch):
+def test_an_evaluator_is_woken_once_for_each_due_time(monkeypatch):
     """A reading that is to be looked at soon takes the place of an alarm for later: a timer costs energy."""
     woken, advance = [], Evaluator.advance
     monkeypatch.setattr(Evaluator, "advance", lambda self, until: woken.append(until) or advance(self, until))
     text = "topic T (value float)  state Mean  A = avg T over 20 s  enter A.value > 25  exit A.value < 22"
-    motes = Motes(NodeSubscription("Mean", 0, ("T",)), text=text)
+    motes = SinkHarness(NodeSubscription("Mean", 0, ("T",)), text=text)
     for second in range(10, 60, 5):
         motes.comes(second, 26 if second < 30 else 0)
     assert motes.notifications(90) == [(12.0, "Mean", "ingress"), (32.0, "Mean", "egress")]

@@ -11,12 +11,12 @@ from holdfast.network.sim.propagation import Measured, UnitDisk
 from holdfast.network.sim.topology import grid
 
 
-def measured(count: int, both: dict[tuple[int, int], float]) -> Network:
+def measured_network(count: int, both: dict[tuple[int, int], float]) -> Network:
     quality = both | {(b, a): share for (a, b), share in both.items()}
     return Network(Setup(positions=[(float(i), 0.0) for i in range(count)], propagation=Measured(quality)))
 
 
-def test_on_a_disk_the_best_path_has_the_fewest_hops():
+def test_the_best_path_on_a_disk_has_the_fewest_hops():
     network = Network(Setup(positions=grid(3, 3, 10.0).positions, propagation=UnitDisk(15.0)))
     ways = best_next_hops(network, 0)
     assert ways[0] == 0
@@ -24,11 +24,11 @@ def test_on_a_disk_the_best_path_has_the_fewest_hops():
 
 
 def test_two_good_links_are_better_than_a_bad_one():
-    assert best_next_hops(measured(3, {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.5}), 0)[2] == 1
-    assert best_next_hops(measured(3, {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.9}), 0)[2] == 0
+    assert best_next_hops(measured_network(3, {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.5}), 0)[2] == 1
+    assert best_next_hops(measured_network(3, {(0, 1): 0.9, (1, 2): 0.9, (0, 2): 0.9}), 0)[2] == 0
 
 
-def test_one_way_and_poor_links_are_not_used():
+def test_one_directional_and_poor_links_are_not_used():
     network = Network(
         Setup(
             positions=[(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)],
@@ -45,18 +45,18 @@ def test_a_node_uses_the_first_broker_on_its_path():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "says"),
+    ("pairs", "message"),
     [
         ([(0, 1), (1, 2), (2, 0)], "2: this closes a circle"),
         ([(0, 1)], "some brokers are not connected"),
         ([(0, 1), (1, 7)], "1: node 7 has no broker"),
     ],
 )
-def test_connections_that_form_no_tree_are_refused(pairs, says):
-    with pytest.raises(ScenarioError, match=says):
+def test_connections_that_form_no_tree_are_refused(pairs, message):
+    with pytest.raises(ScenarioError, match=message):
         require_tree(pairs, [0, 1, 2])
 
 
-def test_a_tree_is_one():
+def test_connections_that_form_a_tree_are_accepted():
     require_tree([(1, 0), (1, 2)], [0, 1, 2])
     require_tree([], [5])

@@ -8,7 +8,7 @@ from holdfast.network.motes.study import read, read_text
 from support.scenarios import GRID
 
 
-def test_without_a_sweep_there_is_one_point():
+def test_a_study_without_a_sweep_has_one_point():
     study = read_text(GRID)
     assert [point.settings for point in study.points] == [{}]
     assert study.parameters == ()
@@ -28,7 +28,7 @@ def test_a_sweep_makes_every_combination():
     assert study.parameters == ("traffic.0.every", "routing.kind")
 
 
-def test_a_list_makes_the_points_that_it_lists():
+def test_a_list_makes_exactly_its_points():
     study = read_text(
         GRID.replace("to: 8", "to: 3")
         + "sweep:\n  - {nodes.rows: 2, nodes.columns: 2}\n  - {nodes.rows: 4, nodes.columns: 3}\n"
@@ -54,7 +54,7 @@ def test_seeds_are_a_number_or_a_list(given, seeds):
     assert read_text(f"{GRID}seeds: {given}\n").seeds == seeds
 
 
-def test_the_name_defaults_to_that_of_the_file(tmp_path):
+def test_the_name_of_a_study_defaults_to_that_of_its_file(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(GRID)
     assert read(path).name == "small"
@@ -81,7 +81,7 @@ def test_files_of_a_scenario_are_found_beside_it(tmp_path, monkeypatch):
     assert case.topology.quality == {(0, 1): 1.0, (1, 0): 1.0}
 
 
-def test_random_positions_depend_on_the_seed_unless_nodes_have_one():
+def test_random_positions_depend_on_the_seed_unless_the_nodes_have_their_own():
     nodes = "nodes: {kind: uniform, count: 8, width: 30 m, height: 30 m, reach: 25 m}"
     text = f"{nodes}\nrouting: {{kind: flooding}}\nduration: 5 s\nseeds: 2\n"
     case = read_text(text).points[0].case

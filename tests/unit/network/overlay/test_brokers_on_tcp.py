@@ -50,15 +50,15 @@ def broker(name, connect=(), **limits):
 
 @asynccontextmanager
 async def client(name, address, **options):
-    """A client, and what it hears."""
-    heard = []
-    async with connect_client(address, Identity(name), deliver=heard.append, **options) as node:
-        node.heard = heard
+    """A client, and its deliveries."""
+    received = []
+    async with connect_client(address, Identity(name), deliver=received.append, **options) as node:
+        node.deliveries = received
         yield node
 
 
 def numbers(node):
-    return [one.content["x"] for one in node.heard if isinstance(one, ReceivedNotification)]
+    return [one.content["x"] for one in node.deliveries if isinstance(one, ReceivedNotification)]
 
 
 def spares(brokers):
@@ -70,7 +70,7 @@ def known(node):
     return node._host.state.routing.in_force.values()
 
 
-class Mesh(AsyncExitStack):
+class TcpMesh(AsyncExitStack):
     """Brokers, each joined to all before it, with a subscriber each, and a publisher at the first."""
 
     async def start(self, number):
@@ -96,7 +96,7 @@ class Mesh(AsyncExitStack):
 
 def test_four_brokers_all_joined_and_one_event_give_each_subscriber_one_line_and_fewer_than_500_messages():
     async def story():
-        async with Mesh() as mesh:
+        async with TcpMesh() as mesh:
             await mesh.start(4)
             mesh.publisher.ask(publish({"x": 1.0}))
             await eventually(lambda: all(numbers(s) for s in mesh.subscribers))
@@ -110,15 +110,15 @@ def test_four_brokers_all_joined_and_one_event_give_each_subscriber_one_line_and
 
 def test_a_spare_connection_is_used_when_another_is_lost():
     async def story():
-        async with Mesh() as mesh:
+        async with TcpMesh() as mesh:
             await mesh.start(3)
             first, second, _ = mesh.brokers
             used = next(peer for peer in first._host.state.connections.turns)
             first.links[used].drop("a test cuts it", final=True)
-            said = 0
+            number = 0
             while not all(numbers(s) for s in mesh.subscribers):
-                said += 1
-                mesh.publisher.ask(publish({"x": float(said)}))
+                number += 1
+                mesh.publisher.ask(publish({"x": float(number)}))
                 await asyncio.sleep(0.02)
             assert all(len(set(numbers(s))) == len(numbers(s)) for s in mesh.subscribers)
             assert second.counters["internal errors"] == 0
@@ -126,7 +126,7 @@ def test_a_spare_connection_is_used_when_another_is_lost():
     run(story)
 
 
-def test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap():
+def test_duplicate_calls_and_names_cause_no_reconnection_loop():
     async def story():
         async with broker("hub") as (hub, address):
             async with broker("attic", [address, address]) as (attic, _):
@@ -140,7 +140,7 @@ def test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap():
     run(story)
 
 
-def test_brokers_that_call_one_another_do_so_again_only_when_they_have_lost_one_another():
+def test_brokers_that_call_each_other_reconnect_only_after_a_loss():
     async def story():
         async with broker("a") as (a, at_a), broker("b", [at_a]) as (b, at_b):
             await eventually(lambda: "a" in b.links)
@@ -158,7 +158,7 @@ def test_brokers_that_call_one_another_do_so_again_only_when_they_have_lost_one_
 
 def test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered():
     async def story():
-        async with Mesh() as mesh:
+        async with TcpMesh() as mesh:
             await mesh.start(2)
             second = next(iter(mesh.brokers[1]._servers)).sockets[0].getsockname()
             async with client("p", type(ANYWHERE)(*second)) as twin:
@@ -175,11 +175,11 @@ def test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered():
 
 
 @asynccontextmanager
-async def raw(address, *said, name="raw"):
-    """Somebody who writes messages himself, and reads nothing until he is asked to."""
+async def raw(address, *messages, name="raw"):
+    """A peer that writes raw messages, and reads nothing until it is asked to."""
     speaker = codec("msgpack", 1 << 20)
     reader, writer = await asyncio.open_connection(*address, limit=1 << 12)
-    writer.write(PREAMBLE + b"".join(map(speaker.encode, (HelloControl(name), *said))))
+    writer.write(PREAMBLE + b"".join(map(speaker.encode, (HelloControl(name), *messages))))
     try:
         yield reader, writer
     finally:
@@ -224,8 +224,8 @@ def test_a_subscription_refused_by_a_neighbour_affects_no_other_client():
             small.ask(subscribe("x", X))
             many = Filter((*X.constraints, Constraint("k", "text", "!=", "a" * 100_000)))
             large.ask(subscribe("much", many))
-            await eventually(lambda: large.heard)
-            (refused,) = large.heard
+            await eventually(lambda: large.deliveries)
+            (refused,) = large.deliveries
             assert isinstance(refused, SubmissionRefused)
             assert "on the way at most 3,072 are taken" in refused.why
             await eventually(lambda: any(one.bundle.subscriptions for one in known(attic)))
@@ -279,17 +279,21 @@ def test_bundles_are_stamped_on_arrival_and_the_clients_context_is_overwritten()
             await s.inquire()
             before = hub.now
             lie = BundleContext("somebody", "else", 40, 1, 10**15)
-            said = Bundle(BundleKey("a", 1), lie, notifications=(PublishedNotification({"x": 1.0}),))
-            async with raw(address, Registration(KINDS), said):
+            bundle = Bundle(BundleKey("a", 1), lie, notifications=(PublishedNotification({"x": 1.0}),))
+            async with raw(address, Registration(KINDS), bundle):
                 await eventually(lambda: numbers(s))
-            (heard,) = s.heard
-            assert (heard.context.origin, heard.context.sender, heard.context.hop_count) == ("raw", "raw", 1)
-            assert 0 < heard.context.travel_time <= hub.now - before
+            (received,) = s.deliveries
+            assert (received.context.origin, received.context.sender, received.context.hop_count) == (
+                "raw",
+                "raw",
+                1,
+            )
+            assert 0 < received.context.travel_time <= hub.now - before
 
     run(story)
 
 
-def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
+def test_time_in_the_queue_of_a_slow_consumer_counts_as_time_on_the_way():
     """The consumer reads nothing; what waits for it has travelled all that time when it reads at last."""
 
     async def story():
@@ -300,20 +304,20 @@ def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
             slow = Bundle(BundleKey("slow", 1), subscriptions=subscription.subscriptions)
             async with raw(address, Registration(KINDS), slow, name="slow") as (reader, _):
                 await eventually(lambda: len(known(hub)) == 2)
-                link, said, before = hub.links["slow"], 0, hub.counters["received"]
+                link, sent, before = hub.links["slow"], 0, hub.counters["received"]
                 link._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
                 while not len(link.outbox):
-                    said += 1
-                    p.ask(publish({"x": float(said), "k": "a" * 10_000}))
+                    sent += 1
+                    p.ask(publish({"x": float(sent), "k": "a" * 10_000}))
                     await asyncio.sleep(0)
-                await eventually(lambda: hub.counters["received"] == before + said)
+                await eventually(lambda: hub.counters["received"] == before + sent)
                 await asyncio.sleep(wait)
                 listener, bundles = codec("msgpack", 1 << 20), []
                 async with asyncio.timeout(PATIENCE):
-                    while len(bundles) < said:
+                    while len(bundles) < sent:
                         more = listener.receive(await reader.read(1 << 16))
                         bundles += [one for one in more if isinstance(one, Bundle) and one.notifications]
-        assert [one.notifications[0].content["x"] for one in bundles] == [float(n + 1) for n in range(said)]
+        assert [one.notifications[0].content["x"] for one in bundles] == [float(n + 1) for n in range(sent)]
         assert bundles[0].context.travel_time < bundles[-1].context.travel_time
         assert bundles[-1].context.travel_time >= wait * 1_000_000
 
@@ -321,7 +325,7 @@ def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
 
 
 @pytest.mark.parametrize("size", [-1, 10, 1_023])
-def test_a_peer_must_take_short_messages_at_least(size):
+def test_a_peer_must_accept_short_messages(size):
     async def story():
         async with broker("hub") as (_, address):
             reader, writer = await asyncio.open_connection(*address)

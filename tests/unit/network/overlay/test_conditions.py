@@ -54,7 +54,7 @@ state Both = at least 2 of Room scope floors
 """
 
 
-def test_the_regions_of_a_gazetteer_travel_and_mean_the_same(tmp_path):
+def test_the_regions_of_a_gazetteer_are_sent_with_the_same_meaning(tmp_path):
     (tmp_path / "house.toml").write_text(HOUSE)
     (tmp_path / "app.hf").write_text(IN_A_HOUSE)
     app = load(tmp_path / "app.hf")
@@ -64,20 +64,20 @@ def test_the_regions_of_a_gazetteer_travel_and_mean_the_same(tmp_path):
         for at, v in enumerate([2, 3, 2, 0.5, -1, 5, 2, 2, 2, -1, -1, -1, 4, -2, 1.5])
     ]
 
-    def said(app, name):
+    def emissions_of(app, name):
         engine = Engine(app)
-        told = [n for event in readings for n in engine.push(event)]
-        return [(n.event.time, n.scope, n.status) for n in told if n.subscription == name]
+        emitted = [n for event in readings for n in engine.push(event)]
+        return [(n.event.time, n.scope, n.status) for n in emitted if n.subscription == name]
 
     texts = definitions(app)
     assert list(texts) == ["Each", "Redundant", "Heat", "Room", "Both"]
     for name, text in texts.items():
         assert "gazetteer" not in text
         compile_condition(text)
-        assert said(parse(text), name) == said(app, name) != []
+        assert emissions_of(parse(text), name) == emissions_of(app, name) != []
 
 
-def test_a_region_by_its_sources_does_not_travel(tmp_path):
+def test_a_region_with_sources_is_not_sent(tmp_path):
     (tmp_path / "house.toml").write_text('[rooms]\noffice = { sources = ["s1"] }\n')
     (tmp_path / "app.hf").write_text(
         'gazetteer "house.toml"\ntopic T (v float)\nstate S on T [v > 1; v < 0] scope rooms\n'
@@ -141,12 +141,12 @@ def test_the_inputs_of_a_condition():
     ]
 
 
-def test_the_papers_short_form_gets_a_topic():
+def test_the_short_form_of_the_paper_gets_a_topic():
     ((name, text),) = definitions(parse("[value > 25; value < 22]")).items()
     assert compile_condition(text).name == name
 
 
-def test_a_file_does_not_travel():
+def test_a_file_is_not_sent():
     text = 'gazetteer "rooms.toml"\ntopic T (v float)\nstate S on T [v > 1; v < 0] scope lab\n'
     with pytest.raises(Unsupported, match="declare the regions"):
         compile_condition(text)
@@ -176,7 +176,7 @@ NESTED = "region floor\nregion lab in floor\n"
 
 
 @pytest.mark.parametrize(
-    ("regions", "scope", "pinned", "reached"),
+    ("regions", "scope", "pinned", "scopes"),
     [
         ("", "per source", {"source": "s1"}, {"s1"}),
         ("", "per source", {}, None),
@@ -192,14 +192,14 @@ NESTED = "region floor\nregion lab in floor\n"
         (NESTED, "scope lab", {"place": "floor"}, set()),
     ],
 )
-def test_an_advertisement_reaches_the_scopes_whose_keys_it_pins(regions, scope, pinned, reached):
+def test_an_advertisement_covers_the_scopes_whose_keys_it_pins(regions, scope, pinned, scopes):
     text = PER.format(regions, scope)
     (checked,) = check(parse(text)).conditions
     found = compile_condition(text).reach(advertisement_for(checked.topic, **pinned))
-    assert found == (None if reached is None else frozenset(reached))
+    assert found == (None if scopes is None else frozenset(scopes))
 
 
-def test_reached_scopes_equal_those_of_events():
+def test_covered_scopes_equal_those_of_events():
     text = PER.format("", "per source within room")
     (checked,) = check(parse(text)).conditions
     event = Event("T", 1, "s1", {"v": 2.0, "room": "r", "n": 1}, 1)
@@ -222,17 +222,17 @@ TOPIC = check(parse("topic T (v float, n int, k text, b bool)")).topics[0]
         Event("T", 5, "s", {"v": float("inf"), "n": -(2**63), "k": "", "b": False}, 7, (0.0,)),
     ],
 )
-def test_an_event_comes_out_as_it_went_in(event):
+def test_an_event_survives_conversion_to_a_notification(event):
     assert to_event(TOPIC, to_content(event)) == event
 
 
-def test_a_missing_number_is_left_out():
+def test_a_missing_number_is_omitted():
     event = Event("T", 5, "s", {"v": float("nan"), "n": 1, "k": None, "b": None}, 7)
     assert to_content(event) == {"topic": "T", "time": 5, "source": "s", "sequence": 7, "n": 1}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kept"),
+    ("name", "value", "stored"),
     [
         ("v", 3, 3.0),
         ("v", "3", None),
@@ -243,9 +243,9 @@ def test_a_missing_number_is_left_out():
         ("b", 1, None),
     ],
 )
-def test_a_value_of_another_kind_is_missing(name, value, kept):
+def test_a_value_of_another_type_is_missing(name, value, stored):
     event = to_event(TOPIC, {"topic": "T", "time": 1, "source": "s", "sequence": 1, name: value})
-    assert event.attributes[name] == kept
+    assert event.attributes[name] == stored
 
 
 @pytest.mark.parametrize(

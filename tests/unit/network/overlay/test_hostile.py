@@ -1,4 +1,4 @@
-"""A real broker among peers that mean harm: it drops them, and goes on for everybody else."""
+"""A real broker among hostile peers: it drops them, and continues for all others."""
 
 from __future__ import annotations
 
@@ -57,18 +57,19 @@ def client(name):
     return node(name, machine=CbpsClient(name, compile_condition))
 
 
-async def served(publisher, subscriber, number):
+async def await_service(publisher, subscriber, number):
     """Wait until a notification comes through."""
     async with asyncio.timeout(PATIENCE):
         while not any(
-            isinstance(one, ReceivedNotification) and one.content["X"] == number for one in subscriber.heard
+            isinstance(one, ReceivedNotification) and one.content["X"] == number
+            for one in subscriber.deliveries
         ):
             publisher.ask(publish({"X": number}))
             await asyncio.sleep(0.01)
 
 
 async def attack(address, data):
-    """Say something, and listen until the other end has had enough, or has nothing to say."""
+    """Send bytes and read until the other end closes or falls silent."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(data)
@@ -81,15 +82,15 @@ async def attack(address, data):
         writer.close()
 
 
-def packed(*said):
+def pack(*messages):
     speaker = codec("msgpack", 1 << 20)
-    return PREAMBLE + b"".join(speaker.encode(one) for one in said)
+    return PREAMBLE + b"".join(speaker.encode(one) for one in messages)
 
 
 def attacks(seed, number):
     """Random bytes, true messages cut off or with bits turned, and floods of nonsense in both languages."""
     rng = random.Random(seed)
-    whole = packed(
+    whole = pack(
         HelloControl("attacker"),
         Registration(KINDS, request=True),
         Bundle(BundleKey("a", 1), notifications=(PublishedNotification({"X": 1, "text": "some text"}),)),
@@ -108,7 +109,7 @@ def attacks(seed, number):
                     turned[rng.randrange(len(turned))] ^= 1 << rng.randrange(8)
                 yield bytes(turned)
             case 4:
-                yield packed(HelloControl("attacker")) + to_frame(b"\x01" + rng.randbytes(rng.randrange(200)))
+                yield pack(HelloControl("attacker")) + to_frame(b"\x01" + rng.randbytes(rng.randrange(200)))
             case 5:
                 yield b"<ISCAMsg>" * rng.randrange(1, 3000)
             case 6:
@@ -123,11 +124,11 @@ def test_a_broker_under_attack_serves_its_clients():
                 await each.ready()
             p.ask(advertise("x", X))
             s.ask(subscribe("x", X))
-            await served(p, s, 0)
+            await await_service(p, s, 0)
             for number, data in enumerate(attacks(1, 100), 1):
                 await attack(it.address, data)
                 if number % 10 == 0:
-                    await served(p, s, number)
+                    await await_service(p, s, number)
             assert it.account()["internal errors"] == 0
             assert set(it.links) <= {"p", "s", "attacker"}
 
@@ -136,15 +137,15 @@ def test_a_broker_under_attack_serves_its_clients():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), messages | st.just("gone")), max_size=12))
 @settings(max_examples=50)
-def test_a_broker_handles_or_refuses_every_message(said):
-    """Everything that can be decoded is taken without an error of the broker's own."""
+def test_a_broker_handles_or_refuses_every_message(messages):
+    """Every decodable message is handled without an internal error of the broker."""
     machine = CbpsBroker(compile_condition, most=100)
     state = machine.initial()
     state, _ = machine.handle(state, Started(0, 1))
     for peer in "abc":
         state, _ = machine.handle(state, Joined(0, peer))
         state, _ = machine.handle(state, Received(0, peer, Registration(KINDS)))
-    for now, (peer, message) in enumerate(said):
+    for now, (peer, message) in enumerate(messages):
         if message == "gone":
             state, _ = machine.handle(state, Left(now, peer))
             state, _ = machine.handle(state, Joined(now, peer))

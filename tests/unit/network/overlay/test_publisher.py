@@ -1,4 +1,4 @@
-"""What a publisher promises before it says something, and how much of that it remembers."""
+"""The advertisements of a publisher before its first event, and how many of them it stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.network.protocols.cbps.parts import pins
 TOPIC = Topic("T", (Attribute("value", "float"),))
 
 
-class Story:
+class PublisherStory:
     """A publisher at a broker, in memory: it is asked what a node is asked."""
 
     def __init__(self):
@@ -28,7 +28,7 @@ class Story:
     def ask(self, request):
         self.net.ask("p", request)
 
-    def says(self, source, place=None, location=None):
+    def publish_from(self, source, place=None, location=None):
         event = Event("T", 1, source, {"value": 1.0}, 1, location, place)
         news = self.publisher.advertise(TOPIC, source, location_fields(event))
         self.ask(publish(to_content(event)))
@@ -36,7 +36,7 @@ class Story:
         return news
 
     def promised(self):
-        """What the broker has been promised, by what is pinned beside the topic."""
+        """The advertisements at the broker, by the values pinned beside the topic."""
         found = []
         for stored in self.net.nodes["hub"].state.routing.in_force.values():
             for one in stored.bundle.advertisements:
@@ -45,23 +45,23 @@ class Story:
 
 
 def test_a_publisher_advertises_each_source_before_its_first_event_and_where_it_stays():
-    story = Story()
-    assert [story.says("a", location=(1.0, 2.0)) for _ in range(2)] == [True, False]
-    assert story.says("b", place="hall") is False
+    story = PublisherStory()
+    assert [story.publish_from("a", location=(1.0, 2.0)) for _ in range(2)] == [True, False]
+    assert story.publish_from("b", place="hall") is False
     assert story.promised() == [{"source": "a", "x": 1.0, "y": 2.0}, {"source": "b", "place": "hall"}]
     for x in (2.0, 3.0):
-        story.says("a", location=(x, 2.0))
+        story.publish_from("a", location=(x, 2.0))
     assert story.promised() == [{"source": "b", "place": "hall"}, {"source": "a"}]
-    story.says("b", place="hall", location=(0.0, 0.0))
+    story.publish_from("b", place="hall", location=(0.0, 0.0))
     assert story.promised() == [{"source": "a"}, {"source": "b"}]
     assert story.net.take("p") == []
 
 
-def test_of_very_many_sources_the_topic_alone_is_advertised(monkeypatch):
+def test_only_the_topic_is_advertised_for_very_many_sources(monkeypatch):
     monkeypatch.setattr(client, "MOST_SOURCES", 10)
-    story = Story()
+    story = PublisherStory()
     for n in range(100):
-        story.says(f"s{n}", location=(float(n), 0.0))
+        story.publish_from(f"s{n}", location=(float(n), 0.0))
     assert story.promised() == [{}]
     assert story.publisher._known == {"T": {client.ALL_SOURCES: client.ANYWHERE}}
     assert len(story.net.nodes["p"].state.bundles) == 1
@@ -69,10 +69,10 @@ def test_of_very_many_sources_the_topic_alone_is_advertised(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [200, pytest.param(1_000_000, marks=pytest.mark.soak)])
-def test_keys_that_never_come_back_leave_nothing_in_a_broker(number, monkeypatch):
-    """Of each source a condition starts and ends."""
+def test_keys_that_never_return_leave_nothing_in_a_broker(number, monkeypatch):
+    """A condition starts and ends for each source."""
     monkeypatch.setattr(client, "MOST_SOURCES", 50)
-    story = Story()
+    story = PublisherStory()
     hub = story.net.nodes["hub"].state
     warm = "topic T (value float) state Warm on T [value > 25; value < 22] per source"
     story.net.client("s", to="hub")

@@ -34,8 +34,8 @@ filter Plain on T where value > 7
 ROWS = [("a", 3), ("b", 3), ("a", 6), ("b", 6), ("a", 6), ("c", 9), ("b", 9), ("a", 1), ("b", 0), ("a", 0)]
 
 
-class World:
-    """A publisher that drops itself what cannot matter, two brokers, a subscriber."""
+class RequestScenario:
+    """A publisher that drops irrelevant events itself, two brokers, a subscriber."""
 
     def __init__(self, folder):
         (folder / "limits.csv").write_text("source,high,low\na,5,2\nb,8,4\n")
@@ -62,44 +62,44 @@ class World:
         self.ask("p", publish(to_content(event)))
         return event
 
-    def told(self):
+    def emissions(self):
         return [one for one in self.overlay.take("s") if isinstance(one, ConditionChange | ConditionUnknown)]
 
 
 @pytest.mark.parametrize("name", ["Over", "Long", "Heat", "Both", "All", "Heard", "Plain"])
-def test_results_equal_those_of_the_engine(name, tmp_path):
-    world = World(tmp_path)
+def test_requested_states_give_the_results_of_the_engine(name, tmp_path):
+    world = RequestScenario(tmp_path)
     world.ask("s", requests_of(world.app)[name])
-    engine, said = Engine(world.app), []
+    engine, output = Engine(world.app), []
     for time, (source, value) in enumerate(ROWS):
-        said += [n for n in engine.push(world.say(time, source, value)) if n.subscription == name]
-    assert [one.notification.id for one in world.told()] == [n.id for n in said] != []
+        output += [n for n in engine.push(world.say(time, source, value)) if n.subscription == name]
+    assert [one.notification.id for one in world.emissions()] == [n.id for n in output] != []
 
 
 def test_events_relevant_to_no_row_do_not_leave_their_publisher(tmp_path):
-    world = World(tmp_path)
+    world = RequestScenario(tmp_path)
     world.ask("s", requests_of(world.app)["Over"])
     for time, value in enumerate([1, 4, 5, 3, 6, 4.5, 3, 1, 4]):
         world.say(time, "b", value)
     values = [message.notifications[0].content["value"] for message in world.sent]
     assert values == [6.0, 3.0, 1.0]  # from the first that may start some row to the one that ends all
-    assert world.told() == []
+    assert world.emissions() == []
 
 
-def test_a_lost_connection_makes_them_unknown_and_the_next_event_decides(tmp_path):
-    world = World(tmp_path)
+def test_a_lost_connection_makes_conditions_unknown_until_the_next_event_decides(tmp_path):
+    world = RequestScenario(tmp_path)
     for name in ("Over", "Long"):
         world.ask("s", requests_of(world.app)[name])
     for time, value in enumerate([6, 6, 3]):
         world.say(time, "a", value)
-    assert [type(one).__name__ for one in world.told()] == ["ConditionChange", "ConditionChange"]
+    assert [type(one).__name__ for one in world.emissions()] == ["ConditionChange", "ConditionChange"]
     world.overlay.cut("b0", "b1")
     world.overlay.settle()
-    assert {one.condition for one in world.told()} == {"Over", "Long"}
+    assert {one.condition for one in world.emissions()} == {"Over", "Long"}
     world.overlay.connect("b0", "b1")
     world.overlay.settle()
     world.say(9, "a", 6)
-    assert [(one.notification.subscription, one.notification.status) for one in world.told()] == [
+    assert [(one.notification.subscription, one.notification.status) for one in world.emissions()] == [
         ("Over", "known")
     ]
 
@@ -114,7 +114,7 @@ def test_a_lost_connection_makes_them_unknown_and_the_next_event_decides(tmp_pat
     ],
 )
 def test_a_broker_reads_no_file_that_a_subscriber_names(statement, tmp_path):
-    """Not even to say what is wrong with it: that would show what is in it."""
+    """The error must not show the contents of the file."""
     (tmp_path / "secret").write_text("the secret\n")
     with pytest.raises(Unsupported, match="cannot be read here") as caught:
         compile_condition("topic T (v float)\n" + statement.format(tmp_path / "secret"))

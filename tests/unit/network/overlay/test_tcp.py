@@ -33,7 +33,7 @@ def run(story):
 
 
 class Raw:
-    """A peer that says what it likes."""
+    """A peer that sends arbitrary messages."""
 
     def __init__(self, reader, writer, language="msgpack"):
         self.reader, self.writer = reader, writer
@@ -43,28 +43,28 @@ class Raw:
     async def to(cls, address, language="msgpack"):
         return cls(*await asyncio.open_connection(*address), language)
 
-    def say(self, *said):
-        for one in said:
+    def say(self, *messages):
+        for one in messages:
             self.writer.write(one if isinstance(one, bytes) else self.codec.encode(one))
 
     def greet(self, name="raw"):
         self.say(self.codec.opening(), HelloControl(name))
 
-    async def hears(self):
-        """Everything that is said until the other end closes."""
+    async def read_all(self):
+        """Read all messages until the other end closes."""
         async with asyncio.timeout(PATIENCE):
-            heard = []
+            received = []
             while piece := await self.reader.read(1 << 16):
-                heard += self.codec.receive(piece)
-            return heard
+                received += self.codec.receive(piece)
+            return received
 
     async def next(self, kind):
         """The next of a kind."""
         async with asyncio.timeout(PATIENCE):
             while piece := await self.reader.read(1 << 16):
-                for said in self.codec.receive(piece):
-                    if isinstance(said, kind):
-                        return said
+                for message in self.codec.receive(piece):
+                    if isinstance(message, kind):
+                        return message
             raise AssertionError("the connection was closed")
 
     async def close(self):
@@ -78,12 +78,12 @@ def test_messages_of_one_client_reach_another(language):
         async with broker() as hub, node("a", language=language) as a, node("b") as b:
             a.call(hub.address)
             b.call(hub.address)
-            await a.heard.of(Joined)
-            await b.heard.of(Joined)
+            await a.deliveries.of(Joined)
+            await b.deliveries.of(Joined)
             a.ask(bundle(1, x=1.5))
-            assert await b.heard.bundles() == [bundle(1, x=1.5)]
+            assert await b.deliveries.bundles() == [bundle(1, x=1.5)]
             b.ask(bundle(2, y="<&>"))
-            assert await a.heard.bundles() == [bundle(2, y="<&>")]
+            assert await a.deliveries.bundles() == [bundle(2, y="<&>")]
 
     run(story)
 
@@ -93,11 +93,11 @@ def test_the_machine_receives_start_joins_and_leaves():
         async with broker() as hub:
             async with node("a") as a:
                 a.call(hub.address)
-                await a.heard.of(Joined)
-            (left,) = await hub.heard.of(Left)
-            assert [type(one) for one in hub.heard] == [Started, Joined, Left]
+                await a.deliveries.of(Joined)
+            (left,) = await hub.deliveries.of(Left)
+            assert [type(one) for one in hub.deliveries] == [Started, Joined, Left]
             assert (left.peer, left.why) == ("a", "it stops")
-            assert hub.heard[0].now <= hub.heard[1].now <= left.now
+            assert hub.deliveries[0].now <= hub.deliveries[1].now <= left.now
 
     run(story)
 
@@ -107,12 +107,12 @@ def test_everything_sent_before_leaving_is_delivered():
         async with broker() as hub:
             async with node("a") as a:
                 a.call(hub.address)
-                await a.heard.of(Joined)
+                await a.deliveries.of(Joined)
                 for number in range(5_000):
                     a.ask(bundle(number, filler="x" * 100))
-            heard = await hub.heard.bundles(5_000)
-            assert [one.key.sequence for one in heard] == list(range(5_000))
-            assert (await hub.heard.of(Left))[0].why == "it stops"
+            received = await hub.deliveries.bundles(5_000)
+            assert [one.key.sequence for one in received] == list(range(5_000))
+            assert (await hub.deliveries.of(Left))[0].why == "it stops"
 
     run(story)
 
@@ -123,7 +123,7 @@ def test_timers_fire_and_can_be_replaced():
             hub.ask(("timer", "never", 3_600_000_000))
             hub.ask(("timer", "soon", 3_600_000_000))
             hub.ask(("timer", "soon", 0))
-            (fired,) = await hub.heard.of(Fired)
+            (fired,) = await hub.deliveries.of(Fired)
             assert fired.timer == "soon"
 
     run(story)
@@ -133,11 +133,11 @@ def test_a_dropped_peer_receives_the_reason_and_reconnects():
     async def story():
         async with broker() as hub, node("a") as a:
             a.call(hub.address)
-            await hub.heard.of(Joined)
+            await hub.deliveries.of(Joined)
             hub.ask(("drop", "a", "not today"))
-            (left,) = await a.heard.of(Left)
+            (left,) = await a.deliveries.of(Left)
             assert left.why == "not today"
-            await hub.heard.of(Joined, 2)
+            await hub.deliveries.of(Joined, 2)
 
     run(story)
 
@@ -148,11 +148,11 @@ def test_a_client_waits_for_a_broker_that_comes_back():
             async with broker() as hub:
                 address = hub.address
                 a.call(address)
-                await a.heard.of(Joined)
-            await a.heard.of(Left)
+                await a.deliveries.of(Joined)
+            await a.deliveries.of(Left)
             async with node("hub", role="broker") as again:
                 await again.listen(address)
-                await a.heard.of(Joined, 2)
+                await a.deliveries.of(Joined, 2)
 
     run(story)
 
@@ -173,7 +173,7 @@ def test_a_second_holder_of_a_name_is_refused_with_the_reason():
     async def story():
         async with broker() as hub, node("twin") as first, node("twin") as second:
             first.call(hub.address)
-            await first.heard.of(Joined)
+            await first.deliveries.of(Joined)
             second.call(hub.address)
             with pytest.raises(
                 ConnectionRefused, match=r"'twin' is connected already, .* a name is used once at a time"
@@ -181,13 +181,14 @@ def test_a_second_holder_of_a_name_is_refused_with_the_reason():
                 await second.failed
             assert list(hub.links) == ["twin"]
             first.ask(bundle(1))
-            await hub.heard.bundles()
+            await hub.deliveries.bundles()
 
     run(story)
 
 
 def test_a_new_call_replaces_the_callers_lost_connection():
-    """The broker does not know yet that the first connection is dead; the caller says that it is the same."""
+    """The broker does not know yet that the first connection is dead; the caller proves that it is the
+    same."""
 
     async def story():
         async with broker() as hub:
@@ -195,8 +196,8 @@ def test_a_new_call_replaces_the_callers_lost_connection():
             hello = HelloControl("roamer", instance=b"one of a kind")
             for _, writer in (first, second):
                 writer.write(PREAMBLE + codec("msgpack", 1 << 20).encode(hello))
-            await hub.heard.of(Joined, 2)
-            await hub.heard.of(Left)
+            await hub.deliveries.of(Joined, 2)
+            await hub.deliveries.of(Left)
             assert list(hub.links) == ["roamer"]
             for _, writer in (first, second):
                 writer.close()
@@ -204,7 +205,7 @@ def test_a_new_call_replaces_the_callers_lost_connection():
     run(story)
 
 
-def test_of_two_brokers_that_call_each_other_one_connection_stays():
+def test_one_connection_remains_of_two_brokers_that_call_each_other():
     async def story():
         async with broker("a") as a, broker("b") as b:
             a.call(b.address)
@@ -214,8 +215,8 @@ def test_of_two_brokers_that_call_each_other_one_connection_stays():
             )
             a.ask(bundle(1))
             b.ask(bundle(2))
-            assert await b.heard.bundles() == [bundle(1)]
-            assert await a.heard.bundles() == [bundle(2)]
+            assert await b.deliveries.bundles() == [bundle(1)]
+            assert await a.deliveries.bundles() == [bundle(2)]
 
     run(story)
 
@@ -239,18 +240,18 @@ def test_a_message_that_grew_too_large_is_dropped_without_closing_a_connection(c
         async with broker(limits=ConnectionLimits(max_frame=2048)) as hub, node("a") as a:
             a.call(hub.address)
             await a.ready()
-            await hub.heard.of(Joined)
+            await hub.deliveries.of(Joined)
             hub.ask(bundle(1, filler="x" * 3_000))
             hub.ask(bundle(2))
-            (lost,) = await hub.heard.of(Undelivered)
+            (lost,) = await hub.deliveries.of(Undelivered)
             assert (lost.peer, lost.message.key.sequence) == ("a", 1)
-            assert await a.heard.bundles() == [bundle(2)]
+            assert await a.deliveries.bundles() == [bundle(2)]
 
     run(story)
     assert "'a' cannot be sent a message of" in caplog.text
 
 
-def test_a_peer_may_not_have_the_name_of_the_broker():
+def test_a_peer_with_the_name_of_the_broker_is_refused():
     async def story():
         async with broker("hub") as hub, node("hub") as a:
             a.call(hub.address)
@@ -263,11 +264,11 @@ def test_a_peer_may_not_have_the_name_of_the_broker():
 TOKEN = b"a token that is long enough"
 
 
-def test_with_the_same_token_on_both_sides_they_talk():
+def test_peers_with_the_same_token_connect():
     async def story():
         async with broker(token=TOKEN) as hub, node("a", token=TOKEN) as a:
             a.call(hub.address)
-            await a.heard.of(Joined)
+            await a.deliveries.of(Joined)
 
     run(story)
 
@@ -280,54 +281,54 @@ def test_with_the_same_token_on_both_sides_they_talk():
         (None, TOKEN, "asks for no token"),
     ],
 )
-def test_with_different_tokens_the_client_gets_the_reason_and_does_not_retry(theirs, ours, reason):
+def test_a_client_with_a_different_token_gets_the_reason_and_does_not_retry(theirs, ours, reason):
     async def story():
         async with broker(token=theirs) as hub, node("a", token=ours) as a:
             a.call(hub.address)
             with pytest.raises(ConnectionRefused, match=reason):
                 await a.failed
-            assert not any(isinstance(one, Joined) for one in a.heard)
+            assert not any(isinstance(one, Joined) for one in a.deliveries)
 
     run(story)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_token_never_travels_and_a_proof_cannot_be_used_again(language):
+def test_the_token_is_never_sent_and_a_proof_cannot_be_reused(language):
     async def story():
         async with broker(token=TOKEN) as hub:
             seen = []
 
-            async def overheard(reader, writer):
+            async def record_traffic(reader, writer):
                 there, back = await asyncio.open_connection(*hub.address)
 
-                async def pump(source, sink, kept):
+                async def pump(source, sink, stored):
                     while piece := await source.read(1 << 16):
-                        kept.append(piece)
+                        stored.append(piece)
                         sink.write(piece)
                     sink.close()
 
-                said = []
-                seen.append(said)
-                await asyncio.gather(pump(reader, back, said), pump(there, writer, []))
+                traffic = []
+                seen.append(traffic)
+                await asyncio.gather(pump(reader, back, traffic), pump(there, writer, []))
 
-            server = await asyncio.start_server(overheard, "127.0.0.1", 0)
+            server = await asyncio.start_server(record_traffic, "127.0.0.1", 0)
             async with server, node("a", token=TOKEN, language=language) as a:
                 a.call(Address(*server.sockets[0].getsockname()))
-                await a.heard.of(Joined)
-            (said,) = seen
-            assert TOKEN not in b"".join(said)
+                await a.deliveries.of(Joined)
+            (traffic,) = seen
+            assert TOKEN not in b"".join(traffic)
             again = await Raw.to(hub.address, language)
-            again.say(b"".join(said))
-            heard = await again.hears()
-            assert heard[-1] == Bye("the token is wrong", final=True)
+            again.say(b"".join(traffic))
+            received = await again.read_all()
+            assert received[-1] == Bye("the token is wrong", final=True)
             await again.close()
-            assert len(await hub.heard.of(Joined)) == 1
+            assert len(await hub.deliveries.of(Joined)) == 1
 
     run(story)
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("message", "reason"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "does not speak the wire of Holdfast"),
         (b"HFW\x07", "version 7 of the wire; this is version 1"),
@@ -342,34 +343,34 @@ def test_the_token_never_travels_and_a_proof_cannot_be_used_again(language):
         (b"<ISCAMsg></Oops>", "mismatched tag"),
     ],
 )
-def test_an_unknown_language_ends_only_the_connection_with_a_reason(said, reason):
+def test_an_unknown_protocol_closes_only_its_connection_with_a_reason(message, reason):
     async def story():
         async with broker() as hub, node("a") as a:
             a.call(hub.address)
-            await a.heard.of(Joined)
-            stranger = await Raw.to(hub.address, "xml" if said.startswith(b"<") else "msgpack")
-            stranger.say(said)
-            bye = (await stranger.hears())[-1]
+            await a.deliveries.of(Joined)
+            stranger = await Raw.to(hub.address, "xml" if message.startswith(b"<") else "msgpack")
+            stranger.say(message)
+            bye = (await stranger.read_all())[-1]
             assert isinstance(bye, Bye)
             assert reason in bye.why
             await stranger.close()
             a.ask(bundle(1))
-            assert await hub.heard.bundles() == [bundle(1)]
+            assert await hub.deliveries.bundles() == [bundle(1)]
 
     run(story)
 
 
-def test_a_peer_that_talks_nonsense_after_the_greeting_is_dropped_too():
+def test_a_peer_that_sends_garbage_after_the_greeting_is_dropped():
     async def story():
         async with broker() as hub:
             peer = await Raw.to(hub.address)
             peer.greet()
             await peer.next(Welcome)
             peer.say(bundle(1), to_frame(b"\x01\xff"), bundle(2))
-            assert "malformed" in (await peer.hears())[-1].why
+            assert "malformed" in (await peer.read_all())[-1].why
             await peer.close()
-            assert await hub.heard.bundles() == [bundle(1)]
-            assert "malformed" in (await hub.heard.of(Left))[0].why
+            assert await hub.deliveries.bundles() == [bundle(1)]
+            assert "malformed" in (await hub.deliveries.of(Left))[0].why
 
     run(story)
 
@@ -378,14 +379,14 @@ def test_an_error_of_the_machine_closes_only_the_connection_of_the_peer(caplog):
     async def story():
         async with broker() as hub, node("a") as a:
             a.call(hub.address)
-            await a.heard.of(Joined)
+            await a.deliveries.of(Joined)
             peer = await Raw.to(hub.address)
             peer.greet()
             peer.say(Bundle(BundleKey("p", 1), payloads=("trouble",)))
-            assert (await peer.hears())[-1] == Bye("an internal error")
+            assert (await peer.read_all())[-1] == Bye("an internal error")
             await peer.close()
             a.ask(bundle(1))
-            assert await hub.heard.bundles() == [bundle(1)]
+            assert await hub.deliveries.bundles() == [bundle(1)]
             assert hub.account()["internal errors"] == 1
 
     run(story)
@@ -396,40 +397,40 @@ def test_a_silent_stranger_is_disconnected():
     async def story():
         async with broker(limits=ConnectionLimits(greeting=20_000)) as hub:
             stranger = await Raw.to(hub.address)
-            assert await stranger.hears() == []
+            assert await stranger.read_all() == []
             await stranger.close()
             slow = await Raw.to(hub.address)
             slow.say(PREAMBLE[:2])
-            assert (await slow.hears())[-1:] in ([], [Bye("no greeting in time")])
+            assert (await slow.read_all())[-1:] in ([], [Bye("no greeting in time")])
             await slow.close()
-            assert list(hub.heard) == hub.heard[:1]
+            assert list(hub.deliveries) == hub.deliveries[:1]
 
     run(story)
 
 
-def test_no_more_connections_are_taken_than_allowed():
+def test_connections_above_the_limit_are_refused():
     async def story():
         async with broker(limits=ConnectionLimits(peers=2)) as hub, node("a") as a, node("b") as b:
             a.call(hub.address)
             b.call(hub.address)
-            await hub.heard.of(Joined, 2)
+            await hub.deliveries.of(Joined, 2)
             third = await Raw.to(hub.address)
             third.greet("third")
-            said = await third.hears()
-            assert said[-1] == Bye("no more than 2 connections are taken here (--peers)")
+            received = await third.read_all()
+            assert received[-1] == Bye("no more than 2 connections are taken here (--peers)")
             await third.close()
             assert set(hub.links) == {"a", "b"}
 
     run(story)
 
 
-def test_a_peer_that_is_silent_is_asked_and_then_dropped():
+def test_a_silent_peer_is_pinged_and_then_dropped():
     async def story():
         async with broker(limits=ConnectionLimits(heartbeat=20_000)) as hub:
             dead = await Raw.to(hub.address)
             dead.greet("dead")
             assert await dead.next(Ping) == Ping()
-            (left,) = await hub.heard.of(Left)
+            (left,) = await hub.deliveries.of(Left)
             assert left.why == "silent for 60 ms"
             await dead.close()
 
@@ -441,11 +442,11 @@ def test_a_peer_that_answers_stays_connected():
         async with broker(limits=ConnectionLimits(heartbeat=300_000)) as hub, node("quiet") as quiet:
             quiet.call(hub.address)
             pings = []
-            link = (await hub.heard.of(Joined)) and hub.links["quiet"]
+            link = (await hub.deliveries.of(Joined)) and hub.links["quiet"]
             send = link.send
-            link.send = lambda said, **more: (pings.append(said), send(said, **more))
+            link.send = lambda message, **more: (pings.append(message), send(message, **more))
             await eventually(lambda: pings.count(Ping()) >= 5)  # three would be the end
-            assert not any(isinstance(one, Left) for one in hub.heard)
+            assert not any(isinstance(one, Left) for one in hub.deliveries)
 
     run(story)
 
@@ -455,16 +456,18 @@ async def stuck(hub, name="stuck"):
     peer = await Raw.to(hub.address)
     peer.writer.transport.pause_reading()
     peer.greet(name)
-    await hub.heard.until(lambda said: any(isinstance(one, Joined) and one.peer == name for one in said))
+    await hub.deliveries.until(
+        lambda inputs: any(isinstance(one, Joined) and one.peer == name for one in inputs)
+    )
     return peer
 
 
-def test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted():
+def test_a_slow_consumer_loses_the_oldest_readings_and_the_loss_is_counted():
     async def story():
         limits = ConnectionLimits(queue=50, when_full="drop-oldest")
         async with broker(limits=limits) as hub, node("fast") as fast:
             fast.call(hub.address)
-            await hub.heard.of(Joined)
+            await hub.deliveries.of(Joined)
             slow = await stuck(hub)
             sent = 0
             while hub.account()["dropped"] < 500:
@@ -472,11 +475,11 @@ def test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted():
                 sent += 1
                 if sent % 50 == 0:
                     await asyncio.sleep(0)
-                    await fast.heard.bundles(sent)
+                    await fast.deliveries.bundles(sent)
             dropped = hub.account()["dropped"]
-            told = await hub.heard.of(Undelivered, dropped)
-            assert [one.message.key.sequence for one in told] == sorted(
-                {one.message.key.sequence for one in told}
+            emitted = await hub.deliveries.of(Undelivered, dropped)
+            assert [one.message.key.sequence for one in emitted] == sorted(
+                {one.message.key.sequence for one in emitted}
             )
             assert hub.account()["waiting"] <= 50
             slow.writer.transport.resume_reading()
@@ -486,7 +489,7 @@ def test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted():
                 numbers += [one.key.sequence for one in slow.codec.receive(piece) if isinstance(one, Bundle)]
             assert len(numbers) == sent - dropped
             assert numbers == sorted(numbers)
-            assert len(await fast.heard.bundles(sent)) == sent
+            assert len(await fast.deliveries.bundles(sent)) == sent
             await slow.close()
 
     run(story)
@@ -502,7 +505,7 @@ def test_a_slow_consumer_is_disconnected_where_nothing_may_be_lost(when_full, lo
             while "stuck" in hub.links:
                 hub.ask(bundle(sent, filler="x" * 10_000))
                 sent += 1
-            (left,) = await hub.heard.of(Left)
+            (left,) = await hub.deliveries.of(Left)
             assert left.why.startswith("too slow: 51 messages")
             assert hub.account()["dropped"] >= 50
             await slow.close()
@@ -510,7 +513,7 @@ def test_a_slow_consumer_is_disconnected_where_nothing_may_be_lost(when_full, lo
     run(story)
 
 
-def test_a_publisher_is_held_back_by_a_broker_that_does_not_read():
+def test_a_broker_that_does_not_read_slows_its_publisher_down():
     async def story():
         async def deaf(reader, writer):
             writer.transport.pause_reading()
@@ -538,9 +541,9 @@ def test_a_broker_reports_its_statistics():
             peer = await Raw.to(hub.address)
             peer.greet()
             peer.say(bundle(1), bundle(2), Inquiry())
-            told = (await peer.next(AccountControl)).counters
-            assert told["name"] == "hub"
-            assert (told["received"], told["joined"], told["peers"]) == (2, 1, 1)
+            emitted = (await peer.next(AccountControl)).counters
+            assert emitted["name"] == "hub"
+            assert (emitted["received"], emitted["joined"], emitted["peers"]) == (2, 1, 1)
             await peer.close()
 
     run(story)
@@ -551,30 +554,30 @@ def test_a_client_of_the_thesis_needs_no_greeting():
         async with broker() as hub:
             peer = await Raw.to(hub.address, "xml")
             peer.say(b'<ISCAMsg><Notification><av name="X" type="long" value="1"/></Notification></ISCAMsg>')
-            (said,) = await hub.heard.bundles()
-            assert said.notifications[0].content == {"X": 1}
-            (joined,) = await hub.heard.of(Joined)
+            (bundle,) = await hub.deliveries.bundles()
+            assert bundle.notifications[0].content == {"X": 1}
+            (joined,) = await hub.deliveries.of(Joined)
             assert joined.peer == "peer-1"
             hub.ask(bundle(1, y=2))
             assert (await peer.next(Bundle)) == bundle(1, y=2)
             await peer.close()
-            await hub.heard.of(Left)
+            await hub.deliveries.of(Left)
 
     run(story)
 
 
-def test_where_a_token_is_needed_a_greeting_is_too():
+def test_a_broker_with_a_token_requires_a_greeting():
     async def story():
         async with broker(token=TOKEN) as hub:
             peer = await Raw.to(hub.address, "xml")
             peer.say(b"<ISCAMsg/>")
-            assert "a token is needed here" in (await peer.hears())[-1].why
+            assert "a token is needed here" in (await peer.read_all())[-1].why
             await peer.close()
 
     run(story)
 
 
-def test_an_error_of_the_user_s_own_is_the_node_s_failure():
+def test_an_error_in_a_callback_of_the_user_ends_the_node():
     async def story():
         async with broker() as hub, node("a") as a:
             a.deliver = lambda what: 1 / 0
@@ -585,7 +588,7 @@ def test_an_error_of_the_user_s_own_is_the_node_s_failure():
     run(story)
 
 
-def test_limits_that_make_no_sense_are_refused():
+def test_impossible_limits_are_refused():
     with pytest.raises(UsageError, match="--max-frame 10: at least 1024"):
         ConnectionLimits(max_frame=10)
     with pytest.raises(UsageError, match="--queue 0: at least one"):

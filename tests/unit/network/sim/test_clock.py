@@ -13,7 +13,7 @@ MOMENTS = st.integers(0, 50)
 
 
 @given(st.lists(st.tuples(MOMENTS, st.sampled_from([SIGNAL_ENDS, SIGNAL_STARTS, TIMER]))))
-def test_things_happen_by_time_then_priority_then_in_the_order_they_were_planned(planned):
+def test_planned_events_run_by_time_then_priority_then_insertion_order(planned):
     clock, happened = Clock(), []
     for sequence, (time, priority) in enumerate(planned):
         clock.at(time, happened.append, (time, priority, sequence), priority)
@@ -22,7 +22,7 @@ def test_things_happen_by_time_then_priority_then_in_the_order_they_were_planned
 
 
 @given(st.lists(MOMENTS), st.lists(MOMENTS))
-def test_where_a_run_is_interrupted_does_not_matter(planned, stops):
+def test_interrupting_a_run_does_not_change_it(planned, stops):
     def run(until):
         clock, happened = Clock(), []
 
@@ -41,7 +41,7 @@ def test_where_a_run_is_interrupted_does_not_matter(planned, stops):
     assert run(stops) == run([])
 
 
-def test_nothing_can_be_planned_for_a_time_that_has_passed():
+def test_planning_an_event_at_or_after_a_past_time_is_refused():
     clock = Clock()
     clock.run(100)
     with pytest.raises(AssertionError, match="passed"):
@@ -58,7 +58,7 @@ def test_cancelled_events_do_not_run():
     assert happened == ["kept"]
 
 
-def test_a_run_can_be_stopped_from_within_and_go_on_later():
+def test_a_run_can_be_stopped_from_within_and_continued_later():
     clock, happened = Clock(), []
     clock.at(5, lambda _: clock.stop())
     clock.at(5, happened.append, "same moment, later in order")
@@ -69,7 +69,7 @@ def test_a_run_can_be_stopped_from_within_and_go_on_later():
     assert (clock.now, happened) == (10, ["same moment, later in order", "later"])
 
 
-def test_nothing_can_be_planned_for_the_past():
+def test_the_error_about_a_past_time_names_both_times():
     clock = Clock()
     clock.run(10)
     with pytest.raises(AssertionError, match="9 µs has passed: it is 10 µs"):
@@ -91,7 +91,7 @@ def test_a_timer_of_a_drifting_clock_fires_when_the_clock_first_shows_its_time(
     assert at == changed_at or clock.local(at - 1) < wanted
 
 
-def test_a_clock_that_runs_fast_gains_its_drift_and_does_not_jump_when_the_drift_changes():
+def test_a_fast_clock_gains_its_drift_and_does_not_jump_when_the_drift_changes():
     clock = LocalClock(drift_ppb=40_000)  # 40 ppm
     assert clock.local(1_000_000_000) == 1_000_040_000
     clock.drift(1_000_000_000, 0)
@@ -101,7 +101,7 @@ def test_a_clock_that_runs_fast_gains_its_drift_and_does_not_jump_when_the_drift
     assert clock.local(1_000_000_010) == 1_000_000_010
 
 
-def test_each_purpose_has_its_own_chance_and_always_the_same():
+def test_each_purpose_has_its_own_reproducible_random_numbers():
     assert stream(7, "node", 3).random() == stream(7, "node", 3).random()
     seeds = {
         derive_seed(seed, kind, node) for seed in range(5) for kind in ("node", "radio") for node in range(50)

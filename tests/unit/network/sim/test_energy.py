@@ -18,7 +18,7 @@ def micaz(rest: Rest = LISTENING) -> NodeEnergy:
     return NodeEnergy(draw(MICAZ, rest, 0.0))
 
 
-def switched_on(account: NodeEnergy) -> NodeEnergy:
+def switch_on(account: NodeEnergy) -> NodeEnergy:
     account.mcu.start(0)
     account.radio.change(0, LISTEN)
     return account
@@ -54,15 +54,15 @@ def test_the_processor_of_the_thesis_draws_14_793_milliwatts():
         (Rest("sleep", "sleep"), 3 * (0.001 + 0.0051)),
     ],
 )
-def test_the_rest_state_is_a_parameter_and_printed(rest, milliwatts):
-    account = switched_on(NodeEnergy(draw(TELOSB, rest, 0.0)))
+def test_the_rest_state_is_a_parameter_and_is_printed(rest, milliwatts):
+    account = switch_on(NodeEnergy(draw(TELOSB, rest, 0.0)))
     assert account.joules(1000 * SECOND) == pytest.approx(milliwatts)
     assert account.power(0) == pytest.approx(milliwatts)
     assert str(rest) == f"radio {rest.radio}, mcu {rest.mcu}"
 
 
-def test_a_radio_that_is_switched_off_sleeps_whatever_rest_is():
-    account = switched_on(micaz(Rest("listen")))
+def test_a_radio_that_is_switched_off_sleeps_in_any_rest_state():
+    account = switch_on(micaz(Rest("listen")))
     account.radio.change(10 * SECOND, SLEEP)
     reading = account.read(110 * SECOND)
     assert reading.radio == {
@@ -73,7 +73,7 @@ def test_a_radio_that_is_switched_off_sleeps_whatever_rest_is():
     }
 
 
-def test_work_queues_behind_work_and_is_charged_to_its_cause_as_it_is_done():
+def test_work_waits_for_earlier_work_and_is_charged_to_its_cause_as_it_is_done():
     account = micaz()
     account.mcu.start(0)
     account.mcu.work(0, 100, "a")
@@ -87,7 +87,7 @@ def test_work_queues_behind_work_and_is_charged_to_its_cause_as_it_is_done():
 
 
 def test_a_node_that_is_off_draws_nothing():
-    account = switched_on(micaz())
+    account = switch_on(micaz())
     account.radio.change(1000, OFF)
     account.mcu.stop(1000)
     assert account.power(2000) == 0
@@ -101,8 +101,8 @@ CHANGES = st.lists(
 
 
 @given(CHANGES, st.integers(0, 100_000))
-def test_causes_add_up_to_the_total_at_every_moment_and_reading_changes_nothing(changes, after):
-    account, silent = switched_on(micaz()), switched_on(micaz())
+def test_causes_add_up_to_the_total_at_every_time_and_reading_changes_nothing(changes, after):
+    account, silent = switch_on(micaz()), switch_on(micaz())
     now = 0
     for delay, what, cause in changes:
         now += delay
@@ -132,7 +132,7 @@ def test_a_battery_is_empty_at_the_microsecond_at_which_its_joules_are_used(chan
         account.mcu.stop(clock.now)
 
     account.supply(joules, clock, empty)
-    switched_on(account)
+    switch_on(account)
     now = 0
     for delay, what, cause in changes:
         now += delay

@@ -28,14 +28,14 @@ def test_a_path_leads_to_the_nearest_node_over_links(field):
         assert all(b in field.near(a) for a, b in pairwise(way))
 
 
-def test_a_node_is_found_by_its_place(field):
+def test_a_node_is_found_by_its_position(field):
     assert all(field.path(a, field.places[b])[-1] == b for a in range(0, 200, 17) for b in range(0, 200, 13))
 
 
 def test_a_message_for_a_rectangle_reaches_exactly_its_nodes(field):
-    reached = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
+    hops = field.spread(0, (40.0, 40.0), (70.0, 60.0)).hops
     inside = [n for n, (x, y) in enumerate(field.places) if 40 <= x <= 70 and 40 <= y <= 60]
-    assert sorted(reached) == inside
+    assert sorted(hops) == inside
     assert field.spread(0, (200.0, 200.0), (210.0, 210.0)).hops == {}
 
 
@@ -44,13 +44,13 @@ HORSESHOE = ((3.0, 27.0), (6.0, 15.0), (19.0, 15.0), (23.0, 27.0))
 LEAF = ((0.0, 25.0), (25.0, 50.0))
 
 
-def test_nodes_of_a_rectangle_that_only_nodes_outside_connect_are_reached_over_these():
-    """The field once reached everybody in a rectangle, over links or not; hosts with radios did not."""
+def test_nodes_of_a_rectangle_connected_only_through_outside_nodes_are_reached():
+    """The field once reached every node in a rectangle, over links or not; hosts with radios did not."""
     assert Field(HORSESHOE, 14.0).spread(0, *LEAF).hops == {0: 0, 3: 3}
     assert Field(HORSESHOE, 12.5).spread(0, *LEAF).hops == {0: 0}  # the third and fourth are not linked
 
 
-def test_a_node_that_fails_is_gone_until_it_recovers():
+def test_a_failed_node_is_gone_until_it_recovers():
     field = Field(uniform(200, 100.0, 100.0, 14.0, seed=3).positions, 14.0)
     before = field.path(0, field.places[150])
     for node in before[1:]:

@@ -33,20 +33,20 @@ from support.air import links
 
 
 @dataclass(frozen=True)
-class Told:
+class EchoState:
     inputs: tuple = ()
     beats: int = 0
 
 
 @dataclass(frozen=True)
 class Beacon:
-    """Says hello to everybody every second; answers a hello; has had enough of a peer after three."""
+    """Sends a hello to all peers every second; answers a hello; drops a peer after three."""
 
     quiet: bool = False
     patience: int = 3
 
     def initial(self):
-        return Told()
+        return EchoState()
 
     def handle(self, state, given):
         state = replace(state, inputs=(*state.inputs, given))
@@ -101,15 +101,15 @@ class OneHop:
 
 
 @dataclass
-class Bench:
+class HostBench:
     hosts: dict[int, NodeHost] = field(default_factory=dict)
     delivered: list = field(default_factory=list)
     network: Network = None
 
 
-def bench(**setup) -> Bench:
-    """Node 0 says hello; nodes 1 and 2 listen; 2 hears only 1."""
-    made = Bench()
+def bench(**setup) -> HostBench:
+    """Node 0 sends a hello; nodes 1 and 2 listen; 2 has a link only to 1."""
+    made = HostBench()
     made.network = Network(Setup(positions=[(0, 0)] * 3, propagation=links((0, 1), (1, 2)), **setup))
 
     def boot(node: Node) -> None:
@@ -150,11 +150,11 @@ def test_energy_goes_to_the_cause_of_a_send_or_to_that_of_the_host():
 def test_a_machine_sees_the_clock_of_its_node():
     made = bench(drift_ppm={0: 1000.0})
     made.network.run(10 * SECOND)
-    told = [given.now for given in made.hosts[0].state.inputs if isinstance(given, Fired)]
-    assert told == [7, *(SECOND * n for n in range(1, 11))]
+    emitted = [given.now for given in made.hosts[0].state.inputs if isinstance(given, Fired)]
+    assert emitted == [7, *(SECOND * n for n in range(1, 11))]
 
 
-def test_chance_comes_with_the_start_and_is_new_after_a_restart():
+def test_random_numbers_are_given_at_the_start_and_are_new_after_a_restart():
     made = bench()
     first = made.hosts[0].state.inputs[0]
     made.network.at(SECOND + 500_000, lambda: made.network.kill(0))
@@ -171,7 +171,7 @@ def test_a_machine_can_start_from_a_stored_state():
     made = bench()
     node = made.network.nodes[0]
     host = NodeHost(
-        node, Beacon(quiet=True), OneHop(node), size=len, stored_state=Told(beats=9), kind="again"
+        node, Beacon(quiet=True), OneHop(node), size=len, stored_state=EchoState(beats=9), kind="again"
     )
     assert host.state.beats == 9
 
@@ -195,8 +195,8 @@ class Announcer:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_nodes_outside_of_it(seed):
-    """Forty nodes anywhere; a message for each of sixteen squares, from somebody who may stand elsewhere."""
+def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_outside_nodes(seed):
+    """Forty nodes anywhere; a message for each of sixteen squares, from a node that may be elsewhere."""
     chance = random.Random(seed)
     placed = uniform(40, 100.0, 100.0, 25.0, seed)
     network = Network(Setup(positions=placed.positions, propagation=UnitDisk(25.0), seed=seed))

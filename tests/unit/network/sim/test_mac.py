@@ -1,4 +1,4 @@
-"""Links over the air: who gets what, who is told what, and in which order."""
+"""Links over the radio: which node receives which frame, and the order of reported outcomes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def name(mac) -> str:
 
 @pytest.mark.parametrize("radio", [CC2420, CC1000], ids=lambda radio: radio.name)
 @pytest.mark.parametrize("mac", EVERY_MAC, ids=name)
-def test_every_mac_brings_a_packet_to_its_neighbour_and_a_broadcast_to_all(mac, radio):
+def test_every_mac_delivers_packets_to_a_neighbour_and_broadcasts_to_all(mac, radio):
     made = air([(0, 0), (5, 0), (0, 5)], propagation=CELL, mac=mac, radio=radio)
     made.send(1 * SECOND, 0, 1, "for one")
     made.send(3 * SECOND, 2, BROADCAST, "for all")
@@ -78,7 +78,7 @@ def test_a_neighbour_overhears_frames_for_others():
     assert [(node, payload) for _, node, payload in made.overheard] == [(2, "for one")]
 
 
-def test_a_packet_whose_acknowledgements_are_lost_arrives_once_and_its_sender_does_not_know():
+def test_a_packet_whose_acknowledgements_are_lost_arrives_once_and_counts_as_unacknowledged():
     made = air([(0, 0)] * 2, propagation=Measured({(0, 1): 1.0}), mac=Csma(retries=3))
     made.send(0, 0, 1)
     made.network.run(SECOND)
@@ -102,7 +102,7 @@ def test_retries_make_a_bad_link_good():
     assert [payload for _, _, payload in made.came] == sorted({payload for _, _, payload in made.came})
 
 
-def test_without_acknowledgements_a_sender_learns_nothing():
+def test_a_sender_without_acknowledgements_learns_no_outcome():
     made = air([(0, 0)] * 2, propagation=links((0, 1), quality=0.5), mac=Csma(acknowledged=False))
     for i in range(100):
         made.send(i * 50 * MILLISECOND, 0, 1, i)
@@ -124,17 +124,17 @@ def test_a_full_queue_drops_packets_and_reports_it():
     assert made.network.nodes[0].link.most_queued == 5
 
 
-def test_the_outcome_is_reported_later_never_during_send():
+def test_the_outcome_is_reported_later_and_never_during_send():
     made = air([(0, 0)] * 2, propagation=CELL, mac=Csma(queue=1))
-    link, told = made.network.nodes[0].link, []
+    link, emitted = made.network.nodes[0].link, []
     for _ in range(5):
-        link.send(1, "x", 1, done=told.append)
-    assert told == []
+        link.send(1, "x", 1, done=emitted.append)
+    assert emitted == []
     made.network.run(0)
-    assert told == [QUEUE_FULL] * 3
+    assert emitted == [QUEUE_FULL] * 3
 
 
-def test_a_channel_that_is_never_clear_is_given_up_after_five_looks():
+def test_a_channel_that_is_never_clear_is_given_up_after_five_checks():
     made = air([(0, 0)] * 3, propagation=CELL, mac=AT_ONCE)
     jam = Frame(DATA, 2, BROADCAST, 0, 20, 31, "jam", wakeup=10 * SECOND)
     made.network.nodes[2].radio.transmit(jam)
@@ -166,7 +166,7 @@ def test_rts_cts_data_ack_follow_one_another():
 
 
 def test_a_node_that_receives_a_cts_is_silent_until_the_acknowledgement_has_passed():
-    """1 - 0 - 2: node 2 hears only 0's CTS, and wants to send in the middle of 1's data."""
+    """1 - 0 - 2: node 2 receives only the CTS of 0, and wants to send in the middle of the data of 1."""
     trace = Trace()
     made = air([(0, 0)] * 3, trace, propagation=links((0, 1), (0, 2)), mac=RtsCts(window_min=0))
     made.send(0, 1, 0, "long", size=100)
@@ -190,7 +190,7 @@ def test_a_node_that_never_answers_is_given_up_after_seven_rts():
 
 
 @pytest.mark.parametrize("wake", ["strobes", "preamble"])
-def test_sleeping_neighbours_get_everything_within_an_interval(wake):
+def test_sleeping_neighbours_receive_everything_within_an_interval(wake):
     interval = 200 * MILLISECOND
     made = air([(0, 0)] * 4, propagation=CELL, mac=LowPowerListening(interval=interval, wake=wake))
     for i in range(20):
@@ -217,7 +217,7 @@ def test_strobes_stop_when_they_are_acknowledged():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: LowPowerListening(interval=0), "interval is 0 µs"),
         (lambda: air([(0, 0)], mac=LowPowerListening(interval=1000)), "1000 µs is too short for cc2420"),
@@ -230,8 +230,8 @@ def test_strobes_stop_when_they_are_acknowledged():
         (lambda: air([(0, 0)] * 2, mac=Tdma(slots=(0,))), "1 slots for 2 nodes"),
     ],
 )
-def test_parameters_that_cannot_work_are_refused(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_parameters_are_refused(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 
@@ -240,7 +240,7 @@ def test_parameters_that_cannot_work_are_refused(make, says):
 PLACES = [(12.0 * (i % 5), 12.0 * (i // 5)) for i in range(25)]
 
 
-def loaded(mac, **setup):
+def totals_under_load(mac, **setup):
     made = air(PLACES, propagation=UnitDisk(18.0), mac=mac, **setup)
     for sender in range(25):
         poisson(made.network, [sender], BROADCAST, 50, 400 * MILLISECOND, sender)
@@ -249,16 +249,16 @@ def loaded(mac, **setup):
 
 
 @pytest.mark.parametrize("sleep", [False, True])
-def test_in_slots_of_their_own_neighbours_never_disturb_one_another(sleep):
-    totals = loaded(Tdma(sleep=sleep))
+def test_neighbours_with_separate_slots_never_disturb_each_other(sleep):
+    totals = totals_under_load(Tdma(sleep=sleep))
     assert totals.aired > 1000
     assert totals.lost == {}
-    assert loaded(Csma()).lost["collision"] > 100
+    assert totals_under_load(Csma()).lost["collision"] > 100
 
 
-def test_clocks_that_drift_apart_further_than_the_guard_spoil_the_slots():
+def test_clocks_that_drift_beyond_the_guard_time_spoil_the_slots():
     drift = {node: 300.0 * (-1) ** node for node in range(25)}  # 6 ms in 10 s
-    assert loaded(Tdma(), drift_ppm=drift).lost.get("collision", 0) > 20
+    assert totals_under_load(Tdma(), drift_ppm=drift).lost.get("collision", 0) > 20
 
 
 def test_nodes_without_a_common_neighbour_share_slots():
@@ -270,14 +270,14 @@ def test_nodes_without_a_common_neighbour_share_slots():
         assert len(set(among)) == len(among)
 
 
-def test_hidden_shadowed_links_of_log_distance_are_slotted_as_well():
+def test_hidden_and_shadowed_links_of_log_distance_are_slotted():
     made = air(PLACES, propagation=LogDistance(3.5, shadowing_db=6, asymmetry_db=3), mac=Tdma())
     made.send(0, 0, 1)
     made.network.run(SECOND)
     assert made.network.totals().is_conserved()
 
 
-def test_a_busy_channel_is_tried_again_after_tinyos_short_back_off():
+def test_a_busy_channel_is_tried_again_after_the_short_back_off_of_tinyos():
     """The first wait is the standard's; after that anything from 0.3 to 2.5 ms, not ever longer."""
     mac = Csma(min_exponent=0, max_exponent=8, backoffs=50, acknowledged=False, congestion=(300, 2_500))
     made = air([(0, 0), (5, 0), (0, 5)], propagation=CELL, mac=mac, radio=CC1000)
@@ -292,7 +292,7 @@ def test_a_busy_channel_is_tried_again_after_tinyos_short_back_off():
 
 
 @pytest.mark.parametrize("mac", EVERY_MAC, ids=name)
-def test_the_processors_time_delays_if_it_is_to(mac):
+def test_processor_time_delays_frames_if_configured(mac):
     """Contention begins after 1.5 ms, and the frame is handed up 1.5 ms after it has come."""
 
     def came(delays: bool) -> list[tuple[int, str]]:

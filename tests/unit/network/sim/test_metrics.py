@@ -1,4 +1,4 @@
-"""What a network is judged by, and what a trace keeps."""
+"""The measures of a network, and the contents of a trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_wasted_energy_of_the_thesis_grid():
     assert judged.lifetime is None
 
 
-def test_a_supply_without_end_has_no_waste():
+def test_an_endless_supply_has_no_waste():
     network = air([(0, 0)], rest=Rest("sleep", "sleep")).network
     assert energy(network, received=0).packets_per_joule is None
     network.run(SECOND)
@@ -54,7 +54,7 @@ def test_relative_consumption_is_shown_in_steps_of_five_percent():
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))
-def test_relative_consumption_keeps_the_order(consumed):
+def test_relative_consumption_preserves_the_order(consumed):
     shown = relative(consumed)
     assert max(shown) in (0.0, 1.0)
     assert all(

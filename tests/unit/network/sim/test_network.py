@@ -31,7 +31,7 @@ def busy(seed: int = 1, trace: Trace | None = None, positions=GRID, **setup) -> 
     return made
 
 
-def test_equal_seeds_give_equal_runs_bit_for_bit():
+def test_equal_seeds_give_bit_for_bit_equal_runs():
     def run(seed):
         trace = Trace()
         made = busy(seed, trace)
@@ -42,7 +42,7 @@ def test_equal_seeds_give_equal_runs_bit_for_bit():
     assert run(1) != run(2)
 
 
-def test_where_a_run_is_interrupted_and_read_does_not_matter():
+def test_interrupting_and_reading_a_run_does_not_change_it():
     def run(stops):
         made = busy()
         for stop in stops:
@@ -57,7 +57,7 @@ def test_where_a_run_is_interrupted_and_read_does_not_matter():
     assert run([5 * SECOND]) == run([1, 777_777, 1_234_567, 4 * SECOND, 5 * SECOND])
 
 
-def test_a_trace_changes_nothing():
+def test_tracing_does_not_change_a_run():
     with_trace, without = busy(trace=Trace()), busy()
     for made in (with_trace, without):
         made.network.run(3 * SECOND)
@@ -65,7 +65,7 @@ def test_a_trace_changes_nothing():
     assert with_trace.network.totals() == without.network.totals()
 
 
-def test_a_node_draws_its_chance_for_itself():
+def test_each_node_draws_its_own_random_numbers():
     """Two pairs far from one another: what one pair does leaves the other's run as it is."""
 
     def run(other_sends):
@@ -83,7 +83,7 @@ def test_a_node_draws_its_chance_for_itself():
 # Failures.
 
 
-def test_a_node_that_dies_while_it_sends_is_not_received():
+def test_a_frame_of_a_node_that_dies_while_sending_is_not_received():
     made = air([(0, 0)] * 2, propagation=CELL, mac=Aloha())
     made.send(0, 0, 1)
     made.network.at(500, lambda: made.network.kill(0))
@@ -95,7 +95,7 @@ def test_a_node_that_dies_while_it_sends_is_not_received():
     assert totals.is_conserved()
 
 
-def test_a_node_that_dies_while_it_receives_is_lost_to_the_sender():
+def test_a_frame_to_a_node_that_dies_while_receiving_is_lost():
     made = air([(0, 0)] * 2, propagation=CELL, mac=Csma(min_exponent=0, max_exponent=0, retries=1))
     made.send(0, 0, 1)
     made.network.at(1000, lambda: made.network.kill(1))  # the frame is on the air from 320 to 1504 µs
@@ -106,7 +106,7 @@ def test_a_node_that_dies_while_it_receives_is_lost_to_the_sender():
     assert made.network.totals().is_conserved()
 
 
-def test_a_restarted_node_has_forgotten_everything_and_works():
+def test_a_restarted_node_has_lost_its_state_and_works():
     booted: list[tuple[int, int]] = []
     came = []
     network = Network(Setup(positions=[(0, 0)] * 2, propagation=CELL))
@@ -129,7 +129,7 @@ def test_a_restarted_node_has_forgotten_everything_and_works():
     assert network.nodes[0].energy.joules(10 * SECOND) < network.nodes[1].energy.joules(10 * SECOND) * 0.55
 
 
-def test_a_link_that_is_cut_brings_nothing_until_it_is_mended():
+def test_a_cut_link_delivers_nothing_until_it_is_mended():
     made = air([(0, 0)] * 3, propagation=CELL, mac=Csma())
     network = made.network
     network.at(1 * SECOND, lambda: network.cut(0, 1))
@@ -205,8 +205,8 @@ def test_a_node_may_be_switched_off_by_a_reception_at_the_same_time():
     assert network.totals().is_conserved()
 
 
-def test_of_two_measured_signals_that_overlap_the_one_of_twice_the_quality_survives():
-    """Node 0 hears 1 perfectly, 2 half as well and 3 nearly as well as 1."""
+def test_of_two_overlapping_measured_signals_the_one_of_twice_the_quality_survives():
+    """Node 0 receives 1 perfectly, 2 half as well and 3 nearly as well as 1."""
     quality = {(1, 0): 1.0, (2, 0): 0.4, (3, 0): 0.9}
 
     def both(first, second, frames=200):
@@ -226,7 +226,7 @@ def test_of_two_measured_signals_that_overlap_the_one_of_twice_the_quality_survi
 # Batteries.
 
 
-def test_a_node_is_dead_when_its_joule_is_used():
+def test_a_node_is_dead_when_its_energy_is_used_up():
     """[D50] MicaZ, radio listening (59.1 mW), processor idle (12 mW): 1 J lasts 14.06 s."""
     made = air([(0, 0)] * 2, propagation=CELL, battery_j=1.0, batteries={1: None})
     network = made.network
@@ -271,7 +271,7 @@ def test_energy_is_charged_to_its_causes_and_adds_up():
     assert by_cause["temperature"] == pytest.approx(10 * by_cause["humidity"], rel=1e-9)
     assert sum(by_cause.values()) == pytest.approx(sum(made.network.joules()), rel=1e-12)
     frame, ack, tx, rx, active = 1184, 352, 52.2, 59.1, 24.0  # µs, µs, mW
-    radio = (frame + ack) * (tx + 2 * rx)  # one sends, two hear, for data and for acknowledgement
+    radio = (frame + ack) * (tx + 2 * rx)  # one sends, two receive, for data and for acknowledgement
     mcu = 1500 * 3 * active  # one sends, one receives, one overhears
     assert by_cause["humidity"] == pytest.approx((radio + mcu) * 1e-9, rel=1e-9)
 
@@ -300,7 +300,7 @@ def test_the_meter_writes_the_energy_of_nodes_in_every_round():
         air([(0, 0)]).network.meter()
 
 
-def test_the_tone_of_a_sleeping_network_is_its_wakeups():
+def test_a_sleeping_network_without_traffic_transmits_nothing():
     network = air(GRID, propagation=LogDistance(3.5), mac=LowPowerListening()).network
     network.run(SECOND)
     assert network.totals().transmissions == 0
@@ -311,7 +311,7 @@ def test_the_tone_of_a_sleeping_network_is_its_wakeups():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: Setup(positions=[]), "at least one node"),
         (lambda: Setup(positions=[(0, 0)], battery_j=0.0), r"a battery of 0.0 J; it must be above 0"),
@@ -323,8 +323,8 @@ def test_the_tone_of_a_sleeping_network_is_its_wakeups():
         (lambda: air([(0, 0)]).network.every(0, print), "a period of 0 µs"),
     ],
 )
-def test_mistakes_are_named(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_usage_errors_are_named(make, message):
+    with pytest.raises(UsageError, match=message):
         make()
 
 
@@ -343,7 +343,7 @@ def test_a_frame_can_be_joined_while_its_preamble_lasts():
     assert nodes[1].energy.read(SECOND).radio["receive"] == pytest.approx(51_376 * 59.1e-9, rel=1e-3)
 
 
-def test_noise_that_comes_and_goes_leaves_cut_links_cut():
+def test_variable_noise_does_not_restore_cut_links():
     made = air([(0, 0), (5, 0), (0, 5)], propagation=UnitDisk(10.0), mac=Aloha())
     network, frame = made.network, CC2420.airtime(31)
     network.cut(0, 1)

@@ -36,13 +36,13 @@ def test_the_currents_are_those_of_the_thesis():
     assert (TELOSB.rom_bytes, TELOSB.ram_bytes, TELOSB.volts) == (48 * 1024, 10 * 1024, 3.0)
 
 
-def test_transmitting_weakly_draws_less():
+def test_transmitting_at_low_power_draws_less():
     assert MICAZ.radio.at(-25) == 8.5
     assert MICAZ.radio.at(-2) == pytest.approx((16.5 + 15.2) / 2)
     assert MICAZ.radio.at(-40) == 8.5
 
 
-def test_a_platform_comes_by_name_or_from_a_file(tmp_path):
+def test_a_platform_is_given_by_name_or_by_file(tmp_path):
     assert platform("telosb") is TELOSB
     path = tmp_path / "zigduino.toml"
     path.write_text(FILE)
@@ -51,13 +51,13 @@ def test_a_platform_comes_by_name_or_from_a_file(tmp_path):
     assert (found.name, found.volts, found.radio.at(3.5), found.work.send) == ("zigduino", 3.3, 27.5, 400)
 
 
-def test_an_unknown_platform_is_named_with_what_is_near():
+def test_an_unknown_platform_is_reported_with_the_nearest_name():
     with pytest.raises(UsageError, match=r"no platform named 'TelosB'\. Did you mean 'telosb'"):
         platform("TelosB")
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("volts = ", "this is not TOML"),
         (FILE.replace("receive = 24.0, ", ""), r"missing required field `receive` - at `\$.radio`"),
@@ -70,10 +70,10 @@ def test_an_unknown_platform_is_named_with_what_is_near():
         (FILE.replace("400", "-4"), "work is in microseconds and not negative"),
     ],
 )
-def test_mistakes_in_a_file_are_named(tmp_path, text, says):
+def test_mistakes_in_a_file_are_named(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=f"mine.toml: .*{says}"):
+    with pytest.raises(InputError, match=f"mine.toml: .*{message}"):
         read_platform(path)
 
 

@@ -1,4 +1,4 @@
-"""Who hears whom: path loss, disks, measured links; and the radios' data sheets."""
+"""Reception: path loss, disks, measured links; and the data sheets of the radios."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_tossims_curve_keeps_the_sensitivity_and_its_frame_of_23_bytes():
 
 @pytest.mark.parametrize("quality", [(0.0, 1.0), (0.9, 0.8), (0.5, 1.1)])
 @pytest.mark.parametrize("model", [LogDistance, lambda **given: UnitDisk(10.0, **given)])
-def test_shares_that_cannot_be(model, quality):
+def test_impossible_shares_are_refused(model, quality):
     with pytest.raises(UsageError, match="shares are above 0, 1 at most, the smaller first"):
         model(quality=quality)
 
@@ -89,7 +89,7 @@ def test_the_table_of_errors_is_the_formula(radio):
 
 
 @pytest.mark.parametrize("error_rate", [oqpsk, ncfsk, tossim])
-def test_more_signal_never_means_more_errors(error_rate):
+def test_a_stronger_signal_never_means_more_errors(error_rate):
     rates = error_rate(10 ** (np.arange(-30, 30, 0.1) / 10))
     assert (np.diff(rates) <= 1e-12).all()
     assert 0 <= rates.min() <= rates.max() <= 0.5
@@ -106,7 +106,7 @@ def test_power_falls_by_the_exponent():
     assert mean_power_dbm(model, CC2420, np.array([0.0, 0.5])).tolist() == pytest.approx([-40, -40])
 
 
-def test_signals_far_below_the_noise_are_left_out_and_near_it_only_interfere():
+def test_signals_far_below_the_noise_are_ignored_and_those_near_it_only_interfere():
     first = receptions_of_first(LogDistance(3.0), [(float(x), 0.0) for x in range(0, 400, 2)])
     levels = {node: decibels(h.power_mw) for node, h in first.items()}
     assert min(levels.values()) == pytest.approx(CC2420.noise_dbm - CUT_OFF_DB, abs=0.3)
@@ -120,15 +120,15 @@ def test_a_receive_threshold_keeps_weak_frames_out():
     places = [(float(x), 0.0) for x in range(0, 2000, 5)]
 
     def reach(radio):
-        heard = receptions_of_first(LogDistance(3.0), places, radio)
-        return max(5 * node for node, h in heard.items() if h.decodable)
+        received = receptions_of_first(LogDistance(3.0), places, radio)
+        return max(5 * node for node, h in received.items() if h.decodable)
 
     loss = 31.2  # free space at 868 MHz, first metre
     assert reach(CC1000_SPS) == pytest.approx(10 ** ((5 - loss + 84) / 30), rel=0.07)
     assert reach(CC1000) > 2 * reach(CC1000_SPS)
 
 
-def test_shadowing_is_the_same_in_both_directions_unless_asymmetry_is_asked_for():
+def test_shadowing_is_symmetric_by_default():
     plain, shadowed = (
         receptions_by_node(LogDistance(3.0)),
         receptions_by_node(LogDistance(3.0, shadowing_db=6)),
@@ -143,7 +143,7 @@ def test_shadowing_is_the_same_in_both_directions_unless_asymmetry_is_asked_for(
     assert all(asymmetric[a][b].power_mw != asymmetric[b][a].power_mw for a in range(5) for b in range(a))
 
 
-def test_shadowing_is_normal_and_belongs_to_the_pair_alone():
+def test_shadowing_is_normal_and_depends_only_on_the_pair():
     places = [(float(i % 40), float(i // 40)) for i in range(1600)]
     model = LogDistance(0.0, shadowing_db=1.0, loss_at_1_m_db=0)
     found = np.array([decibels(h.power_mw) for h in next(receptions(model, places, CC2420, 3))])
@@ -158,21 +158,21 @@ def test_shadowing_is_normal_and_belongs_to_the_pair_alone():
 # The other two.
 
 
-def test_a_disk_receives_within_its_range_and_disturbs_beyond():
+def test_a_disk_receives_within_its_range_and_interferes_beyond():
     (first, *_) = receptions_by_node(UnitDisk(35.0, 55.0))
     assert {node: h.decodable for node, h in first.items()} == {1: True, 2: True, 3: True, 4: False, 5: False}
     (first, *_) = receptions_by_node(UnitDisk(30.0), [(0, 0, 0), (0, 0, 30), (0, 1, 30)])
     assert list(first) == [1]
 
 
-def test_measured_links_are_as_good_as_they_were_measured():
+def test_measured_links_have_their_measured_quality():
     found = receptions_by_node(Measured({(0, 1): 0.75, (1, 0): 0.25, (1, 2): 0.0}), LINE[:3])
     assert [list(each) for each in found] == [[1], [0], []]
     assert (found[0][1].quality, found[1][0].quality) == (0.75, 0.25)
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: LogDistance(-1.0), "exponent is -1.0"),
         (lambda: LogDistance(3.0, shadowing_db=float("nan")), "shadowing_db is nan"),
@@ -186,6 +186,6 @@ def test_measured_links_are_as_good_as_they_were_measured():
         (lambda: receptions_by_node(UnitDisk(1.0), [(0.0, float("inf"))]), "coordinates are finite"),
     ],
 )
-def test_models_that_cannot_be_are_refused(make, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_models_are_refused(make, message):
+    with pytest.raises(UsageError, match=message):
         make()

@@ -1,4 +1,4 @@
-"""What several runs say together."""
+"""Statistics over several runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE = {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262, 30: 2.045}
 
 
 @pytest.mark.parametrize("runs", TABLE)
-def test_the_interval_is_students(runs):
+def test_the_confidence_interval_uses_students_distribution(runs):
     values = [1.0 if i % 2 else 3.0 for i in range(runs)]
     found = estimate(values)
     mean = sum(values) / runs
@@ -26,7 +26,7 @@ def test_the_interval_is_students(runs):
     assert (found.low, found.high) == (found.mean - found.half, found.mean + found.half)
 
 
-def test_the_interval_holds_the_true_mean_in_nineteen_of_twenty_studies():
+def test_the_confidence_interval_contains_the_true_mean_in_nineteen_of_twenty_studies():
     random = Random(5)
     studies = [estimate(random.gauss(10, 2) for _ in range(5)) for _ in range(2000)]
     assert 0.935 < sum(s.low <= 10 <= s.high for s in studies) / 2000 < 0.965
@@ -38,7 +38,7 @@ def test_a_single_run_has_no_confidence_interval():
 
 
 @given(st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-1e6, 1e6))))
-def test_runs_without_a_value_are_left_out(values):
+def test_runs_without_a_value_are_ignored(values):
     known = [v for v in values if v is not None and not math.isnan(v)]
     found = estimate(values)
     assert (found is None) == (not known)

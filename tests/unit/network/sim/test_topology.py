@@ -1,4 +1,4 @@
-"""Where nodes stand: by rule, from measured networks, from tables of one's own."""
+"""Positions of nodes: by rule, from measured networks, from tables of the user."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_random_nodes_lie_in_the_area_and_are_connected(count, seed):
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10)), min_size=1, max_size=20), st.floats(0.1, 5))
-def test_components_are_counted_as_one_would_by_hand(places, reach):
+def test_connected_components_are_counted(places, reach):
     left, count = set(range(len(places))), 0
     while left:
         count += 1
@@ -62,7 +62,7 @@ def test_a_grid_without_extent_is_refused(rows, columns, spacing):
 # Tables of one's own.
 
 
-def test_a_table_of_nodes_and_one_of_links(tmp_path):
+def test_nodes_and_links_can_come_from_tables(tmp_path):
     nodes, links = tmp_path / "nodes.csv", tmp_path / "links.csv"
     nodes.write_text("node, x, y\ngate, 0, 0\nroof, 3, 4.5\n\n")
     links.write_text("sender,receiver,quality\ngate,roof,0.9\nroof,gate,0.4\n")
@@ -72,14 +72,14 @@ def test_a_table_of_nodes_and_one_of_links(tmp_path):
     assert made.quality == {(0, 1): 0.9, (1, 0): 0.4}
 
 
-def test_height_is_a_third_column(tmp_path):
+def test_height_can_be_a_third_column(tmp_path):
     path = tmp_path / "nodes.csv"
     path.write_text("z,node,y,x\n9,a,2,1\n")
     assert from_csv(path).positions == ((1.0, 2.0, 9.0),)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ":1: no column 'node'; the first line should say node,x,y,[z]"),
         ("node,x\na,1\n", ":1: no column 'y'"),
@@ -91,33 +91,33 @@ def test_height_is_a_third_column(tmp_path):
         ("node,x,y\na,1\n", ":2: 2 values for 3 columns"),
     ],
 )
-def test_an_error_in_a_table_names_its_line(tmp_path, text, said):
+def test_an_error_in_a_table_names_its_line(tmp_path, text, message):
     path = tmp_path / "nodes.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         from_csv(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("a,c,0.5", ":2: there is no node 'c' among the positions"),
         ("a,b,1.5", ":2: a quality of 1.5; expected a share between 0 and 1"),
         ("a,b,good", ":2: quality is 'good'; expected a number"),
     ],
 )
-def test_an_error_in_links_names_its_line(tmp_path, row, said):
+def test_an_error_in_links_names_its_line(tmp_path, row, message):
     nodes, links = tmp_path / "nodes.csv", tmp_path / "links.csv"
     nodes.write_text("node,x,y\na,0,0\nb,1,1\n")
     links.write_text(f"sender,receiver,quality\n{row}\n")
     with pytest.raises(InputError) as caught:
         from_csv(nodes, links)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: No such file"):
         from_csv(tmp_path / "nowhere.csv")
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 # Measured networks.
 
 
-def test_the_motes_of_the_intel_lab(data):
+def test_the_intel_lab_motes_are_placed_as_measured(data):
     made = intel_lab(data / "intel-lab/mote_locs.txt", data / "intel-lab/connectivity.txt")
     assert len(made) == 54
     assert made.positions[made.names.index("1")] == (21.5, 23.0)
@@ -136,7 +136,7 @@ def test_the_motes_of_the_intel_lab(data):
     assert all(sender != receiver for sender, receiver in made.quality)
 
 
-def test_the_redwoods_of_sonoma(data):
+def test_the_sonoma_redwoods_are_placed_as_measured(data):
     path = data / "redwoods-sonoma/mote-location-data.txt"
     interior, edge = redwood(path, "interior"), redwood(path, "edge")
     assert (len(interior), len(edge)) == (33, 47)

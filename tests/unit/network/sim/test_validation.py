@@ -34,7 +34,7 @@ def within_chance(share: float, expected: float, trials: int) -> bool:
     return abs(share - expected) <= 4 * sqrt(expected * (1 - expected) / trials)
 
 
-def between(load: float) -> Any:
+def soak_point(load: float) -> Any:
     """A point of a curve whose ends are tried always; this one in ``script/soak``."""
     return pytest.param(load, marks=pytest.mark.soak)
 
@@ -42,7 +42,7 @@ def between(load: float) -> Any:
 # Throughput.
 
 
-@pytest.mark.parametrize("load", [0.1, between(0.25), 0.5, between(1.0), 2.0])
+@pytest.mark.parametrize("load", [0.1, soak_point(0.25), 0.5, soak_point(1.0), 2.0])
 def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     """Abramson 1970: ``S = G·exp(-2G)``, whose largest value is 0.18 at G = 0.5."""
     senders = range(1, 65)
@@ -55,11 +55,11 @@ def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     assert within_chance(totals.delivered / totals.packets, exp(-2 * offered), totals.packets)
 
 
-@pytest.mark.parametrize("load", [0.5, between(1.0), between(2.0), 5.0])
+@pytest.mark.parametrize("load", [0.5, soak_point(1.0), soak_point(2.0), 5.0])
 def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
     """Non-persistent CSMA, 1975: ``S = G·exp(-aG) / (G·(1 + 2a) + exp(-aG))``.
 
-    Their ``a`` is the time for which others do not hear that one has begun: here the turnaround.
+    Their ``a`` is the time for which others do not detect a new frame: here the turnaround.
     """
     frames = 10_000
     network = air([(0, 0)] * 41, propagation=UnitDisk(1.0), mac=SENSE_ONCE).network
@@ -76,8 +76,8 @@ def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
 # Hidden terminals.
 
 
-def hidden(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
-    """Two senders that hear only the node between them; also the share of data frames that it lost."""
+def hidden_senders(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
+    """Two senders that share only the node between them; also the share of data frames that it lost."""
     trace = Trace()
     network = air([(0, 0)] * 3, trace, propagation=links((0, 1), (0, 2)), mac=mac).network
     for sender in (1, 2):
@@ -90,16 +90,16 @@ def hidden(mac: Mac, load: float, size: int = 100) -> tuple[Totals, float]:
 
 
 @pytest.mark.parametrize("load", [0.05, 0.1, 0.2])
-def test_sensing_does_not_help_against_a_hidden_sender(load):
+def test_carrier_sensing_does_not_help_against_a_hidden_sender(load):
     """A frame gets through if the other is silent when it starts and stays so: ``(1 - ρ)·exp(-ρ)``."""
-    totals, lost = hidden(replace(SENSE_ONCE, queue=1000), load)
+    totals, lost = hidden_senders(replace(SENSE_ONCE, queue=1000), load)
     assert 1 - lost == pytest.approx((1 - load) * exp(-load), rel=0.03)
     assert totals.delivered / totals.packets == pytest.approx(1 - lost, rel=1e-3)
 
 
 def test_rts_and_cts_keep_hidden_senders_from_destroying_data():
-    _, without = hidden(RtsCts(threshold=1000), 0.1)
-    totals, with_rts = hidden(RtsCts(), 0.1)
+    _, without = hidden_senders(RtsCts(threshold=1000), 0.1)
+    totals, with_rts = hidden_senders(RtsCts(), 0.1)
     assert without > 0.15
     assert with_rts < 0.02
     assert totals.delivered / totals.packets > 0.999
@@ -196,7 +196,7 @@ def test_the_stronger_of_two_frames_is_captured_if_it_comes_in_time():
 
 
 def test_two_frames_of_equal_strength_destroy_each_other():
-    """They did not while another frame was taken for noise: 96 of 100 firsts came through."""
+    """Frames were once lost while another frame counted as noise: 96 of 100 first ones came through."""
     assert overlapping(30, 30, 0, frames=400) == (0.0, 0.0)
     first, second = overlapping(30, 30, 0, frames=400, radio=AS_NOISE)
     assert within_chance(first, chance(0.0, BITS), 400)
@@ -213,13 +213,13 @@ def test_a_frame_survives_another_that_is_3_db_weaker(louder_db):
 @pytest.mark.parametrize(
     ("louder_db", "least", "most"), [(0, 0, 0), (3, 0, 0), (4.5, 0.2, 0.6), (7, 0.99, 1)]
 )
-def test_by_tossims_curve_nothing_survives_up_to_3_db(louder_db, least, most):
+def test_frames_less_than_3_db_stronger_are_lost_by_the_curve_of_tossim(louder_db, least, most):
     got, _ = overlapping(30, 30 * 10 ** (louder_db / 20), 0, frames=400, radio=CC2420_TOSSIM)
     assert least <= got <= most
 
 
 def test_simultaneous_frames_of_two_hidden_nodes_are_lost():
-    """Of 400 pairs, one frame of each came through in 350 cases before."""
+    """Before the change one frame of each of 400 pairs came through in 350 cases."""
     made = air([(0, 0), (60, 0), (-60, 0)], propagation=LogDistance(3.2), mac=SENSE_ONCE)
     assert 2 not in {h.node for h in made.network.receptions(1) if h.decodable}
     for i in range(400):
@@ -231,7 +231,7 @@ def test_simultaneous_frames_of_two_hidden_nodes_are_lost():
 
 
 def test_links_lose_the_share_that_the_seed_drew_for_them():
-    """And what is drawn depends on seed and link alone."""
+    """The drawn value depends on the seed and the link alone."""
     model = LogDistance(2.0, quality=(0.5, 0.9))
     made = air([(0, 0), (10, 0), (0, 10)], propagation=model, mac=Aloha(), seed=3)
     for i in range(2000):
@@ -267,7 +267,7 @@ def test_idle_low_power_listening_costs_its_duty_cycle(wake, interval_ms):
         )
 
 
-def test_low_power_listening_costs_a_sender_one_interval_and_a_receiver_half_of_one():
+def test_low_power_listening_costs_a_sender_one_interval_and_a_receiver_half_an_interval():
     """B-MAC: each packet is a preamble as long as the interval; a receiver wakes in it at random."""
     interval, packets = 100 * MILLISECOND, 400
     mac = LowPowerListening(interval=interval, wake="preamble", linger=0, check=1000)

@@ -12,7 +12,7 @@ from holdfast.engine.machine import transitions
 from holdfast.errors import UsageError
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
-from support.fused import SECOND, batches, definitions, heard, histories, machine, reading
+from support.fused import SECOND, batches, definitions, histories, machine, reading, relevant_events
 
 FIRST = "state First A = T each location enter A.value > 5 exit A.value < 5\n"
 TOPIC = "topic T (value float)\n"
@@ -23,7 +23,7 @@ def say(notifications):
     return [(n.subscription, n.scope, n.status, n.event.time // SECOND) for n in notifications]
 
 
-def test_an_instant_is_evaluated_when_time_has_passed_it():
+def test_an_instant_is_evaluated_when_the_watermark_has_passed_it():
     engine = Engine(HOT)
     assert say(engine.push(reading(1, "T", 7, 9.0))) == []
     assert say(engine.push(reading(1, "T", 8, 9.0))) == []
@@ -59,7 +59,7 @@ def test_batches_give_the_same_as_single_events():
 # --- who comes later ---------------------------------------------------------------------------
 
 
-def test_a_subscriber_in_the_middle_of_a_condition_receives_its_start():
+def test_a_subscriber_that_joins_an_active_condition_receives_its_start():
     engine = Engine(HOT)
     early = engine.subscribe("First")
     for event in (reading(1, "T", 7, 9.0), reading(2, "T", 8, 1.0)):
@@ -68,7 +68,7 @@ def test_a_subscriber_in_the_middle_of_a_condition_receives_its_start():
     assert say(early) == say(late) == [("First", "7.0", "ingress", 1)]
 
 
-def test_a_component_that_is_defined_later_knows_the_latest_readings_and_conditions():
+def test_a_component_defined_later_knows_the_latest_readings_and_conditions():
     engine = Engine(HOT)
     for event in (reading(1, "T", 7, 9.0), reading(2, "T", 8, 1.0)):
         engine.push(event)
@@ -77,18 +77,18 @@ def test_a_component_that_is_defined_later_knows_the_latest_readings_and_conditi
     assert say(both) == [("Both", None, "atomic", 2)]
 
 
-def test_a_component_of_the_same_name_takes_the_place_of_the_old_one():
+def test_a_component_of_the_same_name_replaces_the_old_one():
     engine = Engine(HOT)
-    heard = engine.subscribe("First")
+    received = engine.subscribe("First")
     engine.push(reading(1, "T", 7, 3.0))
     engine.subscribe("state First A = T each location enter A.value > 2 exit A.value < 2")
     engine.push(reading(2, "T", 7, 4.0))
-    assert say(heard) == [("First", "7.0", "ingress", 1)]
+    assert say(received) == [("First", "7.0", "ingress", 1)]
     assert engine.subscriptions == ["First"]
     assert "enter A.value > 2" in show(engine.app)
 
 
-def test_a_component_can_end_unless_another_builds_on_it():
+def test_a_component_can_be_removed_unless_another_builds_on_it():
     engine = Engine(HOT + "state Second A = First any location enter A.valid exit true")
     with pytest.raises(UsageError, match="'Second' builds on 'First'; end it first"):
         engine.unsubscribe("First")
@@ -98,7 +98,7 @@ def test_a_component_can_end_unless_another_builds_on_it():
     assert engine.push(reading(1, "T", 7, 9.0)) == []
 
 
-def test_a_circle_is_refused_and_changes_nothing():
+def test_circular_components_are_refused_and_change_nothing():
     engine = Engine(HOT)
     with pytest.raises(UsageError, match="unknown topic 'Second'"):
         engine.subscribe("state First A = Second any location enter A.valid exit true")
@@ -120,13 +120,13 @@ def test_a_restart_repeats_and_loses_no_notification():
         assert say(out) == expected
 
 
-def test_one_that_means_something_else_under_its_name_is_refused():
+def test_a_changed_component_under_its_old_name_is_refused():
     raw = Engine(HOT).snapshot()
     with pytest.raises(UsageError, match="'First' means something else than when its state was kept"):
         Engine.restore(HOT.replace("> 5", "> 6"), raw)
 
 
-def test_components_come_and_go_over_a_restart():
+def test_components_can_be_added_and_removed_at_a_restart():
     engine = Engine(HOT)
     engine.push(reading(1, "T", 7, 9.0))
     engine.push(reading(2, "T", 7, 9.0))
@@ -151,7 +151,7 @@ def test_late_events_of_an_ordered_component_are_counted_and_readable():
 # --- history -----------------------------------------------------------------------------------
 
 
-def written(folder, events):
+def write_files(folder, events):
     """Readings as files: one for each topic, in two pieces, out of order."""
     for i in range(4):
         rows = [
@@ -170,10 +170,10 @@ def written(folder, events):
 def test_a_replay_of_files_gives_the_same_as_the_machine(text, events, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     it = machine(text)
-    mine = heard(it, events)
+    mine = relevant_events(it, events)
     if not mine:
         return
-    written(folder, mine)
+    write_files(folder, mine)
     start = instant("2009-01-01T00:00:00Z")
     found = [(n.subscription, n.scope, n.status, n.event.time - start) for n in replay(text, str(folder))]
     _, out = it.step(it.initial(), batches(it, mine), NEVER)
@@ -183,7 +183,7 @@ def test_a_replay_of_files_gives_the_same_as_the_machine(text, events, tmp_path_
     assert [row[3] for row in found] == sorted(row[3] for row in found)
 
 
-def test_a_replay_counts_what_lies_in_no_scope(tmp_path):
+def test_a_replay_counts_readings_outside_all_scopes(tmp_path):
     rows = [{"time": f"2009-01-01T00:00:0{t}Z", "source": "s", "value": 9.0} for t in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     history = replay(HOT, str(tmp_path / "r.jsonl"))

@@ -1,4 +1,4 @@
-"""Correlations in this process: live, over history, in cases, kept and gone on with."""
+"""Correlations in this process: live, over history, in cases, stored and continued."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.files.plan import closed_parts
 from holdfast.model.batch import from_events
 from holdfast.plan.explain import explain
 from holdfast.runtimes.local.cases import run_cases
-from support.correlated import SECOND, checked, definitions, expected, heard, histories
+from support.correlated import SECOND, as_counts, check_text, definitions, histories, oracle
 
 STORM = """
 topic Temp (value float)
@@ -32,31 +32,34 @@ def wind(at, value=9.0, source="w"):
     return Event("Wind", at * SECOND, source, {"value": value})
 
 
-def told(notifications):
+def as_rows(notifications):
     return [(n.subscription, n.status, n.event.topic, n.event.time // SECOND) for n in notifications]
 
 
 # --- live --------------------------------------------------------------------------------------
 
 
-def test_an_event_is_told_with_its_own_time_when_its_partner_has_come():
+def test_an_event_is_notified_with_its_own_time_when_its_partner_has_arrived():
     engine = Engine(STORM)
-    assert told(engine.push(temp(1))) == []
-    assert told(engine.push(temp(2, 5.0))) == []
-    assert told(engine.push(wind(4))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 4)]
-    assert told(engine.push(wind(5))) == [("Storm", "atomic", "Wind", 5)]
-    assert told(engine.push(wind(11))) == []  # ten seconds are not less than ten
-    assert told(engine.push(temp(12))) == [("Storm", "atomic", "Wind", 11), ("Storm", "atomic", "Temp", 12)]
+    assert as_rows(engine.push(temp(1))) == []
+    assert as_rows(engine.push(temp(2, 5.0))) == []
+    assert as_rows(engine.push(wind(4))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 4)]
+    assert as_rows(engine.push(wind(5))) == [("Storm", "atomic", "Wind", 5)]
+    assert as_rows(engine.push(wind(11))) == []  # ten seconds are not less than ten
+    assert as_rows(engine.push(temp(12))) == [
+        ("Storm", "atomic", "Wind", 11),
+        ("Storm", "atomic", "Temp", 12),
+    ]
     assert engine.holding() == []
 
 
-def test_what_comes_out_of_order_still_finds_its_partners():
+def test_events_out_of_order_still_find_their_partners():
     engine = Engine(STORM)
     engine.push(wind(12))
-    assert told(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
+    assert as_rows(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
 
 
-def test_batches_tell_what_single_events_tell():
+def test_batches_emit_what_single_events_emit():
     engine, singly = Engine(STORM), Engine(STORM)
     one = singly.push(temp(1)) + singly.push(temp(5)) + singly.push(wind(6))
     topics = {topic.name: topic for topic in check(parse(STORM)).topics}
@@ -65,47 +68,47 @@ def test_batches_tell_what_single_events_tell():
     assert [n.id for n in other] == [n.id for n in one]
 
 
-def test_ordered_correlations_wait_and_tell_what_is_late():
+def test_ordered_correlations_wait_and_report_late_events():
     engine = Engine(STORM + "ordered 5 s")
     engine.push(wind(8))
-    assert told(engine.push(temp(4))) == []
-    assert told(engine.advance(14 * SECOND)) == [
+    assert as_rows(engine.push(temp(4))) == []
+    assert as_rows(engine.advance(14 * SECOND)) == [
         ("Storm", "atomic", "Temp", 4),
         ("Storm", "atomic", "Wind", 8),
     ]
     assert engine.push(temp(7)) == []
-    assert told(engine.late) == [("Storm", "late", "Temp", 7)]
+    assert as_rows(engine.late) == [("Storm", "late", "Temp", 7)]
     engine.push(temp(15))
-    assert told(engine.finish()) == [("Storm", "atomic", "Temp", 15)]
+    assert as_rows(engine.finish()) == [("Storm", "atomic", "Temp", 15)]
     engine.push(wind(16))  # more came after all
-    assert told(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
+    assert as_rows(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
 
 
-def test_correlations_come_and_go_while_events_come():
+def test_correlations_can_be_added_and_removed_while_events_arrive():
     engine = Engine(STORM)
     engine.push(temp(1))
     mild = engine.subscribe("correlate Mild within 10 s  Temp < 0  Wind > 1")
-    assert told(engine.push(wind(2))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 2)]
+    assert as_rows(engine.push(wind(2))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 2)]
     engine.push(temp(3))
-    assert told(mild) == [("Mild", "atomic", "Wind", 2), ("Mild", "atomic", "Temp", 3)]
+    assert as_rows(mild) == [("Mild", "atomic", "Wind", 2), ("Mild", "atomic", "Temp", 3)]
     again = engine.subscribe("correlate Again within 10 s  Temp < 0  Wind > 8")
     engine.unsubscribe("Storm")
-    assert told(engine.push(wind(4))) == [
+    assert as_rows(engine.push(wind(4))) == [
         ("Mild", "atomic", "Wind", 4),
     ]
     engine.push(temp(5))
-    assert told(again) == [("Again", "atomic", "Wind", 4), ("Again", "atomic", "Temp", 5)]
+    assert as_rows(again) == [("Again", "atomic", "Wind", 4), ("Again", "atomic", "Temp", 5)]
     assert engine.subscriptions == ["Mild", "Again"]
 
 
-def test_an_engine_goes_on_from_a_snapshot():
+def test_an_engine_continues_correlations_from_a_snapshot():
     engine = Engine(STORM)
     engine.push(temp(1))
     other = STORM + "correlate More within 20 s  Temp < 0  Wind > 8"
     again = Engine.restore(other, engine.snapshot())
-    assert told(again.push(wind(3))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 3)]
+    assert as_rows(again.push(wind(3))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 3)]
     once_more = Engine.restore(other, again.snapshot())
-    out = told(once_more.push(temp(4)))
+    out = as_rows(once_more.push(temp(4)))
     assert out == [
         ("Storm", "atomic", "Temp", 4),
         ("More", "atomic", "Wind", 3),
@@ -116,7 +119,7 @@ def test_an_engine_goes_on_from_a_snapshot():
 
 
 @pytest.mark.parametrize("gone", [0, 65])
-def test_of_many_with_one_window_those_that_stay_remember_when_one_goes(gone):
+def test_remaining_correlations_keep_their_events_when_one_of_many_is_removed(gone):
     """More than a machine runs: they stay on the machines on which they are."""
     lines = [f"correlate C{i} within 20 s  Temp in [{i}, {i + 3}]  Wind in [{i}, {i + 3}]" for i in range(70)]
     declared = STORM.partition("correlate")[0]
@@ -127,15 +130,17 @@ def test_of_many_with_one_window_those_that_stay_remember_when_one_goes(gone):
         before.push(temp(1, i))
     after = Engine.restore(fewer, before.snapshot())
     for i in range(70):
-        expected = [n for n in told(whole.push(wind(2, i))) if n[0] != f"C{gone}"]
-        assert told(after.push(wind(2, i))) == expected
+        expected = [n for n in as_rows(whole.push(wind(2, i))) if n[0] != f"C{gone}"]
+        assert as_rows(after.push(wind(2, i))) == expected
 
 
 @settings(max_examples=15)
 @given(definitions(), histories)
-def test_an_engine_tells_what_trying_every_combination_finds(text, events):
+def test_an_engine_equals_a_search_over_every_combination(text, events):
     engine = Engine(text)
-    assert heard(text, events, [n for event in events for n in engine.push(event)]) == expected(text, events)
+    assert as_counts(text, events, [n for event in events for n in engine.push(event)]) == oracle(
+        text, events
+    )
 
 
 # --- history -----------------------------------------------------------------------------------
@@ -151,7 +156,7 @@ def write(path, events):
     pq.write_table(pa.table(columns), path)
 
 
-def test_the_partner_of_an_event_may_lie_in_the_next_file(tmp_path, monkeypatch):
+def test_the_partner_of_an_event_may_be_in_the_next_file(tmp_path, monkeypatch):
     """Parts of a history are read one after another; what stands behind an event waits for its partner."""
     parts = partial(closed_parts, small=1)
     monkeypatch.setattr("holdfast.runtimes.local.replay.closed_parts", parts)
@@ -176,7 +181,7 @@ def test_the_partner_of_an_event_may_lie_in_the_next_file(tmp_path, monkeypatch)
 
 @settings(max_examples=10)
 @given(definitions(), histories)
-def test_replay_tells_what_trying_every_combination_finds(tmp_path_factory, text, events):
+def test_a_replay_equals_a_search_over_every_combination(tmp_path_factory, text, events):
     folder = tmp_path_factory.mktemp("history")
     for event in events:
         place = dict(zip("xy", event.location or (), strict=False))
@@ -186,10 +191,10 @@ def test_replay_tells_what_trying_every_combination_finds(tmp_path_factory, text
             file.write(json.dumps(row | place | values) + "\n")
     notifications = list(replay(text, folder, time_unit="us"))
     assert [n.order for n in notifications] == sorted(n.order for n in notifications)
-    assert heard(text, events, notifications) == expected(text, events)
+    assert as_counts(text, events, notifications) == oracle(text, events)
 
 
-def test_a_correlation_that_nothing_can_concern_is_pointed_out(tmp_path):
+def test_a_correlation_without_possible_events_is_reported(tmp_path):
     text = STORM.replace("Temp < 0", 'Temp of "x" < 0').replace("Wind > 8", 'Wind of "y" > 8')
     write(tmp_path / "events.parquet", [temp(1), wind(2)])
     it = replay(text, tmp_path)
@@ -200,7 +205,7 @@ def test_a_correlation_that_nothing_can_concern_is_pointed_out(tmp_path):
 # --- cases and the plan ------------------------------------------------------------------------
 
 
-def test_cases_say_what_a_correlation_tells():
+def test_cases_test_the_output_of_a_correlation():
     case = """
     case "a storm"
       given Temp every 4 s: -1, 3, -2
@@ -214,7 +219,7 @@ def test_cases_say_what_a_correlation_tells():
     assert [outcome.holds for outcome in run_cases(check(parse(STORM + case)))] == [True, True]
 
 
-def test_the_plan_says_what_is_matched_told_and_kept():
+def test_the_plan_of_a_correlation_explains_filters_output_and_state():
     plan = explain(
         check(
             parse(STORM + "ordered 30 s  correlate Near within 10 s, 5 m  Temp in [0, 2)  Wind > 1 tell all")
@@ -227,12 +232,12 @@ def test_the_plan_says_what_is_matched_told_and_kept():
     assert "keeps     of Temp, Wind what matches, for 20 s" in plan
 
 
-def test_equal_correlations_share_a_machine_under_names_of_their_own():
+def test_equal_correlations_share_a_machine_under_their_own_names():
     text = STORM + "correlate Same within 10 s  Temp.value < 0  Wind > 8"
-    assert len(checked(text)) == 2
+    assert len(check_text(text)) == 2
     engine = Engine(text)
     engine.push(temp(1))
-    assert told(engine.push(wind(2))) == [
+    assert as_rows(engine.push(wind(2))) == [
         ("Storm", "atomic", "Temp", 1), ("Same", "atomic", "Temp", 1),
         ("Storm", "atomic", "Wind", 2), ("Same", "atomic", "Wind", 2),
     ]  # fmt: skip

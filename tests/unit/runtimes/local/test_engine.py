@@ -28,21 +28,21 @@ def reading(time, value, source="s1", **more):
     return Event("Temperature", time, source, {"value": value}, **more)
 
 
-def said(notifications):
+def as_rows(notifications):
     return [(n.subscription, n.scope, n.status, n.event.time) for n in notifications]
 
 
 # --- events in, notifications out ---
 
 
-def test_a_condition_starts_and_ends_and_says_since_when():
+def test_a_condition_starts_and_ends_and_reports_since_when():
     engine = Engine(WARM)
     out = [n for t, v in enumerate([24, 26, 27, 23, 21.9]) for n in engine.push(reading(t, v))]
-    assert said(out) == [("Warm", "s1", "ingress", 1), ("Warm", "s1", "egress", 4)]
+    assert as_rows(out) == [("Warm", "s1", "ingress", 1), ("Warm", "s1", "egress", 4)]
     assert [n.since for n in out] == [None, 1]
 
 
-def test_the_conditions_that_hold_now_are_a_table():
+def test_active_conditions_are_listed_as_a_table():
     engine = Engine(WARM)
     engine.push(reading(3, 30, "a"))
     engine.push(reading(5, 30, "b"))
@@ -50,7 +50,7 @@ def test_the_conditions_that_hold_now_are_a_table():
     assert engine.holding() == [Holding("Warm", "b", 5)]
 
 
-def test_the_table_has_the_level_of_levels():
+def test_the_table_of_active_conditions_contains_the_level_of_levels():
     engine = Engine(
         "topic Temperature (value float)\nlevels Heat on Temperature: warn [value > 25; value < 22], "
         "alarm [value > 30; value < 27] per source"
@@ -63,18 +63,18 @@ def test_the_table_has_the_level_of_levels():
     ]
 
 
-def test_a_batch_says_what_its_events_would_have_said():
+def test_a_batch_emits_what_its_events_would_emit():
     events = [
         reading(t, v, s, sequence=t) for t, (v, s) in enumerate([(26, "a"), (27, "b"), (20, "a"), (20, "b")])
     ]
     engine = Engine(WARM)
     batch = from_events(engine._running.topics["Temperature"], events)
     one_by_one = [n for e in events for n in Engine.push(engine, e)]
-    assert sorted(said(Engine(WARM).push_batch("Temperature", batch))) == sorted(said(one_by_one))
+    assert sorted(as_rows(Engine(WARM).push_batch("Temperature", batch))) == sorted(as_rows(one_by_one))
 
 
 @given(subscriptions(most=4), histories())
-def test_one_batch_is_many_events(subs, events):
+def test_random_batches_emit_what_their_events_emit(subs, events):
     app = App((ops.DeclareTopic(TOPIC), *made.REGIONS, *subs))
     events = [
         Event(e.topic, e.time, e.source, e.attributes, i + 1, e.location, e.place)
@@ -92,20 +92,20 @@ def _visible(notifications, name):
     return [(n.scope, n.status, n.since, n.event.order) for n in notifications if n.subscription == name]
 
 
-def test_events_are_numbered_as_they_come():
+def test_events_are_numbered_in_order_of_arrival():
     engine = Engine(WARM)
     (first,) = engine.push(reading(0, 30, "a"))
     (second,) = engine.push(reading(0, 30, "b"))
     assert first.event.sequence < second.event.sequence
 
 
-def test_an_int_becomes_the_float_that_was_declared():
+def test_an_int_becomes_the_declared_float():
     (note,) = Engine(WARM).push(reading(0, 30))
     assert note.event.attributes == {"value": 30.0}
     assert isinstance(note.event.attributes["value"], float)
 
 
-def test_a_missing_attribute_is_missing_and_nan_is_shown_as_null():
+def test_a_missing_attribute_is_none_and_nan_is_shown_as_null():
     engine = Engine("topic T (a float, b float)\nfilter F on T where a > 1")
     (note,) = engine.push(Event("T", 0, "s", {"a": 2.0}))
     assert note.event.attributes == {"a": 2.0, "b": None}
@@ -126,7 +126,7 @@ def test_a_wrong_event_is_refused_with_a_remedy(event, message):
     engine = Engine(WARM)
     with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         engine.push(event)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
 
 
 def test_a_batch_without_time_is_refused():
@@ -137,14 +137,14 @@ def test_a_batch_without_time_is_refused():
 # --- subscribers ---
 
 
-def test_a_callback_hears_of_its_condition_only():
-    engine, heard = Engine(WARM + "filter Hot on Temperature where value > 40"), []
-    engine.subscribe("Warm", heard.append)
+def test_a_callback_receives_only_notifications_of_its_condition():
+    engine, received = Engine(WARM + "filter Hot on Temperature where value > 40"), []
+    engine.subscribe("Warm", received.append)
     engine.push(reading(0, 50))
-    assert said(heard) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(received) == [("Warm", "s1", "ingress", 0)]
 
 
-def test_without_a_callback_notifications_wait_to_be_read():
+def test_notifications_without_a_callback_wait_to_be_read():
     engine = Engine(WARM)
     subscription = engine.subscribe("Warm")
     engine.push(reading(0, 30))
@@ -168,7 +168,7 @@ def test_a_new_condition_can_be_subscribed_to_while_events_flow():
     assert engine.subscriptions == ["Warm", "Cold"]
 
 
-def test_a_subscription_can_end_and_its_name_be_used_again():
+def test_a_name_can_be_used_again_after_its_subscription_ended():
     engine = Engine(WARM)
     engine.push(reading(0, 30))
     engine.unsubscribe("Warm")
@@ -190,19 +190,19 @@ def test_unknown_names_are_refused_with_a_remedy():
 
 
 def test_a_failing_subscriber_stops_neither_the_engine_nor_the_others():
-    engine, heard = Engine(WARM), []
+    engine, received = Engine(WARM), []
 
     def fail(notification):
         raise RuntimeError("out of paper")
 
     engine.subscribe("Warm", fail)
-    engine.subscribe("Warm", heard.append)
+    engine.subscribe("Warm", received.append)
     with pytest.raises(RuntimeError, match="out of paper"):
         engine.push(reading(0, 30))
-    assert len(heard) == 1
+    assert len(received) == 1
     with pytest.raises(RuntimeError):
         engine.push(reading(1, 10))
-    assert [n.status for n in heard] == ["ingress", "egress"]
+    assert [n.status for n in received] == ["ingress", "egress"]
 
 
 def test_a_subscriber_may_push_subscribe_and_unsubscribe():
@@ -226,10 +226,10 @@ def test_equal_filters_share_one_machine():
     engine = Engine(WARM + "state Hot on Temperature [value > 25.0; !(value >= 22)] per source")
     ((operator, _),) = engine._running.operators
     assert operator.names == (("Warm", "Hot"),)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
 
 
-def test_a_newcomer_shares_only_where_that_makes_no_difference():
+def test_an_added_filter_shares_a_slot_only_where_that_makes_no_difference():
     newcomer = "state Late on Temperature [value > 25; value < 22] per source"
     engine = Engine(WARM)
     engine.push(reading(0, 30))
@@ -253,13 +253,13 @@ def at(seconds, value, **more):
     return reading(seconds * SECOND, value, **more)
 
 
-def test_timely_conditions_take_events_as_they_come():
+def test_timely_conditions_process_events_in_order_of_arrival():
     engine = Engine(WARM)
     out = [n for e in (at(5, 30), at(1, 10), at(6, 30)) for n in engine.push(e)]
     assert [n.status for n in out] == ["ingress", "egress", "ingress"]
 
 
-def test_ordered_conditions_wait_and_take_events_in_order():
+def test_ordered_conditions_wait_and_process_events_in_order():
     engine = Engine(ORDERED)
     assert [n for e in (at(5, 30), at(1, 10), at(6, 30), at(15, 24)) for n in engine.push(e)] == []
     assert [(n.status, n.event.time) for n in engine.push(at(16, 24))] == [("ingress", 5 * SECOND)]
@@ -276,7 +276,7 @@ def test_late_events_are_counted_and_readable():
     assert engine.late_counts == {"Warm": 1}
 
 
-def test_late_apply_takes_late_events_on_arrival():
+def test_late_apply_processes_late_events_on_arrival():
     engine = Engine(ORDERED.replace("10 s", "10 s late apply"))
     engine.push(at(20, 30))
     engine.push(at(40, 30))
@@ -284,14 +284,14 @@ def test_late_apply_takes_late_events_on_arrival():
     assert engine.late_counts == {}
 
 
-def test_time_can_be_told_when_no_event_tells_it():
+def test_time_can_be_advanced_without_events():
     engine = Engine(ORDERED)
     engine.push(at(5, 30))
     assert engine.advance(15 * SECOND) == []
     assert [n.status for n in engine.advance(16 * SECOND)] == ["ingress"]
 
 
-def test_run_lets_time_run_out():
+def test_run_ends_with_all_waiting_notifications():
     assert [n.status for n in Engine(ORDERED).run([at(2, 10), at(1, 30)])] == ["ingress", "egress"]
 
 
@@ -314,7 +314,7 @@ def test_a_restart_repeats_and_loses_no_notification():
     histories(),
     histories(),
 )
-def test_a_restart_at_any_moment_changes_nothing(subs, first, second):
+def test_a_restart_at_any_time_changes_nothing(subs, first, second):
     app = App((ops.DeclareTopic(TOPIC), *made.REGIONS, *subs))
     engine = Engine(app)
     for event in first:
@@ -331,7 +331,7 @@ def _plain(notifications):
     return [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
 
 
-def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
+def test_subscriptions_can_be_added_and_removed_between_snapshot_and_restart():
     both = WARM + "state Cold on Temperature [value < 5; value > 8] per source"
     engine = Engine(both)
     engine.push(reading(0, 30))
@@ -343,10 +343,10 @@ def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
     more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
     assert more.holding() == [Holding("Cold", "s2", 1), Holding("Warm", "s1", 0)]
     assert more.holding({"Warm", "Mild"}) == [Holding("Warm", "s1", 0)]
-    assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
+    assert as_rows(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
 
 
-def test_a_name_that_means_something_else_is_refused():
+def test_a_changed_condition_under_its_old_name_is_refused_at_a_restart():
     snapshot = Engine(WARM).snapshot()
     with pytest.raises(UsageError, match="'Warm' means something else"):
         Engine.restore(WARM.replace("25", "26"), snapshot)
@@ -357,7 +357,7 @@ def test_a_name_that_means_something_else_is_refused():
 # --- wrong use ---
 
 
-def test_parameters_can_be_given_other_values():
+def test_parameters_can_be_overridden():
     app = WARM.replace("25", "high") + "let high = 25"
     engine = Engine(app, lets={"high": 30})
     assert engine.push(reading(0, 26)) == []
@@ -365,13 +365,13 @@ def test_parameters_can_be_given_other_values():
     engine.push(reading(1, 31))
     assert [n.status for n in later] == ["ingress"]
     again = Engine.restore(engine.app, engine.snapshot(), lets={"high": 30})
-    assert said(again.push(reading(2, 20))) == [("Warm", "s1", "egress", 2), ("Hot", "s1", "egress", 2)]
+    assert as_rows(again.push(reading(2, 20))) == [("Warm", "s1", "egress", 2), ("Hot", "s1", "egress", 2)]
     with pytest.raises(UsageError, match="'Warm'"):
         Engine.restore(engine.app, engine.snapshot())
 
 
 @pytest.mark.parametrize("name", ["warm.hf", Path("rules/warm.hf")])
-def test_the_name_of_a_file_is_answered_with_load(name):
+def test_a_file_name_as_a_definition_is_refused_with_a_hint_to_load(name):
     with pytest.raises(UsageError, match=r"holdfast\.load\('.*warm\.hf'\) reads it"):
         Engine(name)
 
@@ -397,27 +397,27 @@ WRONG_EVENTS = [
 
 
 @pytest.mark.parametrize("event", WRONG_EVENTS, ids=lambda e: repr(e)[:60])
-def test_whatever_is_no_event_is_a_usage_error(event):
+def test_an_invalid_event_is_a_usage_error(event):
     engine = Engine(WARM)
     with pytest.raises(UsageError):
         engine.push(event)
-    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+    assert as_rows(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
 
 
 @pytest.mark.parametrize("batch", [None, {"time": [0]}, [reading(0, 30)]])
-def test_whatever_is_no_batch_is_a_usage_error(batch):
+def test_an_invalid_batch_is_a_usage_error(batch):
     with pytest.raises(UsageError, match="RecordBatch or Table"):
         Engine(WARM).push_batch("Temperature", batch)
 
 
 @pytest.mark.parametrize("until", [None, 1.5, "2026-01-01"])
-def test_time_comes_to_an_instant(until):
+def test_advancing_to_an_invalid_time_is_a_usage_error(until):
     with pytest.raises(UsageError, match="instant"):
         Engine(WARM).advance(until)
 
 
 @pytest.mark.parametrize("callback", ["print", 3, lambda: None, lambda note, more: None])
-def test_a_callback_that_cannot_be_called_is_refused_when_it_is_given(callback):
+def test_an_invalid_callback_is_refused_when_it_is_given(callback):
     engine = Engine(WARM)
     with pytest.raises(UsageError, match="one notification"):
         engine.subscribe("Warm", callback)
@@ -425,11 +425,11 @@ def test_a_callback_that_cannot_be_called_is_refused_when_it_is_given(callback):
 
 
 @pytest.mark.parametrize("callback", [print, [].append, lambda note, more=None: None, lambda *notes: None])
-def test_whatever_takes_one_notification_is_a_callback(callback):
+def test_every_callable_with_one_argument_is_a_callback(callback):
     Engine(WARM).subscribe("Warm", callback)
 
 
-def test_what_is_subscribed_to_is_text():
+def test_subscribing_to_something_that_is_not_text_is_refused():
     with pytest.raises(UsageError, match="name or its definition"):
         Engine(WARM).subscribe(None)
 
@@ -440,14 +440,14 @@ NOW = 1_767_225_600_000_000
 @pytest.mark.parametrize(
     ("time", "unit"), [(NOW // 1_000_000, "in seconds"), (NOW // 1_000, "in milliseconds")]
 )
-def test_seconds_and_milliseconds_taken_for_microseconds_are_noticed_once(time, unit):
+def test_times_in_seconds_or_milliseconds_cause_one_warning(time, unit):
     engine = Engine(WARM)
     with pytest.warns(UserWarning, match=f"2026-01-01T00:00:00.000000Z {unit}"):
         engine.push(reading(time, 30))
     engine.push(reading(time + 1, 20))
 
 
-def test_a_batch_and_an_advance_in_another_unit_are_noticed():
+def test_a_batch_or_an_advance_in_another_unit_causes_a_warning():
     batch = from_events(Engine(WARM)._running.topics["Temperature"], [reading(NOW // 1000, 30.0, sequence=1)])
     with pytest.warns(UserWarning, match="in milliseconds"):
         Engine(WARM).push_batch("Temperature", batch)
@@ -457,7 +457,7 @@ def test_a_batch_and_an_advance_in_another_unit_are_noticed():
         engine.advance(NOW // 1_000_000 + 60)
 
 
-def test_a_clock_that_starts_from_zero_is_none_of_these():
+def test_a_clock_that_starts_from_zero_causes_no_warning():
     engine = Engine(WARM)
     for hour in range(10):
         engine.push(reading(hour * 1_800 * SECOND, 30))
@@ -472,17 +472,17 @@ def test_a_clock_that_starts_from_zero_is_none_of_these():
         ({"high": math.nan}, "'high' cannot be nan"),
     ],
 )
-def test_what_cannot_be_a_parameter_is_a_usage_error(lets, message):
+def test_an_invalid_parameter_is_a_usage_error(lets, message):
     with pytest.raises(UsageError, match=re.escape(message)):
         Engine("topic T (value float) let high = 5 filter F on T where value > high", lets=lets)
 
 
-def test_a_snapshot_is_bytes():
+def test_a_snapshot_that_is_not_bytes_is_refused():
     with pytest.raises(UsageError, match="a snapshot is the bytes"):
         Engine.restore("topic T (value float)", "holdfast snapshot 3")
 
 
-def test_a_late_reading_ends_nothing_before_it_started():
+def test_a_late_end_is_not_before_its_start():
     engine = Engine("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source")
     start = 1_750_000_000_000_000
     for at, value in [(0, 20.0), (10, 26.0), (5, 21.0)]:
@@ -497,7 +497,7 @@ state Dead on T [silent 1 min; !silent 1 min] per source
 """
 
 
-def test_a_pause_counts_for_nobody_and_its_readings_still_do():
+def test_pauses_advance_no_timer_of_silent_sources_while_arriving_readings_do():
     """Readings of 'b' wait somewhere for five minutes, those of 'a' come."""
     start, more = 1_750_000_000 * SECOND, PAUSED + "state Any = any of Dead\n"
 

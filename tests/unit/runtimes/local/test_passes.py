@@ -27,7 +27,7 @@ def history():
     )
 
 
-def counted(replay):
+def counts_of(replay):
     return replay.tally, replay.kept, replay.passed, replay.coverage, replay.holding()
 
 
@@ -36,18 +36,18 @@ def test_every_pass_over_a_replay_starts_at_the_beginning(definition):
     replay = holdfast.replay(definition, history())
     first = [json.dumps(one.to_json()) for one in replay]
     assert first
-    count = counted(replay)
+    count = counts_of(replay)
     assert [json.dumps(one.to_json()) for one in replay] == first
-    assert counted(replay) == count
+    assert counts_of(replay) == count
     rows = replay.to_arrow()
-    assert counted(replay) == count
+    assert counts_of(replay) == count
     assert replay.to_arrow().equals(rows)
     assert replay.intervals() == replay.intervals()
     assert [len(batch) for _, batch in replay.readings()] == [len(batch) for _, batch in replay.readings()]
     assert [json.dumps(one.to_json()) for one in replay] == first
 
 
-def test_a_pass_that_was_left_in_the_middle_leaves_nothing_behind():
+def test_an_interrupted_pass_leaves_nothing_behind():
     replay = holdfast.replay(OPEN.replace("value < 0", "value < 22"), history())
     whole = [json.dumps(one.to_json()) for one in replay]
     next(iter(replay))

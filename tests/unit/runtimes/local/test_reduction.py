@@ -1,4 +1,4 @@
-"""Replay says and counts the same, whether files are reduced as they are read or sorted."""
+"""Replay emits and counts the same, whether files are compacted as they are read or sorted."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ SOURCES = ["s3", "s1", "é", "s2"]
 
 
 def rows(seed, moments=120):
-    """Every source at every moment, in an order that is not that of their names."""
+    """Readings of every source at every time, in an order that is not that of their names."""
     chance, now = Random(seed), dict.fromkeys(SOURCES, 23.0)
-    for moment in range(moments):
+    for instant in range(moments):
         for source in SOURCES:
             now[source] = min(30.0, max(18.0, now[source] + chance.uniform(-4, 4)))
             value = chance.choice([now[source]] * 9 + [None, float("nan")])
-            room = None if source == "é" and moment % 5 == 0 else "north" if source < "s2" else "south"
+            room = None if source == "é" and instant % 5 == 0 else "north" if source < "s2" else "south"
             yield {
-                "time": moment * 1_000_000,
+                "time": instant * 1_000_000,
                 "source": source,
                 "v": value,
                 "room": room,
-                "note": f"{moment}{source}",
+                "note": f"{instant}{source}",
             }
 
 
 def by_time(all_rows):
-    third = len(all_rows) // 3 + 1  # which is in the middle of a moment
+    third = len(all_rows) // 3 + 1  # a cut within one timestamp
     return [all_rows[:third], all_rows[third : 2 * third], all_rows[2 * third :]]
 
 
@@ -64,11 +64,11 @@ def by_room(all_rows):
 
 
 def by_source(all_rows):
-    """One file, source after source."""
+    """Write one file, source after source."""
     return [sorted(all_rows, key=lambda row: SOURCES.index(row["source"]))]
 
 
-def shuffled(all_rows):
+def shuffle(all_rows):
     mixed = list(all_rows)
     Random(1).shuffle(mixed)
     return [mixed]
@@ -80,7 +80,7 @@ def backwards(all_rows):
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_files(tmp_path):
     def write(parts, group=50, more=()):
         for i, part in enumerate(parts):
             columns = {name: [row[name] for row in part] for name in ("source", "v", "room", "note", *more)}
@@ -93,35 +93,35 @@ def written(tmp_path):
     return write
 
 
-def replayed(files, *, definition=DEFINITION, reduces=True, memory=64 * reduction.BYTES, rejects=None):
+def replay_files(files, *, definition=DEFINITION, reduces=True, memory=64 * reduction.BYTES, rejects=None):
     checked = check(parse(definition))
     it = Replay(checked, files, Reading(checked.topics), memory=memory, rejects=rejects)
     if not reduces:
         it._reduction = None
-    told = [json.dumps(n.to_json()) for n in it]
-    return told, it
+    emitted = [json.dumps(n.to_json()) for n in it]
+    return emitted, it
 
 
-@pytest.mark.parametrize("lay", [by_time, by_room, by_source, shuffled, backwards])
+@pytest.mark.parametrize("lay", [by_time, by_room, by_source, shuffle, backwards])
 @pytest.mark.parametrize("scopes", [DEFINITION, WARM, LEVELS], ids=["all", "per source", "levels"])
-def test_compacted_and_whole_files_give_the_same_notifications_and_counts(written, lay, scopes):
-    files = written(lay(list(rows(3))))
-    told, it = replayed(files, definition=scopes)
-    wanted, sorted_ = replayed(files, definition=scopes, reduces=False)
-    assert told == wanted
-    assert len(told) > 20
+def test_compacted_and_whole_files_give_the_same_notifications_and_counts(write_files, lay, scopes):
+    files = write_files(lay(list(rows(3))))
+    emitted, it = replay_files(files, definition=scopes)
+    wanted, sorted_ = replay_files(files, definition=scopes, reduces=False)
+    assert emitted == wanted
+    assert len(emitted) > 20
     for count in ("kept", "passed", "coverage"):
         assert getattr(it, count) == getattr(sorted_, count)
     assert (it.tally, it.holding()) == (sorted_.tally, sorted_.holding())
 
 
-@pytest.mark.parametrize("lay", [by_time, by_room, shuffled])
+@pytest.mark.parametrize("lay", [by_time, by_room, shuffle])
 @pytest.mark.parametrize("scopes", [DEFINITION, LEVELS], ids=["all", "levels"])
-def test_a_table_has_the_rows_of_single_notifications(written, lay, scopes):
-    """Also of attributes with the names of columns."""
+def test_a_table_has_the_rows_of_single_notifications(write_files, lay, scopes):
+    """The attributes include some with the names of columns."""
     scopes = scopes.replace("note text", "note text, since float, id int")
     some = [row | {"since": i / 2, "id": i} for i, row in enumerate(rows(4))]
-    files = written(lay(some), more=("since", "id"))
+    files = write_files(lay(some), more=("since", "id"))
     checked = check(parse(scopes))
     by_columns, one_by_one = (Replay(checked, files, Reading(checked.topics)) for _ in range(2))
     found = by_columns.to_arrow()
@@ -131,35 +131,35 @@ def test_a_table_has_the_rows_of_single_notifications(written, lay, scopes):
 
 
 @pytest.mark.parametrize(
-    ("lay", "stays"), [(by_time, True), (by_room, True), (by_source, True), (shuffled, False)]
+    ("lay", "stays"), [(by_time, True), (by_room, True), (by_source, True), (shuffle, False)]
 )
-def test_nothing_is_sorted_where_every_scope_is_in_order(written, lay, stays):
-    files = written(lay(list(rows(5))))
-    _, it = replayed(files, definition=WARM)
+def test_nothing_is_sorted_where_every_scope_is_in_order(write_files, lay, stays):
+    files = write_files(lay(list(rows(5))))
+    _, it = replay_files(files, definition=WARM)
     assert (it._reduction is not None) == stays
 
 
 @pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
-def test_a_part_is_read_again_and_sorted_where_a_later_share_is_not_in_order(written, scopes):
+def test_a_part_is_reread_and_sorted_where_a_later_share_is_not_in_order(write_files, scopes):
     """Sources that are in order up to the last row group, which goes back in time."""
     some = list(rows(11))
-    files = written([[*some[100:], *some[:100]]])
-    told, it = replayed(files, definition=scopes)
-    wanted, sorted_ = replayed(files, definition=scopes, reduces=False)
+    files = write_files([[*some[100:], *some[:100]]])
+    emitted, it = replay_files(files, definition=scopes)
+    wanted, sorted_ = replay_files(files, definition=scopes, reduces=False)
     assert it._reduction is None
-    assert told == wanted
+    assert emitted == wanted
     assert (it.kept, it.tally, it.holding()) == (sorted_.kept, sorted_.tally, sorted_.holding())
 
 
 @pytest.mark.parametrize("scopes", [WARM, LEVELS], ids=["per source", "levels"])
-def test_rows_that_do_not_fit_into_memory_are_sorted(written, scopes):
-    files = written(by_time(list(rows(3))))
-    told, _ = replayed(files, definition=scopes, memory=1000)
-    assert told == replayed(files, definition=scopes, reduces=False)[0]
+def test_rows_that_exceed_memory_are_sorted(write_files, scopes):
+    files = write_files(by_time(list(rows(3))))
+    emitted, _ = replay_files(files, definition=scopes, memory=1000)
+    assert emitted == replay_files(files, definition=scopes, reduces=False)[0]
 
 
-def test_names_of_which_files_have_no_dictionary_become_one(tmp_path):
-    """As writers leave them that have given up on a megabyte of names."""
+def test_source_names_of_files_without_dictionaries_are_unified(tmp_path):
+    """Some writers stop using a dictionary after a megabyte of names."""
     some = list(rows(13))
     for i, part in enumerate(by_time(some)):
         time = pa.array([row["time"] for row in part], pa.int64()).cast(TIME)
@@ -169,35 +169,35 @@ def test_names_of_which_files_have_no_dictionary_become_one(tmp_path):
             row_group_size=50, use_dictionary=i == 1, compression="none",
         )  # fmt: skip
     files = find([str(tmp_path)])
-    assert replayed(files)[0] == replayed(files, reduces=False)[0]
+    assert replay_files(files)[0] == replay_files(files, reduces=False)[0]
 
 
-def test_rows_that_cannot_be_used_are_put_aside_once_in_their_order(written, tmp_path):
+def test_unusable_rows_are_rejected_once_in_their_order(write_files, tmp_path):
     some = list(rows(7))
     for i in (3, 150, 300):
         some[i]["source"] = " "
-    files = written(by_time(some))
+    files = write_files(by_time(some))
     out = tmp_path / "aside.jsonl"
     with Rejects(str(out)) as aside:
-        told, it = replayed(files, rejects=aside)
+        emitted, it = replay_files(files, rejects=aside)
     assert it.tally.rejected == Counter({"no source": 3})
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["file"][-9], row["row"]) for row in found] == [("0", 4), ("0", 151), ("1", 140)]
-    assert told == replayed(files, reduces=False)[0]
+    assert emitted == replay_files(files, reduces=False)[0]
     with pytest.raises(InputError, match=r"0\.parquet, row 4: no source"):
-        replayed(files, rejects=Rejects(strict=True))
+        replay_files(files, rejects=Rejects(strict=True))
 
 
-def test_only_relevant_rows_are_read_with_all_columns(written, monkeypatch):
-    files = written(by_time(list(rows(9))), group=200)
+def test_only_relevant_rows_are_read_with_all_columns(write_files, monkeypatch):
+    files = write_files(by_time(list(rows(9))), group=200)
     read = []
     monkeypatch.setattr(
         reduction, "read_missing_columns", lambda batch, *of: read.append(batch) or real(batch, *of)
     )
-    told, _ = replayed(files, definition=WARM, memory=1 << 20)
+    emitted, _ = replay_files(files, definition=WARM, memory=1 << 20)
     assert sum(map(len, read)) < 480 / 3
     assert all("note" not in batch.schema.names for batch in read)
-    assert all(json.loads(line)["attributes"]["note"] for line in told)
+    assert all(json.loads(line)["attributes"]["note"] for line in emitted)
 
 
 real = reduction.read_missing_columns

@@ -26,7 +26,7 @@ def files(tmp_path):
     return str(tmp_path)
 
 
-def test_readings_of_files_come_in_order_whatever_their_topics(files):
+def test_readings_of_files_are_merged_in_order_across_topics(files):
     text = HEAD + WARM.format(25)
     times = [at for _, batch in replay(text, files).readings() for at in batch.column("time").to_pylist()]
     assert len(times) == 8
@@ -34,7 +34,7 @@ def test_readings_of_files_come_in_order_whatever_their_topics(files):
 
 
 @pytest.mark.parametrize("new", [WARM.format(25.7), WARM.format(25), WARM.format(24) + NEAR, NEAR])
-def test_an_edit_is_settled_by_files(files, new):
+def test_a_revision_is_decided_by_files(files, new):
     old = HEAD + WARM.format(25)
     engine, ideal = Engine(old), Engine(HEAD + new)
     for one in (engine, ideal):
@@ -45,16 +45,16 @@ def test_an_edit_is_settled_by_files(files, new):
     assert engine.unknown() == ideal.unknown()
 
 
-def test_topics_that_have_gone_are_left_out():
+def test_removed_topics_are_ignored_in_a_history():
     engine = Engine(HEAD + WARM.format(25))
     events = [Event("U", 1, "u", {"v": 1.0}), Event("T", 2, "a", {"v": 26.0})]
     for event in events:
         engine.push(event)
-    said = engine.revise("topic T (v float)\n" + WARM.format(27), events)
-    assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
+    output = engine.revise("topic T (v float)\n" + WARM.format(27), events)
+    assert [(n.scope, n.status, n.since) for n in output] == [("a", "revised", None)]
 
 
-def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
+def test_removed_attributes_are_ignored_and_unknown_ones_are_refused():
     engine = Engine("topic T (v float, w float)\n" + WARM.format(25))
     event = Event("T", 2, "a", {"v": 26.0, "w": 1.0})
     engine.push(event)
@@ -62,8 +62,8 @@ def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
         engine.revise(
             "topic T (v float)\n" + WARM.format(27), [Event("T", 2, "a", {"v": 26.0, "other": 1.0})]
         )
-    said = engine.revise("topic T (v float)\n" + WARM.format(27), [event])
-    assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
+    output = engine.revise("topic T (v float)\n" + WARM.format(27), [event])
+    assert [(n.scope, n.status, n.since) for n in output] == [("a", "revised", None)]
 
 
 def test_a_condition_that_starts_by_the_current_watermark_is_reported_with_its_reading():
@@ -72,8 +72,8 @@ def test_a_condition_that_starts_by_the_current_watermark_is_reported_with_its_r
     event = Event("T", 1_000_000, "a", {"v": 24.0})
     engine.push(event)
     engine.advance(60_000_000)
-    (said,) = engine.revise(long.format(23), [event])
-    assert (said.status, said.since, said.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
+    (output,) = engine.revise(long.format(23), [event])
+    assert (output.status, output.since, output.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
 
 
 def test_a_muted_condition_reports_a_revision_when_the_mute_ends():

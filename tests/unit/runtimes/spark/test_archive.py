@@ -27,13 +27,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spark"
 
 
-def written(home: Path) -> Path:
-    """Where Java is told to write an archive."""
+def archive_written(home: Path) -> Path:
+    """The path that the options of Java give for writing an archive."""
     return Path(_only(home, "-XX:ArchiveClassesAtExit="))
 
 
-def used(home: Path) -> Path:
-    """Which archive Java is told to use."""
+def archive_used(home: Path) -> Path:
+    """The path that the options of Java give for reading an archive."""
     return Path(_only(home, "-XX:SharedArchiveFile="))
 
 
@@ -43,12 +43,12 @@ def _only(home: Path, option: str) -> str:
 
 
 def later(home: Path) -> None:
-    """Nobody knows any more that somebody has begun to write."""
+    """Let the claim to write an archive expire."""
     for claim in (home.parent / "cache").rglob("*.claim"):
         os.utime(claim, (0, 0))
 
 
-def test_what_java_itself_writes_is_known_as_finished(tmp_path: Path) -> None:
+def test_an_archive_written_by_java_is_recognised_as_finished(tmp_path: Path) -> None:
     java = shutil.which("java")
     if java is None:
         pytest.skip("there is no Java on the path")
@@ -61,82 +61,82 @@ def test_what_java_itself_writes_is_known_as_finished(tmp_path: Path) -> None:
     assert archive._is_finished(part)
 
 
-def test_one_writes_and_others_do_without_for_a_while(home: Path) -> None:
-    written(home)
+def test_one_process_writes_the_archive_and_others_do_without_for_a_while(home: Path) -> None:
+    archive_written(home)
     assert archive.options(home, "brief") == ()
     assert archive.options(home, "full") != ()  # which is another
     later(home)
-    written(home).write_bytes(FINISHED)
-    used(home)
+    archive_written(home).write_bytes(FINISHED)
+    archive_used(home)
     assert not list((home.parent / "cache").rglob("brief*.claim"))
 
 
-def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
-    first = written(home)
+def test_the_first_process_writes_the_archive_and_the_next_uses_it(home: Path) -> None:
+    first = archive_written(home)
     later(home)
-    second = written(home)
+    second = archive_written(home)
     assert first != second  # they do not meet
     first.write_bytes(FINISHED)
     second.write_bytes(FINISHED + b"and more")
-    assert used(home).read_bytes() == FINISHED + b"and more"
+    assert archive_used(home).read_bytes() == FINISHED + b"and more"
     assert any("ArchiveClassesAtExit" in one for one in archive.options(home, "full"))
-    assert used(home) == used(home)
+    assert archive_used(home) == archive_used(home)
     assert not first.exists()
     assert not second.exists()
 
 
-def test_an_unfinished_one_is_not_used_and_goes_when_nobody_writes_it(home: Path) -> None:
-    part = written(home)
+def test_an_unfinished_archive_is_not_used_and_removed_without_a_writer(home: Path) -> None:
+    part = archive_written(home)
     part.write_bytes(bytes(64))
     later(home)
-    assert written(home) != part
+    assert archive_written(home) != part
     assert part.exists()
     os.utime(part, (0, 0))
     later(home)
-    written(home)
+    archive_written(home)
     assert not part.exists()
 
 
-def test_it_is_of_one_java_and_one_set_of_jars(home: Path) -> None:
-    written(home).write_bytes(FINISHED)
-    before = used(home)
+def test_an_archive_belongs_to_one_java_and_one_set_of_jars(home: Path) -> None:
+    archive_written(home).write_bytes(FINISHED)
+    before = archive_used(home)
     (home / "jars" / "more.jar").write_bytes(b"jar")
     assert before.exists()
-    written(home).write_bytes(FINISHED)
-    assert used(home) != before
+    archive_written(home).write_bytes(FINISHED)
+    assert archive_used(home) != before
 
 
-def test_those_that_were_not_used_for_long_go(home: Path) -> None:
-    written(home).write_bytes(FINISHED)
-    mine = used(home)
+def test_archives_unused_for_long_are_removed(home: Path) -> None:
+    archive_written(home).write_bytes(FINISHED)
+    mine = archive_used(home)
     for i in range(archive.ARCHIVES):
         other = mine.with_name(f"other-{i}.jsa")
         other.write_bytes(FINISHED)
         os.utime(other, (i, i))
-    assert used(home) == mine
+    assert archive_used(home) == mine
     left = {path.name for path in mine.parent.iterdir()}
     assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.ARCHIVES))}
 
 
-def test_what_was_begun_for_a_spark_that_is_gone_goes_too(home: Path) -> None:
-    written(home).write_bytes(FINISHED)
-    mine = used(home)
+def test_unfinished_archives_of_a_removed_spark_are_deleted(home: Path) -> None:
+    archive_written(home).write_bytes(FINISHED)
+    mine = archive_used(home)
     for name in ("gone-1-2.part", "gone.claim", "here-3-4.part", "here.claim"):
         other = mine.with_name(name)
         other.write_bytes(FINISHED)
         if name.startswith("gone"):
             os.utime(other, (0, 0))
-    assert used(home) == mine
+    assert archive_used(home) == mine
     assert {path.name for path in mine.parent.iterdir()} == {mine.name, "here-3-4.part", "here.claim"}
 
 
 @pytest.mark.parametrize("version", ['JAVA_VERSION="11.0.2"', ""])
-def test_no_archive_for_an_older_java(home: Path, version: str) -> None:
+def test_no_archive_is_used_for_an_older_java(home: Path, version: str) -> None:
     Path(os.environ["JAVA_HOME"], "release").write_text(version)
     assert archive.options(home, "brief") == ()
 
 
-def test_no_archive_where_spark_has_settings(home: Path) -> None:
+def test_no_archive_is_used_where_spark_has_settings(home: Path) -> None:
     (home / "conf").mkdir()
     assert archive.options(home, "brief")
     (home / "conf" / "spark-defaults.conf").write_text("")
@@ -144,7 +144,9 @@ def test_no_archive_where_spark_has_settings(home: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["java", "cache", "spark"])
-def test_what_cannot_be_is_no_error(home: Path, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_or_cache_is_no_error(
+    home: Path, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     match missing:
         case "java":
             monkeypatch.setenv("JAVA_HOME", str(home / "nowhere"))

@@ -1,4 +1,4 @@
-"""What runs on Spark: operators that are numbered, wherever they are needed."""
+"""Spark jobs: numbered operators that can be pickled to executors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job(*subscriptions: str, **how):
     return plan.Job(check(parse(TOPICS + "".join(subscriptions))), **how)
 
 
-def test_it_travels_even_after_it_was_used():
+def test_a_job_can_be_pickled_after_use():
     first = job(WARM, MEAN)
     assert len(first.operators) == 2
     again = pickle.loads(pickle.dumps(first))
@@ -36,7 +36,7 @@ def test_it_travels_even_after_it_was_used():
     }
 
 
-def test_those_who_listen_to_a_topic_are_known_and_what_they_look_at_first():
+def test_the_consumers_of_a_topic_and_their_columns_are_known():
     found = job(WARM, MEAN, PEAK)
     assert {topic: [i for i, _ in some] for topic, some in found.pushdown.consumers.items()} == {
         "T": [0, 1],
@@ -46,7 +46,7 @@ def test_those_who_listen_to_a_topic_are_known_and_what_they_look_at_first():
     assert job(WARM).pushdown.decisive_columns == {"T": {"value", "source"}}
 
 
-def test_events_that_go_on_whole_are_needed_whole_by_everybody():
+def test_events_with_all_columns_are_needed_whole_by_every_operator():
     assert [one.needed_columns is None for one in job(WARM, MEAN).operators.values()] == [True, False]
     assert all(one.needed_columns is None for one in job(WARM, MEAN, all_columns=True).operators.values())
 
@@ -60,7 +60,7 @@ def test_events_that_go_on_whole_are_needed_whole_by_everybody():
         ((PEAK, BOTH), {"Peak": {"U"}, "Both": {"T", "U"}}),
     ],
 )
-def test_time_is_told_by_the_topics_that_tell_it_in_one_process(subscriptions, watermark_topics):
+def test_the_watermark_follows_the_topics_that_advance_it(subscriptions, watermark_topics):
     found = job(*subscriptions)
     assert {
         name: set(one.clock) for one in found.watermark_operators.values() for name in one.subscriptions
@@ -69,5 +69,5 @@ def test_time_is_told_by_the_topics_that_tell_it_in_one_process(subscriptions, w
 
 
 @pytest.mark.parametrize(("subscriptions", "shards"), [((WARM,), 4), ((WARM, BOTH), 4), ((WARM, MEAN), 16)])
-def test_where_there_is_much_to_do_in_each_there_are_more_shards(subscriptions, shards):
+def test_more_work_for_each_shard_gives_more_shards(subscriptions, shards):
     assert plan.Job.on_history(job(*subscriptions).checked).shards(2) == shards

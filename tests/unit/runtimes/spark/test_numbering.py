@@ -20,7 +20,7 @@ def numbers(values, keys, **more):
     return number_rows(TOPIC, pa.RecordBatch.from_pydict(columns)).column("sequence").to_pylist()
 
 
-def test_what_spark_says_of_the_same_rows():
+def test_row_numbers_equal_those_of_spark():
     """Taken from ``frames.rows.number_rows``; the random frames of ``equivalence`` compare many more."""
     assert numbers([26.0, 27.0, 29.0], ["a", "b", None]) == [
         7036973814103925937,
@@ -29,7 +29,7 @@ def test_what_spark_says_of_the_same_rows():
     ]
 
 
-def test_what_is_missing_changes_nothing_and_there_is_one_zero_and_one_nan():
+def test_missing_values_do_not_change_row_numbers_and_zero_and_nan_are_single():
     (bare,) = numbers([26.0], ["a"])
     assert numbers([26.0], ["a"], place=pa.array([None], pa.string()), x=pa.array([None], pa.float64())) == [
         bare

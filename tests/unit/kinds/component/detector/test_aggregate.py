@@ -41,7 +41,7 @@ def at(time, value, where=0.0, *, valid=True, source="s", **more):
         ("stddev", [1e200, -1e200], None),
     ],
 )
-def test_functions_are_of_the_numbers_that_are_there(function, values, expected):
+def test_functions_use_only_the_values_that_are_present(function, values, expected):
     found = aggregate(values, function)
     assert found == expected
     assert type(found) is type(expected)
@@ -60,24 +60,24 @@ def test_an_extreme_has_the_time_place_and_validity_of_the_reading_that_attains_
 
 
 @pytest.mark.parametrize(("dimension", "least"), [("time", (10, (9.0,))), ("location", (20, (1.0,)))])
-def test_of_two_that_attain_the_extreme_the_least_in_the_aggregated_dimension_is_taken(dimension, least):
+def test_of_equal_extremes_the_least_in_the_aggregated_dimension_is_taken(dimension, least):
     points = [at(20, 5.0, 1.0), at(10, 5.0, 9.0)]
     found = merge(points, "max", along=lambda known: value(dimension, known))
     assert (found.time, found.at) == least
 
 
-def test_each_attribute_can_have_a_function_of_its_own_and_keys_are_left_alone():
+def test_each_attribute_can_have_its_own_function_and_keys_are_unchanged():
     points = [at(1, 1.0, speed=5.0, road=7), at(2, 3.0, speed=9.0, road=7)]
     found = merge(points, (("value", "avg"), ("speed", "max")), keys=("road",))
     assert found.attributes == {"value": 2.0, "speed": 9.0, "road": 7}
 
 
-def test_text_that_all_have_stays_and_other_text_goes():
+def test_text_common_to_all_readings_is_kept_and_other_text_is_dropped():
     same = [at(1, 1.0, name="a", kind="x"), at(2, 3.0, name="a", kind="y")]
     assert merge(same, "avg").attributes == {"value": 2.0, "name": "a", "kind": None}
 
 
-def test_readings_of_one_cell_become_one_by_the_global_function():
+def test_readings_of_one_cell_are_fused_by_the_global_function():
     points = [at(1, 10.0, source="a"), at(1, 20.0, source="b"), at(1, 7.0, where=1.0), at(2, 1.0)]
     found = one_per_cell(points, "avg")
     assert sorted((k.time, k.at, k.attributes["value"], k.count) for k in found) == [
@@ -89,12 +89,12 @@ def test_readings_of_one_cell_become_one_by_the_global_function():
 
 
 @pytest.mark.parametrize("collide", ["avg", "sum", "count", "stddev"])
-def test_where_readings_meet_keys_text_and_truth_stay_what_they_are(collide):
+def test_keys_text_and_truth_values_are_unchanged_where_readings_collide(collide):
     points = [at(1, 10.0, source=source, floor=3, road="A5", wet=True) for source in "ab"]
     (found,) = one_per_cell(points, collide, ("floor",))
-    kept = {name: found.attributes[name] for name in ("floor", "road", "wet")}
-    assert kept == {"floor": 3, "road": "A5", "wet": True}
-    assert type(kept["floor"]) is int
+    stored = {name: found.attributes[name] for name in ("floor", "road", "wet")}
+    assert stored == {"floor": 3, "road": "A5", "wet": True}
+    assert type(stored["floor"]) is int
 
 
 def test_readings_without_a_location_collide_only_with_those_of_their_own_source():

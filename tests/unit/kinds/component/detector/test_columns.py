@@ -1,4 +1,4 @@
-"""Components in columns: when they are, what they keep, and that they say what the reference says."""
+"""Components in columns: when they are used, their state, and their equality with the reference machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.kinds.component.detector.query import may_select
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
-from support.columnar import both, definitions, histories, stepped
+from support.columnar import both, definitions, histories, step_visibly
 from support.fused import SECOND, batches, machine, reading
 
 ROOT = Path(__file__).parents[4]
@@ -45,7 +45,7 @@ def minutes(count, roads=("A5", "A7"), step=5):
             yield reading(at + i / 10, "Speed", road, 30.0 - 28 * jammed)
 
 
-def test_few_readings_are_taken_one_by_one_and_many_as_columns():
+def test_few_readings_are_processed_singly_and_many_as_columns():
     it = machine(JAM)
     few, many = (list(minutes(count)) for count in (1, 10))
     state, _ = it.step(it.initial(), batches(it, few), 60 * SECOND)
@@ -64,7 +64,7 @@ def test_few_readings_are_taken_one_by_one_and_many_as_columns():
     assert {scope for _, scope, _ in it.active(state)} == {"A5", "A7"}
 
 
-def test_it_keeps_what_is_in_its_windows_however_long_the_history():
+def test_state_is_bounded_by_the_windows_however_long_the_history():
     it = machine(JAM)
     state, sizes = it.initial(), []
     for count in range(1, 9):
@@ -78,7 +78,7 @@ def test_it_keeps_what_is_in_its_windows_however_long_the_history():
 
 
 def test_small_batches_beside_long_histories_are_processed_one_by_one(monkeypatch):
-    """And what is told stays the same, also when a larger one comes again."""
+    """The output stays the same, also when a larger batch follows."""
     monkeypatch.setattr(component_machine, "ENOUGH", 0)
     monkeypatch.setattr(component_machine, "LONG", (2, 4))
     monkeypatch.setattr(component_machine, "FEW", 8)
@@ -89,9 +89,9 @@ def test_small_batches_beside_long_histories_are_processed_one_by_one(monkeypatc
     speeds = [event for event in minutes(30) if event.topic == "Speed"]
     mine, theirs, kinds = it.initial(), reference.initial(), []
     for first, last in ((0, 100), (100, 140), (140, 150), (150, 160), (160, 420), (420, 720)):
-        mine, said = stepped(it, mine, speeds[first:last], speeds[last - 1].time)
-        theirs, expected = stepped(reference, theirs, speeds[first:last], speeds[last - 1].time)
-        assert said == expected
+        mine, output = step_visibly(it, mine, speeds[first:last], speeds[last - 1].time)
+        theirs, expected = step_visibly(reference, theirs, speeds[first:last], speeds[last - 1].time)
+        assert output == expected
         kinds.append(isinstance(mine.components[0], columns.ColumnState))
     assert kinds == [True, True, False, False, True, True]
 
@@ -113,7 +113,7 @@ def test_late_events_are_emitted_for_each_component_in_order_of_arrival():
         assert late == [(t, i) for t in range(31) for i in ((0, 1) if t < 30 else (0,))]
 
 
-def test_readings_of_one_moment_and_place_are_one_reading():
+def test_readings_of_one_time_and_place_are_one_reading():
     """Three sensors of a road report together: 1, 3 and nothing make 2."""
     events = [
         reading(t, "T", "A5", value, f"s{i}")
@@ -123,11 +123,11 @@ def test_readings_of_one_moment_and_place_are_one_reading():
     text = "topic T (value float) state S A = T each location enter A.value >= 10 exit false"
     for it in both(text):
         _, out = it.step(it.initial(), batches(it, events), NEVER)
-        (said,) = (t.event for t in transitions(it.topics, out))
-        assert (said.time // SECOND, said.attributes, said.source) == (16, {"value": 10.0}, "s0")
+        (output,) = (t.event for t in transitions(it.topics, out))
+        assert (output.time // SECOND, output.attributes, output.source) == (16, {"value": 10.0}, "s0")
 
 
-def test_places_and_points_that_are_written_alike_are_two():
+def test_a_place_and_a_point_with_the_same_text_are_different():
     """A place named "0.0" and the point 0.0 share a key, and stay two in it."""
     events = [
         Event("T", t * SECOND, "s", {"value": v}, 0, at, place)
@@ -137,15 +137,17 @@ def test_places_and_points_that_are_written_alike_are_two():
     text = (
         "topic T (value float) state S A = avg T over 2 s each location enter A.value > 30 exit A.value < -35"
     )
-    mine, theirs = (stepped(it, it.initial(), events, NEVER)[1] for it in both(text))
+    mine, theirs = (step_visibly(it, it.initial(), events, NEVER)[1] for it in both(text))
     assert mine == theirs
     assert [row[2] for row in mine][:3] == ["ingress", "egress", "ingress"]
 
 
 @pytest.mark.parametrize("query", ["T each location {} status", "max T over 5 s each location {} status"])
 @pytest.mark.parametrize("function", ["max", "sum"])
-def test_they_stay_two_where_starts_and_ends_are_one(query, function, monkeypatch):
-    """A point says again that it is low: the place of its key is still high."""
+def test_a_place_and_a_point_with_the_same_text_are_different_for_starts_and_ends(
+    query, function, monkeypatch
+):
+    """A point repeats that it is low: the place with the same text is still high."""
     monkeypatch.setattr(component_machine, "FEW", 0)
     text = (
         f"topic T (value float) state S A = {query.format(function)} each source "
@@ -161,10 +163,10 @@ def test_they_stay_two_where_starts_and_ends_are_one(query, function, monkeypatc
     statuses = []
     for some in (events[:1], events[1:3], events[3:]):
         until = some[-1].time + 1
-        mine, said = stepped(it, mine, some, until)
-        theirs, expected = stepped(reference, theirs, some, until)
-        assert said == expected
-        statuses += [row[2] for row in said]
+        mine, output = step_visibly(it, mine, some, until)
+        theirs, expected = step_visibly(reference, theirs, some, until)
+        assert output == expected
+        statuses += [row[2] for row in output]
     assert statuses == ["ingress", "egress", "ingress", "egress"]
 
 
@@ -192,7 +194,9 @@ IN_COLUMNS = [
 
 
 @pytest.mark.parametrize(("time", "location"), IN_COLUMNS)
-def test_every_kind_of_query_gives_the_same_both_ways(time, location, monkeypatch):
+def test_every_kind_of_query_gives_the_same_in_columns_and_in_the_reference_machine(
+    time, location, monkeypatch
+):
     monkeypatch.setattr(component_machine, "FEW", 0)
     text = f"topic T (value float) state S A = {time} {location} enter A.value > 1 exit A.value < 1"
     it, reference = both(text)
@@ -209,17 +213,17 @@ def test_every_kind_of_query_gives_the_same_both_ways(time, location, monkeypatc
         for _ in range(50)
     ]
     mine, theirs = it.initial(), reference.initial()
-    told = 0
+    emitted = 0
     for some, until in ((events[:25], 8), (events[25:], 16), ([], 30)):
-        mine, said = stepped(it, mine, some, until * SECOND)
-        theirs, expected = stepped(reference, theirs, some, until * SECOND)
-        assert said == expected
-        told += len(said)
-    assert told or location.startswith(("all", "one"))
+        mine, output = step_visibly(it, mine, some, until * SECOND)
+        theirs, expected = step_visibly(reference, theirs, some, until * SECOND)
+        assert output == expected
+        emitted += len(output)
+    assert emitted or location.startswith(("all", "one"))
 
 
 @pytest.mark.parametrize("exit", ["true", "A.value > 1 set value = A.value - last.value"])
-def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_one_by_one(exit, monkeypatch):
+def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_singly(exit, monkeypatch):
     """The reading that is shown satisfies by columns; it makes the event by the code that defines it."""
     text = (
         "topic T (value float, note text) state S A = T each source"
@@ -231,16 +235,16 @@ def test_a_component_that_emits_at_nearly_every_reading_is_not_evaluated_one_by_
         Event("T", t * SECOND // 3, f"s{t % 7}", {"value": chance.choice((0.0, 2.0, 3.0)), "note": "n"}, t)
         for t in range(400)
     ]
-    wanted = stepped(reference, reference.initial(), events, NEVER)[1]
+    wanted = step_visibly(reference, reference.initial(), events, NEVER)[1]
     monkeypatch.setattr(CandidateWalk, "_walk", None)
-    state, said = stepped(it, it.initial(), events[:200], events[199].time)
-    state, more = stepped(it, state, events[200:], NEVER)
-    assert said + more == wanted
+    state, output = step_visibly(it, it.initial(), events[:200], events[199].time)
+    state, more = step_visibly(it, state, events[200:], NEVER)
+    assert output + more == wanted
     assert len(wanted) > 150
 
 
 @pytest.mark.parametrize(("query", "count"), [("T", 1 + 180 + 1), ("max T over 25 s", 1 + 2 + 1)])
-def test_ticks_go_on_while_something_is_known(query, count, monkeypatch):
+def test_ticks_continue_while_the_component_has_readings(query, count, monkeypatch):
     """Half an hour of ticks, some at a time; the latest is always known, a window is empty at last."""
     monkeypatch.setattr(component_machine, "FEW", 0)
     monkeypatch.setattr(columns, "TICKS", 50)
@@ -250,13 +254,13 @@ def test_ticks_go_on_while_something_is_known(query, count, monkeypatch):
         f"topic T (value float) state S A = {query} each source enter A.value > 1 exit true tick 10 s"
     )
     assert it.plans[0] is not None
-    mine, theirs = (stepped(m, m.initial(), events, 1801 * SECOND)[1] for m in (it, reference))
+    mine, theirs = (step_visibly(m, m.initial(), events, 1801 * SECOND)[1] for m in (it, reference))
     assert mine == theirs
     assert len(mine) == count
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "-".join(path.parts[-2:]))
-def test_the_examples_give_the_same_both_ways(path, monkeypatch):
+def test_the_examples_give_the_same_in_columns_and_in_the_reference_machine(path, monkeypatch):
     monkeypatch.setattr(component_machine, "FEW", 0)
     it, reference = both(path.read_text())
     chance = random.Random(7)
@@ -276,9 +280,9 @@ def test_the_examples_give_the_same_both_ways(path, monkeypatch):
     for until in (50, 51, 100, 160):
         some = [e for e in events if e.time < until * SECOND]
         events = [e for e in events if e.time >= until * SECOND]
-        mine, said = stepped(it, mine, some, until * SECOND)
-        theirs, expected = stepped(reference, theirs, some, until * SECOND)
-        assert said == expected
+        mine, output = step_visibly(it, mine, some, until * SECOND)
+        theirs, expected = step_visibly(reference, theirs, some, until * SECOND)
+        assert output == expected
 
 
 @settings(max_examples=30)
@@ -311,7 +315,7 @@ def test_a_location_is_emitted_up_to_its_first_missing_coordinate(monkeypatch, a
     text = "topic T (value float) state S A = T each source enter A.value > 1 exit A.value < 0"
     event = Event("T", 0, "s", {"value": 2.0}, 0, at)
     for it in both(text):
-        _, told = it.step(it.initial(), batches(it, [event]), NEVER)
-        assert [t.event.location for t in transitions(it.topics, told)] == [known]
+        _, emitted = it.step(it.initial(), batches(it, [event]), NEVER)
+        assert [t.event.location for t in transitions(it.topics, emitted)] == [known]
         state, _ = it.react(it.initial(), event)
         assert [t.event.location for t in it.advance(state, NEVER)[1]] == [known]

@@ -1,4 +1,4 @@
-"""One component over time: when it is evaluated, what it remembers, whom it concerns."""
+"""One component over time: its evaluations, its state, and its keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.kinds.component.detector import component
 from holdfast.model.instant import BEGINNING, NEVER
-from support.fused import SECOND, machine, marks, reading, told
+from support.fused import SECOND, machine, marks, reading, run_components
 
 T = "topic T (value float, name text)\n"
 
@@ -14,7 +14,7 @@ T = "topic T (value float, name text)\n"
 # --- instants ----------------------------------------------------------------------------------
 
 
-def test_it_is_evaluated_when_a_reading_comes_and_just_after_one_has_left_its_window():
+def test_a_component_is_evaluated_when_a_reading_arrives_and_just_after_one_leaves_its_window():
     text = T + "state S A = avg T over 10 s each location enter A.value > 2 exit A.value < 2"
     readings = [reading(0, "T", 1, 5.0), reading(5, "T", 1, 1.0), reading(30, "T", 1, 1.0)]
     assert marks(text, readings) == [("ingress", 0), ("egress", 10.000001)]
@@ -25,7 +25,7 @@ def test_an_event_that_enters_a_delayed_window_causes_an_evaluation():
     assert marks(text, [reading(0, "T", 1, 5.0), reading(20, "T", 1, 0.0)]) == [("atomic", 5)]
 
 
-def test_a_tick_evaluates_at_its_multiples_as_long_as_something_is_known():
+def test_ticks_evaluate_at_their_multiples_while_the_component_has_readings():
     text = T + "state Beat A = T enter last.time < now - 3 s exit true tick 1 s"
     assert marks(text, [reading(0.5, "T", 1, 1.0), reading(9, "T", 1, 1.0)]) == [
         ("atomic", 0.5),
@@ -42,7 +42,7 @@ YEARS = 30 * 365 * 24 * 3600
 
 
 @pytest.mark.parametrize("query", ["T", "max T over 5 s", "T each location", "count T over [-9 s, -5 s]"])
-def test_over_thirty_years_of_silence_it_looks_once_and_then_when_something_comes(query, monkeypatch):
+def test_a_component_silent_for_thirty_years_is_evaluated_once_and_at_the_next_reading(query, monkeypatch):
     looked, evaluate = [], component._evaluate
     monkeypatch.setattr(component, "_evaluate", lambda *given: looked.append(given[-1]) or evaluate(*given))
     text = T + f"state S A = {query} enter A.value > 5 exit A.value < 2 tick 1 s"
@@ -61,11 +61,11 @@ def test_a_component_that_depends_on_time_has_ten_thousand_ticks_after_a_reading
     ):
         text = T + f"state S A = T {text} tick 1 s"
         readings = [reading(-1, "T", 1, 5.0), reading(YEARS, "T", 1, 5.0)]
-        told = [mark for mark in marks(text, readings) if mark[1] < YEARS]
-        assert told[-1] == last
+        emitted = [mark for mark in marks(text, readings) if mark[1] < YEARS]
+        assert emitted[-1] == last
 
 
-def test_events_that_it_does_not_look_at_do_not_evaluate_it():
+def test_events_outside_the_queries_do_not_evaluate_a_component():
     text = T + "topic U (value float)\nstate S A = T within [0, 5] enter last.time <= now - 1 s exit true"
     readings = [
         reading(0, "T", 1, 1.0),
@@ -76,7 +76,7 @@ def test_events_that_it_does_not_look_at_do_not_evaluate_it():
     assert marks(text, readings) == [("atomic", 0), ("atomic", 6)]
 
 
-def test_another_key_does_not_evaluate_it_either():
+def test_an_event_of_another_key_does_not_evaluate_a_component():
     text = T + "state S A = T each location enter last.time <= now - 2 s exit true"
     readings = [
         reading(0, "T", 1, 1.0),
@@ -84,7 +84,7 @@ def test_another_key_does_not_evaluate_it_either():
         reading(3, "T", 2, 1.0),
         reading(4, "T", 1, 1.0),
     ]
-    assert told(text, readings) == [
+    assert run_components(text, readings) == [
         ("S", "1.0", "atomic", 0),
         ("S", "2.0", "atomic", 1),
         ("S", "2.0", "atomic", 3),
@@ -105,7 +105,7 @@ def test_time_advances_without_events_when_the_host_asks_for_it():
     assert [(t.status, t.since, t.event.time) for t in out] == [("egress", 4 * SECOND, 10 * SECOND + 1)]
 
 
-def test_when_nothing_more_comes_time_ends_with_the_last_event():
+def test_time_ends_with_the_last_event_when_the_input_ends():
     it = machine(T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 2 tick 1 s")
     state, _ = it.react(it.initial(), reading(0, "T", 1, 3.0))
     state, out = it.advance(state, NEVER)
@@ -118,19 +118,19 @@ def test_when_nothing_more_comes_time_ends_with_the_last_event():
 GUARD = T + "state Hot on T each source enter value > 25 for 5 s exit value < 22 for 2 s"
 
 
-def test_a_guard_waits_until_the_predicate_has_held_for_so_long():
+def test_a_minimum_duration_elapses_while_the_predicate_is_true():
     readings = [
         reading(t, "T", 1, v) for t, v in enumerate([26, 26, 24, 26, 27, 26, 26, 26, 26, 26, 20, 20, 20, 20])
     ]
     assert marks(GUARD, readings) == [("ingress", 8), ("egress", 12)]
 
 
-def test_a_guard_ends_between_readings_if_nothing_contradicts():
+def test_a_minimum_duration_elapses_between_readings():
     assert marks(GUARD, [reading(0, "T", 1, 26.0), reading(60, "T", 1, 26.0)]) == [("ingress", 5)]
 
 
-def test_a_guard_over_one_value_is_a_lasting_condition_that_has_lasted():
-    """The same with the thesis' means: an inner component, and how long ago it began."""
+def test_a_minimum_duration_over_one_value_equals_a_lasting_condition():
+    """The same with the means of the thesis: an inner component, and the time since its start."""
     inner = (
         T
         + """
@@ -148,13 +148,13 @@ def test_a_guard_over_one_value_is_a_lasting_condition_that_has_lasted():
         assert marks(inner, readings, "Hot")[:1] == marks(guard, readings, "Hot")[:1]
 
 
-def test_a_missing_value_interrupts_a_guard_as_only_true_satisfies():
+def test_a_missing_value_interrupts_a_minimum_duration():
     readings = [reading(t, "T", 1, v) for t, v in enumerate([26, 26, None, 26, 26, 26, 26, 26, 26])]
     assert marks(GUARD, readings) == [("ingress", 8)]
 
 
-def test_a_guard_that_was_interrupted_evaluates_nothing_where_it_would_have_ended():
-    """What is no longer valid is so at every later instant, but nobody looks before the next event."""
+def test_an_interrupted_minimum_duration_causes_no_evaluation_at_its_former_end():
+    """An invalid event stays invalid at every later instant, but is not evaluated before the next event."""
     text = T + "topic U ()\nstate Old A = T B = U enter A.value > 1 && !A.valid for 10 s exit true"
     ticks = [reading(t, "U", 1) for t in (1, 20)]
     readings = [reading(0, "T", 1, 5.0), reading(2, "T", 1, 5.0), *ticks, reading(40, "T", 1, 0.0)]
@@ -164,12 +164,12 @@ def test_a_guard_that_was_interrupted_evaluates_nothing_where_it_would_have_ende
 # --- memory ------------------------------------------------------------------------------------
 
 
-def test_last_is_the_component_s_own_last_event_of_that_key():
+def test_last_is_the_previous_event_of_the_component_for_the_key():
     text = T + "state Rise A = T each location enter A.value > last.value exit true"
     readings = [
         reading(t, "T", where, v) for t, (where, v) in enumerate([(1, 5), (2, 1), (1, 4), (2, 2), (1, 6)])
     ]
-    assert told(text, readings) == [
+    assert run_components(text, readings) == [
         ("Rise", "1.0", "atomic", 0),
         ("Rise", "2.0", "atomic", 1),
         ("Rise", "2.0", "atomic", 3),
@@ -190,7 +190,7 @@ def test_before_the_first_event_a_comparison_with_last_is_true_and_last_valid_fa
     "atom",
     ["!(last.value > 5)", "!(last.value <= 5)", "last.high", "!last.high", "!(last.high && A.value < 0)"],
 )
-def test_before_the_first_event_every_atom_that_mentions_last_holds(atom):
+def test_before_the_first_event_every_comparison_with_last_is_true(atom):
     text = T + f"state S A = T enter {atom} set high = A.value > 9 exit true"
     assert marks(text, [reading(0, "T", 1, 1.0)]) == [("atomic", 0)]
 
@@ -198,7 +198,7 @@ def test_before_the_first_event_every_atom_that_mentions_last_holds(atom):
 # --- what a predicate does not mention ---------------------------------------------------------
 
 
-def test_a_query_that_the_predicate_does_not_mention_does_not_block_it():
+def test_a_query_without_readings_does_not_block_a_predicate_that_does_not_mention_it():
     """The loop fails; the condition can still end.  [hazard 18]"""
     text = """
         topic Loop (value float)  topic Speed (value float)
@@ -212,7 +212,7 @@ def test_a_query_that_the_predicate_does_not_mention_does_not_block_it():
     assert marks(text, readings) == [("ingress", 0), ("egress", 20)]
 
 
-def test_a_predicate_that_mentions_no_query_still_needs_something_to_be_known():
+def test_a_predicate_without_queries_still_needs_a_reading():
     text = T + "topic U (value float)\nstate S A = T B = U enter last.time <= now - 1 s exit true"
     assert marks(text, [reading(0, "T", 1, 1.0)]) == []
     assert marks(text, [reading(0, "T", 1, 1.0), reading(1, "U", 1, 1.0)]) == [("atomic", 1)]
@@ -224,7 +224,7 @@ WINDOW = T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 1 {de
 
 
 @pytest.mark.parametrize(
-    ("delivery", "late", "heard"),
+    ("delivery", "late", "received"),
     [
         ("", 0, [("ingress", 5)]),
         ("ordered 1 s", 1, []),
@@ -232,7 +232,7 @@ WINDOW = T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 1 {de
         ("ordered 3 s", 0, [("ingress", 4)]),
     ],
 )
-def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, heard):
+def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, received):
     it = machine(WINDOW.format(delivery=delivery))
     state, out, missed = it.initial(), [], 0
     for event in [reading(4, "T", 1, 1.0), reading(5, "T", 1, 0.5), reading(2, "T", 1, 1.5)]:
@@ -242,7 +242,7 @@ def test_a_late_event_is_applied_emitted_or_waited_for(delivery, late, heard):
         out += more
     state, more = it.advance(state, NEVER)
     assert missed == late
-    assert [(t.status, t.event.time / SECOND) for t in out + more] == heard
+    assert [(t.status, t.event.time / SECOND) for t in out + more] == received
 
 
 def test_info_time_never_goes_back():
@@ -253,7 +253,7 @@ def test_info_time_never_goes_back():
     assert it.advance(it.initial(), BEGINNING)[1] == []
 
 
-def test_ticks_begin_with_what_comes_late():
+def test_ticks_start_with_a_late_event():
     it = machine(T + "state S A = T enter A.value > 1 exit true tick 1 s")
     state, _ = it.advance(it.initial(), 5 * SECOND)
     state, _ = it.react(state, reading(3, "T", None, 2.0))
@@ -276,7 +276,7 @@ def test_only_the_latest_place_of_a_moving_source_is_stored():
 @pytest.mark.parametrize(
     ("query", "most"), [("avg T over 5 s each location", 14), ("T each location", 2), ("T at -3 s", 10)]
 )
-def test_knowledge_that_no_query_can_select_again_is_discarded(query, most):
+def test_readings_that_no_query_can_select_again_are_discarded(query, most):
     it = machine(T + f"state S A = {query} enter A.value > 9 exit true")
     state = it.initial()
     for t in range(200):

@@ -30,8 +30,8 @@ SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
 
 
 @dataclass
-class Heard:
-    """An event as a component is told of it."""
+class TimedEvent:
+    """An event as a component receives it."""
 
     client: str
     topic: str
@@ -48,56 +48,58 @@ def manager(text=TEXT):
 
 
 @dataclass
-class Node:
-    """A manager alone: what its components say is heard by its components."""
+class ComponentNode:
+    """A manager alone: the output of its components is the input of its components."""
 
     interval: int
     it: Components = field(default_factory=manager)
-    said: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
 
     def __post_init__(self):
         self.state = self.it.initial()
         for name in ("First", "Second"):
             self.it.insert(self.state, name)
 
-    def hear(self, event, clock):
+    def receive(self, event, clock):
         self.state.stability = Stability(self.interval)  # as if nothing had been learnt
         values = dict(event.attributes)
         self.it.take(
-            self.state, Heard("sps/First", "T", event.location, "s", event.time, values), clock * SECOND
+            self.state, TimedEvent("sps/First", "T", event.location, "s", event.time, values), clock * SECOND
         )
         self.state.stability = Stability(self.interval)
         return self.advance(clock)
 
     def advance(self, clock):
-        """As the clock goes, whenever the manager wants to be called."""
-        before = len(self.said)
+        """Advance the clock to every time at which the manager wants to be called."""
+        before = len(self.outputs)
         while (due := self.it.due(self.state)) is not None and due <= clock * SECOND + 1:
             for name, at, values in self.it.advance(self.state, due):
-                self.said.append((name, values[STATUS], values[TIME]))
+                self.outputs.append((name, values[STATUS], values[TIME]))
                 if name == "First":
-                    told = Heard("sps/Second", "First", at, "First", values[TIME], values, repeated=True)
-                    self.it.take(self.state, told, due)
-        return [(name, status, time // SECOND) for name, status, time in self.said[before:]]
+                    emitted = TimedEvent(
+                        "sps/Second", "First", at, "First", values[TIME], values, repeated=True
+                    )
+                    self.it.take(self.state, emitted, due)
+        return [(name, status, time // SECOND) for name, status, time in self.outputs[before:]]
 
 
 def test_a_level_is_evaluated_one_stabilization_interval_after_the_one_below():
-    node = Node(2 * SECOND)
-    assert node.hear(reading(10, "T", 1, 9.0), clock=12) == [("First", "ingress", 10)]
+    node = ComponentNode(2 * SECOND)
+    assert node.receive(reading(10, "T", 1, 9.0), clock=12) == [("First", "ingress", 10)]
     assert node.advance(13) == []
     assert node.advance(14) == [("Second", "ingress", 10)]
 
 
 def test_due_is_the_time_of_the_next_evaluation():
-    node = Node(2 * SECOND)
+    node = ComponentNode(2 * SECOND)
     assert node.it.due(node.state) is None
-    assert node.hear(reading(10, "T", 1, 9.0), clock=10) == []
+    assert node.receive(reading(10, "T", 1, 9.0), clock=10) == []
     assert node.it.due(node.state) == 12 * SECOND + 1
     assert node.advance(13) == [("First", "ingress", 10)]
     assert node.it.due(node.state) == 14 * SECOND + 1
 
 
-def test_components_in_a_circle_are_refused():
+def test_circular_components_are_refused():
     circle = (
         "topic T (value float)\nstate A X = B enter X.value > 1 exit true\n"
         "state B X = A enter X.value > 1 exit true"
@@ -109,7 +111,7 @@ def test_components_in_a_circle_are_refused():
 # --- stabilization -----------------------------------------------------------------------------
 
 
-def test_the_interval_grows_at_once_and_shrinks_when_not_needed_for_long():
+def test_the_interval_grows_at_once_and_shrinks_after_a_long_time_unused():
     first = Stability()
     assert first.interval == 3 * SECOND
     longer = observe(first, 5 * SECOND, 0)
@@ -123,8 +125,9 @@ def test_the_interval_grows_at_once_and_shrinks_when_not_needed_for_long():
     assert info_time(Stability(2 * SECOND), 10 * SECOND, 3) == 4 * SECOND
 
 
-def test_one_who_is_far_among_many_who_are_near_is_never_late_again():
-    """Of twelve publishers every five seconds, the farthest was late each time, by a mean that followed."""
+def test_one_distant_publisher_among_many_near_ones_is_never_late_again():
+    """The farthest of twelve publishers with readings every five seconds was once always late, because the
+    interval followed the mean."""
     stability = Stability()
     for step in range(100):
         for latency in [*range(2, 13), 14]:
@@ -135,7 +138,7 @@ def test_one_who_is_far_among_many_who_are_near_is_never_late_again():
 
 
 @pytest.mark.parametrize("level", range(1, 12))
-def test_waiting_of_lower_levels_does_not_lengthen_the_interval(level):
+def test_waiting_in_lower_levels_does_not_lengthen_the_interval(level):
     """Every level waits as long as the one below, on a node like it."""
     stability, way = Stability(), SECOND // 5
     for step in range(500):
@@ -152,19 +155,19 @@ delays = st.lists(
 
 
 @given(delays, st.integers(21, 40))  # longer than every delay
-def test_the_interval_changes_when_events_are_emitted_but_not_which(arrivals, interval):
-    """With an interval that covers every delay, a node says what the machine says of the whole."""
-    node = Node(interval * SECOND)
+def test_the_interval_changes_when_events_are_emitted_and_not_which_ones(arrivals, interval):
+    """With an interval that covers every delay, a node emits what the machine emits for the whole history."""
+    node = ComponentNode(interval * SECOND)
     events = sorted(
         ((time + delay, reading(time, "T", where, value)) for time, where, value, delay in arrivals),
         key=lambda pair: pair[0],
     )
     for clock, event in events:
-        node.hear(event, clock)
+        node.receive(event, clock)
     node.advance(1000)
     it = machine(TEXT)
     state = it.initial()
     for _, event in events:
         state, _ = it.react(state, event)
     _, expected = it.advance(state, NEVER)
-    assert sorted(node.said) == sorted((t.event.topic, t.status, t.event.time) for t in expected)
+    assert sorted(node.outputs) == sorted((t.event.topic, t.status, t.event.time) for t in expected)

@@ -1,4 +1,4 @@
-"""An aggregate over all time that is kept up shows what a look at everything shows."""
+"""An incremental aggregate over all time equals one that is computed from everything."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def has_collisions(info, now):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_nothing_is_looked_at_twice(function, monkeypatch):
-    """What came before is not read again, however long the history."""
+def test_incremental_aggregates_examine_each_reading_once(function, monkeypatch):
+    """Earlier readings are not read again, however long the history."""
     folded = []
     whole = RunningAggregate.table
     monkeypatch.setattr(component.infospace, "visible", None)
@@ -139,5 +139,5 @@ def test_late_events_count_from_their_arrival_on():
         (Query(Closest(Index("T")), Aggregate("sum"), PooledDimension(Ball(HERE, 2.0))), True),
     ],
 )
-def test_other_aggregates_are_computed_from_everything(query, carried):
+def test_other_aggregates_are_computed_from_all_readings(query, carried):
     assert not is_incremental(query, carried=carried)

@@ -21,17 +21,17 @@ def reading(minute, source, value, room=None):
     return Event("T", minute * MINUTE, source, {"value": value, "room": room}, minute)
 
 
-def told(notes):
+def as_rows(notes):
     return [(n.status, n.scope, n.event.time // MINUTE) for n in notes]
 
 
-def test_a_guard_ends_by_time_without_a_further_reading():
+def test_a_minimum_duration_elapses_by_time_without_a_further_reading():
     engine = Engine(TOPIC + "state W on T [value > 25 for 5 min; value < 22] per source")
     assert engine.push(reading(0, "a", 26.0, "lab")) == []
     assert engine.due == 5 * MINUTE
     assert engine.advance(5 * MINUTE) == []
     (note,) = engine.advance(5 * MINUTE + 1)
-    assert told([note]) == [("ingress", "a", 5)]
+    assert as_rows([note]) == [("ingress", "a", 5)]
     assert (note.since, note.event.source, note.event.attributes) == (0, "a", {"value": 26.0, "room": "lab"})
     assert engine.due is None
 
@@ -41,18 +41,18 @@ def test_a_reading_at_the_due_time_precedes_the_timer():
     engine.push(reading(0, "a", 26.0))
     assert engine.push(reading(5, "a", 20.0)) == []
     engine.push(reading(6, "a", 26.0))
-    assert told(engine.push(reading(11, "a", 27.0))) == [("ingress", "a", 11)]
+    assert as_rows(engine.push(reading(11, "a", 27.0))) == [("ingress", "a", 11)]
 
 
 def test_repeated_old_readings_do_not_revive_a_scope():
     engine = Engine(TOPIC + "state D on T [silent 10 min; !silent 10 min] per source unknown after 10 min")
     engine.push(reading(0, "a", 1.0))
-    assert told(engine.push(reading(30, "b", 1.0))) == [("ingress", "a", 10), ("unknown", "a", 10)]
+    assert as_rows(engine.push(reading(30, "b", 1.0))) == [("ingress", "a", 10), ("unknown", "a", 10)]
     for minute in (5, 12, 19):
         assert engine.push(reading(minute, "a", 1.0)) == []
-    assert told(engine.push(reading(25, "a", 1.0))) == [("egress", "a", 25)]
-    assert told(engine.advance(44 * MINUTE)) == [("ingress", "b", 40), ("unknown", "b", 40)]
-    assert told(engine.advance(45 * MINUTE + 1)) == [("ingress", "a", 35), ("unknown", "a", 35)]
+    assert as_rows(engine.push(reading(25, "a", 1.0))) == [("egress", "a", 25)]
+    assert as_rows(engine.advance(44 * MINUTE)) == [("ingress", "b", 40), ("unknown", "b", 40)]
+    assert as_rows(engine.advance(45 * MINUTE + 1)) == [("ingress", "a", 35), ("unknown", "a", 35)]
 
 
 def test_unknown_scopes_are_listed_and_stored():
@@ -65,7 +65,7 @@ def test_unknown_scopes_are_listed_and_stored():
     assert [(h.scope, h.known) for h in engine.holding()] == [("a", False)]
     again = Engine.restore(text, engine.snapshot())
     assert again.unknown() == engine.unknown()
-    assert told(again.push(reading(12, "a", 26.0))) == [("known", "a", 12)]
+    assert as_rows(again.push(reading(12, "a", 26.0))) == [("known", "a", 12)]
     assert again.unknown() == [("W", "b")]
 
 
@@ -81,12 +81,12 @@ def test_forgotten_scopes_take_no_memory():
     assert len(machine.dump(state)) < 60_000
 
 
-def test_a_scope_that_held_is_not_forgotten_without_a_word():
+def test_forgetting_an_active_scope_is_reported_as_unknown():
     engine = Engine(TOPIC + "state W on T [value > 25; value < 22] per source forget after 10 min")
     engine.push(reading(0, "a", 26.0))
-    assert told(engine.advance(11 * MINUTE)) == [("unknown", "a", 10)]
+    assert as_rows(engine.advance(11 * MINUTE)) == [("unknown", "a", 10)]
     assert engine.holding() == []
-    assert told(engine.push(reading(20, "a", 26.0))) == [("ingress", "a", 20)]
+    assert as_rows(engine.push(reading(20, "a", 26.0))) == [("ingress", "a", 20)]
 
 
 WARM = "state W on T [value > 25 for 5 min; value < 22 || silent 10 min] per source\n"
@@ -102,17 +102,17 @@ def test_states_of_the_same_scopes_share_a_machine():
     assert [one.subscriptions for one in made] == [("W", "D"), ("R",), ("F",)]
 
 
-def test_states_in_one_machine_emit_the_same_as_in_machines_of_their_own():
+def test_states_in_one_machine_emit_the_same_as_in_separate_machines():
     together, alone = Engine(TOPIC + WARM + DEAD), [Engine(TOPIC + WARM), Engine(TOPIC + DEAD)]
     for i in range(300):
         event = reading(i * i % 41 + 3 * i, f"s{i % 7}", 18.0 + i * 37 % 13, "lab")
-        said = sorted((n for engine in alone for n in engine.push(event)), key=lambda n: n.order)
-        assert sorted(together.push(event), key=lambda n: n.order) == said
+        output = sorted((n for engine in alone for n in engine.push(event)), key=lambda n: n.order)
+        assert sorted(together.push(event), key=lambda n: n.order) == output
     assert together.holding() == sorted(h for engine in alone for h in engine.holding())
     assert together.due == min(engine.due for engine in alone)
 
 
-def test_one_of_several_goes_on_when_the_others_have_ended():
+def test_one_of_several_states_continues_when_the_others_have_ended():
     engine, alone = Engine(TOPIC + WARM + DEAD), Engine(TOPIC + DEAD)
     for event in (reading(0, "a", 26.0), reading(4, "a", 26.0), reading(6, "b", 20.0)):
         assert [n for n in engine.push(event) if n.subscription == "D"] == alone.push(event)
@@ -121,7 +121,7 @@ def test_one_of_several_goes_on_when_the_others_have_ended():
         assert again.push(event) == alone.push(event)
 
 
-def test_one_whose_guard_is_in_a_table_joins_one_that_waits():
+def test_a_running_machine_keeps_its_timer_when_a_state_with_a_table_joins():
     limits = pa.table({"source": ["a"], "wait": ["1 min"]})
     text = TOPIC + 'table Limits "" (source text, wait duration)\n' + WARM
     more = "state V on T [value > 25 for Limits.wait; value < 22] per source\n"
@@ -137,13 +137,13 @@ def test_a_snapshot_of_one_state_in_the_earlier_format_is_read():
     (operator,) = operators(check(parse(TOPIC + WARM)))
     machine = operator.machine
     state, _ = machine.react(machine.initial(), reading(0, "a", 26.0, "lab"))
-    kept = msgspec.msgpack.decode(machine.dump(state))
-    table = from_ipc(kept["scopes"])
-    begun = table.column("@begun").cast("int64").to_numpy() == BEGUN
+    stored = msgspec.msgpack.decode(machine.dump(state))
+    table = from_ipc(stored["scopes"])
+    started = table.column("@begun").cast("int64").to_numpy() == BEGUN
     at = table.schema.get_field_index("@begun")
-    kept["scopes"] = to_ipc(table.set_column(at, "@begun", pa.array(begun)))
-    _, said = machine.advance(machine.load(msgspec.msgpack.encode(kept)), 6 * MINUTE)
-    assert [(t.status, t.scope, t.since, t.event.attributes["room"]) for t in said] == [
+    stored["scopes"] = to_ipc(table.set_column(at, "@begun", pa.array(started)))
+    _, output = machine.advance(machine.load(msgspec.msgpack.encode(stored)), 6 * MINUTE)
+    assert [(t.status, t.scope, t.since, t.event.attributes["room"]) for t in output] == [
         ("ingress", "a", 0, "lab")
     ]
 
@@ -166,10 +166,10 @@ def test_compiled_and_interpreted_kernels_emit_the_same(at_once):
         many, some = machine.step(many, {"T": from_events(machine.topic, part)}, until)
         first += transitions(machine.topics, some)
         for event in part:
-            one, said = machine.react(one, event)
-            second += said
-        one, said = machine.advance(one, until)
-        second += said
+            one, output = machine.react(one, event)
+            second += output
+        one, output = machine.advance(one, until)
+        second += output
         many = machine.load(machine.dump(many))
 
     def key(t):
@@ -189,26 +189,28 @@ def test_most_readings_between_equal_ones_are_irrelevant():
     assert 10 <= len(left) <= 15
 
 
-def test_a_source_that_sends_stored_readings_has_a_clock_of_its_own():
-    """Its room was hot for a minute, hours ago; another device reports as it measures."""
+def test_a_source_that_sends_stored_readings_has_its_own_clock():
+    """The room was hot for a minute, hours ago; another device reports as it measures."""
     engine = Engine(TOPIC + "state Hot on T [value > 25 for 2 min; value < 25] per source")
     engine.push(reading(0, "live", 20.0))
     engine.push(reading(300, "live", 30.0))
-    assert told(engine.push(reading(100, "stored", 30.0))) == []
-    assert told(engine.push(reading(303, "live", 30.0))) == [("ingress", "live", 302)], "it waits for nobody"
-    assert told(engine.push(reading(101, "stored", 20.0))) == []
-    assert told(engine.push(reading(102, "stored", 30.0))) == []
-    assert told(engine.push(reading(110, "stored", 30.0))) == [("ingress", "stored", 104)]
-    assert told(engine.push(reading(111, "stored", 20.0))) == [("egress", "stored", 111)]
+    assert as_rows(engine.push(reading(100, "stored", 30.0))) == []
+    assert as_rows(engine.push(reading(303, "live", 30.0))) == [("ingress", "live", 302)], (
+        "it waits for nobody"
+    )
+    assert as_rows(engine.push(reading(101, "stored", 20.0))) == []
+    assert as_rows(engine.push(reading(102, "stored", 30.0))) == []
+    assert as_rows(engine.push(reading(110, "stored", 30.0))) == [("ingress", "stored", 104)]
+    assert as_rows(engine.push(reading(111, "stored", 20.0))) == [("egress", "stored", 111)]
 
 
-def test_a_source_that_is_always_late_is_silent_later_than_others_and_not_never():
+def test_a_source_that_is_always_late_becomes_silent_later_than_others():
     engine = Engine(TOPIC + "state D on T [silent 10 min; !silent 10 min] per source")
     engine.push(reading(0, "live", 1.0))
     engine.push(reading(30, "live", 1.0))
     engine.push(reading(28, "late", 1.0))
-    assert told(engine.advance(42 * MINUTE)) == [("ingress", "live", 40)]
+    assert as_rows(engine.advance(42 * MINUTE)) == [("ingress", "live", 40)]
     restored = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, restored):
         assert one.due == 42 * MINUTE
-        assert told(one.advance(42 * MINUTE + 1)) == [("ingress", "late", 38)]
+        assert as_rows(one.advance(42 * MINUTE + 1)) == [("ingress", "late", 38)]

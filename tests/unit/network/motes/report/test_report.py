@@ -1,4 +1,4 @@
-"""The report: a page that says what was run and found, and figures that show it."""
+"""The report: a page with the settings and results of a run, and its figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.network.motes.report.terminal import summary_lines
 from holdfast.network.motes.report.timeline import timeline
 from holdfast.network.motes.results import StudyResults, collect
 from holdfast.network.motes.study import read_text
-from support.protocols import watched
+from support.protocols import scenario_text
 from support.scenarios import GRID
 
 TWO_WAYS = (
@@ -26,7 +26,7 @@ TWO_WAYS = (
 
 
 @pytest.fixture(scope="module")
-def swept() -> StudyResults:
+def sweep() -> StudyResults:
     return collect(read_text(TWO_WAYS), map)
 
 
@@ -36,8 +36,8 @@ def single() -> StudyResults:
 
 
 @pytest.fixture(scope="module")
-def files(swept, tmp_path_factory) -> list[Path]:
-    return report(swept, tmp_path_factory.mktemp("report"))
+def files(sweep, tmp_path_factory) -> list[Path]:
+    return report(sweep, tmp_path_factory.mktemp("report"))
 
 
 def test_a_report_has_a_page_tables_figures_and_the_scenario(files):
@@ -55,7 +55,7 @@ def test_a_report_has_a_page_tables_figures_and_the_scenario(files):
     assert all(f"]({name})" in page for name in ("sweep.png", "timeline.png", "map.png"))
 
 
-def test_in_the_page_messages_add_up(files):
+def test_messages_on_the_page_add_up(files):
     page = files[0].read_text()
     table = page.partition("### What became of the messages\n\n")[2].partition("\n\n")[0].splitlines()[2:]
     rows = {cells[1].strip(): [int(c) for c in cells[2:-1]] for cells in (row.split("|") for row in table)}
@@ -71,7 +71,7 @@ def test_many_points_become_rows_of_the_table(tmp_path, monkeypatch):
     assert re.search(r"(?m)^\| size 7 \| 20 \|", page)
 
 
-def test_without_matplotlib_the_report_has_no_figures_and_says_why(single, tmp_path, monkeypatch):
+def test_a_report_without_matplotlib_has_no_figures_and_names_the_reason(single, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.network.motes.report.page.find_spec", lambda name: None)
     files = report(single, tmp_path)
     assert not [path for path in files if path.suffix == ".png"]
@@ -80,46 +80,46 @@ def test_without_matplotlib_the_report_has_no_figures_and_says_why(single, tmp_p
 
 def test_subscriptions_are_shown_on_the_page_and_in_the_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.network.motes.report.page.find_spec", lambda name: None)
-    found = collect(read_text(watched(more="sweep: {protocol.kind: [direct, dds]}\n")), map)
+    found = collect(read_text(scenario_text(more="sweep: {protocol.kind: [direct, dds]}\n")), map)
     page = report(found, tmp_path)[0].read_text()
     table = page.partition("### Subscriptions\n\n")[2].partition("\n\n")[0].splitlines()
     assert table[0].startswith("| protocol.kind | subscription | to be told | told | lost | wrong |")
-    told = [str(run.subscriptions[0]["delivered"]) for run in found.runs]
+    emitted = [str(run.subscriptions[0]["delivered"]) for run in found.runs]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table[2:]]
     assert [row[:5] for row in cells] == [
-        ["direct", "Warm", told[0], told[0], "0"],
-        ["dds", "Warm", told[1], told[1], "0"],
+        ["direct", "Warm", emitted[0], emitted[0], "0"],
+        ["dds", "Warm", emitted[1], emitted[1], "0"],
     ]
     *_, heading, direct, dds = summary_lines(found)
     assert heading.startswith("protocol  subscription  to be told")
-    assert direct.split()[:4] == ["direct", "Warm", told[0], told[0]]
-    assert dds.split()[:4] == ["dds", "Warm", told[1], told[1]]
+    assert direct.split()[:4] == ["direct", "Warm", emitted[0], emitted[0]]
+    assert dds.split()[:4] == ["dds", "Warm", emitted[1], emitted[1]]
 
 
 def test_the_protocol_is_among_the_common_settings(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.network.motes.report.page.find_spec", lambda name: None)
-    page = report(collect(read_text(watched("{kind: dds}")), map), tmp_path)[0].read_text()
+    page = report(collect(read_text(scenario_text("{kind: dds}")), map), tmp_path)[0].read_text()
     assert "routing on-demand, protocol dds, cc2420" in page
 
 
 # Figures.
 
 
-def test_the_axis_is_the_parameter_with_numbers_and_curves_are_the_others(swept, single):
-    axis, groups = axes(swept)
+def test_the_axis_is_the_parameter_with_numbers_and_curves_are_the_others(sweep, single):
+    axis, groups = axes(sweep)
     assert (axis.name, axis.ordered) == ("every (s)", True)
     assert list(axis.at) == [2.0, 1.0, 4.0] * 2
     assert groups == {"routing id-grid": [1, 0, 2], "routing flooding": [4, 3, 5]}, "from left to right"
 
 
-def test_words_stand_side_by_side():
+def test_bars_of_parameters_with_words_stand_side_by_side():
     words = collect(read_text(f"{GRID}sweep: {{mac: [{{kind: csma}}, {{kind: aloha}}]}}\n"), map)
     axis, _ = axes(words)
     assert (list(axis.at), list(axis.ticks), axis.ordered) == ([0.0, 1.0], ["csma", "aloha"], False)
 
 
-def test_curves_pass_through_the_means(swept):
-    figure = curves(swept)
+def test_curves_pass_through_the_means(sweep):
+    figure = curves(sweep)
     panels = [panel for panel in figure.axes if panel.get_visible()]
     assert [panel.get_title(loc="left") for panel in panels] == [
         "delivered, of what was sent", "delay (ms)",
@@ -128,12 +128,12 @@ def test_curves_pass_through_the_means(swept):
     drawn = [
         line for line in panels[1].lines if line.get_label() == "_nolegend_" or len(line.get_ydata()) == 3
     ]
-    means = [swept.summary(point)["delay_ms"].mean for point in (1, 0, 2)]
+    means = [sweep.summary(point)["delay_ms"].mean for point in (1, 0, 2)]
     assert any(list(line.get_ydata()) == pytest.approx(means) for line in drawn)
 
 
-def test_a_timeline_shows_each_point_the_warm_up_and_failures(swept):
-    figure = timeline(swept)
+def test_a_timeline_shows_each_point_the_warm_up_and_failures(sweep):
+    figure = timeline(sweep)
     assert [panel.get_title(loc="left") for panel in figure.axes] == [
         "delivered, of what was sent then", "transmissions in a second",
         "power of all nodes (mW)", "nodes alive",
@@ -167,8 +167,8 @@ def test_one_point_is_shown_as_a_list(single):
     ]
 
 
-def test_several_points_are_shown_as_a_table(swept):
-    lines = list(summary_lines(swept))
+def test_several_points_are_shown_as_a_table(sweep):
+    lines = list(summary_lines(sweep))
     assert lines[0] == "nine motes: 6 points, 2 seeds; at rest: radio sleep, mcu sleep"
     assert lines[1].split("  ")[0] == "routing"
     assert len(lines) == 8

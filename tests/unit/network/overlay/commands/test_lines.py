@@ -25,14 +25,14 @@ from holdfast.network.protocols.cbps.message import BundleKey
 NOW = instant("2026-01-01T00:00:00Z")
 
 
-def declared(text="topic T (value float, count int, name text, open bool)"):
+def topics_of(text="topic T (value float, count int, name text, open bool)"):
     return {topic.name: topic for topic in parse(text).check().topics}
 
 
 def test_a_line_becomes_an_event_of_its_topic():
-    said = {"topic": "T", "source": "s", "time": "2007-09-13T13:35:00Z", "value": 3, "name": "x"}
-    line = json.dumps({**said, "x": 1, "y": 2.5})
-    assert LineReader(declared()).event(line, NOW) == Event(
+    event_fields = {"topic": "T", "source": "s", "time": "2007-09-13T13:35:00Z", "value": 3, "name": "x"}
+    line = json.dumps({**event_fields, "x": 1, "y": 2.5})
+    assert LineReader(topics_of()).event(line, NOW) == Event(
         "T",
         instant("2007-09-13T13:35:00Z"),
         "s",
@@ -43,7 +43,7 @@ def test_a_line_becomes_an_event_of_its_topic():
 
 
 def test_missing_fields_of_a_line_come_from_options_and_clock():
-    lines = LineReader(declared(), source="here")
+    lines = LineReader(topics_of(), source="here")
     first, second = (lines.event('{"value": 1.5}', NOW) for _ in range(2))
     assert (first.topic, first.source, first.time, first.sequence) == ("T", "here", NOW, 0)
     assert second.sequence == 1
@@ -89,10 +89,10 @@ def test_without_declarations_a_topic_is_inferred_from_its_first_event():
 )
 def test_an_invalid_line_raises_a_precise_error(line, reason):
     with pytest.raises(InputError, match=reason):
-        LineReader(declared(), source="s").event(line, NOW)
+        LineReader(topics_of(), source="s").event(line, NOW)
 
 
-def test_a_filter_is_written_as_in_the_language():
+def test_a_filter_is_printed_in_the_language():
     wanted = content_filter('topic == "T" && 25 < value && value in [20, 30] && open == true && name != "x"')
     assert wanted.constraints == (
         Constraint("topic", "text", "=", "T"),
@@ -108,12 +108,12 @@ def test_a_filter_is_written_as_in_the_language():
 
 
 @pytest.mark.parametrize("text", ["a > 1 || b > 2", "a + 1 > 2", "a > b", "!(a > 1)", "a", "a > 5 m"])
-def test_a_filter_that_is_no_conjunction_of_comparisons_is_refused_with_the_place(text):
+def test_a_filter_that_is_no_conjunction_of_comparisons_is_refused_at_its_place(text):
     with pytest.raises(DefinitionError, match=r"--where:1:\d+: a content filter is made of comparisons"):
         content_filter(text)
 
 
-def test_notifications_are_shown_in_the_format_of_every_runtime():
+def test_notifications_are_printed_in_the_format_of_every_runtime():
     event = Event("T", NOW, "s", {"value": 26.0}, 3)
     note = Notification("Warm", event, "ingress", "s", None)
     assert json.loads(delivery_line(ConditionChange("w", note), NOW)) == note.to_json()
@@ -121,23 +121,23 @@ def test_notifications_are_shown_in_the_format_of_every_runtime():
 
 def test_a_match_is_shown_as_an_atomic_notification():
     content = {"topic": "T", "time": NOW, "source": "s", "sequence": 3, "place": "hall", "value": 26.0}
-    said = json.loads(delivery_line(ReceivedNotification("where", BundleKey("p", 9), content), NOW))
-    assert (said["status"], said["location"], said["attributes"]) == ("atomic", "hall", {"value": 26.0})
-    assert said["id"] == Notification("where", Event("T", NOW, "s", {}, 3), "atomic", None, None).id
+    output = json.loads(delivery_line(ReceivedNotification("where", BundleKey("p", 9), content), NOW))
+    assert (output["status"], output["location"], output["attributes"]) == ("atomic", "hall", {"value": 26.0})
+    assert output["id"] == Notification("where", Event("T", NOW, "s", {}, 3), "atomic", None, None).id
 
 
 def test_foreign_notifications_are_printed_as_far_as_possible():
-    said = json.loads(
+    output = json.loads(
         delivery_line(ReceivedNotification("where", BundleKey("xml-1", 9), {"speed": 62, "x": 1.0}), NOW)
     )
-    assert (said["topic"], said["source"], said["time"]) == ("", "xml-1", "2026-01-01T00:00:00.000000Z")
-    assert (said["location"], said["attributes"]) == ([1.0], {"speed": 62})
+    assert (output["topic"], output["source"], output["time"]) == ("", "xml-1", "2026-01-01T00:00:00.000000Z")
+    assert (output["location"], output["attributes"]) == ([1.0], {"speed": 62})
 
 
 def test_an_unknown_condition_is_printed_as_unknown():
     line = delivery_line(ConditionUnknown("w", "Warm", "s1", NOW, "a connection on the way is lost"), NOW + 5)
-    said = json.loads(line)
-    assert (said["subscription"], said["scope"], said["status"]) == ("Warm", "s1", "unknown")
-    assert (said["since"], said["time"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000005Z")
-    assert said["why"] == "a connection on the way is lost"
+    output = json.loads(line)
+    assert (output["subscription"], output["scope"], output["status"]) == ("Warm", "s1", "unknown")
+    assert (output["since"], output["time"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000005Z")
+    assert output["why"] == "a connection on the way is lost"
     assert delivery_line(AddressedPayload(BundleKey("p", 1), ("x",)), NOW) is None

@@ -1,4 +1,4 @@
-"""What a subscriber prints."""
+"""The output of a subscriber."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from holdfast.network.protocols.agents.follower import ReportFollower
 from holdfast.network.protocols.cbps.client import ReceivedNotification, SubmissionRefused, subscribe
 from holdfast.network.protocols.cbps.content import Filter
 from holdfast.network.protocols.cbps.message import BundleKey
-from support.agents import related
+from support.agents import relationship_of
 
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob") when distance(a, b) <= 10 m""")
 
 
-def heard(name, **content):
+def notification(name, **content):
     return ReceivedNotification(name, BundleKey("somebody", 1), content)
 
 
-def printed(names, deliveries, capsysbinary, *, count):
+def print_all(names, deliveries, capsysbinary, *, count):
     """The lines on standard output for what a broker delivers, and the complaints."""
     complaints = []
 
@@ -55,22 +55,22 @@ def printed(names, deliveries, capsysbinary, *, count):
     return [json.loads(line)["status"] for line in lines], complaints
 
 
-def test_one_relationship_that_fails_ends_no_other_subscription(capsysbinary):
-    """Its own start is told to be unknown from then on."""
+def test_a_failing_relationship_ends_no_other_subscription(capsysbinary):
+    """Its own active scope becomes unknown."""
     start = {"holdfast.relationship": "Meet", "status": "ingress", "scope": "ann,bob"}
     deliveries = [
-        heard("Meet", **start, time=1, source="ann", sequence=1),
+        notification("Meet", **start, time=1, source="ann", sequence=1),
         SubmissionRefused("Meet", "the agent 'ann' ended"),
-        heard("Hot", topic="Temperature", value=41.0),
+        notification("Hot", topic="Temperature", value=41.0),
     ]
-    statuses, complaints = printed(["Meet", "Hot"], deliveries, capsysbinary, count=3)
+    statuses, complaints = print_all(["Meet", "Hot"], deliveries, capsysbinary, count=3)
     assert statuses == ["ingress", "unknown", "atomic"]
     assert complaints == ["the broker refuses 'Meet': the agent 'ann' ended"]
 
 
-def test_when_all_is_refused_a_subscriber_ends(capsysbinary):
+def test_a_subscriber_ends_when_all_its_subscriptions_are_refused(capsysbinary):
     with pytest.raises(UsageError, match="refuses 'Meet': no"):
-        printed(
+        print_all(
             ["Meet", "Hot"],
             [SubmissionRefused("Hot", "no"), SubmissionRefused("Meet", "no")],
             capsysbinary,

@@ -1,4 +1,4 @@
-"""``subscribe --pairs``: who is asked to stop tells no more starts, and stays until all has ended."""
+"""``subscribe --pairs``: a subscriber asked to stop prints no more starts, and stays until all have ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.network.protocols.cbps.client import (
 WARM = watch("Warm", "topic T (value float)\nstate Warm on T [value > 25; value < 22]")
 
 
-class Node:
+class FakeNode:
     """A client whose broker is the test."""
 
     now = 0
@@ -47,27 +47,27 @@ async def until(is_so):
             await asyncio.sleep(0)
 
 
-def story(told, **options):
+def story(scenario, **options):
     """Run the command; what it asked of its client."""
     nodes = []
 
     @asynccontextmanager
     async def connect(deliver):
-        nodes.append(Node(deliver))
+        nodes.append(FakeNode(deliver))
         yield nodes[0]
 
     async def run():
         task = asyncio.create_task(subscribe(connect, [WARM], {}, subscribed=lambda _: None, **options))
         await until(lambda: nodes and nodes[0].asked)
-        await told(nodes[0], task)
+        await scenario(nodes[0], task)
         await task
 
     asyncio.run(run())
     return nodes[0].asked
 
 
-def test_asked_to_stop_it_waits_for_ends(capfdbinary):
-    async def told(node, task):
+def test_a_subscriber_asked_to_stop_waits_for_ends(capfdbinary):
+    async def scenario(node, task):
         node.tell("ingress", 1)
         await asyncio.sleep(0)
         task.cancel()
@@ -75,22 +75,22 @@ def test_asked_to_stop_it_waits_for_ends(capfdbinary):
         node.tell("egress", 2)
         node.deliver(SubscriptionClosed("Warm"))
 
-    assert story(told, count=None, pairs=True) == [WARM, ReleaseSubscription("Warm")]
+    assert story(scenario, count=None, pairs=True) == [WARM, ReleaseSubscription("Warm")]
     assert capfdbinary.readouterr().out.count(b'"status"') == 2
 
 
-def test_asked_twice_it_stops():
-    async def told(node, task):
+def test_a_subscriber_asked_to_stop_twice_stops_at_once():
+    async def scenario(node, task):
         task.cancel()
         await until(lambda: ReleaseSubscription("Warm") in node.asked)
         task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        story(told, count=None, pairs=True)
+        story(scenario, count=None, pairs=True)
 
 
-def test_after_so_many_lines_it_waits_too_and_without_pairs_it_does_not():
-    async def told(node, _task):
+def test_a_subscriber_with_a_count_waits_for_ends_unless_pairs_are_off():
+    async def scenario(node, _task):
         node.tell("ingress", 1)
         await until(lambda: ReleaseSubscription("Warm") in node.asked)
         node.tell("egress", 2)
@@ -99,5 +99,5 @@ def test_after_so_many_lines_it_waits_too_and_without_pairs_it_does_not():
     async def one(node, _task):
         node.tell("ingress", 1)
 
-    assert story(told, count=1, pairs=True) == [WARM, ReleaseSubscription("Warm")]
+    assert story(scenario, count=1, pairs=True) == [WARM, ReleaseSubscription("Warm")]
     assert story(one, count=1) == [WARM]

@@ -1,4 +1,4 @@
-"""Who is at the other end: the greeting, the token, and addresses."""
+"""The handshake of a connection: the greeting, the token, and addresses."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ ONE, TWO, THREE = (bytes([n]) * NONCE for n in (1, 2, 3))
 
 
 def greet(caller, called):
-    """Let the two talk until neither has anything to say."""
+    """Exchange messages until neither side has any left."""
     to_called, to_caller = caller.opening(), []
     while to_called or to_caller:
-        to_caller = [answer for said in to_called for answer in called.receive(said)]
-        to_called = [answer for said in to_caller for answer in caller.receive(said)]
+        to_caller = [answer for output in to_called for answer in called.receive(output)]
+        to_called = [answer for output in to_caller for answer in caller.receive(output)]
 
 
-def test_without_a_token_names_are_all_that_is_exchanged():
+def test_only_names_are_exchanged_without_a_token():
     caller, called = Caller("a", "client", None, ONE), Listener("hub", None, TWO)
     greet(caller, called)
     assert (caller.peer, called.peer, called.role) == ("hub", "a", "client")
 
 
-def test_with_a_token_both_sides_are_sure():
+def test_both_sides_are_authenticated_with_a_token():
     caller, called = Caller("a", "broker", TOKEN, ONE), Listener("hub", TOKEN, TWO)
     greet(caller, called)
     assert (caller.peer, called.peer, called.role) == ("hub", "a", "broker")
 
 
 @given(st.binary(max_size=40))
-def test_no_other_token_will_do(other):
+def test_a_different_token_is_refused(other):
     caller, called = Caller("a", "client", other, ONE), Listener("hub", TOKEN, TWO)
     if other == TOKEN:
         greet(caller, called)
@@ -48,7 +48,7 @@ def test_no_other_token_will_do(other):
     assert called.peer is None
 
 
-def test_a_broker_that_does_not_know_the_token_is_found_out():
+def test_a_broker_that_does_not_know_the_token_is_detected():
     caller = Caller("a", "client", TOKEN, ONE)
     (hello,) = caller.opening()
     impostor = Listener("hub", b"something else entirely", TWO)
@@ -59,7 +59,7 @@ def test_a_broker_that_does_not_know_the_token_is_found_out():
     assert caller.peer is None
 
 
-def test_a_proof_is_good_for_one_challenge_and_one_name():
+def test_a_proof_is_valid_for_one_challenge_and_one_name():
     caller, called = Caller("a", "client", TOKEN, ONE), Listener("hub", TOKEN, TWO)
     (challenge,) = called.receive(*caller.opening())
     (proof,) = caller.receive(challenge)
@@ -87,14 +87,14 @@ def test_a_proof_cannot_be_replayed_for_another_caller():
 
 
 @pytest.mark.parametrize(
-    "said", [Ping(), Proof(b""), Welcome("x"), Challenge(ONE)], ids=lambda said: type(said).__name__
+    "message", [Ping(), Proof(b""), Welcome("x"), Challenge(ONE)], ids=lambda output: type(output).__name__
 )
-def test_controls_out_of_place_are_refused(said):
+def test_unexpected_controls_are_refused(message):
     with pytest.raises(WireFault, match="is not allowed"):
-        Listener("hub", None, TWO).receive(said)
+        Listener("hub", None, TWO).receive(message)
 
 
-def test_a_second_hello_is_out_of_place():
+def test_a_second_hello_is_refused():
     called = Listener("hub", TOKEN, TWO)
     called.receive(HelloControl("a", "client", ONE))
     with pytest.raises(WireFault, match="Hello is not allowed"):
@@ -106,12 +106,12 @@ def test_a_short_nonce_is_refused():
         Listener("hub", TOKEN, TWO).receive(HelloControl("a", "client", b"x"))
 
 
-def test_the_reason_for_which_a_broker_refuses_is_passed_on():
+def test_a_client_reports_the_reason_of_a_refusal():
     with pytest.raises(ConnectionRefused, match="the broker says: go away"):
         Caller("a", "client", None, ONE).receive(Bye("go away", final=True))
 
 
-def test_a_token_is_read_without_the_line_end(tmp_path):
+def test_a_token_file_is_read_without_its_line_end(tmp_path):
     path = tmp_path / "token"
     path.write_bytes(TOKEN + b"\n")
     assert read_token(path) == TOKEN
@@ -130,7 +130,7 @@ def test_a_token_is_read_without_the_line_end(tmp_path):
         (":4653", Address("127.0.0.1", 4653)),
     ],
 )
-def test_addresses_are_read_and_shown(text, address):
+def test_addresses_are_parsed_and_printed(text, address):
     assert parse_address(text) == address
     assert parse_address(str(address)) == address
 
@@ -144,7 +144,7 @@ def test_an_invalid_address_is_refused_with_an_example(text):
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
-def test_waits_grow_to_a_bound_and_are_never_less_than_half(failures, chance):
+def test_backoff_grows_to_a_bound_and_is_never_less_than_half(failures, chance):
     backoff = Backoff(1_000, 60_000)
     wait = backoff.wait(failures, chance)
     assert 500 <= wait <= 60_000

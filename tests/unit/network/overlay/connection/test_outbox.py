@@ -1,4 +1,4 @@
-"""What waits for a slow consumer is bounded; what is given up is counted."""
+"""The outbox of a slow consumer is bounded; dropped messages are counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_messages_leave_in_the_order_of_arrival():
     assert (len(box), box.size) == (0, 0)
 
 
-def test_when_full_the_oldest_that_may_be_lost_is_given_up():
+def test_a_full_outbox_drops_the_oldest_message_that_may_be_lost():
     box = outbox()
     box.put(b"subscription")
     given_up = [box.put(data, int(data), losable=True) for data in (b"1", b"2", b"3", b"4")]
@@ -31,7 +31,7 @@ def test_when_full_the_oldest_that_may_be_lost_is_given_up():
     assert box.take(100) == b"subscription34"
 
 
-def test_where_nothing_may_be_lost_the_consumer_is_too_slow():
+def test_a_full_outbox_of_messages_that_must_not_be_lost_is_an_error():
     box = outbox(2)
     box.put(b"a")
     box.put(b"b")
@@ -39,7 +39,7 @@ def test_where_nothing_may_be_lost_the_consumer_is_too_slow():
         box.put(b"c")
 
 
-def test_disconnect_gives_nothing_up():
+def test_the_policy_disconnect_drops_no_message():
     box = outbox(2, when_full="disconnect")
     box.put(b"a", "a", losable=True)
     box.put(b"b", "b", losable=True)
@@ -47,7 +47,7 @@ def test_disconnect_gives_nothing_up():
         box.put(b"c", "c", losable=True)
 
 
-def test_bytes_are_bounded_as_well_but_one_message_always_fits():
+def test_bytes_are_bounded_but_one_message_always_fits():
     box = outbox(100, most_bytes=10)
     assert box.put(b"x" * 50, "x", losable=True) == []
     assert box.put(b"y" * 9, "y", losable=True) == ["x"]
@@ -59,7 +59,7 @@ def test_bytes_are_bounded_as_well_but_one_message_always_fits():
     st.integers(1, 5),
     st.integers(1, 40),
 )
-def test_an_outbox_is_a_bounded_list(steps, most, most_bytes):
+def test_an_outbox_equals_a_bounded_list(steps, most, most_bytes):
     """Against the obvious list: the same is given up, the same remains, in the same order."""
     box, naive = outbox(most, most_bytes), []
     for number, step in enumerate(steps):

@@ -10,21 +10,21 @@ from holdfast.errors import UsageError
 from holdfast.model.protocol import Joined
 from holdfast.network.overlay.connection.tls import Certificates
 from holdfast.network.overlay.wire.fault import ConnectionRefused
-from support.certificates import certified
+from support.certificates import make_certificates
 from support.patience import PATIENCE
 from support.relay import broker, bundle, node
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return certified(tmp_path_factory.mktemp("tls"))
+    return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 def run(story):
     asyncio.run(asyncio.wait_for(story(), 3 * PATIENCE))
 
 
-def shown(folder, **more):
+def certificates_of(folder, **more):
     return Certificates(folder / "cert.pem", folder / "key.pem", **more)
 
 
@@ -32,26 +32,26 @@ def test_messages_are_delivered_over_tls(folder):
     async def story():
         trusting = Certificates(ca=folder / "ca.pem")
         async with (
-            broker(certificates=shown(folder)) as hub,
+            broker(certificates=certificates_of(folder)) as hub,
             node("a", certificates=trusting) as a,
             node("b", certificates=trusting) as b,
         ):
             a.call(hub.address)
             b.call(hub.address)
-            await a.heard.of(Joined)
-            await b.heard.of(Joined)
+            await a.deliveries.of(Joined)
+            await b.deliveries.of(Joined)
             for number in range(1000):
                 a.ask(bundle(number, filler="x" * 200))
-            heard = await b.heard.bundles(1000)
-            assert [one.key.sequence for one in heard] == list(range(1000))
+            received = await b.deliveries.bundles(1000)
+            assert [one.key.sequence for one in received] == list(range(1000))
 
     run(story)
 
 
-def test_a_broker_without_a_signed_certificate_is_not_trusted(folder):
+def test_a_broker_without_a_signed_certificate_is_refused(folder):
     async def story():
         async with (
-            broker(certificates=shown(folder)) as hub,
+            broker(certificates=certificates_of(folder)) as hub,
             node("a", certificates=Certificates(ca=folder / "cert.pem")) as a,
         ):
             a.call(hub.address, patient=False)
@@ -61,16 +61,16 @@ def test_a_broker_without_a_signed_certificate_is_not_trusted(folder):
     run(story)
 
 
-def test_where_callers_must_show_certificates_one_without_is_sent_away(folder):
+def test_a_caller_without_a_required_certificate_is_disconnected(folder):
     async def story():
-        strict = shown(folder, ca=folder / "ca.pem", of_callers=True)
+        strict = certificates_of(folder, ca=folder / "ca.pem", of_callers=True)
         async with (
             broker(certificates=strict) as hub,
-            node("known", certificates=shown(folder, ca=folder / "ca.pem")) as known,
+            node("known", certificates=certificates_of(folder, ca=folder / "ca.pem")) as known,
             node("unknown", certificates=Certificates(ca=folder / "ca.pem")) as unknown,
         ):
             known.call(hub.address)
-            await known.heard.of(Joined)
+            await known.deliveries.of(Joined)
             unknown.call(hub.address, patient=False)
             with pytest.raises(ConnectionRefused):
                 await unknown.failed
@@ -79,9 +79,9 @@ def test_where_callers_must_show_certificates_one_without_is_sent_away(folder):
     run(story)
 
 
-def test_a_client_in_clear_is_not_understood_by_a_broker_with_tls(folder):
+def test_a_client_without_tls_cannot_connect_to_a_broker_with_tls(folder):
     async def story():
-        async with broker(certificates=shown(folder)) as hub, node("a") as a:
+        async with broker(certificates=certificates_of(folder)) as hub, node("a") as a:
             a.call(hub.address, patient=False)
             with pytest.raises(ConnectionRefused):
                 await a.failed
@@ -89,7 +89,7 @@ def test_a_client_in_clear_is_not_understood_by_a_broker_with_tls(folder):
     run(story)
 
 
-def test_certificates_that_cannot_be_used_are_named(folder, tmp_path):
+def test_unusable_certificates_are_named(folder, tmp_path):
     (tmp_path / "empty.pem").write_text("nothing")
     with pytest.raises(UsageError, match="--tls-cert and --tls-key belong together"):
         Certificates(cert=folder / "cert.pem")
@@ -98,4 +98,4 @@ def test_certificates_that_cannot_be_used_are_named(folder, tmp_path):
     with pytest.raises(UsageError, match=r"--tls-ca .*empty\.pem: not a usable certificate"):
         Certificates(ca=tmp_path / "empty.pem").for_calling()
     with pytest.raises(UsageError, match="--tls-callers"):
-        shown(folder, of_callers=True)
+        certificates_of(folder, of_callers=True)

@@ -40,7 +40,7 @@ def star(**options):
     return net
 
 
-def heard(net):
+def received_values(net):
     return [what.content["x"] for what in net.take("s") if isinstance(what, ReceivedNotification)]
 
 
@@ -49,24 +49,24 @@ def burst(net):
         net.ask("p", publish({"x": i}))
         net.ask("q", publish({"x": 100 + i}))
     net.settle()
-    return heard(net)
+    return received_values(net)
 
 
-def test_nothing_moves_before_it_is_let():
+def test_messages_move_only_when_the_network_is_stepped():
     net = star()
     net.ask("p", publish({"x": 1}))
-    assert heard(net) == []
+    assert received_values(net) == []
     assert net.step()
     net.settle()
-    assert heard(net) == [1]
+    assert received_values(net) == [1]
     assert not net.step()
 
 
-def test_without_a_seed_messages_go_in_the_order_in_which_they_were_sent():
+def test_messages_are_delivered_in_the_order_sent_without_a_seed():
     assert burst(star()) == [x for i in range(10) for x in (i, 100 + i)]
 
 
-def test_with_a_seed_chance_mixes_links_but_never_the_messages_of_one():
+def test_a_seed_mixes_links_but_never_the_messages_of_one_link():
     mixed = [burst(star(seed=seed)) for seed in (1, 1, 2)]
     assert mixed[0] == mixed[1] != mixed[2]
     for run in mixed:
@@ -80,12 +80,12 @@ def test_messages_on_a_cut_link_are_lost_and_counted():
     assert len(net.waiting("p", "bp")) == 1
     assert net.cut("p", "bp") == 1
     net.settle()
-    assert heard(net) == []
+    assert received_values(net) == []
     net.ask("p", publish({"x": 2}))
     assert [type(what) for what in net.take("p")] == [BundleUnsent]
 
 
-def test_a_node_that_is_killed_can_be_started_again():
+def test_a_killed_node_can_be_started_again():
     net = star()
     net.kill("bs")
     assert "bs" not in net.nodes
@@ -93,10 +93,10 @@ def test_a_node_that_is_killed_can_be_started_again():
     net.settle()
     net.ask("p", publish({"x": 1}))
     net.settle()
-    assert heard(net) == [1]
+    assert received_values(net) == [1]
 
 
-def test_a_host_gives_up_notifications_and_nothing_else():
+def test_a_host_drops_notifications_and_nothing_else():
     net = star()
     net.ask("p", publish({"x": 1}))
     assert net.give_up("p", "bp")
@@ -104,7 +104,7 @@ def test_a_host_gives_up_notifications_and_nothing_else():
     net.ask("p", advertise("more", X))
     assert not net.give_up("p", "bp")
     net.settle()
-    assert heard(net) == []
+    assert received_values(net) == []
 
 
 def test_traffic_is_counted_by_link_and_cause():
@@ -140,7 +140,7 @@ def test_advancing_the_clock_fires_due_timers():
         (lambda net: net.cut("p", "q"), "not connected"),
     ],
 )
-def test_mistakes_are_named(mistake, why):
+def test_usage_errors_are_named(mistake, why):
     with pytest.raises(UsageError, match=why):
         mistake(star())
 

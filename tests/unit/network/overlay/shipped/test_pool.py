@@ -34,8 +34,8 @@ HOSTILE = {
 }
 
 
-def worked(code, calls, bounds=None):
-    """What comes of calls of one agent."""
+def run_calls(code, calls, bounds=None):
+    """The results of calls of one agent."""
 
     async def run():
         answers = asyncio.Queue()
@@ -53,29 +53,29 @@ def worked(code, calls, bounds=None):
 
 
 def test_calls_are_answered_in_order_and_an_agent_remembers():
-    answers = worked(GOOD, 3)
+    answers = run_calls(GOOD, 3)
     assert answers[1:] == [WorkerResult("a", ({"say": "b", "message": i},)) for i in range(3)]
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_worker_that_exceeds_its_memory_is_ended_with_the_reason(what):
     body, why = HOSTILE[what]
-    last = worked(AGENT.format(body=body), 1, PATIENT)[-1]
+    last = run_calls(AGENT.format(body=body), 1, PATIENT)[-1]
     assert last.fault is not None
     assert why in last.fault
 
 
 def test_a_worker_that_takes_too_long_is_ended():
-    """It computes nothing, and so is not stopped for that: whoever waits for it has a clock."""
-    last = worked(
+    """The worker computes nothing, so no limit of CPU time stops it: the caller has a clock."""
+    last = run_calls(
         AGENT.format(body=HOSTILE["an endless loop"][0]), 1, WorkerBounds(cpu=60, wall=SECOND // 2)
     )[-1]
     assert last.fault == "a call took longer than 0.5 s"
 
 
 def test_the_start_of_a_worker_does_not_count_as_a_call():
-    """It has a limit of its own, and is not said to be the code's fault."""
-    (last,) = worked(GOOD, 0, WorkerBounds(begin=0))
+    """The start has its own limit, and is not charged to the code."""
+    (last,) = run_calls(GOOD, 0, WorkerBounds(begin=0))
     assert last.fault == "its start took longer than 0 s"
 
 
@@ -117,7 +117,7 @@ def test_workers_and_waiting_calls_are_bounded():
 @pytest.mark.parametrize(
     "attempt", ["open('/etc/hostname')", "__import__('socket').socket()", "__import__('os').pipe()"]
 )
-def test_a_worker_can_open_nothing_whatever_runs_in_it(attempt):
+def test_a_worker_can_open_nothing_whatever_it_executes(attempt):
     """Should there be a way out of Starlark, it leads nowhere."""
     code = f"import socket, sys; sys.path.insert(0, {str(FILE.parent)!r}); import worker"
     code += f"; worker.limit(1 << 30); {attempt}"

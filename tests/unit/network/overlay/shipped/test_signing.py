@@ -30,7 +30,7 @@ def keys(tmp_path):
     return made
 
 
-def test_a_signature_is_one_persons_and_of_one_text(keys):
+def test_a_signature_is_valid_for_one_person_and_one_text(keys):
     (ann, her), (_, his) = keys("ann"), keys("bob")
     word = sign_digest(DIGEST, ann)
     assert make_verifier([his, her])(DIGEST, word)
@@ -48,7 +48,7 @@ def test_an_invalid_signature_is_rejected(keys, change):
     assert not make_verifier([her])(DIGEST, change(word))
 
 
-def test_without_trusted_signers_the_package_is_not_needed(monkeypatch):
+def test_the_cryptography_package_is_not_needed_without_trusted_signers(monkeypatch):
     for name in ("cryptography", "cryptography.exceptions"):
         monkeypatch.setitem(sys.modules, name, None)
     assert not make_verifier([])(DIGEST, "ab" * 32 + " " + "cd" * 64)

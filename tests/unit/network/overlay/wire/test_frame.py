@@ -14,7 +14,7 @@ from holdfast.network.overlay.wire.packed import PackedCodec, unpack
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 30))
-def test_frames_come_back_whole_however_they_are_cut(bodies, size):
+def test_frames_are_restored_whole_however_they_are_cut(bodies, size):
     data = PREAMBLE + b"".join(map(to_frame, bodies))
     frames = Frames(100)
     pieces = [data[i : i + size] for i in range(0, len(data), size)]
@@ -22,13 +22,13 @@ def test_frames_come_back_whole_however_they_are_cut(bodies, size):
 
 
 def test_frames_before_a_fault_are_still_delivered():
-    heard = Frames(100).receive(PREAMBLE + to_frame(b"good") + to_frame(b"x" * 101))
-    assert next(heard) == b"good"
+    received = Frames(100).receive(PREAMBLE + to_frame(b"good") + to_frame(b"x" * 101))
+    assert next(received) == b"good"
     with pytest.raises(WireFault, match="a message of 101 bytes; at most 100"):
-        next(heard)
+        next(received)
 
 
-def test_an_oversized_frame_is_refused_by_its_length_before_its_bytes_come():
+def test_an_oversized_frame_is_refused_by_its_length_before_its_bytes_arrive():
     with pytest.raises(WireFault, match="4,294,967,295 bytes"):
         list(Frames(100).receive(PREAMBLE + b"\xff\xff\xff\xff"))
 
@@ -40,7 +40,7 @@ def test_another_version_is_distinguished_from_another_protocol():
         list(Frames(100).receive(b"GET / HTTP/1.1"))
 
 
-def test_a_slow_giant_is_not_copied_again_for_every_byte():
+def test_a_large_slow_frame_is_not_copied_for_every_byte():
     frames = Frames(1 << 20)
     list(frames.receive(PREAMBLE + (1 << 20).to_bytes(4)))
     for _ in range((1 << 20) - 1):
@@ -56,7 +56,7 @@ def test_random_bytes_in_a_frame_are_a_message_or_a_fault(noise):
 
 
 @given(st.binary(max_size=300), st.integers(1, 40))
-def test_random_bytes_on_the_wire_end_in_a_fault_or_in_waiting(noise, size):
+def test_random_bytes_on_the_wire_are_a_fault_or_incomplete(noise, size):
     packed = PackedCodec(1 << 10)
     assert list(packed.receive(PREAMBLE)) == []
     with suppress(WireFault):
@@ -64,7 +64,7 @@ def test_random_bytes_on_the_wire_end_in_a_fault_or_in_waiting(noise, size):
             list(packed.receive(noise[i : i + size]))
 
 
-def test_a_message_that_nests_without_end_is_refused():
+def test_an_endlessly_nested_message_is_refused():
     deep = b"\x01\x82\xa4type\xa6bundle\xa1x" + b"\x91" * 1_000_000
     with pytest.raises(WireFault, match="malformed"):
         unpack(deep)

@@ -26,60 +26,60 @@ from holdfast.network.protocols.cbps.message import (
 )
 
 
-def heard(text, largest=1 << 20):
+def decode(text, largest=1 << 20):
     return list(XmlCodec(largest).receive(text.encode() if isinstance(text, str) else text))
 
 
 def only(text):
-    (said,) = heard(text)
-    return said
+    (parsed,) = decode(text)
+    return parsed
 
 
 UID_A = Constraint("uid", "text", "=", "A")
 X, Y = (Constraint(name, "long", "any") for name in "XY")
 
 
-def test_the_printed_attribute_values_are_a_notification():
-    said = only("""
+def test_the_printed_attribute_values_parse_as_a_notification():
+    parsed = only("""
         <ISCAMsg><Notification>
         <av name="name" type="string" value="Bob"/>
         <av name="X" type="long" value="123"/>
         <av name="Y" type="long" value="123"/>
         </Notification></ISCAMsg>""")
-    assert said.notifications == (PublishedNotification({"name": "Bob", "X": 123, "Y": 123}),)
+    assert parsed.notifications == (PublishedNotification({"name": "Bob", "X": 123, "Y": 123}),)
 
 
-def test_the_printed_subscription_is_understood_with_its_flag():
-    said = only("""<ISCAMsg><Subscription floodForward="true">
+def test_the_printed_subscription_parses_with_its_flag():
+    parsed = only("""<ISCAMsg><Subscription floodForward="true">
     <ac name="name" type="string" op="EQ" value="Bob"/>
     <ac name="X" type="long" op="ANY"/>
         <ac name="Y" type="long" op="ANY"/>
         </Subscription></ISCAMsg>""")
     bob = Constraint("name", "text", "=", "Bob")
-    assert said.subscriptions == (CbpsSubscription(Filter((bob, X, Y)), flood_forward=True),)
+    assert parsed.subscriptions == (CbpsSubscription(Filter((bob, X, Y)), flood_forward=True),)
 
 
 def test_the_registration_of_the_listener_asks_for_notifications_t26():
-    said = only('<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>')
-    assert said == Registration(("notification",), request=True)
+    parsed = only('<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>')
+    assert parsed == Registration(("notification",), request=True)
 
 
 def test_a_registration_treats_everything_but_true_as_false():
-    said = only('<ISCAConfig><Registration request="yes" reply="TRUE"><Tea/></Registration></ISCAConfig>')
-    assert said == Registration(())
+    parsed = only('<ISCAConfig><Registration request="yes" reply="TRUE"><Tea/></Registration></ISCAConfig>')
+    assert parsed == Registration(())
 
 
-def test_t26_the_subscription_of_the_listener():
-    said = only("""<ISCAMsg><Subscription><ac name="sensor" type="string" op="EQ" value="Hawthorn St"/>
+def test_the_subscription_of_the_listener_parses_t26():
+    parsed = only("""<ISCAMsg><Subscription><ac name="sensor" type="string" op="EQ" value="Hawthorn St"/>
         <ac name="route" type="string" op="EQ" value="5"/>
         <ac name="direction" type="string" op="EQ" value="NORTH"/>
         <ac name="speed" type="long" op="ANY"/></Subscription></ISCAMsg>""")
-    (subscription,) = said.subscriptions
+    (subscription,) = parsed.subscriptions
     assert [c.name for c in subscription.filter.constraints] == ["sensor", "route", "direction", "speed"]
 
 
-def test_the_proximity_example_of_figure_4_11_is_understood():
-    said = only("""
+def test_the_proximity_example_of_figure_4_11_parses():
+    parsed = only("""
     <MessageBundle>
      <Subscription>
       <ac name="uid" type="string" op="EQ" value="(A.x-B.x)^2 + (A.y-B.y)^2"/>
@@ -103,72 +103,72 @@ def test_the_proximity_example_of_figure_4_11_is_understood():
         <ImplementationCode> hex code here </ImplementationCode>
      </ActiveSubscription>
     </MessageBundle>""")
-    (subscription,) = said.subscriptions
+    (subscription,) = parsed.subscriptions
     assert subscription.filter.constraints[1] == Constraint("distance", "double", "<=", 10.0)
-    (active,) = said.active
+    (active,) = parsed.active
     parameters = (("uid", "A"), ("partnerUid", "B"), ("lowRange", "8"), ("highRange", "10"))
     slip = Filter((UID_A, X, Y))
     assert active.strategies == (AgentStrategy(slip, "ISCA.Agent.LocationObserverAgent", parameters),)
     assert active.code.strip() == "hex code here"
 
 
-def test_the_printed_express_slips_are_understood():
+def test_the_printed_express_slips_parse():
     slip = (
         '<ExpressForwardingSlip type="subscription"><ac name="cacheId" type="string" op="EQ" value="[AdvA]"/>'
     )
     assert only(f"<ISCAMsg>{slip}</ExpressForwardingSlip></ISCAMsg>").express == ExpressSlip(
         "subscription", "[AdvA]"
     )
-    said = only("""<ISCAMsg><ExpressForwardingSlip>
+    parsed = only("""<ISCAMsg><ExpressForwardingSlip>
         <av name="cacheId" type="string" value="[cacheId]"/>
         </ExpressForwardingSlip><Notification> ... </Notification></ISCAMsg>""")
-    assert said.express == ExpressSlip("notification", "[cacheId]")
-    assert said.notifications == (PublishedNotification({}),)
+    assert parsed.express == ExpressSlip("notification", "[cacheId]")
+    assert parsed.notifications == (PublishedNotification({}),)
 
 
-def test_the_printed_context_is_understood_and_the_rest_filled_in_later():
-    said = only(
+def test_the_printed_context_parses_and_the_rest_is_filled_in_later():
+    parsed = only(
         '<ISCAMsg><MessageContext><av name="hopCnt" type="long" value="1"/></MessageContext></ISCAMsg>'
     )
-    assert said.context == BundleContext(hop_count=1)
+    assert parsed.context == BundleContext(hop_count=1)
 
 
 def test_an_unknown_attribute_or_node_is_ignored_t27():
-    said = only("""<ISCAMsg colour="red"><Mystery><ac/></Mystery><Advertisement weight="3">
+    parsed = only("""<ISCAMsg colour="red"><Mystery><ac/></Mystery><Advertisement weight="3">
         <note/><ac name="X" type="long" op="ANY" since="1999"/></Advertisement></ISCAMsg>""")
-    assert said.advertisements == (Advertisement(Filter((X,))),)
-    assert heard('<Connect/><Wrap><ConnectionId value="7"/></Wrap>') == []
+    assert parsed.advertisements == (Advertisement(Filter((X,))),)
+    assert decode('<Connect/><Wrap><ConnectionId value="7"/></Wrap>') == []
 
 
 def test_content_that_does_not_fit_the_type_of_a_slip_is_discarded_t27():
-    said = only("""<ISCAMsg>
+    parsed = only("""<ISCAMsg>
         <RoutingSlip type="subscription"><ac name="X" type="long" op="ANY"/>
             <av name="Y" type="long" value="1"/></RoutingSlip>
         <RoutingSlip type="notification"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         <RoutingSlip type="postcard"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         </ISCAMsg>""")
-    assert said.slips == (RoutingSlip("subscription", Filter((X,))),)
+    assert parsed.slips == (RoutingSlip("subscription", Filter((X,))),)
 
 
 def test_flags_follow_the_thesis_and_anything_else_means_the_default():
-    said = only("""<ISCAMsg><Advertisement floodForward="false" aggregation="no"/>
+    parsed = only("""<ISCAMsg><Advertisement floodForward="false" aggregation="no"/>
         <Subscription floodForward="TRUE" aggregation="false"/>
         <RoutingSlip type="subscription" persistent="false"><ac name="X" type="long" op="ANY"/></RoutingSlip>
         </ISCAMsg>""")
-    assert said.advertisements[0] == Advertisement(Filter(), flood_forward=False, aggregation=True)
-    assert said.subscriptions[0] == CbpsSubscription(Filter(), flood_forward=False, aggregation=False)
-    assert not said.slips[0].persistent
+    assert parsed.advertisements[0] == Advertisement(Filter(), flood_forward=False, aggregation=True)
+    assert parsed.subscriptions[0] == CbpsSubscription(Filter(), flood_forward=False, aggregation=False)
+    assert not parsed.slips[0].persistent
 
 
 def test_bundles_without_a_key_get_unique_keys():
-    first, second = heard("<ISCAMsg/><ISCAMsg/>")
+    first, second = decode("<ISCAMsg/><ISCAMsg/>")
     assert first.key.origin == second.key.origin
     assert first.key.sequence < second.key.sequence
     assert only("<ISCAMsg/>").key.origin != first.key.origin
     assert only('<ISCAMsg origin="ping" sequence="7"/>') == Bundle(BundleKey("ping", 7))
 
 
-def test_a_payload_of_markup_stays_markup():
+def test_a_payload_of_markup_remains_markup():
     sent = XmlCodec(1 << 20).encode(
         only("<ISCAMsg><Payload><reading unit='K'>3</reading></Payload></ISCAMsg>")
     )
@@ -179,8 +179,8 @@ def test_a_payload_of_markup_stays_markup():
 
 
 def test_a_declaration_comments_and_blanks_may_stand_between_messages():
-    said = heard('<?xml version="1.0" encoding="UTF-8"?>\n<!-- <ISCAMsg> --> <ISCAMsg/>\n\n<ISCAMsg/>')
-    assert len(said) == 2
+    parsed = decode('<?xml version="1.0" encoding="UTF-8"?>\n<!-- <ISCAMsg> --> <ISCAMsg/>\n\n<ISCAMsg/>')
+    assert len(parsed) == 2
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
@@ -239,7 +239,7 @@ def test_hostile_xml_is_refused_with_a_reason(hostile, reason, size):
 @given(
     st.binary(max_size=200) | st.text("<>/!?-[]\"'= ax&;", max_size=100).map(str.encode), st.integers(1, 50)
 )
-def test_random_brackets_are_understood_or_refused(noise, size):
+def test_random_brackets_are_parsed_or_refused(noise, size):
     elements = Elements(100)
     with suppress(WireFault):
         for i in range(0, len(noise), size):

@@ -1,4 +1,4 @@
-"""A group and its mediator: what they report is what the relation machine says."""
+"""A group and its mediator report the results of the relation machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 from holdfast.network.protocols.agents.centre import group
 from holdfast.network.protocols.agents.room import AgentRoom
 from holdfast.network.protocols.agents.talk import AgentReading
-from support.agents import oracle, related, run, walks
+from support.agents import oracle, relationship_of, run, walks
 
-TEAM = related("""topic User ()
+TEAM = relationship_of("""topic User ()
 group Team of User ("ann", "bob", "eve", "joe")
 relate Together all of Team within 15 m until 25 m""")
-THREE = related("""topic User ()
+THREE = relationship_of("""topic User ()
 group Three of User ("a", "b", "c")
 relate Near all of Three within 10 m until 20 m""")
 
@@ -24,18 +24,18 @@ def made(relation, tie, **how):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_group_reports_the_results_of_the_machine(seed):
     events = walks(("ann", "bob", "eve", "joe"), 120, seed, size=50.0, step=6.0)
-    told, _ = run(TEAM, made, events, seed=seed)
-    assert told == oracle(TEAM, events)
+    emitted, _ = run(TEAM, made, events, seed=seed)
+    assert emitted == oracle(TEAM, events)
 
 
 def test_distant_members_send_few_messages():
     events = walks(("ann", "bob", "eve", "joe"), 300, 3, size=2000.0, step=2.0, jump=0.0)
-    told, counted = run(TEAM, made, events)
-    assert told == oracle(TEAM, events)
+    emitted, counted = run(TEAM, made, events)
+    assert emitted == oracle(TEAM, events)
     assert counted["messages"] < 0.3 * counted["readings"]
 
 
-def test_as_printed_a_group_gathers_unnoticed():
+def test_the_printed_algorithm_misses_a_gathering():
     """-5, -5 and 10.5 with R = 10 move to -0.2, -0.2 and 10.2."""
     for printed, expected in ((False, ["ingress"]), (True, [])):
         (tie,) = THREE.relation.ties

@@ -1,4 +1,4 @@
-"""Observers and a mediator: what they report of sums is what the relation machine says."""
+"""Observers and a mediator report sums with the results of the relation machine."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from holdfast.network.protocols.agents.hierarchy import (
     sum_agents,
 )
 from holdfast.network.protocols.agents.talk import AgentReading
-from support.agents import oracle, related, run
+from support.agents import oracle, relationship_of, run
 
 ROADS = """topic Loop (speed float m/s)
 route North on Loop.speed ("a" 100 m, "b" 200 m, "c" 150 m)
 route South on Loop.speed ("d" 180 m, "e" 220 m)
 """
-QUICKER = related(
+QUICKER = relationship_of(
     ROADS
     + "relate Quicker when travel_time(North) + 5 s < travel_time(South) until travel_time(South) + 5 s "
     "< travel_time(North)"
 )
-SHARED = related(
+SHARED = relationship_of(
     """topic Loop (speed float m/s)
 route North on Loop.speed ("a" 100 m, "b" 200 m)
 route South on Loop.speed ("c" 120 m, "b" 200 m)
 relate Quicker when travel_time(North) + 1 s < travel_time(South)"""
 )
-BEST = related(
+BEST = relationship_of(
     ROADS + 'route East on Loop.speed ("b" 350 m)\nrelate Best best of (North, South, East) by 2 s'
 )
-SLOW = related(ROADS + "relate Jam slow North nominal 30 s")
+SLOW = relationship_of(ROADS + "relate Jam slow North nominal 30 s")
 
 
 def drives(names, steps, seed):
@@ -62,7 +62,7 @@ def made(relation, tie, moves=NO_VOLATILITY, **how):
 
 
 def with_values(events):
-    """The same events as the agents' harness reads them: the speed as a place on a line."""
+    """The events for the harness of agents: the speed as a position on a line."""
     return [
         Event(e.topic, e.time, e.source, e.attributes, e.sequence, (e.attributes["speed"],)) for e in events
     ]
@@ -73,13 +73,13 @@ def with_values(events):
 def test_a_hierarchy_reports_the_results_of_the_machine(one, seed):
     events = drives("abcde", 80, seed)
     moves = {"a": 5.0, "d": 0.3} if seed % 2 else NO_VOLATILITY
-    told, counted = run(one, partial(made, moves=moves), with_values(events), seed=seed)
-    assert told == oracle(one, events)
+    emitted, counted = run(one, partial(made, moves=moves), with_values(events), seed=seed)
+    assert emitted == oracle(one, events)
     assert counted["messages"] < 6 * counted["readings"]
 
 
 @pytest.mark.parametrize("one", [SLOW, BEST], ids=["slow", "best"])
-def test_more_volatile_members_get_more_room(one):
+def test_more_volatile_members_get_wider_ranges(one):
     *_, top = made(one.relation, one.relation.ties[0], {"a": 3.0})
     events = drives("abcde", 3, 1)
     run(one, lambda *_: [*made(*_)[:-1], top], with_values(events))
@@ -87,18 +87,18 @@ def test_more_volatile_members_get_more_room(one):
     assert top.ranges["b"] == pytest.approx(top.ranges["c"])
 
 
-def test_ways_that_differ_much_are_left_alone():
+def test_routes_with_very_different_times_send_few_messages():
     """With roads on which little changes, the best of several costs few messages."""
     calm = [
         Event("Loop", (i // 5 + 1) * SECOND, "abcde"[i % 5], {"speed": 10 + (i * 7 % 5) / 50}, i)
         for i in range(500)
     ]
-    told, counted = run(BEST, made, with_values(calm))
-    assert told == oracle(BEST, calm)
+    emitted, counted = run(BEST, made, with_values(calm))
+    assert emitted == oracle(BEST, calm)
     assert counted["messages"] < 0.1 * counted["readings"]
 
 
-def test_an_observer_takes_minutes_from_miles_an_hour():
+def test_an_observer_computes_minutes_from_miles_an_hour():
     """T16: scalar 12, 60 mph are 0.2 minutes; a bound of 0.25 keeps that to itself."""
     (observer, *_) = made(SLOW.relation, SLOW.relation.ties[0])
     observer.term = type(observer.term)(observer.term.member, 12.0, reciprocal=True)
@@ -109,8 +109,8 @@ def test_an_observer_takes_minutes_from_miles_an_hour():
 
 
 def test_a_mediator_assigns_only_its_cache():
-    """With four fifths taken for all, the ranges together are more than the room, and a sum comes where it
-    matters while everybody is silent."""
+    """With four fifths taken for all, the ranges together exceed the room, and a sum passes the bound
+    while all members are silent."""
     for printed in (False, True):
         top = SumMediator("m", ("x", "y", "z"), QUICKER.relation, printed=printed)
         reading = AgentReading(0, 0, (0.0,))

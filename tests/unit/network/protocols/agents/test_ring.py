@@ -1,4 +1,4 @@
-"""Two agents and the distance between their publishers: they report what the relation machine says."""
+"""Two agents and the distance between their publishers report the results of the relation machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from holdfast.network.protocols.agents.ring import RingMove, ring_pair
 from holdfast.network.protocols.agents.room import AgentRoom
 from holdfast.network.protocols.agents.talk import AgentReading
-from support.agents import oracle, related, run, walks
+from support.agents import oracle, relationship_of, run, walks
 
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("bob", "eve")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
 
@@ -32,15 +32,15 @@ def made(**how):
 def test_every_strategy_reports_the_results_of_the_machine(how, seed):
     events = walks(("ann", "bob", "eve"), 120, seed)
     expected = oracle(MEET, events)
-    told, counted = run(MEET, made(**STRATEGIES[how]), events, seed=seed)
-    assert told == expected
+    emitted, counted = run(MEET, made(**STRATEGIES[how]), events, seed=seed)
+    assert emitted == expected
     assert counted["messages"] < 2 * counted["readings"]
 
 
 def test_walkers_with_small_steps_send_few_messages():
     once = walks(("ann", "bob", "eve"), 400, 7, size=900.0, step=2.0, jump=0.0)
-    told, counted = run(MEET, made(), once)
-    assert told == oracle(MEET, once)
+    emitted, counted = run(MEET, made(), once)
+    assert emitted == oracle(MEET, once)
     assert counted["messages"] < 0.1 * counted["readings"]
 
 
@@ -48,7 +48,7 @@ def at(x, time=0, sequence=0):
     return AgentReading(time, sequence, (float(x), 0.0))
 
 
-def test_the_arithmetic_of_the_thesis():
+def test_rings_have_the_sizes_of_the_thesis():
     """110 apart, goal 10: rings of 50; after a move of 51, of 24.5."""
     a, b = ring_pair(MEET.relation, "ann", "bob")
     room = AgentRoom({"ann": a, "bob": b})
@@ -68,21 +68,22 @@ def test_two_members_that_leave_at_once_use_both_new_positions():
     for printed, expected in ((False, ["ingress"]), (True, [])):
         room = AgentRoom({one.name: one for one in ring_pair(MEET.relation, "ann", "bob", printed=printed)})
         room.process([("ann", at(0)), ("bob", at(110))])
-        told = room.process([("ann", at(51, 1)), ("bob", at(59, 1))])
-        assert [report.status for report in told] == expected
+        emitted = room.process([("ann", at(51, 1)), ("bob", at(59, 1))])
+        assert [report.status for report in emitted] == expected
 
 
-def test_as_printed_a_meeting_is_reported_that_never_was():
-    """Who leaves judges by where the other was: that one has gone meanwhile, inside its ring."""
+def test_the_printed_algorithm_reports_a_meeting_that_never_was():
+    """The leaving member decides by the last position of the other, which has moved meanwhile, inside its
+    ring."""
     for printed, expected in ((False, []), (True, ["ingress"])):
         room = AgentRoom({one.name: one for one in ring_pair(MEET.relation, "ann", "bob", printed=printed)})
         room.process([("ann", at(0)), ("bob", at(50))])
         assert not room.process([("bob", at(65, 1))])
-        told = room.process([("ann", at(41, 2))])
-        assert [report.status for report in told] == expected
+        emitted = room.process([("ann", at(41, 2))])
+        assert [report.status for report in emitted] == expected
 
 
-def test_leaving_is_at_the_edge():
+def test_members_leave_at_the_edge_of_the_ring():
     a, b = ring_pair(MEET.relation, "ann", "bob")
     room = AgentRoom({"ann": a, "bob": b})
     room.process([("ann", at(0)), ("bob", at(110))])
@@ -95,23 +96,23 @@ def test_leaving_is_at_the_edge():
 def test_a_lost_connection_is_reported_as_unknown_and_the_state_is_restored(seed):
     events = walks(("ann", "bob"), 60, seed)
     room = AgentRoom({one.name: one for one in ring_pair(MEET.relation, "ann", "bob")}, seed=seed)
-    told = []
+    emitted = []
     for i, event in enumerate(events):
-        told += room.process([(event.source, AgentReading(event.time, event.sequence, event.location))])
+        emitted += room.process([(event.source, AgentReading(event.time, event.sequence, event.location))])
         if i % 20 == 10:
             room.disconnect("ann", "bob")
-            told += room.deliver_all()
+            emitted += room.deliver_all()
         if i % 20 == 13:
             room.connect("ann", "bob")
-            told += room.deliver_all()
+            emitted += room.deliver_all()
             a, b = (agent for agent in room.agents.values())
             distance = math.dist(a.current.at, b.current.at)
             assert a.bit == b.bit == (1 if distance <= 10 else 0 if distance >= 30 else None)
-    assert "unknown" in [report.status for report in told]
+    assert "unknown" in [report.status for report in emitted]
 
 
-def test_messages_cross_the_wire():
+def test_messages_of_agents_survive_the_wire():
     import msgspec
 
-    said = RingMove(1, 0, at(3), None, math.inf, 0, None)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(said), type=RingMove) == said
+    output = RingMove(1, 0, at(3), None, math.inf, 0, None)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(output), type=RingMove) == output

@@ -1,4 +1,4 @@
-"""Strategies that a subscriber ships: they say what the relation machine says, and may do nothing else."""
+"""Strategies that a subscriber ships give the results of the relation machine, and may do nothing else."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from holdfast.network.protocols.agents.shipped import (
 )
 from holdfast.network.protocols.cbps.client import SubmissionRefused
 from holdfast.network.protocols.cbps.message import CodeRequest, CodeText
-from support.agents import oracle, related, walks
-from support.agents_in_memory import World
+from support.agents import oracle, relationship_of, walks
+from support.agents_in_memory import AgentsInMemory
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
-MEET = related("""topic User ()
+MEET = relationship_of("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
 
 
 def world_of(*, code=RING, **options):
-    return World(MEET, ("ann", "bob"), STARLARK, code=code, **options)
+    return AgentsInMemory(MEET, ("ann", "bob"), STARLARK, code=code, **options)
 
 
 @pytest.mark.parametrize("seed", [4, 5, 7])
@@ -42,7 +42,7 @@ def test_a_shipped_ring_reports_the_results_of_the_machine(seed):
     assert rows
 
 
-def test_code_is_asked_for_where_it_is_needed_and_never_twice_over_a_link():
+def test_code_is_requested_where_it_is_needed_and_once_over_each_link():
     """T24: what a second subscription carries over the same links is the digest alone."""
     world = world_of()
     texts = [(a, b) for a, b, message in world.sent if isinstance(message, CodeText)]
@@ -58,7 +58,7 @@ def test_code_without_permission_is_not_requested_and_the_subscriber_is_informed
     world = world_of(allowed=())
     assert not world.agents()
     assert not [message for *_, message in world.sent if isinstance(message, CodeRequest | CodeText)]
-    (refused,) = {(what.name, what.why) for what in world.heard() if isinstance(what, SubmissionRefused)}
+    (refused,) = {(what.name, what.why) for what in world.deliveries() if isinstance(what, SubmissionRefused)}
     assert refused[0] == "relation"
     assert f"--allow-code {digest_of(RING)}" in refused[1]
 
@@ -89,7 +89,7 @@ def test_an_agent_that_floods_is_ended_and_the_subscriber_is_informed():
     (hosted,) = east.state.agents.values()
     world.net.ask("east", WorkerResult(hosted.peer, ({"say": "bob", "message": 1},) * (BURST + 1)))
     world.settle()
-    (refused,) = [what for what in world.heard() if isinstance(what, SubmissionRefused)]
+    (refused,) = [what for what in world.deliveries() if isinstance(what, SubmissionRefused)]
     assert "sends more than" in refused.why
     assert not world.agents()  # the subscription is withdrawn
 
@@ -111,7 +111,7 @@ def test_forbidden_outputs_of_an_agent_are_refused(want):
         agent.check_outputs((want,), 0)
 
 
-def test_after_a_while_an_agent_may_speak_again():
+def test_a_limited_agent_may_send_again_after_a_while():
     agent = ShippedAgent("ann", ("bob",), MEET.relation)
     word = {"say": "bob", "message": {"x": 1.5}}
     assert agent.check_outputs((word,) * BURST, 0)[0].message == ShippedMessage('{"x":1.5}')

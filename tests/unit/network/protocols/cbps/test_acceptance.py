@@ -54,7 +54,7 @@ def box(**ranges):
 
 
 def position(uid):
-    """What is known of somebody who moves: uid = …, X ANY, Y ANY."""
+    """The position of a moving publisher: uid = …, X ANY, Y ANY."""
     return Filter(
         (
             Constraint("uid", "text", "=", uid),
@@ -83,7 +83,7 @@ class Net:
         self.overlay.ask(name, request)
         self.overlay.settle()
 
-    def heard(self, name):
+    def deliveries(self, name):
         return [
             dict(what.content) for what in self.overlay.take(name) if isinstance(what, ReceivedNotification)
         ]
@@ -114,7 +114,7 @@ SUBSCRIPTIONS = {
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_t1_a_subscription_goes_where_an_advertisement_may_satisfy_it(name):
+def test_t1_a_subscription_is_forwarded_where_an_advertisement_may_satisfy_it(name):
     filter_, matches = SUBSCRIPTIONS[name]
     net = Net(CHAIN, publisher="1", subscriber="3")
     net.do("publisher", advertise("a", box(X=(0, 10), Y=(0, 5))))
@@ -129,12 +129,12 @@ def test_t2_a_notification_goes_to_subscribers_whose_filters_it_satisfies(name):
     net.do("publisher", advertise("a", box(X=(0, 10), Y=(0, 5))))
     net.do("subscriber", subscribe("s", filter_))
     net.do("publisher", publish({"X": 1.5, "Y": 4.5, "colour": "red"}))
-    assert len(net.heard("subscriber")) == matches
+    assert len(net.deliveries("subscriber")) == matches
 
 
 @pytest.mark.parametrize("wide", [box(A=(-100, 100), B=(-100, 100)), box(A=(-100, 100))])
 @pytest.mark.parametrize("wide_first", [True, False])
-def test_t3_a_subscription_that_another_covers_goes_no_farther_and_comes_back(wide, wide_first):
+def test_t3_a_covered_subscription_is_not_forwarded_until_its_coverer_goes(wide, wide_first):
     net = Net(CHAIN, publisher="5", narrow="1", wide="1")
     net.do("publisher", advertise("a", box(A=None, B=None)))
     requests = [("wide", subscribe("s", wide)), ("narrow", subscribe("s", box(A=(0, 10), B=(0, 10))))]
@@ -151,8 +151,8 @@ def test_t3_a_subscription_that_another_covers_goes_no_farther_and_comes_back(wi
     assert in_sight() == [box(A=(0, 10), B=(0, 10))]
     net.do("publisher", publish({"A": 5.0, "B": 5.0}))
     net.do("publisher", publish({"A": 50.0, "B": 5.0}))
-    assert net.heard("narrow") == [{"A": 5.0, "B": 5.0}]
-    assert net.heard("wide") == []
+    assert net.deliveries("narrow") == [{"A": 5.0, "B": 5.0}]
+    assert net.deliveries("wide") == []
 
 
 def test_t4_overlapping_subscriptions_are_not_merged_by_brokers():
@@ -172,7 +172,7 @@ def test_t5_the_order_of_arrival_makes_no_difference(order):
         net.do(name, requests[name])
     net.do("publisher", publish({"X": 3.0}))
     net.do("publisher", publish({"X": 1.0}))
-    assert net.heard("subscriber") == [{"X": 3.0}]
+    assert net.deliveries("subscriber") == [{"X": 3.0}]
 
 
 def test_t5_two_running_networks_are_joined():
@@ -180,12 +180,12 @@ def test_t5_two_running_networks_are_joined():
     net.do("publisher", advertise("a", box(X=(0, 10))))
     net.do("subscriber", subscribe("s", box(X=(2, 20))))
     net.do("publisher", publish({"X": 3.0}))
-    assert net.heard("subscriber") == []
+    assert net.deliveries("subscriber") == []
     net.overlay.connect("2", "3")
     net.overlay.settle()
     assert set(net.holding("advertisement")) == {"1", "2", "3", "4"}
     net.do("publisher", publish({"X": 4.0}))
-    assert net.heard("subscriber") == [{"X": 4.0}]
+    assert net.deliveries("subscriber") == [{"X": 4.0}]
 
 
 def test_t6_a_connection_gets_a_notification_once_though_several_subscriptions_match():
@@ -206,7 +206,7 @@ def test_t7_only_flooded_subscriptions_receive_events_without_advertisement(floo
     net.do("publisher", advertise("a", box(A=None, B=None)))
     net.do("subscriber", subscribe("s", box(C=None), flood_forward=flood))
     net.do("publisher", publish({"A": 1.0, "B": 2.0, "C": 3.0}))
-    assert len(net.heard("subscriber")) == flood
+    assert len(net.deliveries("subscriber")) == flood
 
 
 # --- the proximity example ---
@@ -275,7 +275,7 @@ def test_t8_an_active_subscription_goes_to_the_brokers_beside_the_publishers_and
     assert counted == {"2": 1, "3": 1}
 
 
-def test_t8_it_makes_no_difference_if_the_publishers_come_later():
+def test_t8_publishers_that_come_later_make_no_difference():
     net = Net(TREE, A="5", B="7", subscriber="1")
     net.do("subscriber", Submit(PROXIMITY, "near"))
     net.do("B", advertise("a", position("B")))
@@ -288,10 +288,10 @@ def test_t8_results_return_over_the_subscription_in_the_bundle(net):
     net.overlay.client("agent", "5")
     net.do("agent", publish({"uid": "(A.x-B.x)^2 + (A.y-B.y)^2", "distance": 9.5}))
     net.do("agent", publish({"uid": "(A.x-B.x)^2 + (A.y-B.y)^2", "distance": 10.5}))
-    assert [content["distance"] for content in net.heard("subscriber")] == [9.5]
+    assert [content["distance"] for content in net.deliveries("subscriber")] == [9.5]
 
 
-def test_t9_a_subscription_to_local_data_is_not_passed_on_and_brings_no_remote_data(net):
+def test_t9_a_subscription_to_local_data_is_not_forwarded_and_receives_no_remote_data(net):
     net.overlay.client("agent", "5")
     net.overlay.client("twin", "5")
     local = Filter((Constraint("hopCnt", "long", "=", 1),))
@@ -300,17 +300,17 @@ def test_t9_a_subscription_to_local_data_is_not_passed_on_and_brings_no_remote_d
     assert net.holding("subscription") == {"5": {"agent"}}
     net.sent.clear()
     net.do("A", publish({"uid": "A", "X": 1, "Y": 2}))
-    assert net.heard("agent") == [{"uid": "A", "X": 1, "Y": 2}]
+    assert net.deliveries("agent") == [{"uid": "A", "X": 1, "Y": 2}]
     assert net.bundles("5", "2") == []
     net.overlay.client("elsewhere", "4")
     net.do("elsewhere", advertise("a", position("A")))
     net.do("subscriber", subscribe("all", position("A")))
     net.do("elsewhere", publish({"uid": "A", "X": 3, "Y": 4}))
-    assert net.heard("subscriber") == [{"uid": "A", "X": 3, "Y": 4}]
-    assert net.heard("agent") == []
+    assert net.deliveries("subscriber") == [{"uid": "A", "X": 3, "Y": 4}]
+    assert net.deliveries("agent") == []
 
 
-def test_t10_a_routing_slip_leaves_a_trail_of_a_subscription_without_any_flooding(net):
+def test_t10_a_routing_slip_stores_a_subscription_on_its_route_without_flooding(net):
     net.overlay.client("agent A", "5")
     net.overlay.client("agent B", "7")
     ring = Filter((Constraint("ring", "text", "=", "B"), Constraint("radius", "double", "any")))
@@ -320,12 +320,12 @@ def test_t10_a_routing_slip_leaves_a_trail_of_a_subscription_without_any_floodin
     assert set(net.holding("subscription")) == {"5", "2", "1", "3", "7"}
     assert net.holding("advertisement") == before
     net.do("agent B", publish({"ring": "B", "radius": 24.5}))
-    assert net.heard("agent A") == [{"ring": "B", "radius": 24.5}]
+    assert net.deliveries("agent A") == [{"ring": "B", "radius": 24.5}]
     net.do("B", publish({"uid": "B", "X": 1, "Y": 1}))
-    assert net.heard("agent A") == []  # a slip is an address, not an interest
+    assert net.deliveries("agent A") == []  # a slip is an address, not an interest
 
 
-def test_a_slip_that_is_not_persistent_leaves_nothing(net):
+def test_a_slip_that_is_not_persistent_stores_nothing(net):
     ring = Filter((Constraint("ring", "text", "=", "B"),))
     slip = RoutingSlip("subscription", position("B"), persistent=False)
     net.do("subscriber", Submit(Bundle(NEW, slips=(slip,), subscriptions=(CbpsSubscription(ring),)), "ring"))
@@ -354,8 +354,8 @@ def test_t21_a_publisher_limits_how_far_its_notifications_go():
     for name in ("near", "far"):
         net.do(name, subscribe("s", box(X=None)))
     net.do("publisher", publish({"X": 1.0}, outgoing=(within_hops(3),)))
-    assert net.heard("near") == [{"X": 1.0}]
-    assert net.heard("far") == []
+    assert net.deliveries("near") == [{"X": 1.0}]
+    assert net.deliveries("far") == []
 
 
 def test_t21_a_subscription_is_stored_only_within_its_hop_bound():
@@ -366,7 +366,7 @@ def test_t21_a_subscription_is_stored_only_within_its_hop_bound():
     assert set(net.holding("subscription")) == {"1", "2", "3"}
     for name in ("near", "far"):
         net.do(name, publish({"X": 1.0}))
-    assert net.heard("subscriber") == [{"X": 1.0}]
+    assert net.deliveries("subscriber") == [{"X": 1.0}]
 
 
 def test_one_satisfied_context_filter_of_several_suffices():
@@ -377,7 +377,7 @@ def test_one_satisfied_context_filter_of_several_suffices():
     net.do("subscriber", subscribe("s", box(X=None), incoming=exactly))
     for name in ("near", "far"):
         net.do(name, publish({"X": 1.0}))
-    assert len(net.heard("subscriber")) == 1
+    assert len(net.deliveries("subscriber")) == 1
 
 
 def test_a_subscriber_can_select_one_publisher():
@@ -397,14 +397,14 @@ def older_than(limit):
 
 
 @pytest.mark.parametrize(("delay", "arrives"), [(900 * MILLISECOND, True), (1_100 * MILLISECOND, False)])
-def test_t22_data_that_is_valid_for_a_second_goes_no_farther_when_it_is_older(delay, arrives):
+def test_t22_data_valid_for_a_second_is_not_forwarded_when_it_is_older(delay, arrives):
     net = Net(CHAIN, publisher="1", subscriber="2")
     net.do("publisher", advertise("a", box(X=None)))
     net.do("subscriber", subscribe("s", box(X=None)))
     net.overlay.ask("publisher", publish({"X": 1.0}, outgoing=(older_than(SECOND),)))
     net.overlay.advance(delay)  # while it waits at the first broker
     net.overlay.settle()
-    assert len(net.heard("subscriber")) == arrives
+    assert len(net.deliveries("subscriber")) == arrives
 
 
 @pytest.mark.parametrize(("delay", "arrives"), [(2 * SECOND, True), (3 * SECOND, False)])
@@ -417,7 +417,7 @@ def test_t22_old_data_are_not_sent_to_a_subscriber_that_bounds_age(delay, arrive
     net.overlay.step()  # at the first broker
     net.overlay.advance(delay)
     net.overlay.settle()
-    assert len(net.heard("subscriber")) == arrives
+    assert len(net.deliveries("subscriber")) == arrives
 
 
 # --- memoization ---
@@ -425,7 +425,7 @@ def test_t22_old_data_are_not_sent_to_a_subscriber_that_bounds_age(delay, arrive
 FORK = [("1", "2"), ("2", "3"), ("2", "4"), ("2", "5")]
 
 
-def test_t23_brokers_downstream_look_a_match_up_instead_of_finding_it_again():
+def test_t23_downstream_brokers_look_up_a_match_instead_of_searching_again():
     net = Net(FORK, publisher="1", three="3", four="4", five="5")
     net.do("publisher", advertise("a", box(X=None, Y=None)))
     equal = box(X=(0, 10))
@@ -442,7 +442,7 @@ def test_t23_brokers_downstream_look_a_match_up_instead_of_finding_it_again():
     assert slips["2", "5"] == ExpressSlip("notification", box(Y=(0, 10)).digest)
     assert net.overlay.nodes["2"].state.counted["express"] == (2 if first.cache_id == equal.digest else 1)
     for name in ("three", "four", "five"):
-        assert net.heard(name) == [{"X": 5.0, "Y": 5.0}]
+        assert net.deliveries(name) == [{"X": 5.0, "Y": 5.0}]
 
 
 # --- the handshake, and what is not understood ---
@@ -463,11 +463,11 @@ def test_t26_a_listener_registers_for_notifications_and_subscribes_to_one_loop_d
     assert net.sent["listener", "1"][0] == Registration(("notification",), request=True)
     reading = {"sensor": "Hawthorn St", "route": "5", "direction": "NORTH", "speed": 62}
     net.do("sensor", publish(reading))
-    assert net.heard("listener") == [reading]
+    assert net.deliveries("listener") == [reading]
     assert net.bundles("1", "listener")[0].context is None  # it did not ask for it
 
 
-def test_a_peer_is_sent_nothing_that_it_does_not_accept():
+def test_a_peer_receives_nothing_that_it_does_not_accept():
     net = Net(CHAIN, publisher="2", subscriber="2")
     silent = CbpsClient("silent", compile_condition, accepts=())
     net.overlay.client("silent", "2", machine=silent)
@@ -497,19 +497,19 @@ def test_a_bundle_is_forwarded_whole_if_any_part_of_it_qualifies():
     net = Net(CHAIN, publisher="1", subscriber="3")
     net.do("subscriber", subscribe("s", box(X=(0, 10))))
     net.do("publisher", advertise("a", box(X=None, Z=None)))
-    said = (PublishedNotification({"X": 5.0}), PublishedNotification({"Z": 1.0}))
+    output = (PublishedNotification({"X": 5.0}), PublishedNotification({"Z": 1.0}))
     quiet = Advertisement(box(Q=None), flood_forward=False)
     net.sent.clear()
     net.do(
-        "publisher", Submit(Bundle(NEW, advertisements=(quiet,), notifications=said, payloads=("p",)), "b")
+        "publisher", Submit(Bundle(NEW, advertisements=(quiet,), notifications=output, payloads=("p",)), "b")
     )
     (bundle,) = net.bundles("2", "3")
-    assert (bundle.notifications, bundle.advertisements, bundle.payloads) == (said, (quiet,), ("p",))
-    assert net.heard("subscriber") == [{"X": 5.0}]
+    assert (bundle.notifications, bundle.advertisements, bundle.payloads) == (output, (quiet,), ("p",))
+    assert net.deliveries("subscriber") == [{"X": 5.0}]
     assert net.bundles("3", "4") == []
 
 
-def test_an_advertisement_that_is_not_flooded_stays_where_it_is():
+def test_an_advertisement_without_flooding_stays_at_its_broker():
     net = Net(CHAIN, publisher="1", subscriber="3")
     net.do("publisher", advertise("a", box(X=None), flood_forward=False))
     assert set(net.holding("advertisement")) == {"1"}
@@ -517,15 +517,15 @@ def test_an_advertisement_that_is_not_flooded_stays_where_it_is():
     for name in ("subscriber", "local"):
         net.do(name, subscribe("s", box(X=None)))
     net.do("publisher", publish({"X": 1.0}))
-    assert net.heard("subscriber") == []
-    assert net.heard("local") == [{"X": 1.0}]
+    assert net.deliveries("subscriber") == []
+    assert net.deliveries("local") == [{"X": 1.0}]
 
 
 def test_a_flooded_emergency_reaches_every_subscriber_without_advertisement():
     net = Net(CHAIN, somebody="1", subscriber="5")
     net.do("subscriber", subscribe("s", box(alarm=None)))
     net.do("somebody", publish({"alarm": 1.0}, flood_forward=True))
-    assert net.heard("subscriber") == [{"alarm": 1.0}]
+    assert net.deliveries("subscriber") == [{"alarm": 1.0}]
 
 
 @pytest.mark.parametrize("kind", ["advertisement", "subscription"])
@@ -547,5 +547,5 @@ def test_in_a_ring_of_brokers_a_notification_stops_and_is_delivered_once():
     net.do("subscriber", subscribe("s", box(X=None)))
     net.sent.clear()
     net.do("publisher", publish({"X": 1.0}))
-    assert net.heard("subscriber") == [{"X": 1.0}]
+    assert net.deliveries("subscriber") == [{"X": 1.0}]
     assert sum(map(len, net.sent.values())) < 6 * MOST_HOPS

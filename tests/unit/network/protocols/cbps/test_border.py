@@ -1,4 +1,4 @@
-"""What clients say of themselves changes nothing for others."""
+"""Claims of a client about itself change nothing for others."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Two:
         self.net.settle()
 
     def forge(self, at, sender, message):
-        """Somebody who is connected writes a message himself."""
+        """Let a connected client write a raw message."""
         self.net.nodes[at].tell(Received, sender, message)
         self.net.settle()
 
-    def heard(self):
+    def deliveries(self):
         return {
             name: [one.content["x"] for one in self.net.take(name) if isinstance(one, ReceivedNotification)]
             for name in ("at west", "at east")
@@ -80,7 +80,7 @@ def test_events_of_a_publisher_restarted_with_its_clock_set_back_are_delivered()
     two.net.now -= 3_600 * 10**6
     two.publisher("victim", "west")
     two.say("victim", 2)
-    assert two.heard() == {"at west": [1.0, 2.0], "at east": [1.0, 2.0]}
+    assert two.deliveries() == {"at west": [1.0, 2.0], "at east": [1.0, 2.0]}
 
 
 def test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered():
@@ -92,30 +92,30 @@ def test_events_of_two_publishers_with_one_name_at_two_brokers_are_delivered():
     two.net.settle()
     for n in range(10):
         two.say("victim" if n % 2 else "another", n)
-    assert two.heard() == {name: [float(n) for n in range(10)] for name in ("at west", "at east")}
+    assert two.deliveries() == {name: [float(n) for n in range(10)] for name in ("at west", "at east")}
 
 
 def test_a_forged_key_suppresses_no_other_publisher():
     two = Two()
     two.publisher("attacker", "east")
-    said = Bundle(BundleKey("victim", 9 * 10**18), notifications=(PublishedNotification({"x": -1.0}),))
-    two.forge("east", "attacker", said)
-    two.heard()
+    output = Bundle(BundleKey("victim", 9 * 10**18), notifications=(PublishedNotification({"x": -1.0}),))
+    two.forge("east", "attacker", output)
+    two.deliveries()
     two.say("victim", 1)
-    assert two.heard() == {"at west": [1.0], "at east": [1.0]}
+    assert two.deliveries() == {"at west": [1.0], "at east": [1.0]}
 
 
-def test_not_even_a_key_that_was_seen_on_a_bundle_can_be_used_by_another():
+def test_a_key_seen_on_a_bundle_cannot_be_used_by_another_client():
     """A subscriber sees the whole name of what it is sent, and publishes under it with a high number."""
     two = Two()
     two.publisher("attacker", "east")
     two.say("victim", 1)
     (seen,) = [one.bundle for one in two.net.take("at east") if isinstance(one, ReceivedNotification)]
-    said = Bundle(BundleKey(seen.origin, 9 * 10**18), notifications=(PublishedNotification({"x": -1.0}),))
-    two.forge("east", "attacker", said)
-    two.heard()
+    output = Bundle(BundleKey(seen.origin, 9 * 10**18), notifications=(PublishedNotification({"x": -1.0}),))
+    two.forge("east", "attacker", output)
+    two.deliveries()
     two.say("victim", 2)
-    assert two.heard() == {"at west": [2.0], "at east": [2.0]}
+    assert two.deliveries() == {"at west": [2.0], "at east": [2.0]}
 
 
 def test_a_forged_name_cannot_withdraw_bundles_of_another_client():
@@ -128,7 +128,7 @@ def test_a_forged_name_cannot_withdraw_bundles_of_another_client():
             "west", "attacker", UnsubscribeBundle(BundleKey(key.origin.partition("@")[0], key.sequence))
         )
     two.say("victim", 1)
-    assert two.heard() == {"at west": [1.0], "at east": [1.0]}
+    assert two.deliveries() == {"at west": [1.0], "at east": [1.0]}
 
 
 def test_a_forged_express_slip_delivers_nothing_that_was_not_subscribed():
@@ -142,21 +142,21 @@ def test_a_forged_express_slip_delivers_nothing_that_was_not_subscribed():
     )
     two.forge("west", "attacker", small)
     assert two.net.take("picky") == []
-    assert two.heard() == {"at west": [1.0], "at east": [1.0]}
+    assert two.deliveries() == {"at west": [1.0], "at east": [1.0]}
 
 
 def test_only_brokers_write_the_context_of_a_bundle():
     two = Two()
     two.publisher("attacker", "west")
     lie = BundleContext("victim", "somebody", 60, 1, 10**12)
-    said = Bundle(BundleKey("a", 10**15), lie, notifications=(PublishedNotification({"x": 1.0}),))
-    two.forge("west", "attacker", said)
-    (heard,) = [one.context for one in two.net.take("at east") if isinstance(one, ReceivedNotification)]
-    assert (heard.origin, heard.hop_count) == ("attacker", 2)
-    assert heard.travel_time < 10**12
+    output = Bundle(BundleKey("a", 10**15), lie, notifications=(PublishedNotification({"x": 1.0}),))
+    two.forge("west", "attacker", output)
+    (received,) = [one.context for one in two.net.take("at east") if isinstance(one, ReceivedNotification)]
+    assert (received.origin, received.hop_count) == ("attacker", 2)
+    assert received.travel_time < 10**12
 
 
-def test_a_client_cannot_speak_as_a_broker():
+def test_a_client_cannot_act_as_a_broker():
     two = Two()
     two.publisher("attacker", "west")
     west = two.net.nodes["west"].state
@@ -174,11 +174,11 @@ def test_a_client_cannot_speak_as_a_broker():
             two.forge("west", "attacker", message)
     assert west.connections.topology.known == known
     two.say("victim", 1)
-    assert two.heard() == {"at west": [1.0], "at east": [1.0]}
+    assert two.deliveries() == {"at west": [1.0], "at east": [1.0]}
 
 
 @given(messages, texts, st.integers(1, 9))
-def test_names_of_a_connection_are_its_own_and_come_back_as_they_were(message, node, number):
+def test_names_of_a_connection_are_its_own_and_come_back_unchanged(message, node, number):
     ours = mark(node, number)
     taken = qualify_keys(message, ours)
     if isinstance(taken, Bundle):

@@ -42,7 +42,7 @@ def line(*limits):
     return net
 
 
-def test_a_subscription_that_a_broker_far_away_does_not_take_is_refused_by_the_first():
+def test_a_subscription_refused_by_a_distant_broker_is_refused_by_the_first():
     net = line(1 << 16, 1 << 16, 1 << 12)
     net.ask("s", subscribe("small", wanting(100)))
     net.ask("s", subscribe("large", wanting(1 << 13)))
@@ -56,7 +56,7 @@ def test_a_subscription_that_a_broker_far_away_does_not_take_is_refused_by_the_f
 
 
 def test_accepted_bundles_may_grow_on_their_way():
-    """Whatever the first broker takes, no broker after it sends a message that is too long for the next."""
+    """Whatever the first broker accepts, no broker after it sends a message that is too long for the next."""
     limit, longest = 1 << 12, 0
 
     def tap(sender, to, message):
@@ -102,7 +102,7 @@ def test_a_late_refusal_of_a_neighbour_reaches_the_subscriber():
     assert "b1" not in stored.sent
 
 
-def test_one_connection_stores_so_many_bytes_and_no_more():
+def test_the_bytes_stored_for_a_connection_are_bounded():
     net = Overlay()
     net.broker("hub", machine=CbpsBroker(compile_condition, name="hub", most_bytes=10_000))
     net.client("greedy", to="hub")
@@ -137,7 +137,7 @@ class Reader:
             raise UsageError("it means nothing")
 
 
-def test_a_definition_that_was_refused_is_not_read_again():
+def test_a_refused_definition_is_not_read_again():
     reader, known = Reader(), DefinitionBudget()
     for now in range(3):
         assert known.refusal_reason("bad", reader, "c", now) == "it means nothing"

@@ -88,7 +88,7 @@ def test_a_realistic_set_gives_the_result_of_brute_force():
     assert matches.ends[-1] > 1000
 
 
-def test_numbers_of_deleted_boxes_are_given_again():
+def test_numbers_of_deleted_boxes_are_reused():
     boxes = Boxes(1)
     first = boxes.insert(ranges([[(0, 0.0, 1.0)]] * 3))
     boxes.delete(first[1:2])
@@ -111,6 +111,6 @@ def test_a_box_without_ranges_contains_every_point():
         (lambda b: b.insert(BoxRanges.of([[0]], [[1.0, 2.0]], [[1.0]])), "need the same shape"),
     ],
 )
-def test_wrong_use_raises_an_error(wrong, message):
+def test_wrong_use_of_the_index_raises_an_error(wrong, message):
     with pytest.raises(UsageError, match=message):
         wrong(Boxes(1, ranges([[(0, 0.0, 1.0)]])))

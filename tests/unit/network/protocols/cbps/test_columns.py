@@ -44,7 +44,7 @@ def test_disjoint_items_are_not_found():
     assert sorted(columns.containing(narrow.box)) == [49, 50]
 
 
-def test_items_come_and_go():
+def test_inserted_items_are_found_and_deleted_items_are_not():
     columns = BoxColumns(ranges(100))
     columns.remove(50)
     columns.add({7000: ranges(51)[50]})
@@ -54,17 +54,22 @@ def test_items_come_and_go():
 
 
 def test_texts_are_distinguished_by_their_prefix():
-    def named(op, value):
+    def name_box(op, value):
         return Filter((Constraint("name", "text", op, value),)).box
 
     columns = BoxColumns(
-        {0: named("=", "John"), 1: named("prefix", "Jo"), 2: named(">", "K"), 3: named("any", None)}
+        {
+            0: name_box("=", "John"),
+            1: name_box("prefix", "Jo"),
+            2: name_box(">", "K"),
+            3: name_box("any", None),
+        }
     )
     assert sorted(columns.containing(box_of({"name": "John"}))) == [0, 1, 3]
     assert sorted(columns.containing(box_of({"name": "Zoë"}))) == [2, 3]
-    assert sorted(columns.within(named("prefix", "J"))) == [0, 1]
+    assert sorted(columns.within(name_box("prefix", "J"))) == [0, 1]
 
 
-def test_numbers_beyond_the_floats_are_found_too():
+def test_numbers_beyond_the_range_of_floats_are_found():
     columns = BoxColumns({0: Filter((Constraint("x", "double", ">", 1e300),)).box})
     assert list(columns.containing(box_of({"x": 10**400}))) == [0]

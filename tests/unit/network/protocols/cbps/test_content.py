@@ -84,7 +84,7 @@ def test_only_the_pairs_of_the_tables_match():
 KINDS = {kind for pair in MATCHES for kind in pair}
 
 
-def test_to_be_covered_is_to_cover_seen_from_the_other_side():
+def test_being_covered_is_the_inverse_of_covering():
     other = {"subset": "superset", "superset": "subset"}
     for kind, (fields, contents) in COVERS.items():
         assert COVERED_BY[kind] == BoxRelation(other[fields], other[contents])
@@ -98,7 +98,7 @@ def test_several_constraints_on_one_attribute_intersect():
     assert not Filter((Constraint("x", "double", ">", 2), Constraint("x", "double", "<", 3))).is_empty
 
 
-def test_unequal_is_two_ranges():
+def test_an_inequality_is_two_ranges():
     unequal = Filter((Constraint("x", "double", "!=", 3),))
     low, high = unequal.box["x"]
     assert 2.9 in low
@@ -153,9 +153,9 @@ def test_a_prefix_is_a_range_of_texts():
         ("prefix", ["Jo", "Jo\0", "John"]),
     ],
 )
-def test_texts_are_in_the_order_of_their_code_points(op, expected):
-    said = Filter((Constraint("name", "text", op, "Jo"),))
-    assert [n for n in ("", "Jim", "Jo", "Jo\0", "John", "Jp") if satisfies(said, {"name": n})] == expected
+def test_texts_are_ordered_by_their_code_points(op, expected):
+    output = Filter((Constraint("name", "text", op, "Jo"),))
+    assert [n for n in ("", "Jim", "Jo", "Jo\0", "John", "Jp") if satisfies(output, {"name": n})] == expected
 
 
 @pytest.mark.parametrize("missing", [math.nan, None])
@@ -209,8 +209,8 @@ def test_a_filter_survives_the_wire(filter_):
 
 
 @given(naive.filters(), naive.contents())
-def test_satisfaction_is_one_comparison_at_a_time(filter_, content):
-    expected = naive.satisfied(filter_, content)
+def test_a_filter_is_satisfied_if_each_comparison_is(filter_, content):
+    expected = naive.satisfies(filter_, content)
     assert satisfies(filter_, content) is expected
     assert is_related(box_of(content), filter_.box, MATCHES["notification", "subscription"]) is expected
 
@@ -221,7 +221,7 @@ def test_satisfaction_is_one_comparison_at_a_time(filter_, content):
     st.sampled_from(RELATIONS),
 )
 def test_relations_equal_those_of_sets(row, column, relation):
-    assert is_related(row.box, column.box, relation) is naive.related(row, column, *relation)
+    assert is_related(row.box, column.box, relation) is naive.relations_of(row, column, *relation)
 
 
 @given(naive.filters())

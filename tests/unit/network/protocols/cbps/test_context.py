@@ -26,7 +26,7 @@ def on(name, op, value, type_="long"):
     return Filter((Constraint(name, type_, op, value),))
 
 
-def test_the_first_broker_makes_the_context():
+def test_the_first_broker_creates_the_context():
     assert context_from_broker(BUNDLE, "link 3", 1_000) == BundleContext("camera", "link 3", 1, 1_000, 0)
 
 
@@ -45,7 +45,7 @@ def test_every_broker_adds_a_hop_and_the_time_spent_there():
     assert bundle.context == BundleContext("camera", "somewhere", 2, None, 500)
 
 
-def test_filters_see_how_long_it_has_been_here_already():
+def test_filters_include_the_time_spent_at_this_broker():
     seen = content_of(BundleContext("camera", "link", 2, 1_000, 300), now=1_200)
     assert seen == {
         "origin": "camera",
@@ -57,7 +57,7 @@ def test_filters_see_how_long_it_has_been_here_already():
     }
 
 
-def test_without_a_filter_everything_passes_and_of_several_one_suffices():
+def test_everything_passes_without_a_filter_and_one_of_several_suffices():
     seen = {"hopCnt": 3}
     assert passes_any((), seen)
     assert passes_any((within_hops(2), within_hops(4)), seen)
@@ -80,7 +80,7 @@ def test_without_a_filter_everything_passes_and_of_several_one_suffices():
         (on("hopCnt", "any", None), on("hopCnt", "any", None)),
     ],
 )
-def test_a_filter_one_broker_farther_away(filter_, farther):
+def test_a_filter_of_a_broker_one_hop_away_allows_for_the_hop(filter_, farther):
     assert shift_one_hop(filter_) == farther
 
 
@@ -112,7 +112,7 @@ def test_filters_of_the_previous_broker_pass_a_superset(filter_, context):
         assert passes_any((before,), content_of(context, 110))
 
 
-def test_where_nothing_could_pass_nothing_is_stored():
+def test_subscriptions_that_no_bundle_could_satisfy_are_not_stored():
     sub = Bundle(
         BundleKey("s", 1),
         incoming=(within_hops(1),),

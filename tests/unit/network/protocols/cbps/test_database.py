@@ -26,11 +26,11 @@ RELATIONS = [
 ]
 
 
-def between(name, low, high):
+def range_of(name, low, high):
     return Filter((Constraint(name, "double", ">", low), Constraint(name, "double", "<", high)))
 
 
-WIDE, MIDDLE, NARROW = between("A", 0, 100), between("A", 10, 50), between("A", 20, 30)
+WIDE, MIDDLE, NARROW = range_of("A", 0, 100), range_of("A", 10, 50), range_of("A", 20, 30)
 
 
 def table(**filters):
@@ -53,8 +53,8 @@ def test_a_covered_subscription_is_inactive():
 
 
 def test_a_wider_subscription_deactivates_those_that_it_covers():
-    stored = table(narrow=NARROW, middle=between("A", -5, 5))
-    inserted = stored.insert(Item("wide", between("A", -10, 100)))
+    stored = table(narrow=NARROW, middle=range_of("A", -5, 5))
+    inserted = stored.insert(Item("wide", range_of("A", -10, 100)))
     assert inserted.covered_by is None
     assert keys(inserted.covered) == ["middle", "narrow"]
     assert keys(stored.active()) == ["wide"]
@@ -70,14 +70,14 @@ def test_removal_activates_items_covered_only_by_the_removed_one():
 
 
 def test_an_item_covered_twice_stays_covered_when_one_coverer_goes():
-    stored = table(wide=WIDE, wider=between("B", 0, 1), narrow=NARROW)
-    stored.insert(Item("widest", between("A", -1, 200)))
-    stored.insert(Item("other", between("A", 5, 60)))
+    stored = table(wide=WIDE, wider=range_of("B", 0, 1), narrow=NARROW)
+    stored.insert(Item("widest", range_of("A", -1, 200)))
+    stored.insert(Item("other", range_of("A", 5, 60)))
     assert keys(stored.delete("wide").restored) == []
     assert keys(stored.delete("widest").restored) == ["other"]
 
 
-def test_removing_a_covered_subscription_changes_nothing_in_sight():
+def test_removing_a_covered_subscription_does_not_change_the_active_ones():
     stored = table(wide=WIDE, narrow=NARROW)
     deleted = stored.delete("narrow")
     assert (deleted.item.key, deleted.was_active, deleted.restored) == ("narrow", False, ())
@@ -86,7 +86,7 @@ def test_removing_a_covered_subscription_changes_nothing_in_sight():
     assert not stored
 
 
-def test_the_first_of_two_equal_subscriptions_stays_in_sight():
+def test_the_first_of_two_equal_subscriptions_stays_active():
     stored = table(first=WIDE, second=WIDE)
     assert keys(stored.active()) == ["first"]
     assert keys(stored.delete("first").restored) == ["second"]
@@ -95,12 +95,12 @@ def test_the_first_of_two_equal_subscriptions_stays_in_sight():
 def test_an_item_that_does_not_aggregate_neither_covers_nor_is_covered():
     stored = table(wide=WIDE)
     assert stored.insert(Item("alone", NARROW, group=None)).covered_by is None
-    stored.insert(Item("near", between("A", 20, 31), group="within 3 hops"))
+    stored.insert(Item("near", range_of("A", 20, 31), group="within 3 hops"))
     assert stored.insert(Item("nearer", NARROW, group="within 3 hops")).covered_by.key == "near"
     assert keys(stored.active()) == ["alone", "near", "wide"]
 
 
-def test_covering_is_looked_at_within_one_connection():
+def test_covering_is_limited_to_one_connection():
     stored = ForwardingDatabase()
     stored.insert("east", "subscription", Item(1, WIDE))
     assert stored.insert("west", "subscription", Item(1, NARROW)).covered_by is None
@@ -111,7 +111,7 @@ def test_t6_a_search_ends_at_the_first_match_that_satisfies_the_callback():
     stored = ForwardingDatabase()
     for peer in ("east", "west", "north"):
         for i in range(5):
-            stored.insert(peer, "subscription", Item(i, between("A", i, 100 + i)))
+            stored.insert(peer, "subscription", Item(i, range_of("A", i, 100 + i)))
     called = []
 
     def callback(peer, item):
@@ -131,7 +131,7 @@ def test_pairs_outside_the_tables_never_match():
     assert stored.find_matches("notification", {}, "notification slip", ["east"], lambda *_: True) == []
 
 
-def test_a_connection_that_closes_takes_its_items_along():
+def test_closing_a_connection_removes_its_items():
     stored = ForwardingDatabase()
     stored.insert("east", "subscription", Item(1, WIDE))
     stored.insert("east", "subscription", Item(2, NARROW))
@@ -148,8 +148,8 @@ def test_a_connection_that_closes_takes_its_items_along():
     assert stored == ForwardingDatabase()
 
 
-def test_one_identity_among_many_is_found_without_looking_at_the_others(monkeypatch):
-    """The common case: everybody watches one thing of their own, by equality."""
+def test_an_item_is_found_by_identity_without_examining_the_others(monkeypatch):
+    """The common case: each client watches one thing of its own, by equality."""
     tested = []
     monkeypatch.setattr(database, "is_related", lambda *three: tested.append(1) or is_related(*three))
     stored = ItemTable("subscription")
@@ -210,7 +210,8 @@ class AgainstBruteForce(RuleBasedStateMachine):
 
     @rule(content=naive.contents())
     def notify(self, content):
-        """Whoever is covered is served by its coverer: the connection hears what any of its items wants."""
+        """A covered subscription is served by its coverer: the connection receives what any of its items
+        matches."""
         found = list(self.table.search(box_of(content), MATCHES["notification", "subscription"]))
         assert bool(found) is any(satisfies(item.filter, content) for item in self.items.values())
 
@@ -239,7 +240,7 @@ class AgainstBruteForce(RuleBasedStateMachine):
 
 
 class ByColumnsAgainstBruteForce(AgainstBruteForce):
-    """The same with every search by columns that can go by them."""
+    """The state machine with every possible search done by columns."""
 
     def __init__(self):
         super().__init__()
@@ -260,7 +261,7 @@ TestSubscriptionsAgainstBruteForce.settings = TestColumnsAgainstBruteForce.setti
 
 
 @given(st.lists(naive.numeric_filters, max_size=8), st.data())
-def test_advertisements_are_covered_the_other_way_round(filters, data):
+def test_advertisements_are_covered_in_the_other_direction(filters, data):
     stored = ItemTable("advertisement")
     for i, filter_ in enumerate(filters):
         stored.insert(Item(i, filter_))

@@ -1,4 +1,4 @@
-"""Nothing is delivered twice, and nothing new is taken for old."""
+"""Nothing is delivered twice, and nothing new is mistaken for old."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ keys = st.builds(
 
 
 @given(st.lists(keys, max_size=40))
-def test_a_bundle_counts_when_it_comes_for_the_first_time(keys):
+def test_a_bundle_counts_when_it_arrives_for_the_first_time(keys):
     once, seen, highest = DuplicateFilter(), set(), {}
     for key in keys:
         too_old = key.sequence <= highest.get(key.origin, 0) - WINDOW
@@ -30,6 +30,6 @@ def test_numbers_far_behind_the_newest_count_as_seen():
     assert not once.is_first(BundleKey("a", 0))
 
 
-def test_a_publisher_that_starts_again_goes_on_with_higher_numbers():
+def test_a_restarted_publisher_continues_with_higher_numbers():
     once = DuplicateFilter()
     assert all(once.is_first(BundleKey("a", n)) for n in (5, 6, 10**15, 10**15 + 1))

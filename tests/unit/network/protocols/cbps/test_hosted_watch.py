@@ -55,7 +55,7 @@ AGREE = f"{TOPICS}correlate Agree within 10 s  T > 2  U > 2"
 NAMED = f'{TOPICS}correlate Agree within 10 s  T of "s1" > 2  U of "s2" > 2'
 
 
-class Floor:
+class HostedFloor:
     """Brokers ``east`` and ``west`` at a ``hub``; a subscriber beyond it, at the ``office``.
 
     Each publisher is a client that publishes one topic; readings come a second after one another.
@@ -99,8 +99,8 @@ class Floor:
         self.overlay.advance(length)
         self.overlay.settle()
 
-    def told(self):
-        """(status, seconds) of what the subscriber was told; ``unknown`` has the time of its start."""
+    def emissions(self):
+        """(status, seconds) of the notifications to the subscriber; ``unknown`` has the time of its start."""
         return [
             ("unknown", what.since / SECOND)
             if isinstance(what, ConditionUnknown)
@@ -110,7 +110,7 @@ class Floor:
         ]
 
     def host(self, broker):
-        """What a broker has of the condition."""
+        """The part of a broker that belongs to the condition."""
         (found,) = self.overlay.nodes[broker].state.watching.hosts.values()
         return found
 
@@ -146,8 +146,8 @@ class Floor:
     ],
 )
 @pytest.mark.parametrize("first", ["publishers", "subscriber"])
-def test_it_is_run_as_far_up_as_all_comes_that_it_looks_at(publishers, place, first):
-    floor = Floor(**(publishers if first == "publishers" else {}))
+def test_a_condition_runs_at_the_nearest_broker_that_all_its_inputs_reach(publishers, place, first):
+    floor = HostedFloor(**(publishers if first == "publishers" else {}))
     floor.watch(BOTH)
     if first == "subscriber":
         for name, where in publishers.items():
@@ -156,18 +156,18 @@ def test_it_is_run_as_far_up_as_all_comes_that_it_looks_at(publishers, place, fi
 
 
 def test_from_the_hosting_broker_only_notifications_travel():
-    floor = Floor(a=("T", "east"), b=("U", "east"))
+    floor = HostedFloor(a=("T", "east"), b=("U", "east"))
     floor.watch(BOTH)
     floor.read("a", 3)
     floor.read("b", 3, 4, 5, 6)
     floor.read("a", 2, 0, 3)
-    assert floor.told() == [("ingress", 2.0), ("egress", 7.0)]
+    assert floor.emissions() == [("ingress", 2.0), ("egress", 7.0)]
     for link in (("east", "hub"), ("hub", "office")):
         assert (floor.carried(*link), floor.carried(*link, "said")) == (0, 2)
 
 
 def test_events_that_advance_the_watermark_travel_to_the_hosting_broker():
-    floor = Floor(a=("T", "east"), b=("U", "west"))
+    floor = HostedFloor(a=("T", "east"), b=("U", "west"))
     floor.watch(BOTH)
     floor.read("a", 0, 0, 3)
     floor.read("b", 0, 3)
@@ -176,23 +176,23 @@ def test_events_that_advance_the_watermark_travel_to_the_hosting_broker():
 
 
 def test_without_timers_only_relevant_events_travel():
-    floor = Floor(a=("T", "east"), b=("U", "west"))
+    floor = HostedFloor(a=("T", "east"), b=("U", "west"))
     floor.watch(AGREE)
     floor.read("a", 0, 3, 1)
     floor.read("b", 1, 2, 3)
     assert (floor.carried("east", "hub"), floor.carried("west", "hub")) == (1, 1)
-    assert floor.told() == [("atomic", 2.0), ("atomic", 6.0)]
+    assert floor.emissions() == [("atomic", 2.0), ("atomic", 6.0)]
 
 
-def test_of_sensors_that_are_named_no_others_count():
-    floor = Floor(s1=("T", "east"), s2=("U", "east"), s3=("T", "west"), s4=("U", "office"))
+def test_only_named_sensors_decide_where_a_condition_runs():
+    floor = HostedFloor(s1=("T", "east"), s2=("U", "east"), s3=("T", "west"), s4=("U", "office"))
     floor.watch(NAMED)
     assert floor.place() == "east"
     floor.read("s3", 3)
     floor.read("s4", 3)
     floor.read("s1", 3)
     floor.read("s2", 3)
-    assert floor.told() == [("atomic", 3.0), ("atomic", 4.0)]
+    assert floor.emissions() == [("atomic", 3.0), ("atomic", 4.0)]
     assert floor.carried("west", "hub") == 0
 
 
@@ -200,13 +200,13 @@ def test_of_sensors_that_are_named_no_others_count():
 
 
 def test_a_publisher_on_another_path_moves_the_condition_down_and_its_leaving_moves_it_up():
-    floor = Floor(a=("T", "east"))
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(WINDOW)
     floor.read("a", 1, 1)
     floor.add("b", "T", "west")
     assert floor.place() == "hub"
     floor.read("b", 1)
-    assert floor.told() == [("ingress", 2.0)]
+    assert floor.emissions() == [("ingress", 2.0)]
     floor.add("c", "T", "office")
     assert floor.place() == "office"
     floor.withdraw("c")
@@ -215,24 +215,24 @@ def test_a_publisher_on_another_path_moves_the_condition_down_and_its_leaving_mo
     floor.pass_(5 * SECOND)
     floor.time += 20 * SECOND
     floor.read("b", 1)
-    assert floor.told() == [("egress", 12.000001)]
+    assert floor.emissions() == [("egress", 12.000001)]
 
 
 def test_events_of_a_publisher_that_left_are_not_forgotten():
-    floor = Floor(a=("T", "east"))
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(AGREE)
     floor.read("a", 3)
     floor.withdraw("a")
     assert floor.place() == "office"
     floor.add("b", "U", "west")
     floor.read("b", 3)
-    assert floor.told() == [("atomic", 1.0), ("atomic", 2.0)]
+    assert floor.emissions() == [("atomic", 1.0), ("atomic", 2.0)]
     assert floor.place() == "west"
 
 
-def test_a_large_state_goes_in_pieces(monkeypatch):
+def test_a_large_state_is_sent_in_pieces(monkeypatch):
     monkeypatch.setattr(hosted_watch, "PIECE", 1_000)
-    floor = Floor(a=("T", "east"))
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(AGREE)
     pieces = []
     floor.overlay._tap = lambda *sent: pieces.extend([sent[2]] if isinstance(sent[2], StateHandover) else [])
@@ -242,11 +242,11 @@ def test_a_large_state_goes_in_pieces(monkeypatch):
     assert len(pieces) > 1
     assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
     floor.read("b", 3)
-    assert [seconds for _, seconds in floor.told()] == [*range(12, 22)]
+    assert [seconds for _, seconds in floor.emissions()] == [*range(12, 22)]
 
 
 def test_without_subscribers_no_state_is_left():
-    floor = Floor(a=("T", "east"), b=("T", "west"))
+    floor = HostedFloor(a=("T", "east"), b=("T", "west"))
     floor.watch(WINDOW)
     floor.read("a", 1, 1)
     floor.read("b", 1)
@@ -262,39 +262,39 @@ def test_without_subscribers_no_state_is_left():
 
 
 def test_a_window_empties_by_the_clock():
-    floor = Floor(a=("T", "east"))
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(WINDOW)
     for _ in range(2):
         floor.overlay.advance(SECOND)
         floor.read("a", 1)
     floor.pass_(1)
-    assert floor.told() == [("ingress", 2.0)]
+    assert floor.emissions() == [("ingress", 2.0)]
     floor.pass_(9 * SECOND)
-    assert floor.told() == []
+    assert floor.emissions() == []
     floor.pass_(1)
-    assert floor.told() == [("egress", 11.000001)]
+    assert floor.emissions() == [("egress", 11.000001)]
 
 
-def test_a_guard_is_satisfied_by_the_clock_as_far_behind_it_as_events_are():
-    floor = Floor(a=("T", "east"))
+def test_a_minimum_duration_elapses_by_the_clock_minus_the_delay_of_events():
+    floor = HostedFloor(a=("T", "east"))
     floor.overlay.advance(3 * SECOND)
     floor.watch(f"{TOPICS}state High  A = T  enter A.value > 2 for 5 min  exit A.value < 1")
     floor.read("a", 3)  # of the first second, when it is three
     floor.pass_(5 * MINUTE)
-    assert floor.told() == []
+    assert floor.emissions() == []
     floor.pass_(1)
-    assert floor.told() == [("ingress", 301.0)]
+    assert floor.emissions() == [("ingress", 301.0)]
 
 
-def test_ticks_go_on_by_the_clock():
-    floor = Floor(a=("T", "east"))
+def test_ticks_continue_by_the_clock():
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(f"{TOPICS}state Old  A = T  enter A.time < now - 3 s  exit A.time >= now - 3 s  tick 2 s")
     floor.overlay.advance(SECOND)
     floor.read("a", 3)
     floor.pass_(5 * SECOND)
-    assert floor.told() == []
+    assert floor.emissions() == []
     floor.pass_(1)
-    assert floor.told() == [("ingress", 6.0)]
+    assert floor.emissions() == [("ingress", 6.0)]
 
 
 @pytest.mark.parametrize("home", ["east", "office"])
@@ -307,89 +307,89 @@ def test_ticks_go_on_by_the_clock():
     ],
 )
 def test_the_clock_releases_events_that_wait_for_their_order(home, definition, seconds):
-    floor = Floor(a=("T", home), b=("U", home))
+    floor = HostedFloor(a=("T", home), b=("U", home))
     floor.watch(TOPICS + definition)
     floor.overlay.advance(2 * SECOND)
     floor.read("a", 3)  # a second late
     floor.read("b", 3)
     floor.pass_(30 * SECOND)
-    assert floor.told() == []
+    assert floor.emissions() == []
     floor.pass_(SECOND + 1)
-    assert [second for _, second in floor.told()] == seconds
+    assert [second for _, second in floor.emissions()] == seconds
 
 
-def test_old_readings_that_are_played_fast_are_not_disturbed():
-    floor = Floor(a=("T", "east"))
+def test_old_readings_played_fast_are_not_disturbed_by_the_clock():
+    floor = HostedFloor(a=("T", "east"))
     floor.overlay.advance(1_000_000 * SECOND)
     floor.watch(WINDOW)
     floor.read("a", 1, 1)
     floor.overlay.advance(SECOND)
     floor.time += 4 * SECOND
     floor.read("a", 1)
-    floor.pass_(6 * SECOND)  # the clock says eight seconds of their time, and they are at seven
-    assert floor.told() == [("ingress", 2.0)]
+    floor.pass_(6 * SECOND)  # the clock is at eight seconds of their time, and they are at seven
+    assert floor.emissions() == [("ingress", 2.0)]
 
 
-def test_the_clock_goes_on_where_the_state_goes():
-    floor = Floor(a=("T", "east"))
+def test_the_clock_moves_with_the_state():
+    floor = HostedFloor(a=("T", "east"))
     floor.watch(WINDOW)
     floor.overlay.advance(5 * SECOND)
     floor.read("a", 1, 1)  # of the first two seconds
     floor.add("b", "T", "west")
     assert floor.place() == "hub"
     floor.pass_(10 * SECOND)
-    assert floor.told() == [("ingress", 2.0)]
+    assert floor.emissions() == [("ingress", 2.0)]
     floor.pass_(SECOND)
-    assert floor.told() == [("egress", 11.000001)]
+    assert floor.emissions() == [("egress", 11.000001)]
 
 
 # --- what is lost ---
 
 
-def started(**publishers):
+def start_floor(**publishers):
     """A floor on which High holds of sensor ``a``."""
-    floor = Floor(**{"a": ("T", "east"), **publishers})
+    floor = HostedFloor(**{"a": ("T", "east"), **publishers})
     floor.watch(HIGH)
     floor.read("a", 3, 3)
-    assert floor.told() == [("ingress", 1.0)]
+    assert floor.emissions() == [("ingress", 1.0)]
     return floor
 
 
 @pytest.mark.parametrize("publishers", [{}, {"b": ("T", "west")}])
 def test_after_a_cut_a_condition_is_unknown_and_restarts_at_the_right_broker(publishers):
-    floor = started(**publishers)
+    floor = start_floor(**publishers)
     place = floor.place()
     floor.overlay.cut("east", "hub")
     floor.overlay.settle()
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
     assert floor.place() == ("west" if publishers else "office")
     floor.overlay.connect("east", "hub")
     floor.overlay.settle()
     assert floor.place() == place
     floor.read("a", 3, 0, 0)
-    assert floor.told() == [("ingress", 3.0), ("egress", 4.0)]
+    assert floor.emissions() == [("ingress", 3.0), ("egress", 4.0)]
 
 
 def test_a_condition_is_unknown_after_its_broker_dies():
-    floor = started()
+    floor = start_floor()
     floor.overlay.kill("east")
     floor.overlay.settle()
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
     assert floor.place() == "office"
 
 
 def test_a_subscriber_without_connection_reports_unknown_itself():
-    floor = started()
+    floor = start_floor()
     floor.overlay.cut("subscriber", "office")
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
     floor.overlay.connect("subscriber", "office")
     floor.overlay.settle()
     floor.read("a", 3, 3)
-    assert floor.told() == [("ingress", 3.0)]
+    assert floor.emissions() == [("ingress", 3.0)]
 
 
 def test_a_state_lost_during_recall_restarts():
-    floor = started()
+    floor = start_floor()
     floor.overlay.client("c", "office")
     floor.overlay.ask("c", advertise("it", advertisement_for(TOPIC["T"], source="c")))
     floor.topics["c"] = "T"
@@ -400,42 +400,42 @@ def test_a_state_lost_during_recall_restarts():
     floor.overlay.settle()
     assert floor.place() == "office"
     floor.read("c", 3)
-    assert floor.told() == [("unknown", 1.0), ("ingress", 3.0)]
+    assert floor.emissions() == [("unknown", 1.0), ("ingress", 3.0)]
 
 
 @pytest.mark.parametrize("link", [("office", "subscriber"), ("hub", "office"), ("east", "hub")])
 def test_events_dropped_for_a_slow_peer_make_the_condition_unknown(link):
-    floor = started()
-    floor.read("a", 0, 3, settle=False)  # an end that will be told with the next reading
+    floor = start_floor()
+    floor.read("a", 0, 3, settle=False)  # an end that will be notified with the next reading
     while not floor.overlay.give_up(*link):
         floor.overlay.step()
     floor.overlay.settle()
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
     assert floor.place() == "east"
     floor.read("a", 3, 3, 0, 0)
-    assert floor.told() == [("ingress", 5.0), ("egress", 7.0)]
+    assert floor.emissions() == [("ingress", 5.0), ("egress", 7.0)]
 
 
-def test_a_reading_that_the_place_was_not_given_leaves_it_unknown():
-    floor = started(b=("T", "west"))
+def test_a_reading_dropped_before_the_hosting_broker_makes_the_condition_unknown():
+    floor = start_floor(b=("T", "west"))
     floor.read("b", 3, settle=False)
     while not floor.overlay.give_up("west", "hub"):
         floor.overlay.step()
     floor.overlay.settle()
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
     floor.read("a", 3, 3)
-    assert floor.told() == [("ingress", 4.0)]
+    assert floor.emissions() == [("ingress", 4.0)]
 
 
 def test_a_publisher_that_vanishes_makes_a_condition_unknown_but_a_goodbye_does_not():
-    floor = started(b=("T", "east"))
+    floor = start_floor(b=("T", "east"))
     floor.withdraw("b")
     floor.overlay.kill("b")
     floor.overlay.settle()
-    assert floor.told() == []
+    assert floor.emissions() == []
     floor.overlay.kill("a")
     floor.overlay.settle()
-    assert floor.told() == [("unknown", 1.0)]
+    assert floor.emissions() == [("unknown", 1.0)]
 
 
 # --- one broker, message by message ---
@@ -445,7 +445,7 @@ RAW = ConditionRunner.start(compile_condition(HIGH)).to_bytes()
 READINGS = [Event("T", i * SECOND, "a", {"value": float(v)}, i) for i, v in enumerate([3, 3, 0, 0, 3, 3])]
 
 
-class Bench:
+class WatchBench:
     """A broker with another ``below``, who has subscribed to High, and one ``above``, who publishes."""
 
     def __init__(self):
@@ -453,12 +453,12 @@ class Bench:
         self.state = self.machine.initial()
         for peer in ("below", "above"):
             self.tell(Joined(0, peer))
-            self.hear(peer, Registration(KINDS))
-        self.hear(
+            self.receive(peer, Registration(KINDS))
+        self.receive(
             "above", Bundle(BundleKey("p", 1), advertisements=(Advertisement(advertisement_for(TOPIC["T"])),))
         )
         wanted = CbpsSubscription(compile_condition(HIGH).inputs[0], state=ConditionText(HIGH))
-        self.hear("below", Bundle(PART.bundle, BundleContext(hop_count=3), subscriptions=(wanted,)))
+        self.receive("below", Bundle(PART.bundle, BundleContext(hop_count=3), subscriptions=(wanted,)))
 
     def tell(self, given):
         self.state, effects = self.machine.handle(self.state, given)
@@ -466,7 +466,7 @@ class Bench:
             (e.to, e.message) for e in effects if isinstance(e, Send) and not isinstance(e.message, Bundle)
         ]
 
-    def hear(self, sender, message):
+    def receive(self, sender, message):
         return self.tell(Received(0, sender, message))
 
     def host(self):
@@ -474,41 +474,44 @@ class Bench:
         return found
 
 
-def test_an_offer_is_taken_by_a_question_and_handed_on():
-    bench = Bench()
-    assert bench.hear("below", ScopePlacement(PART, (), 7)) == [("below", StateRequest(PART, 7))]
-    assert bench.hear("below", StateHandover(PART, RAW)) == [("above", ScopePlacement(PART, (), 1))]
-    assert bench.hear("above", StateRequest(PART, 1)) == [("above", StateHandover(PART, RAW))]
-    assert bench.hear("below", ScopePlacement(PART, None, 8)) == [("above", ScopePlacement(PART, None, 2))]
-    assert bench.hear("above", StateHandover(PART, RAW)) == [("below", StateHandover(PART, RAW))]
+def test_an_offered_state_is_taken_by_a_request_and_forwarded():
+    bench = WatchBench()
+    assert bench.receive("below", ScopePlacement(PART, (), 7)) == [("below", StateRequest(PART, 7))]
+    assert bench.receive("below", StateHandover(PART, RAW)) == [("above", ScopePlacement(PART, (), 1))]
+    assert bench.receive("above", StateRequest(PART, 1)) == [("above", StateHandover(PART, RAW))]
+    assert bench.receive("below", ScopePlacement(PART, None, 8)) == [("above", ScopePlacement(PART, None, 2))]
+    assert bench.receive("above", StateHandover(PART, RAW)) == [("below", StateHandover(PART, RAW))]
 
 
-def test_an_offer_that_was_taken_back_is_not_taken():
-    bench = Bench()
-    bench.hear("below", ScopePlacement(PART, (), 7))
-    bench.hear("below", StateHandover(PART, RAW))
-    assert bench.hear("below", ScopePlacement(PART, None, 8))[0] == ("above", ScopePlacement(PART, None, 2))
-    assert bench.hear("above", StateRequest(PART, 1)) == []
-    assert bench.hear("below", ScopePlacement(PART, (), 9)) == [("below", StateRequest(PART, 9))]
-    assert bench.hear("below", ScopePlacement(PART, None, 10)) == []
+def test_a_withdrawn_offer_is_not_taken():
+    bench = WatchBench()
+    bench.receive("below", ScopePlacement(PART, (), 7))
+    bench.receive("below", StateHandover(PART, RAW))
+    assert bench.receive("below", ScopePlacement(PART, None, 8))[0] == (
+        "above",
+        ScopePlacement(PART, None, 2),
+    )
+    assert bench.receive("above", StateRequest(PART, 1)) == []
+    assert bench.receive("below", ScopePlacement(PART, (), 9)) == [("below", StateRequest(PART, 9))]
+    assert bench.receive("below", ScopePlacement(PART, None, 10)) == []
     assert bench.host().where == "below"
 
 
-def test_a_state_that_could_not_be_sent_is_lost_for_both():
-    bench = Bench()
+def test_a_state_that_could_not_be_sent_is_lost_for_both_brokers():
+    bench = WatchBench()
     lost = StateHandover(PART, None)
     assert bench.tell(Undelivered(0, "above", StateHandover(PART, b"large"))) == [("above", lost)]
-    bench.hear("below", ScopePlacement(PART, (), 7))
-    assert bench.hear("below", lost)[0] == ("below", Interruption(PART, None))
+    bench.receive("below", ScopePlacement(PART, (), 7))
+    assert bench.receive("below", lost)[0] == ("below", Interruption(PART, None))
     assert bench.host().where == "here"
 
 
 @pytest.mark.parametrize("raw", [b"", b"nonsense", b"\x93\xc4\x00\x00\x00"])
 def test_a_damaged_state_is_a_fault_of_its_sender(raw):
-    bench = Bench()
-    bench.hear("below", ScopePlacement(PART, (), 7))
+    bench = WatchBench()
+    bench.receive("below", ScopePlacement(PART, (), 7))
     with pytest.raises(UsageError, match="the state of 'High' is damaged"):
-        bench.hear("below", StateHandover(PART, raw))
+        bench.receive("below", StateHandover(PART, raw))
 
 
 @pytest.mark.parametrize(
@@ -525,9 +528,9 @@ def test_a_damaged_state_is_a_fault_of_its_sender(raw):
         ("below", ScopePlacement(SubscriptionRef(BundleKey("unheard of", 1), 0), ())),
     ],
 )
-def test_messages_out_of_place_are_ignored(sender, message):
-    bench = Bench()
-    assert bench.hear(sender, message) == []
+def test_unexpected_messages_are_ignored(sender, message):
+    bench = WatchBench()
+    assert bench.receive(sender, message) == []
     assert bench.host().where == "below"
 
 
@@ -536,7 +539,10 @@ words = st.one_of(
     st.builds(StateRequest, st.just(PART), st.integers(0, 3)),
     st.builds(StateHandover, st.just(PART), st.sampled_from([None, b"", RAW, RAW[:9]]), st.booleans()),
     st.just(Interruption(PART, None)),
-    st.builds(lambda said: HostedNotification(PART, said), st.sampled_from([*Engine(HIGH).run(READINGS)])),
+    st.builds(
+        lambda notification: HostedNotification(PART, notification),
+        st.sampled_from([*Engine(HIGH).run(READINGS)]),
+    ),
     st.builds(
         lambda event, key: Bundle(
             BundleKey("p", key), notifications=(PublishedNotification(to_content(event)),)
@@ -550,14 +556,14 @@ words = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["above", "below", "lost"]), words), max_size=25))
-def test_after_any_sequence_of_messages_a_broker_has_the_state_or_knows_its_holder(said):
-    bench = Bench()
-    for sender, message in said:
+def test_after_any_sequence_of_messages_a_broker_has_the_state_or_knows_its_holder(script):
+    bench = WatchBench()
+    for sender, message in script:
         with suppress(UsageError):
             if sender == "lost":
                 bench.tell(Undelivered(0, "below", message))
             else:
-                bench.hear(sender, message)
+                bench.receive(sender, message)
         host = bench.host()
         assert (host.runner is not None) is (host.where == "here")
         assert (host.peer_above is not None) or host.where not in ("above", "called back")
@@ -565,11 +571,11 @@ def test_after_any_sequence_of_messages_a_broker_has_the_state_or_knows_its_hold
 
 
 def test_a_broker_that_cannot_evaluate_a_condition_informs_the_subscriber():
-    floor = Floor(a=("T", "east"))
+    floor = HostedFloor(a=("T", "east"))
     floor.overlay.nodes["east"].machine = CbpsBroker(refuse)
     floor.watch(HIGH)
-    (told,) = floor.overlay.take("subscriber")
-    assert told == SubmissionRefused("it", "not here")
+    (emitted,) = floor.overlay.take("subscriber")
+    assert emitted == SubmissionRefused("it", "not here")
 
 
 def refuse(definition):
@@ -577,17 +583,17 @@ def refuse(definition):
 
 
 def test_states_and_notifications_equal_those_of_the_engine():
-    """Also the ids, by which a sink knows a repetition."""
-    floor = Floor(a=("T", "east"), b=("T", "west"))
+    """The ids are compared too, because a sink recognises a repetition by them."""
+    floor = HostedFloor(a=("T", "east"), b=("T", "west"))
     floor.watch(HIGH)
     engine = Engine(HIGH)
     for name, value in [("a", 3), ("b", 3), ("a", 0), ("b", 0), ("a", 3), ("a", 3)]:
         floor.read(name, value)
-    said = [
+    output = [
         note
         for i, (name, value) in enumerate([("a", 3), ("b", 3), ("a", 0), ("b", 0), ("a", 3), ("a", 3)], 1)
         for note in engine.push(Event("T", i * SECOND, name, {"value": float(value)}, i * SECOND))
     ]
-    told = [what.notification for what in floor.overlay.take("subscriber")]
-    assert told == said
-    assert [note.id for note in told] == [note.id for note in said]
+    emitted = [what.notification for what in floor.overlay.take("subscriber")]
+    assert emitted == output
+    assert [note.id for note in emitted] == [note.id for note in output]

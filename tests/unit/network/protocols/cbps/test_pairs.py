@@ -1,4 +1,4 @@
-"""Whoever was told a start is told its end, or that nobody knows any more."""
+"""A subscriber that received a start receives its end, or an unknown."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from holdfast.network.protocols.cbps.pairs import PairTracker
 
 
 def plain(_name: str) -> None:
-    """It does not correct what it has told."""
+    """A condition without correction."""
 
 
-def said(status: str) -> Notification:
+def notification(status: str) -> Notification:
     return Notification("Warm", Event("T", 0, "a"), status, "a", None)  # type: ignore[arg-type]
 
 
 def test_a_release_is_over_when_every_delivered_start_has_ended():
     pairing = PairTracker()
-    assert pairing.should_deliver("w", said("ingress"))
+    assert pairing.should_deliver("w", notification("ingress"))
     pairing.release("w")
     assert list(pairing.finished(plain)) == []
-    assert pairing.should_deliver("w", said("egress"))
+    assert pairing.should_deliver("w", notification("egress"))
     assert list(pairing.finished(plain)) == ["w"]
-    assert not pairing.should_deliver("w", said("ingress")), "a new start"
+    assert not pairing.should_deliver("w", notification("ingress")), "a new start"
 
 
 def test_unknown_pairs_are_reported_and_not_awaited():
     pairing = PairTracker()
-    pairing.should_deliver("w", said("ingress"))
+    pairing.should_deliver("w", notification("ingress"))
     pairing.release("w")
-    assert pairing.should_deliver("w", said("unknown"))
+    assert pairing.should_deliver("w", notification("unknown"))
     assert list(pairing.finished(plain)) == ["w"]
 
 
 def test_preserved_pairs_are_awaited_while_unknown():
     pairing = PairTracker()
-    pairing.should_deliver("w", said("ingress"))
+    pairing.should_deliver("w", notification("ingress"))
     pairing.release("w")
     assert pairing.should_deliver_unknown("w", ("Warm", "a"), 0, is_preserved=True)
     assert list(pairing.finished(plain)) == []
-    assert pairing.should_deliver("w", said("known"))
-    assert pairing.should_deliver("w", said("egress"))
+    assert pairing.should_deliver("w", notification("known"))
+    assert pairing.should_deliver("w", notification("egress"))
     assert list(pairing.finished(plain)) == ["w"]
     assert not pairing.should_deliver_unknown("w", ("Warm", "b"), 0, is_preserved=True), (
         "it was not told to start"

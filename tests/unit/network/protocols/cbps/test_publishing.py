@@ -1,4 +1,4 @@
-"""What publishing costs a client that advertises many sources."""
+"""The cost of publishing for a client that advertises many sources."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ def reading(source, **attributes):
 
 
 @pytest.fixture
-def compared(monkeypatch):
+def comparison_count(monkeypatch):
     """How many filters were compared with a notification."""
     from holdfast.network.protocols.cbps import client, promises
 
     count, satisfied = [0], matching.satisfies
 
-    def counted(*given):
+    def count_calls(*given):
         count[0] += 1
         return satisfied(*given)
 
     for module in (client, promises):
-        monkeypatch.setattr(module, "satisfies", counted)
+        monkeypatch.setattr(module, "satisfies", count_calls)
     return count
 
 
 @pytest.mark.parametrize("size", [1, 100, 10_000])
-def test_an_event_is_compared_with_the_promise_of_its_source_however_many_there_are(size, compared):
+def test_an_event_is_compared_with_the_advertisement_of_its_source_only(size, comparison_count):
     machine, state = client_of([f"s{i}" for i in range(size)])
     state, effects = machine.handle(state, Asked(0, publish(reading(f"s{size - 1}"))))
     assert len(effects) == 1
-    assert compared[0] == 1
+    assert comparison_count[0] == 1
 
 
-def test_an_event_that_arrives_is_compared_with_subscriptions_alone(compared):
+def test_an_arriving_event_is_compared_with_subscriptions_only(comparison_count):
     machine, state = client_of([f"s{i}" for i in range(1_000)])
     bundle = Bundle(BundleKey("q", 1), notifications=(PublishedNotification(reading("x")),))
     for listed in (state.bundles, state.promises._by_pins):
@@ -77,10 +77,10 @@ def test_an_event_that_arrives_is_compared_with_subscriptions_alone(compared):
     state.bundles = _Unread(state.bundles)
     state, effects = machine.handle(state, Received(0, "hub", bundle))
     assert len(effects) == 1
-    assert compared[0] == 1
+    assert comparison_count[0] == 1
 
 
-def test_a_fulfilled_promise_is_found_whatever_it_pins():
+def test_a_fulfilled_advertisement_is_found_whatever_it_pins():
     chance = random.Random(2)
     values = {"a": (1, 1.0, 2, True), "b": ("x", "y"), "x": (0.0, 1), "place": ("here", "there")}
 
@@ -121,7 +121,7 @@ def test_publishing_without_an_advertisement_is_refused():
         machine.handle(state, Asked(0, publish(reading(names[0], value="warm"))))
 
 
-def test_a_promise_made_twice_holds_until_both_are_withdrawn():
+def test_an_advertisement_made_twice_holds_until_both_are_withdrawn():
     machine, state = client_of(["s1"])
     state, _ = machine.handle(state, Asked(0, advertise("again", advertisement_for(READINGS, source="s1"))))
     state, _ = machine.handle(state, Asked(0, advertise("other", advertisement_for(READINGS, source="s2"))))

@@ -36,14 +36,14 @@ def known(condition):
     return FilterReplica(condition, shared=NO_SCOPES, target_shared=NO_SCOPES)
 
 
-def seen(condition, events):
-    """The events that may matter, with how the condition sees them."""
+def relevant_inputs(condition, events):
+    """The relevant events, with the input of the condition for each."""
     sights = [(event, condition_input(condition, to_content(event))) for event in events]
     return [(event, sight) for event, sight in sights if sight is not None]
 
 
 def through(replica, events):
-    return [event for event, sight in seen(replica.condition, events) if replica.passes(sight)]
+    return [event for event, sight in relevant_inputs(replica.condition, events) if replica.passes(sight)]
 
 
 def transitions(condition, events):
@@ -62,12 +62,12 @@ def test_a_subscriber_behind_a_replica_gives_the_result_of_one_without(condition
 
 @given(condition=conditions, rows=values, extra=st.sets(st.integers(0, 19)), raw=st.booleans())
 def test_replicas_in_series_give_the_result_of_one(condition, rows, extra, raw):
-    """Other filters on the same path let other events pass; a replica that knows nothing lets pass
-    what matters: extra data, not wrong data."""
+    """Other filters on the same path let other events pass; a replica without knowledge lets all relevant
+    events pass: extra data, not wrong data."""
     history = events(rows)
     first = FilterReplica(condition) if raw else known(condition)
-    kept = through(first, history)
-    between = [event for event in history if event in kept or event.sequence in extra]
+    stored = through(first, history)
+    between = [event for event in history if event in stored or event.sequence in extra]
     second = known(condition)
     passed = through(second, between)
     assert transitions(condition, passed) == transitions(condition, history)
@@ -98,7 +98,7 @@ def test_an_answer_and_the_record_since_the_request_give_the_bits(condition, bef
     assert far.bits == near.bits
 
 
-def test_only_the_answer_to_the_last_question_counts():
+def test_only_the_answer_to_the_last_request_counts():
     replica = FilterReplica(compile_condition(DEFINITIONS[0]))
     replica.set_shared(NO_SCOPES)
     first, second = replica.ask(), replica.ask()
@@ -120,7 +120,7 @@ def test_events_of_newly_shared_scopes_pass_at_once_and_others_when_their_bits_a
     assert through(replica, events([(2, "a"), (2, "b")])) == []
 
 
-def test_a_record_that_grows_too_long_makes_it_ask_again():
+def test_a_replica_requests_its_bits_again_when_its_record_grows_too_long():
     replica = FilterReplica(compile_condition(DEFINITIONS[0]))
     replica.set_shared(NO_SCOPES)
     replica.ask()

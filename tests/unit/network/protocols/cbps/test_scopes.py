@@ -17,7 +17,7 @@ def members(some):
 
 
 @given(a=scopes, b=scopes)
-def test_sets_of_scopes_are_sets(a, b):
+def test_scope_sets_behave_like_sets(a, b):
     assert members(union(a, b)) == members(a) | members(b)
     assert members(intersect(a, b)) == members(a) & members(b)
     assert includes(a, b) is (members(a) >= members(b))
@@ -28,7 +28,7 @@ def test_sets_of_scopes_are_sets(a, b):
     withdrawn=st.lists(st.integers(0, 7), max_size=5),
     beyond=scopes,
 )
-def test_a_scope_is_shared_that_is_reached_here_and_elsewhere(advertised, withdrawn, beyond):
+def test_a_scope_reached_from_here_and_elsewhere_is_shared(advertised, withdrawn, beyond):
     reach, live = ScopeReach(), []
     for peer, some in advertised:
         before = {key for _, known in live for key in members(known)}
@@ -46,7 +46,7 @@ def test_a_scope_is_shared_that_is_reached_here_and_elsewhere(advertised, withdr
         assert members(reach.shared(peer, beyond)) == mine & (others | members(beyond))
 
 
-def test_when_all_is_withdrawn_nothing_is_left():
+def test_withdrawing_everything_leaves_no_scopes():
     reach = ScopeReach()
     for peer, some in (("p", frozenset("ab")), ("q", frozenset("b")), ("p", None)):
         reach.add(peer, some)

@@ -25,8 +25,8 @@ from holdfast.network.protocols.cbps.topology import BrokerTopology, edges, reac
 from support.overlays import often
 
 
-def joined(links, start):
-    """All to whom a way leads."""
+def reachable_from(links, start):
+    """All nodes to which a path leads."""
     found = {start}
     while more := {b for link in links if link & found for b in link} - found:
         found |= more
@@ -36,7 +36,7 @@ def joined(links, start):
 X = Filter((Constraint("x", "double", "any"),))
 
 
-class Mesh:
+class MemoryMesh:
     """Brokers, with a subscriber at each and a publisher at the first."""
 
     def __init__(self, number, links, seed=None):
@@ -60,8 +60,8 @@ class Mesh:
         self.net.ask("p", publish({"x": float(number)}))
         self.net.settle()
 
-    def heard(self):
-        """What each subscriber has heard since the last look."""
+    def deliveries(self):
+        """The values that each subscriber has received since the last call."""
         return {
             name: [
                 one.content["x"]
@@ -83,29 +83,29 @@ FOUR = list(combinations(["b0", "b1", "b2", "b3"], 2))
 def test_four_brokers_all_joined_and_one_event_give_each_subscriber_one_line_and_fewer_than_500_messages(
     seed,
 ):
-    mesh = Mesh(4, FOUR, seed)
+    mesh = MemoryMesh(4, FOUR, seed)
     mesh.say(1)
-    assert mesh.heard() == {b: [1.0] for b in mesh.brokers}
+    assert mesh.deliveries() == {b: [1.0] for b in mesh.brokers}
     assert mesh.messages < 500
     assert mesh.spares() == 3
 
 
 @pytest.mark.parametrize("lost", FOUR)
-def test_a_spare_is_used_when_another_connection_is_lost(lost):
-    mesh = Mesh(4, FOUR, seed=1)
+def test_a_spare_link_is_used_when_another_is_lost(lost):
+    mesh = MemoryMesh(4, FOUR, seed=1)
     mesh.net.cut(*lost)
     mesh.net.settle()
     mesh.say(2)
-    assert mesh.heard() == {b: [2.0] for b in mesh.brokers}
+    assert mesh.deliveries() == {b: [2.0] for b in mesh.brokers}
     assert mesh.spares() == 2
 
 
-def test_a_broker_that_dies_takes_nothing_from_the_others():
-    mesh = Mesh(4, FOUR, seed=1)
+def test_a_broker_that_dies_loses_no_messages_of_the_others():
+    mesh = MemoryMesh(4, FOUR, seed=1)
     mesh.net.kill("b2")
     mesh.net.settle()
     mesh.say(2)
-    assert mesh.heard() == {"b0": [2.0], "b1": [2.0], "b2": [], "b3": [2.0]}
+    assert mesh.deliveries() == {"b0": [2.0], "b1": [2.0], "b2": [], "b3": [2.0]}
 
 
 def test_a_connection_that_closes_a_cycle_has_no_effect_on_others():
@@ -129,8 +129,8 @@ def test_a_connection_that_closes_a_cycle_has_no_effect_on_others():
     net.connect("a", "c")
     net.settle()
     say(2, 20.0)
-    told = net.take("office")
-    assert [one.notification.status for one in told if isinstance(one, ConditionChange)] == [
+    emitted = net.take("office")
+    assert [one.notification.status for one in emitted if isinstance(one, ConditionChange)] == [
         "ingress",
         "egress",
     ]
@@ -142,7 +142,7 @@ def test_a_connection_that_closes_a_cycle_has_no_effect_on_others():
     assert [type(one) for one in net.take("office")] == [ConditionChange, ConditionUnknown]
 
 
-def test_two_brokers_of_one_name_far_from_one_another_are_two():
+def test_two_distant_brokers_of_one_name_are_distinguished():
     """Neither in memory nor on TCP can neighbours have one name; others may."""
     known = {node: LinkState(node, 1, links) for node, links in [
         ("x~1", (("hub~2", 1),)), ("hub~2", (("x~1", 1), ("y~3", 2))), ("y~3", (("hub~2", 2), ("x~4", 3))),
@@ -158,21 +158,21 @@ nodes = st.sampled_from("abcdef")
 @given(st.dictionaries(st.tuples(nodes, nodes), st.integers(1, 4)))
 def test_the_tree_spans_connected_brokers_without_a_cycle_and_prefers_older_links(links):
     both = {(a, b): rank for (a, b), rank in links.items() if a < b}
-    told: dict[str, dict[str, int]] = {}
+    emitted: dict[str, dict[str, int]] = {}
     for (a, b), rank in both.items():
-        told.setdefault(a, {})[b] = told.setdefault(b, {})[a] = rank
-    known = {node: LinkState(node, 1, tuple(to.items())) for node, to in told.items()}
+        emitted.setdefault(a, {})[b] = emitted.setdefault(b, {})[a] = rank
+    known = {node: LinkState(node, 1, tuple(to.items())) for node, to in emitted.items()}
     chosen, _ = spanning_tree(known)
     assert len(edges(known)) == len(both)
 
     everything = {frozenset(edge) for edge in both}
     for node in known:
-        assert joined(chosen, node) == joined(everything, node)
+        assert reachable_from(chosen, node) == reachable_from(everything, node)
     for edge in chosen:
-        assert any(joined(chosen - {edge}, node) != joined(chosen, node) for node in edge)
+        assert any(reachable_from(chosen - {edge}, node) != reachable_from(chosen, node) for node in edge)
     for (a, b), rank in both.items():
         older = {frozenset(edge) for edge, other in both.items() if (other, *edge) < (rank, a, b)}
-        assert (frozenset((a, b)) in chosen) == (b not in joined(older, a))
+        assert (frozenset((a, b)) in chosen) == (b not in reachable_from(older, a))
 
 
 deeds = st.lists(
@@ -202,15 +202,17 @@ def test_incremental_updates_equal_a_full_recomputation(steps):
 @often
 @given(number=st.integers(2, 5), script=deeds, seed=st.integers(0, 9))
 def test_after_any_changes_of_links_every_reachable_subscriber_receives_each_event_once(number, script, seed):
-    mesh, links, said = Mesh(number, [], seed), set(), 0
+    mesh, links, published = MemoryMesh(number, [], seed), set(), 0
     for deed, i, j in script:
         pair = frozenset((f"b{i % number}", f"b{j % number}"))
         if deed == "say":
             mesh.net.settle()
-            said += 1
-            mesh.say(said)
-            reached = joined(links, "b0")
-            assert mesh.heard() == {b: [float(said)] if b in reached else [] for b in mesh.brokers}
+            published += 1
+            mesh.say(published)
+            reachable = reachable_from(links, "b0")
+            assert mesh.deliveries() == {
+                b: [float(published)] if b in reachable else [] for b in mesh.brokers
+            }
         elif deed == "join" and len(pair) == 2 and pair not in links:
             links.add(pair)
             mesh.net.connect(*pair)
@@ -218,5 +220,5 @@ def test_after_any_changes_of_links_every_reachable_subscriber_receives_each_eve
             links.remove(pair)
             mesh.net.cut(*pair)
     mesh.net.settle()
-    parts = {min(joined(links, b)) for b in mesh.brokers}
+    parts = {min(reachable_from(links, b)) for b in mesh.brokers}
     assert mesh.spares() == len(links) - (number - len(parts))

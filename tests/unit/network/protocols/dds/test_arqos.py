@@ -10,7 +10,7 @@ from holdfast.network.protocols.dds import message, request
 from holdfast.network.protocols.dds.arqos import LevelAgreement, MeasuringRound, mode_to_order, thresholds
 from holdfast.network.protocols.dds.deployment import MODES, AdaptiveSettings, ReliableSettings
 from holdfast.network.protocols.dds.message import DataMessage
-from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+from support.motes import HEAT, MoteRadio, Motes, deployment, publishing, subscribe
 
 TERMS = AdaptiveSettings(round=10 * SECOND, assurance=SECOND, pause=SECOND)
 
@@ -45,8 +45,8 @@ def test_a_receiver_that_misses_too_much_orders_reliable_mode_and_back(mode):
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 90)))
     last = publishing(motes, range(300), every=SECOND // 2)
-    motes.at(40 * SECOND, lambda: setattr(motes, "air", Air(3, loss=0.3)))
-    motes.at(70 * SECOND, lambda: setattr(motes, "air", Air(3)))
+    motes.at(40 * SECOND, lambda: setattr(motes, "air", MoteRadio(3, loss=0.3)))
+    motes.at(70 * SECOND, lambda: setattr(motes, "air", MoteRadio(3)))
     motes.run(last)
     orders = [order.reliable for _, to, _, order in motes.sent(message.Switch) if to == "s"]
     assert orders[0] is True
@@ -84,7 +84,7 @@ def test_the_level_can_be_changed_while_running():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_at_a_hundred_percent_only_missing_samples_are_sent_again(mode):
+def test_only_missing_samples_are_repeated_at_a_hundred_percent(mode):
     """[D60] Three of 30 samples are lost once: hardly more than three repetitions, no ACK."""
     motes = Motes(deployment(mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
@@ -105,8 +105,8 @@ def test_at_a_hundred_percent_only_missing_samples_are_sent_again(mode):
     assert again in (3, 4), "a heartbeat may overtake a sample that goes by the rendezvous node"
 
 
-def test_a_gap_is_asked_for_as_soon_as_it_shows():
-    """Not only when the writer asks, one timeout later."""
+def test_a_gap_is_requested_as_soon_as_it_is_detected():
+    """The request does not wait for the writer, one timeout later."""
     motes = Motes(deployment(mode="BLTDDS"), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 100)))
@@ -127,7 +127,7 @@ def test_unconfirmed_samples_fill_the_ring_and_further_ones_are_refused():
     assert motes.readings("s") == list(range(20))
 
 
-def test_with_a_limit_unconfirmed_samples_are_given_up_but_not_the_receiver():
+def test_a_limit_gives_up_unconfirmed_samples_but_not_the_receiver():
     motes = Motes(deployment(mode="BLTDDS", reliable=ReliableSettings(retries=5)), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 100)))
@@ -141,8 +141,8 @@ def test_with_a_limit_unconfirmed_samples_are_given_up_but_not_the_receiver():
     assert not motes.states["p"].histories[0].sent
 
 
-def test_of_a_receiver_that_is_deaf_for_a_while_nothing_is_given_up_that_was_not_repeated_often_enough():
-    """Sample 5 was told of by six heartbeats when the air was good again, 6 to 8 by fewer."""
+def test_a_receiver_deaf_for_a_while_loses_only_samples_that_were_repeated_often_enough():
+    """Six heartbeats mentioned sample 5 when the radio was good again, fewer mentioned 6 to 8."""
     motes = Motes(deployment(mode="BLTDDS", reliable=ReliableSettings(retries=5)), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 100)))
@@ -160,7 +160,7 @@ def test_a_level_is_a_percentage(percent):
         motes.ask("s", request.AssureRequest(HEAT, percent))
 
 
-def test_with_the_last_reader_the_agreement_ends_and_the_publisher_keeps_nothing():
+def test_the_last_reader_ends_the_agreement_and_the_publisher_stores_nothing():
     """Even if that message is lost: the next heartbeat is answered with it."""
     motes = Motes(deployment(mode="DefTDDS"), ("p", "r", "s"))
     subscribe(motes, "s")
@@ -174,8 +174,8 @@ def test_with_the_last_reader_the_agreement_ends_and_the_publisher_keeps_nothing
     assert motes.states["p"].counted["overflowed"] == 0
 
 
-def test_an_originator_of_which_nothing_comes_any_more_is_ordered_to_reliable_mode():
-    """Best effort stays silent for ever: 20 of 300 were delivered, and nobody ordered anything."""
+def test_a_silent_originator_is_ordered_to_reliable_mode():
+    """Best effort would stay silent for ever: 20 of 300 were delivered, and no order was sent."""
     motes = Motes(deployment(mode="HyTDDS", adaptive=TERMS), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.AssureRequest(HEAT, 90)))
@@ -225,7 +225,7 @@ def test_counting_restarts_with_the_originator():
     assert [pdr for _, _, pdr, _ in agreement.measured] == [0.75]
 
 
-def test_heartbeats_are_for_silence_and_for_a_history_that_fills():
+def test_heartbeats_are_sent_in_silence_and_when_the_history_fills():
     """At 100 % a sample every 210 ms shows itself what is missing; the timeout is 400 ms."""
     motes = Motes(deployment(), ("p", "r", "s"))
     subscribe(motes, "s")

@@ -1,4 +1,4 @@
-"""EATDDS: the role of rendezvous node moves, and nobody loses anything by it."""
+"""EATDDS: the role of rendezvous node moves without any loss."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_rounds_are_started_by_the_main_rendezvous_node_and_common_to_all():
         found.at(at * SECOND, lambda best=best: energies(found, **{best: 0.9}))
     found.loses = lambda a, b, m: isinstance(m, message.DdsTaken) and found.now % (30 * SECOND) < 2 * SECOND
     found.run(125 * SECOND)
-    begun = [(at, sender, to) for at, sender, to, _ in found.sent(message.NewRound)]
-    assert begun == [(60 * SECOND, "r", "q"), (90 * SECOND, "r", "s"), (120 * SECOND, "r", "p")]
+    started = [(at, sender, to) for at, sender, to, _ in found.sent(message.NewRound)]
+    assert started == [(60 * SECOND, "r", "q"), (90 * SECOND, "r", "s"), (120 * SECOND, "r", "p")]
     assert holder(found) == ["q"]
 
 
-def test_without_a_main_rendezvous_node_rounds_go_on_half_a_round_later():
+def test_rounds_continue_half_a_round_later_without_a_main_rendezvous_node():
     found = motes()
     subscribe(found, "s")
     found.at(25 * SECOND, lambda: energies(found, q=0.9))
@@ -97,7 +97,7 @@ def test_samples_flow_through_the_holder_of_the_role_and_subscribers_are_handed_
     )
 
 
-def test_a_table_that_does_not_fit_one_message_goes_in_pieces():
+def test_a_table_that_does_not_fit_one_message_is_sent_in_pieces():
     names = tuple(f"s{i}" for i in range(11))
     found = Motes(deployment(FULL, mode="EATDDS", rotation=TERMS), ("p", "r", *names))
     for node in names:
@@ -132,7 +132,7 @@ def test_a_late_joiner_finds_the_rendezvous_node_of_the_round():
     assert found.readings("t") == list(range(31, 40))
 
 
-def test_a_late_joiner_finds_it_even_if_the_main_rendezvous_node_is_dead():
+def test_a_late_joiner_finds_the_current_rendezvous_node_even_if_the_main_one_is_dead():
     found = motes()
     subscribe(found, "s")
     found.at(25 * SECOND, lambda: energies(found, q=0.9))
@@ -189,7 +189,7 @@ def test_a_restarted_main_rendezvous_node_learns_the_current_holder():
     assert found.readings("s") == list(range(60))
 
 
-def test_a_rendezvous_node_that_forgot_its_role_takes_it_again_and_calls_for_subscriptions():
+def test_a_rendezvous_node_that_forgot_its_role_takes_it_again_and_requests_subscriptions():
     """q has the role and is restarted: it knows only that the main RN should have it."""
     found = motes()
     subscribe(found, "s")
@@ -215,8 +215,8 @@ def test_main_and_present_rendezvous_node_may_be_restarted_at_the_same_time():
     assert found.readings("s") == [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
-def test_a_subscriber_in_no_table_subscribes_again():
-    """Signs of life go to those in the table; one that hears none for long is in no table."""
+def test_a_subscriber_missing_from_all_tables_subscribes_again():
+    """Signs of life go to those in the table; a subscriber without them for long is in no table."""
     found = motes()
     subscribe(found, "s")
     found.at(30 * SECOND, lambda: found.states["r"].rendezvous[0].registry.wishes.clear())
@@ -225,7 +225,7 @@ def test_a_subscriber_in_no_table_subscribes_again():
     assert found.readings("s")[-30:] == list(range(70, 100))
 
 
-def test_two_that_believe_to_have_the_role_agree_on_the_later_term():
+def test_two_nodes_that_claim_the_role_agree_on_the_later_term():
     """A hand-over whose last answer never arrives leaves two; the announcement settles it."""
     found = motes()
     subscribe(found, "s")
@@ -239,14 +239,14 @@ def test_two_that_believe_to_have_the_role_agree_on_the_later_term():
     assert found.readings("s") == list(range(60))
 
 
-def test_of_nodes_with_about_the_same_energy_the_nearest_is_taken():
+def test_the_nearest_of_nodes_with_similar_energy_is_elected():
     """[D51]"""
     places = {"a": (0.0, 0.0), "b": (50.0, 50.0), "c": (1.0, 1.0)}
     assert elect({"a": 0.79, "b": 0.8, "c": 0.795}, 0.05, places, list(places)) == "c"
     assert elect({"a": 0.79, "b": 0.8, "c": 0.795}, 0.0, places, list(places)) == "b"
 
 
-def test_of_nodes_of_a_grid_that_stand_equally_well_the_one_with_most_energy_is_elected():
+def test_the_node_with_most_energy_is_elected_among_equally_placed_ones():
     step = 100 / 6
     places = {f"{row},{column}": (column * step, row * step) for row in range(7) for column in range(7)}
     around = [("2,3", "4,3", "3,2", "3,4"), ("1,1", "1,5", "5,1", "5,5"), ("0,2", "2,0", "4,6", "6,4")]
@@ -256,6 +256,6 @@ def test_of_nodes_of_a_grid_that_stand_equally_well_the_one_with_most_energy_is_
             assert elect(energies, 0.3, places, list(places)) == best
 
 
-def test_a_rotation_that_cannot_be():
+def test_an_impossible_rotation_is_refused():
     with pytest.raises(UsageError, match="above 0"):
         RotationSettings(round=0)

@@ -1,4 +1,5 @@
-"""Who is waited for, and for how long: leases, boot numbers, and rendezvous nodes that know nobody."""
+"""Which readers are waited for, and how long: leases, boot numbers, and rendezvous nodes with empty
+tables."""
 
 from __future__ import annotations
 
@@ -27,33 +28,33 @@ def motes(mode: str = "DefTDDS", nodes: tuple[str, ...] = ("p", "r", "s", "t"), 
     return Motes(deployment(FULL, mode=mode, **more), nodes)
 
 
-def accepted(found: Motes) -> list[int]:
+def accepted_values(found: Motes) -> list[int]:
     return [what.values["value"] for _, what in found.of(request.SampleAccepted)]
 
 
-# A rendezvous node that knows nobody.
+# A rendezvous node with an empty table.
 
 
-def test_a_rendezvous_node_that_was_restarted_acknowledges_nothing_until_readers_are_back():
-    """It had an empty table and acknowledged: 60 accepted, 20 delivered, 0 refused."""
+def test_a_restarted_rendezvous_node_acknowledges_nothing_until_readers_have_returned():
+    """The node once acknowledged with an empty table: 60 accepted, 20 delivered, 0 refused."""
     found = motes()
     subscribe(found, "s")
     subscribe(found, "t")
     last = publishing(found, range(60))
     found.at(40 * SECOND + 500_000, lambda: (found.kill("r"), found.start("r")))
     found.run(last + 10 * SECOND)
-    assert found.readings("s") == found.readings("t") == accepted(found) == list(range(60))
+    assert found.readings("s") == found.readings("t") == accepted_values(found) == list(range(60))
     assert not found.of(request.SampleUnread)
 
 
-def test_if_its_calls_are_lost_renewals_bring_readers_back():
+def test_renewals_bring_readers_back_if_requests_for_them_are_lost():
     found = motes()
     subscribe(found, "s")
     last = publishing(found, range(60))
     found.loses = lambda sender, to, what: isinstance(what, message.Role)
     found.at(40 * SECOND + 500_000, lambda: (found.kill("r"), found.start("r")))
     found.run(last + 10 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(60))
+    assert found.readings("s") == accepted_values(found) == list(range(60))
 
 
 @pytest.mark.parametrize("lease", [None, 10 * SECOND])
@@ -73,7 +74,7 @@ def test_a_reader_that_knows_its_rendezvous_node_does_not_subscribe_more_often()
     assert len(found.sent(message.DdsSubscribe, "s")) == 3
 
 
-# A publisher that misses what the rendezvous node says.
+# A publisher that misses the messages of the rendezvous node.
 
 
 def test_a_notification_is_repeated_until_the_publisher_confirms_it():
@@ -84,7 +85,7 @@ def test_a_notification_is_repeated_until_the_publisher_confirms_it():
     )
     subscribe(found, "s")
     found.run(publishing(found, range(50)) + SECOND)
-    assert found.readings("s") == accepted(found) == list(range(50))
+    assert found.readings("s") == accepted_values(found) == list(range(50))
     assert not found.states["r"].unconfirmed_notices[0]
     late = [at for at, *_ in found.sent(message.DdsNotification) if at > 15 * SECOND]
     assert len(late) == 1, "and not any more once it is recognised"
@@ -107,28 +108,28 @@ def test_many_publishers_are_notified_in_bursts_and_none_is_left_out():
     subscribe(found, "s")
     subscribe(found, "t")
     found.run(20 * SECOND)
-    told = Counter(at for at, *_ in found.sent(message.DdsNotification))
-    assert max(told.values()) <= 16
-    heard = Counter(
+    emitted = Counter(at for at, *_ in found.sent(message.DdsNotification))
+    assert max(emitted.values()) <= 16
+    received = Counter(
         to for _, _, to, note in found.sent(message.DdsNotification) if note.wish.subscriber == "s"
     )
-    assert set(heard) == set(many)
-    assert min(heard.values()) >= 8
+    assert set(received) == set(many)
+    assert min(received.values()) >= 8
 
 
 # A reader that is gone.
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_dead_reader_blocks_the_living_no_longer_than_its_lease(mode):
-    """Without a lease 21 of 200 samples reached the living one."""
+def test_a_dead_reader_blocks_others_no_longer_than_its_lease(mode):
+    """Without a lease 21 of 200 samples arrived at the living one."""
     found = motes(mode)
     subscribe(found, "s")
     subscribe(found, "t")
     last = publishing(found, range(200))
     found.at(40 * SECOND + 500_000, lambda: found.kill("t"))
     found.run(last + 60 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(200))
+    assert found.readings("s") == accepted_values(found) == list(range(200))
     assert {what.subscriber for _, what in found.of(request.SubscriberLapsed)} == {"t"}
     without = motes(mode, discovery=DiscoverySettings(repeats=3, lease=None))
     subscribe(without, "s")
@@ -141,20 +142,20 @@ def test_a_dead_reader_blocks_the_living_no_longer_than_its_lease(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_subscriber_with_an_expired_lease_is_admitted_again(mode):
-    """It lives, but nothing from it comes through for a while."""
+    """The reader is alive, but none of its messages arrive for a while."""
     found = motes(mode)
     subscribe(found, "s")
     subscribe(found, "t")
     found.loses = lambda sender, to, what: sender == "t" and 40 * SECOND < found.now < 60 * SECOND
     last = publishing(found, range(100))
     found.run(last + 20 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(100))
+    assert found.readings("s") == accepted_values(found) == list(range(100))
     assert "t" in {what.subscriber for _, what in found.of(request.SubscriberLapsed)}
     assert found.readings("t")[-40:] == list(range(60, 100))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_acknowledgements_are_signs_of_life(mode):
+def test_acknowledgements_count_as_signs_of_life(mode):
     """Subscriptions get lost for long; who acknowledges is not forgotten."""
     found = motes(mode)
     subscribe(found, "s")
@@ -177,7 +178,7 @@ def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reade
     last = publishing(found, range(60), every=2 * SECOND)
     found.at(29 * SECOND + 500_000, lambda: found.kill("t"))
     found.run(last + 5 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(60))
+    assert found.readings("s") == accepted_values(found) == list(range(60))
     given_up = [what.name.sequence - 1 for _, what in found.of(request.SampleGivenUp)]
     assert len(given_up) > 1, "sample after sample"
     assert {what.subscriber for _, what in found.of(request.SubscriberLapsed)} == {"t"}
@@ -186,8 +187,8 @@ def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reade
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reader_of_which_a_sample_was_given_up_gets_the_next(mode):
-    """It had to subscribe again first, which takes a third of a lease."""
+def test_a_reader_that_missed_a_given_up_sample_receives_the_next(mode):
+    """The reader once had to subscribe again first, which takes a third of a lease."""
     found = motes(
         mode, discovery=DiscoverySettings(repeats=3, lease=90 * SECOND), reliable=ReliableSettings(retries=2)
     )
@@ -210,7 +211,7 @@ def test_a_successor_waits_for_every_reader_of_its_predecessor():
     over: list[int] = []
 
     def mute(sender: str, to: str, what: object) -> bool:
-        """What t says for six seconds after somebody has taken over."""
+        """Drop the messages of t for six seconds after the role has moved."""
         if not over and any(state.counted["taken over"] for state in found.states.values()):
             over.append(found.now)
         return bool(over) and found.now < over[0] + 6 * SECOND and sender == "t"
@@ -219,10 +220,10 @@ def test_a_successor_waits_for_every_reader_of_its_predecessor():
     found.at(40 * SECOND + 500_000, lambda: found.kill("r"))
     found.run(publishing(found, range(90)) + 30 * SECOND)
     assert over
-    assert found.readings("s") == found.readings("t") == accepted(found)
+    assert found.readings("s") == found.readings("t") == accepted_values(found)
 
 
-def test_a_lease_that_cannot_be():
+def test_an_impossible_lease_is_refused():
     with pytest.raises(UsageError, match="it is four times as long at least"):
         DiscoverySettings(lease=SECOND)
 

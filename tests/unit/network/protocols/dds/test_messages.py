@@ -48,7 +48,7 @@ EXAMPLES = (
 )
 
 
-def test_every_kind_of_message_is_here():
+def test_the_test_covers_every_type_of_message():
     assert {type(example) for example in EXAMPLES} == set(MESSAGES)
 
 
@@ -85,7 +85,7 @@ def test_a_sample_waits_for_its_nodes_slot():
     assert motes.readings("s") == [1]
 
 
-@pytest.mark.parametrize(("slots", "period", "says"), [({"p": 9}, SECOND, "0 to 8"), ({}, 3, "9 slots")])
-def test_a_schedule_that_cannot_be(slots, period, says):
-    with pytest.raises(UsageError, match=says):
+@pytest.mark.parametrize(("slots", "period", "message"), [({"p": 9}, SECOND, "0 to 8"), ({}, 3, "9 slots")])
+def test_an_impossible_schedule_is_refused(slots, period, message):
+    with pytest.raises(UsageError, match=message):
         SlotSchedule(slots, period)

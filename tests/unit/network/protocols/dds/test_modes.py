@@ -11,7 +11,7 @@ from holdfast.network.protocols.dds.deployment import MODES
 from holdfast.network.protocols.dds.level import FULL
 from holdfast.network.protocols.dds.message import DataMessage
 from holdfast.network.protocols.dds.topic import DdsTopic
-from support.motes import Air, Motes, deployment, publishing, subscribe
+from support.motes import MoteRadio, Motes, deployment, publishing, subscribe
 
 TWO = ("p", "q", "r", "s", "t")
 
@@ -54,14 +54,14 @@ def test_a_repetition_is_forwarded_to_readers_with_missing_acks():
     assert motes.states["r"].rendezvous[0].pending["p", message.SampleStream(0)].awaited == set()
 
 
-def test_an_old_copy_that_comes_late_is_not_forwarded_again():
+def test_an_old_copy_that_arrives_late_is_not_forwarded_again():
     motes = Motes(deployment(FULL), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.run(publishing(motes, [1, 2]) + SECOND)
     old = motes.sent(DataMessage, "p")[0][3]
-    before = len(motes.said)
+    before = len(motes.outputs)
     motes._bring("p", "r", old)
-    assert len(motes.said) == before
+    assert len(motes.outputs) == before
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -77,7 +77,7 @@ def test_acks_of_an_unsubscribed_reader_are_not_awaited(mode):
     assert motes.readings("s") == [1, 2]
 
 
-def discovered(motes: Motes) -> list[str]:
+def discoverers(motes: Motes) -> list[str]:
     return [who for who, _ in motes.of(request.SubscriptionRegistered)]
 
 
@@ -88,7 +88,7 @@ def discovered(motes: Motes) -> list[str]:
 def test_each_mode_sends_subscriptions_to_the_right_nodes_at_the_right_cost(
     mode, subscriptions, notifications, known_at
 ):
-    """AT15 without radios: a broadcast reaches the four others; each SUBSCRIBE is said ten times [D14]."""
+    """AT15 without radios: a broadcast reaches the four others; each SUBSCRIBE is sent ten times [D14]."""
     motes = Motes(deployment(mode=mode, publishers=("p", "q")), TWO)
     for node in ("p", "q"):
         motes.ask(node, request.DdsAdvertiseRequest("heat"))
@@ -96,7 +96,7 @@ def test_each_mode_sends_subscriptions_to_the_right_nodes_at_the_right_cost(
     motes.run(20 * SECOND)
     assert len(motes.sent(message.DdsSubscribe)) == subscriptions
     assert len(motes.sent(message.DdsNotification)) == notifications
-    assert sorted(discovered(motes)) == known_at
+    assert sorted(discoverers(motes)) == known_at
 
 
 @pytest.mark.parametrize(("mode", "passes"), [("DefTDDS", True), ("BLTDDS", False), ("HyTDDS", False)])
@@ -118,7 +118,7 @@ def test_nine_of_ten_subscriptions_may_get_lost(mode):
     assert motes.readings("s") == [1]
 
 
-def test_a_publisher_that_missed_the_demand_learns_it_with_the_next_sample():
+def test_a_publisher_that_missed_the_request_receives_it_with_the_next_sample():
     """A subscriber asks for more than the topic's level; the RN's word to the publisher is lost."""
     motes = Motes(deployment(), ("p", "r", "s"))
     motes.loses = lambda a, b, m: isinstance(m, message.Demand) and motes.now < 15 * SECOND
@@ -128,24 +128,24 @@ def test_a_publisher_that_missed_the_demand_learns_it_with_the_next_sample():
     assert motes.readings("s") == [1, 2, 3]
 
 
-def test_a_network_of_any_seed_is_the_same_network_twice():
-    def told(seed: int) -> list:
-        motes = Motes(deployment(FULL), ("p", "r", "s"), Air(seed, 0.3, 0.2, 300))
+def test_a_network_with_one_seed_runs_equally_twice():
+    def messages_of(seed: int) -> list:
+        motes = Motes(deployment(FULL), ("p", "r", "s"), MoteRadio(seed, 0.3, 0.2, 300))
         subscribe(motes, "s")
         motes.run(publishing(motes, range(5)) + 60 * SECOND)
-        return motes.said
+        return motes.outputs
 
-    assert told(4) == told(4) != told(5)
+    assert messages_of(4) == messages_of(4) != messages_of(5)
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"mode": "DefTDS"}, "Did you mean 'DefTDDS'?"),
         ({"table": ()}, "one at least"),
         ({"conditions": {"": None}}, "needs a name"),
     ],
 )
-def test_a_deployment_that_cannot_be(given, says):
-    with pytest.raises(UsageError, match=says.replace("?", r"\?")):
+def test_an_impossible_deployment_is_refused(given, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         deployment(**given)

@@ -12,7 +12,7 @@ from holdfast.network.motes.conditions import mote_machines
 from holdfast.network.protocols.dds import message, request
 from holdfast.network.protocols.dds.deployment import MODES
 from holdfast.network.protocols.dds.message import DataMessage
-from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+from support.motes import HEAT, MoteRadio, Motes, deployment, publishing, subscribe
 
 WARM = mote_machines(
     parse("topic heat (value float)\nstate Warm on heat [value > 25; value < 22] per source").check()
@@ -26,7 +26,7 @@ def mode(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def told(motes: Motes, node: str) -> list[tuple[float, str]]:
+def values_at(motes: Motes, node: str) -> list[tuple[float, str]]:
     return [(notice.values["value"], notice.status) for notice in motes.notified(node)]
 
 
@@ -34,12 +34,12 @@ def test_only_the_starts_and_ends_of_a_condition_travel(mode):
     motes = Motes(deployment(mode=mode, conditions=WARM), ("p", "r", "s"))
     subscribe(motes, "s", condition="Warm")
     motes.run(publishing(motes, READINGS) + SECOND)
-    assert told(motes, "s") == CHANGES
+    assert values_at(motes, "s") == CHANGES
     assert len(motes.sent(DataMessage, "p")) == len(CHANGES)
 
 
 def test_transitions_equal_those_of_the_condition_in_process(mode):
-    """The same machine, the same history: the same moments, and since when."""
+    """The same machine with the same history gives the same times and starts."""
     motes = Motes(deployment(mode=mode, conditions=WARM), ("p", "r", "s"))
     subscribe(motes, "s", condition="Warm")
     motes.run(publishing(motes, READINGS) + SECOND)
@@ -51,14 +51,14 @@ def test_transitions_equal_those_of_the_condition_in_process(mode):
     assert [(notice.time, notice.status, notice.since) for notice in motes.notified("s")] == found
 
 
-def test_they_travel_reliably_on_a_topic_that_does_not(mode):
+def test_transitions_are_sent_reliably_on_a_best_effort_topic(mode):
     """Quality of service follows meaning: samples are best effort, transitions arrive through any air."""
     motes = Motes(deployment(mode=mode, conditions=WARM), ("p", "r", "s", "t"))
     subscribe(motes, "s", condition="Warm")
     subscribe(motes, "t")
-    motes.at(19 * SECOND, lambda: setattr(motes, "air", Air(5, 0.5, 0.2, 500)))
+    motes.at(19 * SECOND, lambda: setattr(motes, "air", MoteRadio(5, 0.5, 0.2, 500)))
     motes.run(publishing(motes, READINGS) + 60 * SECOND)
-    assert told(motes, "s") == CHANGES
+    assert values_at(motes, "s") == CHANGES
     assert len(motes.readings("t")) < len(READINGS)
 
 
@@ -69,12 +69,12 @@ def test_without_condition_subscribers_the_node_sends_samples_again(mode):
     motes.at(25_500_000, lambda: motes.ask("s", request.DdsUnsubscribeRequest("all")))
     motes.at(25_500_000, lambda: subscribe(motes, "t"))
     motes.run(last + SECOND)
-    assert told(motes, "s") == CHANGES[:1]
+    assert values_at(motes, "s") == CHANGES[:1]
     assert motes.readings("t") == READINGS[6:]
     assert not motes.states["p"].placed_conditions.states
 
 
-def test_conditions_hold_for_each_publisher_alone():
+def test_conditions_are_evaluated_for_each_publisher_separately():
     motes = Motes(deployment(mode="HyTDDS", conditions=WARM, publishers=("p", "q")), ("p", "q", "r", "s"))
     for node in ("p", "q"):
         motes.ask(node, request.DdsAdvertiseRequest(HEAT))
@@ -92,14 +92,14 @@ def test_conditions_hold_for_each_publisher_alone():
 
 
 @pytest.mark.parametrize(
-    ("definition", "says"),
+    ("definition", "message"),
     [
         ("state Warm on heat [value > 25; value < 22]", "write 'per source'"),
         ("state Warm on heat [value > 25; value < 22] per source ordered 30 s", "leave it out"),
     ],
 )
-def test_a_condition_that_no_single_mote_can_see_is_refused(definition, says):
-    with pytest.raises(Unsupported, match=says):
+def test_a_condition_that_no_single_mote_can_evaluate_is_refused(definition, message):
+    with pytest.raises(Unsupported, match=message):
         mote_machines(parse(f"topic heat (value float)\n{definition}").check())
 
 

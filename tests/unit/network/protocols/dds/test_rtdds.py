@@ -21,7 +21,7 @@ def direct(level: float, **more) -> Motes:
     subscribe(motes, "s")
     motes.ask("p", request.DdsAdvertiseRequest(HEAT))
     motes.run(START)
-    motes.said.clear()
+    motes.outputs.clear()
     return motes
 
 
@@ -30,16 +30,16 @@ def publish(motes: Motes, *values: float) -> None:
         motes.ask("p", request.DdsPublishRequest(HEAT, {"value": value}))
 
 
-def said(motes: Motes) -> list[float]:
+def sent_values(motes: Motes) -> list[float]:
     return [data.values["value"] for _, _, _, data in motes.sent(DataMessage, "p")]
 
 
-def ringed(motes: Motes) -> list[float]:
+def ring_values(motes: Motes) -> list[float]:
     (writer,) = motes.states["p"].writers.values()
     return [held.data.values["value"] for held in writer.ring]
 
 
-def test_a_reading_above_the_threshold_is_acknowledged_one_at_it_is_not():
+def test_a_reading_above_the_threshold_is_acknowledged_and_one_at_it_is_not():
     """AT4: reading > θ has its bit set, reading ≤ θ not; only the first is acknowledged."""
     motes = direct(partial(30))
     publish(motes, 30, 30.5)
@@ -48,30 +48,30 @@ def test_a_reading_above_the_threshold_is_acknowledged_one_at_it_is_not():
     assert [ack.name.sequence for _, _, _, ack in motes.sent(message.SampleAck)] == [2]
 
 
-def test_behind_an_unacknowledged_message_everything_waits_in_order():
+def test_messages_wait_in_order_behind_an_unacknowledged_one():
     """AT5: BE1, FR2, BE3, FR4, BE5, with the ACK of 2 delayed; Algorithm 1 and its completion."""
     motes = direct(partial(10))
     motes.loses = lambda sender, to, what: True
     publish(motes, 1, 12, 3, 14, 5)
-    assert said(motes) == [1, 12]
-    assert ringed(motes) == [12, 3, 14, 5], "12 is held for retry"
+    assert sent_values(motes) == [1, 12]
+    assert ring_values(motes) == [12, 3, 14, 5], "12 is held for retry"
 
     def ack(sequence: int) -> None:
         (name,) = {d.name for _, _, _, d in motes.sent(DataMessage, "p") if d.name.sequence == sequence}
         motes._bring("s", "p", message.SampleAck(name))
 
     ack(2)
-    assert said(motes) == [1, 12, 3, 14]
-    assert ringed(motes) == [14, 5]
+    assert sent_values(motes) == [1, 12, 3, 14]
+    assert ring_values(motes) == [14, 5]
     ack(2)
-    assert ringed(motes) == [14, 5], "an ACK that comes again changes nothing"
+    assert ring_values(motes) == [14, 5], "an ACK that comes again changes nothing"
     ack(4)
-    assert said(motes) == [1, 12, 3, 14, 5]
-    assert ringed(motes) == []
+    assert sent_values(motes) == [1, 12, 3, 14, 5]
+    assert ring_values(motes) == []
     assert not motes.states["p"].writers[message.SampleStream(0)].wait
 
 
-def test_on_a_link_without_loss_all_arrive_in_order():
+def test_all_messages_arrive_in_order_on_a_link_without_loss():
     motes = direct(partial(10))
     publish(motes, 1, 12, 3, 14, 5)
     motes.run(START + SECOND)
@@ -83,15 +83,15 @@ def test_a_full_ring_drops_new_samples_and_only_the_head_is_repeated():
     motes = direct(FULL)
     motes.loses = lambda sender, to, what: True
     publish(motes, *range(25))
-    assert ringed(motes) == list(range(20))
+    assert ring_values(motes) == list(range(20))
     counted = motes.states["p"].counted
     assert counted["overflowed"] / counted["published"] == 0.2
     motes.run(START + 1300 * MILLISECOND)
-    assert said(motes) == [0, 0, 0, 0]
+    assert sent_values(motes) == [0, 0, 0, 0]
     assert [(at - START) // MILLISECOND for at, *_ in motes.sent(DataMessage, "p")] == [0, 400, 800, 1200]
 
 
-def test_a_lost_acknowledgement_costs_one_repetition_and_no_second_delivery():
+def test_a_lost_acknowledgement_causes_one_repetition_and_no_second_delivery():
     """AT7: one delivery, one redundant reception, two ACKs; ReTx/Msg = Rd/Msg = 1."""
     motes = direct(FULL)
     motes.loses = lambda sender, to, what: (
@@ -106,7 +106,7 @@ def test_a_lost_acknowledgement_costs_one_repetition_and_no_second_delivery():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_best_effort_keeps_nothing_and_is_not_acknowledged(mode):
+def test_best_effort_stores_nothing_and_is_not_acknowledged(mode):
     motes = Motes(deployment(BEST_EFFORT, mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
     motes.run(publishing(motes, range(5)) + SECOND)
@@ -114,12 +114,12 @@ def test_best_effort_keeps_nothing_and_is_not_acknowledged(mode):
     assert not motes.sent(message.SampleAck)
 
 
-def test_with_a_limit_a_message_is_given_up_and_the_next_has_its_turn():
+def test_a_limit_gives_up_a_message_and_the_next_one_follows():
     motes = direct(FULL, reliable=ReliableSettings(retries=2))
     motes.loses = lambda sender, to, what: isinstance(what, DataMessage) and what.values["value"] == 1
     publish(motes, 1, 2)
     motes.run(START + 3 * SECOND)
-    assert said(motes) == [1, 1, 1, 2]
+    assert sent_values(motes) == [1, 1, 1, 2]
     assert motes.readings("s") == [2]
     assert [what.name.sequence for _, what in motes.of(request.SampleGivenUp)] == [1]
 
@@ -140,7 +140,7 @@ def test_repetitions_go_only_to_readers_without_an_ack():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_each_subscriber_has_its_own_level(mode):
-    """[D8] On one topic: full, partial above 10, best effort; everybody's copy has its own bit."""
+    """[D8] On one topic: full, partial above 10, best effort; the copy of each subscriber has its own bit."""
     motes = Motes(deployment(mode=mode), ("p", "r", "full", "part", "best"))
     subscribe(motes, "full", level=FULL)
     subscribe(motes, "part", level=partial(10))
@@ -154,7 +154,7 @@ def test_each_subscriber_has_its_own_level(mode):
     assert {who for _, who, _, ack in motes.sent(message.SampleAck) if not ack.complete} == {"full", "part"}
 
 
-def test_a_restarted_publisher_begins_a_new_session_that_readers_accept():
+def test_a_restarted_publisher_starts_a_new_session_that_readers_accept():
     motes = direct(FULL)
     publish(motes, 1, 2)
     motes.run(START + SECOND)
@@ -171,9 +171,9 @@ def test_a_restarted_publisher_begins_a_new_session_that_readers_accept():
 
 
 @pytest.mark.parametrize(
-    ("terms", "says"),
+    ("terms", "message"),
     [({"ring": 0}, "hold one"), ({"rto": 0}, "above 0"), ({"retries": -1}, "None for no limit")],
 )
-def test_terms_that_cannot_be(terms, says):
-    with pytest.raises(UsageError, match=says):
+def test_impossible_terms_are_refused(terms, message):
+    with pytest.raises(UsageError, match=message):
         ReliableSettings(**terms)

@@ -1,4 +1,4 @@
-"""Who gets what: by topic, by content, by type, by key; and what is wrong with a subscription."""
+"""Subscriptions by topic, content, type and key; and errors in subscriptions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_sink_alarm_and_valve_receive_samples_by_their_constraints(mode):
     assert len(to_valve) == 1, "filtered before it is sent"
 
 
-def test_matched_by_topic_alone_all_three_get_all_five(mode):
+def test_a_subscription_by_topic_alone_receives_all_five_samples(mode):
     motes = Motes(deployment(mode=mode), ("p", "r", "sink", "alarm", "valve"))
     for node in ("sink", "alarm", "valve"):
         subscribe(motes, node)
@@ -64,7 +64,7 @@ def test_a_subscription_to_a_parent_gets_its_children(mode):
     assert {node: len(motes.notified(node)) for node in "abc"} == {"a": 1, "b": 1, "c": 0}
 
 
-def test_a_keyed_topic_has_an_instance_for_each_key_and_a_type_names_them_all(mode):
+def test_a_keyed_topic_has_an_instance_for_each_key_and_its_type_names_all(mode):
     """AT3: two colours; a subscription to the type Shape gets all three samples."""
     motes = Motes(deployment(mode=mode, topics=(DdsTopic(4, "Shapes", SHAPE),)), ("p", "r", "s"))
     motes.ask("s", request.DdsSubscribeRequest("shapes", Interest(type="Shape")))
@@ -95,8 +95,8 @@ def test_two_subscriptions_of_one_node_share_a_copy(mode):
     assert len([1 for _, _, to, _ in motes.sent(message.DataMessage) if to == "s"]) == 2
 
 
-def test_after_unsubscribing_nothing_comes_even_if_the_message_was_lost(mode):
-    """Who gets something that it does not want says so again."""
+def test_nothing_arrives_after_unsubscribing_even_if_the_message_was_lost(mode):
+    """A subscriber that receives an unwanted sample unsubscribes again."""
     motes = Motes(deployment(mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
     last = publishing(motes, range(10))
@@ -110,7 +110,7 @@ def test_after_unsubscribing_nothing_comes_even_if_the_message_was_lost(mode):
     assert len([1 for _, _, to, _ in motes.sent(message.DataMessage) if to == "s"]) == 6
 
 
-def test_subscribing_again_restarts(mode):
+def test_subscribing_again_restarts_a_subscription(mode):
     motes = Motes(deployment(mode=mode), ("p", "r", "s"))
     subscribe(motes, "s")
     last = publishing(motes, range(10))
@@ -121,7 +121,7 @@ def test_subscribing_again_restarts(mode):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("asked", "message"),
     [
         (request.DdsPublishRequest("heat", {"value": 1}), "advertise the topic first"),
         (request.DdsPublishRequest("heet", {}), "Did you mean 'heat'?"),
@@ -148,27 +148,27 @@ def test_subscribing_again_restarts(mode):
         (request.AssureRequest("heat", 90), "subscribe first"),
     ],
 )
-def test_a_wrong_request_raises_a_precise_error(asked, says):
+def test_a_wrong_request_raises_a_precise_error(asked, message):
     motes = Motes(deployment(), ("p", "r", "s"))
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         motes.ask("s", asked)
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"colour": "RED"}, "no field 'colour'. Did you mean 'color'?"),
         ({"color": "RED", "x": "far"}, "must be of kind int"),
         ({"x": 1}, "needs its key 'color'"),
     ],
 )
-def test_a_sample_must_fit_its_structure(values, says):
-    with pytest.raises(UsageError, match=says):
+def test_a_sample_must_fit_its_structure(values, message):
+    with pytest.raises(UsageError, match=message):
         DdsTopic(0, "Shapes", SHAPE).complete(values)
 
 
 @pytest.mark.parametrize(
-    ("topics", "says"),
+    ("topics", "message"),
     [
         ((), "needs a topic"),
         ((DdsTopic(0, "A"), DdsTopic(0, "B")), "same number"),
@@ -176,12 +176,12 @@ def test_a_sample_must_fit_its_structure(values, says):
         ((DdsTopic(0, "A", parent="B"), DdsTopic(1, "B", parent="A")), "its own ancestors"),
     ],
 )
-def test_a_set_of_topics_must_make_sense(topics, says):
-    with pytest.raises(UsageError, match=says):
+def test_a_contradictory_set_of_topics_is_refused(topics, message):
+    with pytest.raises(UsageError, match=message):
         TopicSet(topics)
 
 
-def test_a_message_that_makes_no_sense_is_counted_and_ignored():
+def test_an_invalid_message_is_counted_and_ignored():
     motes = Motes(deployment(), ("p", "r", "s"))
     for nonsense in (
         "hello",
@@ -194,9 +194,10 @@ def test_a_message_that_makes_no_sense_is_counted_and_ignored():
     assert motes.states["p"].counted["not understood"] == 5
 
 
-def test_subscribers_that_begin_together_repeat_their_subscriptions_at_different_times():
-    """All repeated them every second at the same instant, and over radios their frames collided ten times."""
-    said = {}
+def test_subscribers_that_start_together_repeat_their_subscriptions_at_different_times():
+    """All nodes once repeated every second at the same instant, and over radios their frames collided ten
+    times."""
+    output = {}
     for name in ("1", "2", "3"):
         node = DdsParticipant(deployment(), name)
         state = node.handle(node.initial(), Started(0, 7))[0]
@@ -208,7 +209,7 @@ def test_subscribers_that_begin_together_repeat_their_subscriptions_at_different
             (timer,) = (effect for effect in effects if isinstance(effect, SetTimer))
             times.append(timer.at)
             state, effects = node.handle(state, Fired(timer.at, timer.timer))
-        said[name] = times
+        output[name] = times
     every = DiscoverySettings().every
-    assert len({time for times in said.values() for time in times}) == 27
-    assert all(every <= b - a <= every * 1.5 for times in said.values() for a, b in pairwise([0, *times]))
+    assert len({time for times in output.values() for time in times}) == 27
+    assert all(every <= b - a <= every * 1.5 for times in output.values() for a, b in pairwise([0, *times]))

@@ -43,7 +43,7 @@ def has(box, point):
     return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
 
 
-def covered(box, boxes):
+def is_covered(box, boxes):
     """By looking at whole numbers and halves, between which nothing changes."""
     steps = [np.arange(low, high + 0.25, 0.5) for low, high in box]
     return all(any(has(other, point) for other in boxes) for point in product(*steps))
@@ -51,18 +51,18 @@ def covered(box, boxes):
 
 @settings(max_examples=150)
 @given(problems())
-def test_exact_filtering_agrees_with_every_point(problem):
+def test_exact_filtering_agrees_with_a_search_over_every_point(problem):
     box, boxes = problem
-    right = Verdict.COVERED if covered(box, boxes) else Verdict.NOT_COVERED
+    right = Verdict.COVERED if is_covered(box, boxes) else Verdict.NOT_COVERED
     assert ExactCovering().decide(box, boxes, chance()) is right
 
 
 @settings(max_examples=100)
 @given(problems(), st.integers(0, 5))
-def test_chance_is_wrong_in_one_direction_only(problem, seed):
+def test_probabilistic_filtering_errs_in_one_direction_only(problem, seed):
     box, boxes = problem
     hasty = ProbabilisticCovering(error=0.9, most=1).decide(box, boxes, np.random.default_rng(seed))
-    if covered(box, boxes):
+    if is_covered(box, boxes):
         assert hasty is Verdict.COVERED
     else:
         assert CERTAIN.decide(box, boxes, chance()) is Verdict.NOT_COVERED
@@ -70,20 +70,20 @@ def test_chance_is_wrong_in_one_direction_only(problem, seed):
 
 @settings(max_examples=100)
 @given(problems())
-def test_boxes_that_are_not_needed_do_not_change_the_answer(problem):
+def test_unnecessary_boxes_do_not_change_the_answer(problem):
     box, boxes = problem
     boxes = boxes[((boxes[:, :, 0] <= box[:, 1]) & (boxes[:, :, 1] >= box[:, 0])).all(axis=1)]
-    assert covered(box, relevant_boxes(box, boxes)) == covered(box, boxes)
+    assert is_covered(box, relevant_boxes(box, boxes)) == is_covered(box, boxes)
 
 
-def test_one_box_is_not_enough_where_two_are():
+def test_two_boxes_together_cover_what_neither_covers_alone():
     wanted, stored = np.array([[15.0, 35.0]]), np.array([[[10.0, 30.0]], [[20.0, 40.0]]])
     assert PairwiseCovering().decide(wanted, stored, chance()) is Verdict.NOT_COVERED
     assert ExactCovering().decide(wanted, stored, chance()) is Verdict.COVERED
     assert ProbabilisticCovering().decide(wanted, stored, chance()) is Verdict.COVERED
 
 
-def test_a_gap_between_two_neighbouring_numbers_is_none():
+def test_there_is_no_gap_between_two_neighbouring_numbers():
     wanted = np.array([[0.0, 1.0]])
     half = np.nextafter(0.5, 1)
     assert ExactCovering().decide(wanted, np.array([[[0, 0.5]], [[half, 1]]]), chance()) is Verdict.COVERED
@@ -101,7 +101,7 @@ def test_ranges_may_have_no_end():
         assert filtering.decide(everything, halves[:1], chance()) is Verdict.NOT_COVERED
 
 
-def test_an_exceeded_work_limit_does_not_give_covered():
+def test_an_exceeded_work_limit_gives_not_covered():
     """Four boxes leave a hole in the middle that no corner shows; one more closes it."""
     wanted = np.array([[0.0, 3.0], [0.0, 3.0]])
     around = [[[0, 2], [0, 1]], [[2, 3], [0, 2]], [[1, 3], [2, 3]], [[0, 1], [1, 3]]]
@@ -118,6 +118,6 @@ def test_a_smaller_error_takes_more_points_up_to_a_bound():
     assert trials == [7, 44, 100]
 
 
-def test_set_filtering_needs_an_error_that_is_a_probability():
+def test_an_error_that_is_no_probability_is_refused():
     with pytest.raises(UsageError, match="error probability between 0 and 1"):
         ProbabilisticCovering(error=0)

@@ -1,4 +1,4 @@
-"""What a neighbour was sent, and what others cover."""
+"""Operators sent to a neighbour, and covering by others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_simple_operator_on_one_sensor_is_compared_with_operators_on_any_senso
     assert sent.release(cold, cold, ASK) == (True, [both])
 
 
-def test_operators_of_other_shapes_or_links_do_not_cover_it():
+def test_operators_of_other_shapes_or_links_do_not_cover_an_operator():
     sent = ForwardedOperators()
     there = Region("there", sources=("t",))
     for name, other in {"a": simple("a", 0, 20, "t"), "b": simple("b", 0, 20, region=there)}.items():
@@ -48,13 +48,13 @@ def test_operators_of_other_shapes_or_links_do_not_cover_it():
     assert not sent.hold(named, named, ASK)
 
 
-def test_one_sensor_does_not_stand_for_all():
+def test_an_operator_on_one_sensor_does_not_cover_one_on_all():
     sent = ForwardedOperators()
     one, every = simple("a", 0, 20, "s"), simple("b", 5, 15)
     assert sent.hold(one, one, ASK)
     assert sent.hold(every, every, ASK)
 
 
-def test_ranges_are_numbers_of_one_kind_however_they_are_written():
-    """For others a kernel would be compiled anew."""
+def test_ranges_of_ints_and_floats_are_compared_as_numbers():
+    """Other types would compile another kernel."""
     assert bounds(simple("a", 0, 10)).dtype == bounds(simple("a", 0.5, 10.0)).dtype == float

@@ -43,7 +43,7 @@ def values(network, name):
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_a_subscription_without_a_source_is_refused_and_goes_nowhere(approach):
+def test_a_subscription_without_a_source_is_refused_and_forwarded_nowhere(approach):
     network = line(approach, "a")
     assert network.subscribe("n3", "q", BOTH) == SubscriptionRefused("q", (B,))
     assert network.subscription_load == 0
@@ -52,7 +52,7 @@ def test_a_subscription_without_a_source_is_refused_and_goes_nowhere(approach):
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_on_request_it_waits_for_its_source(approach):
+def test_a_subscription_can_optionally_wait_for_its_source(approach):
     network = line(approach, "a")
     assert network.subscribe("n3", "q", BOTH, pending=True) == SubscriptionWaiting("q", (B,))
     measure(network, ("a", 0, 1.0))
@@ -63,7 +63,7 @@ def test_on_request_it_waits_for_its_source(approach):
     assert values(network, "q") == [2.0, 3.0]
 
 
-def test_a_source_in_another_region_is_none():
+def test_a_source_in_another_region_does_not_count():
     left = Region("left", Rectangle((0.0, 0.0), (1.0, 1.0)))
     network = FsfNetwork(LINE, POLICIES["fsf-exact"])
     network.advertise("n1", "s1", "a", (0.5, 0.5))
@@ -72,7 +72,7 @@ def test_a_source_in_another_region_is_none():
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_when_the_last_source_goes_the_subscription_waits_again(approach):
+def test_a_subscription_waits_again_when_its_last_source_goes(approach):
     network = line(approach)
     network.subscribe("n3", "q", BOTH)
     network.withdraw("b")
@@ -84,7 +84,7 @@ def test_when_the_last_source_goes_the_subscription_waits_again(approach):
     assert values(network, "q") == [1.0, 2.0]
 
 
-def test_a_new_source_elsewhere_is_a_partner_too():
+def test_a_new_source_elsewhere_becomes_a_partner():
     network = line()
     network.subscribe("n3", "q", BOTH)
     network.advertise("n2", "b2", "b")
@@ -169,7 +169,7 @@ def test_undecided_operators_are_forwarded_and_counted():
 # --- events ---
 
 
-def test_an_event_crosses_a_link_once_however_many_want_it():
+def test_an_event_crosses_a_link_once_for_any_number_of_subscriptions():
     network = line()
     for number in range(3):
         ranges = RangeFilter("a", number, 10), RangeFilter("b", 0, 10 - number)
@@ -183,7 +183,7 @@ def test_an_event_crosses_a_link_once_however_many_want_it():
     assert naive.publications == {("n1", "n2"): 6, ("n2", "n3"): 6}
 
 
-def test_an_event_waits_for_its_partner_and_is_forgotten_in_the_end():
+def test_an_event_waits_for_its_partner_and_is_forgotten_after_its_validity():
     network = line(validity=8)
     network.subscribe("n3", "q", BOTH)
     measure(network, ("a", 0, 1.0))
@@ -196,7 +196,7 @@ def test_an_event_waits_for_its_partner_and_is_forgotten_in_the_end():
     assert len(network.nodes["n1"].state.events) == 1
 
 
-def test_an_event_without_a_place_is_near_to_nothing():
+def test_an_event_without_a_location_is_near_no_other_event():
     network = line()
     network.subscribe("n3", "q", replace(BOTH, near=3.0))
     measure(network, ("a", 0, 1.0), ("b", 0, 1.0))
@@ -206,7 +206,7 @@ def test_an_event_without_a_place_is_near_to_nothing():
 # --- links ---
 
 
-def test_when_a_link_breaks_both_sides_know_and_it_can_be_mended():
+def test_both_sides_of_a_broken_link_know_and_it_can_be_mended():
     network = line()
     network.subscribe("n3", "q", BOTH)
     network.cut("n1", "n2")
@@ -218,7 +218,7 @@ def test_when_a_link_breaks_both_sides_know_and_it_can_be_mended():
     assert values(network, "q") == [2.0, 3.0]
 
 
-def test_the_ways_to_a_central_node_are_fixed():
+def test_the_paths_to_a_central_node_are_fixed():
     network = line("centralized")
     network.cut("n1", "n2")
     with pytest.raises(Unsupported, match="'n1' and 'n3' were never neighbours"):
@@ -243,7 +243,7 @@ def test_a_reused_row_has_no_memory_of_its_former_operator():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         (Correlation((), 5), "has no filter"),
         (Correlation((A, A), 5), "two filters for one attribute"),
@@ -254,12 +254,12 @@ def test_a_reused_row_has_no_memory_of_its_former_operator():
         (Correlation((A,), 5, 0.0), "δl above zero"),
     ],
 )
-def test_a_subscription_that_nothing_can_satisfy_is_an_error(wanted, said):
-    with pytest.raises(UsageError, match=f"subscription 'q' .*{said}"):
+def test_a_subscription_that_nothing_can_satisfy_is_an_error(wanted, message):
+    with pytest.raises(UsageError, match=f"subscription 'q' .*{message}"):
         line().subscribe("n3", "q", wanted)
 
 
-def test_errors_are_precise():
+def test_errors_in_requests_are_precise():
     network = line()
     network.subscribe("n3", "storm", BOTH)
     with pytest.raises(UsageError, match="there is a subscription 'storm' at 'n3' already"):

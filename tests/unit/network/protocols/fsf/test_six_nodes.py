@@ -25,15 +25,15 @@ LINKS = [("n1", "n4"), ("n2", "n4"), ("n3", "n4"), ("n4", "n5"), ("n5", "n6")]
 HOMES = {"a": "n1", "b": "n2", "c": "n3"}
 
 
-def between(low, attribute, high):
+def range_of(low, attribute, high):
     """``low < attribute < high`` of the sensor of that name."""
     return RangeFilter(attribute, math.nextafter(low, math.inf), math.nextafter(high, -math.inf), attribute)
 
 
 SUBSCRIPTIONS = {
-    "s1": Correlation((between(50, "a", 80), between(10, "b", 30)), 10 * SECOND),
-    "s2": Correlation((between(20, "b", 40), between(2, "c", 20)), 10 * SECOND),
-    "s3": Correlation((between(55, "a", 75), between(15, "b", 35), between(5, "c", 15)), 10 * SECOND),
+    "s1": Correlation((range_of(50, "a", 80), range_of(10, "b", 30)), 10 * SECOND),
+    "s2": Correlation((range_of(20, "b", 40), range_of(2, "c", 20)), 10 * SECOND),
+    "s3": Correlation((range_of(55, "a", 75), range_of(15, "b", 35), range_of(5, "c", 15)), 10 * SECOND),
 }
 
 READINGS = [
@@ -42,7 +42,7 @@ READINGS = [
     (40, "a", 70),  # wanted by s1 and s3, but alone
     (60, "a", 57), (61, "b", 12),  # s1; for s3 b is too low
     (80, "a", 58), (81, "b", 33),  # for s1 b is too high; for s3 c is missing
-    (100, "a", 90),  # nobody's
+    (100, "a", 90),  # no user's
 ]  # fmt: skip
 
 
@@ -111,7 +111,7 @@ WITH_FALSE_POSITIVES = {
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_the_traffic_of_each_approach_is_the_one_worked_out_by_hand(approach):
+def test_the_traffic_of_each_approach_equals_the_hand_computed_one(approach):
     network = example(approach)
     publish(network)
     assert network.subscriptions == OPERATORS[approach]
@@ -121,20 +121,20 @@ def test_the_traffic_of_each_approach_is_the_one_worked_out_by_hand(approach):
 
 
 @pytest.mark.parametrize("approach", POLICIES)
-def test_users_get_their_events_and_with_binary_joins_some_more(approach):
+def test_users_receive_their_events_and_with_binary_joins_some_more(approach):
     network = example(approach)
     publish(network)
     values = {name: {event.value for event in events} for name, events in network.delivered.items()}
     assert values == WITH_FALSE_POSITIVES.get(approach, DUE)
 
 
-def test_the_third_subscription_goes_as_far_as_the_ways_to_its_sensors_part():
+def test_the_third_subscription_is_split_where_the_paths_to_its_sensors_part():
     two = {name: SUBSCRIPTIONS[name] for name in ("s1", "s2")}
     before, after = example("fsf-exact", two), example("fsf-exact")
     assert after.subscriptions - before.subscriptions == links(n6_n5=1, n5_n4=1)
 
 
-def test_a_sensor_may_be_at_the_node_where_the_ways_part():
+def test_a_sensor_can_be_at_the_node_where_the_paths_part():
     at_n2 = [("n1", "n2"), ("n3", "n2"), ("n2", "n4"), ("n4", "n5"), ("n5", "n6")]
     network = example("fsf-exact", links=at_n2)
     publish(network)

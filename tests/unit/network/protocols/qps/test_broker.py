@@ -1,4 +1,4 @@
-"""A broker of Quad-PubSub: what clients may ask, what is sent, and what they are told.  [F21–F43]"""
+"""A broker of Quad-PubSub: the requests of clients, the messages, and the deliveries.  [F21–F43]"""
 
 import math
 from collections import Counter
@@ -45,20 +45,20 @@ def network(levels=3, **options):
     return FieldNetwork(field, lambda node: QpsBroker(deployment, places[node]))
 
 
-def told(net, kind=QpsNotify):
+def deliveries(net, kind=QpsNotify):
     found = [(node, what) for _, node, what in net.delivered if isinstance(what, kind)]
     net.delivered.clear()
     return found
 
 
-def test_an_event_reaches_a_subscriber_by_way_of_a_forwarding_broker():
+def test_an_event_reaches_a_subscriber_through_a_forwarding_broker():
     net = network()
     net.ask(0, QpsAdvertiseRequest("sensor", "Heat", CORNER))
     net.ask(63, Want("fire brigade", "Heat", WHOLE, 1.5))
     net.settle()
     net.ask(0, QpsPublishRequest("sensor", "Heat", (3.0, 5.0), {"value": 80.0}))
     net.settle()
-    ((node, event),) = told(net)
+    ((node, event),) = deliveries(net)
     assert (node, event.client, event.location, event.publisher) == (63, "fire brigade", (3.0, 5.0), "sensor")
     assert event.values == {"value": 80.0}
     assert len(event.way) >= 1
@@ -71,7 +71,7 @@ def test_a_publisher_beside_its_subscriber_still_uses_a_broker():
     net.settle()
     net.ask(9, QpsPublishRequest("p", "Heat", (10.0, 10.0), {}))
     net.settle()
-    ((_, event),) = told(net)
+    ((_, event),) = deliveries(net)
     assert event.way
 
 
@@ -85,12 +85,12 @@ def test_publishers_of_one_name_on_two_nodes_are_two_also_at_the_same_time_and_p
         net.hosts[node].state.latest = net.now  # as many words from each
         net.ask(node, QpsPublishRequest("sensor", "Heat", (3.0, 5.0), {"from": node}))
     net.settle()
-    found = [event for _, event in told(net)]
+    found = [event for _, event in deliveries(net)]
     assert len({(event.publisher, event.time, event.location) for event in found}) == 1
     assert sorted(event.values["from"] for event in found) == [0, 9]
     net.ask(63, Want("late", "Heat", WHOLE))
     net.settle()
-    assert sorted(event.values["from"] for _, event in told(net)) == [0, 9]
+    assert sorted(event.values["from"] for _, event in deliveries(net)) == [0, 9]
 
 
 def test_events_advertised_after_the_subscription_are_delivered():
@@ -103,7 +103,7 @@ def test_events_advertised_after_the_subscription_are_delivered():
     net.ask(0, QpsPublishRequest("near", "Heat", (1.0, 1.0), {}))
     net.ask(1, QpsPublishRequest("far", "Heat", (47.0, 41.0), {}))
     net.settle()
-    assert [event.publisher for _, event in told(net)] in (["near", "far"], ["far", "near"])
+    assert [event.publisher for _, event in deliveries(net)] in (["near", "far"], ["far", "near"])
 
 
 def test_an_advertisement_within_the_own_leaf_costs_nothing():
@@ -113,7 +113,7 @@ def test_an_advertisement_within_the_own_leaf_costs_nothing():
     assert net.messages == Counter()
     net.ask(0, QpsAdvertiseRequest("p", "Heat", Rectangle((8.0, 8.0), (40.0, 10.0))))
     net.settle()
-    assert net.messages == {"advertise": 2}  # three leaves of 16 × 16 are reached, one is its own
+    assert net.messages == {"advertise": 2}  # three leaves of 16 × 16 are covered, one is its own
 
 
 def test_near_brokers_above_the_leaves_optionally_receive_advertisements():
@@ -133,7 +133,7 @@ def test_a_leaf_requests_events_of_earlier_advertisers_elsewhere():
     net.settle()
     net.ask(63, QpsPublishRequest("far", "Heat", (1.0, 1.0), {}))
     net.settle()
-    assert len(told(net)) == 1
+    assert len(deliveries(net)) == 1
 
 
 def test_a_subscription_goes_to_the_nearest_broker_whose_scope_contains_the_new_part():
@@ -172,10 +172,10 @@ def test_a_client_with_two_subscriptions_gets_an_event_once():
     net.settle()
     net.ask(0, QpsPublishRequest("p", "Heat", (1.0, 1.0), {}))
     net.settle()
-    assert sorted(event.client for _, event in told(net)) == ["s", "t"]
+    assert sorted(event.client for _, event in deliveries(net)) == ["s", "t"]
 
 
-def test_after_the_end_nothing_is_registered_anywhere():
+def test_nothing_is_registered_anywhere_after_the_end():
     net = network()
     for node in (5, 40, 63):
         net.ask(node, Want("s", "Heat", WHOLE, 1.0 + node / 30))
@@ -189,7 +189,7 @@ def test_after_the_end_nothing_is_registered_anywhere():
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("requests_of", "why"),
     [
         (Want("s", "Heat", WHOLE, 0.9), "ε is 0.9; it is 1"),
         (Want("s", "Heat", WHOLE, float("nan")), "ε is nan"),
@@ -205,10 +205,10 @@ def test_after_the_end_nothing_is_registered_anywhere():
         (QpsUnadvertiseRequest("p", "Heat", WHOLE), "has not advertised"),
     ],
 )
-def test_impossible_requests_are_refused_and_change_nothing(asked, why):
+def test_impossible_requests_are_refused_and_change_nothing(requests_of, why):
     net = network()
     with pytest.raises(UsageError, match=why):
-        net.ask(0, asked)
+        net.ask(0, requests_of)
     net.settle()
     assert net.messages == Counter()
 
@@ -224,47 +224,47 @@ def test_a_subscriber_receives_the_area_without_a_publisher():
     net.ask(0, QpsAdvertiseRequest("p", "Heat", Rectangle((8.0, 0.0), (16.0, 32.0))))
     net.ask(40, Want("s", "Heat", Rectangle((0.0, 0.0), (16.0, 8.0)), guaranteed=True))
     net.run(20 * SECOND)
-    assert told(net, FailedCoverage) == []
+    assert deliveries(net, FailedCoverage) == []
     net.ask(63, Want("t", "Heat", Rectangle((0.0, 0.0), (16.0, 16.0)), guaranteed=True))
     net.ask(50, Want("u", "Heat", Rectangle((0.0, 0.0), (16.0, 16.0))))
     net.run(20 * SECOND)
-    assert told(net, FailedCoverage) == [(63, FailedCoverage("t", "Heat", box((0, 8), (8, 16))))]
+    assert deliveries(net, FailedCoverage) == [(63, FailedCoverage("t", "Heat", box((0, 8), (8, 16))))]
     net.ask(0, QpsUnadvertiseRequest("p", "Heat", CORNER))
     net.run(20 * SECOND)
     lost = box((0, 0), (8, 8))
-    assert sorted(told(net, FailedCoverage), key=str) == [
+    assert sorted(deliveries(net, FailedCoverage), key=str) == [
         (40, FailedCoverage("s", "Heat", lost)),
         (63, FailedCoverage("t", "Heat", lost)),
     ]
 
 
-def test_coverage_is_reported_again_after_it_was_there_again():
+def test_coverage_failure_is_reported_again_after_an_interruption():
     net = network()
     net.ask(40, Want("s", "Heat", CORNER, guaranteed=True))
     net.run(20 * SECOND)
-    assert len(told(net, FailedCoverage)) == 1
+    assert len(deliveries(net, FailedCoverage)) == 1
     net.ask(0, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.run(20 * SECOND)
-    net.kill(0)  # says nothing more
+    net.kill(0)  # it is silent from now on
     net.run(60 * SECOND)
-    assert told(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
+    assert deliveries(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
 
 
 def test_missing_areas_are_forgotten_with_the_subscription():
     net = network(4)
     net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
     net.run(30 * SECOND)
-    assert len(told(net, FailedCoverage)) == 1
+    assert len(deliveries(net, FailedCoverage)) == 1
     net.ask(63, QpsUnsubscribeRequest("s", "Heat", CORNER))
     net.run(10 * SECOND)
     net.ask(0, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
     net.ask(40, Want("t", "Heat", CORNER, 1.0, guaranteed=True))
     net.run(30 * SECOND)
-    assert told(net, FailedCoverage) == []
+    assert deliveries(net, FailedCoverage) == []
 
 
-def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guaranteed():
+def test_a_tighter_subscriber_renews_a_shared_path_only_if_that_is_guaranteed():
     for compliance, again in (("best-effort", False), ("guaranteed", True)):
         net = network(4, compliance=compliance)
         net.ask(63, Want("loose", "Heat", CORNER, 9.0))
@@ -276,7 +276,7 @@ def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guar
 
 
 def test_a_broker_requests_an_area_again_for_stricter_terms():
-    def asked(net):
+    def requests_of(net):
         return {
             key: list(role.requests)
             for host in net.hosts.values()
@@ -287,15 +287,15 @@ def test_a_broker_requests_an_area_again_for_stricter_terms():
         net = network(compliance=compliance)
         net.ask(63, Want("loose", "Heat", WHOLE, 8.0))
         net.settle()
-        before = asked(net)
+        before = requests_of(net)
         net.ask(62, Want("tight", "Heat", WHOLE, 1.3))
         net.settle()
-        after = asked(net)
+        after = requests_of(net)
         pairs = [(old, new) for key, some in before.items() for old in some for new in after[key]]
         assert any(intersection(a.area, b.area) and b.epsilon < a.epsilon for a, b in pairs) == again
 
 
-def test_messages_go_over_a_wire():
+def test_messages_of_brokers_survive_the_wire():
     area = box((0, 0), (8, 8))
     wire = msgspec.msgpack.Decoder(QpsMessage)
     for message in (
@@ -317,7 +317,7 @@ def test_repeated_requests_count_once_and_others_expire():
     net.run(100 * SECOND)
     net.ask(0, QpsPublishRequest("p", "Heat", (1.0, 1.0), {}))
     net.run(SECOND)
-    assert len(told(net)) == 1
+    assert len(deliveries(net)) == 1
     net.kill(63)
     net.run(100 * SECOND)
     assert sum(host.state.links for host in net.hosts.values()) == 0
@@ -336,12 +336,12 @@ def test_a_new_subscriber_gets_the_latest_event_of_each_publisher_marked_as_repe
         net.ask(node, Want(client, "Heat", WHOLE, 3.0))
         net.settle()
         found = sorted(
-            (who, event.values["n"], event.repeated) for _, event in told(net) for who in [event.client]
+            (who, event.values["n"], event.repeated) for _, event in deliveries(net) for who in [event.client]
         )
         assert found == [(client, 1, True), (client, 7, True)]
     net.ask(0, QpsPublishRequest("p", "Heat", (3.0, 3.0), {"n": 2}))
     net.settle()
-    assert [(e.values["n"], e.repeated) for _, e in told(net)] == [(2, False)] * 3
+    assert [(e.values["n"], e.repeated) for _, e in deliveries(net)] == [(2, False)] * 3
 
 
 def test_a_repeated_subscription_receives_the_currently_latest_event():
@@ -353,11 +353,11 @@ def test_a_repeated_subscription_receives_the_currently_latest_event():
     net.settle()
     net.ask(63, QpsUnsubscribeRequest("s", "Heat", WHOLE))
     net.settle()
-    for node, n in ((63, 0), (40, 1)):  # the second event is heard by nobody
-        told(net)
+    for node, n in ((63, 0), (40, 1)):  # the second event has no receiver
+        deliveries(net)
         net.ask(node, Want("s", "Heat", WHOLE))
         net.settle()
-        assert [(event.values["n"], event.repeated) for _, event in told(net)] == [(n, True)]
+        assert [(event.values["n"], event.repeated) for _, event in deliveries(net)] == [(n, True)]
         net.ask(node, QpsUnsubscribeRequest("s", "Heat", WHOLE))
         net.settle()
         net.ask(0, QpsPublishRequest("p", "Heat", (2.0, 2.0), {"n": 1}))
@@ -375,16 +375,16 @@ def test_a_repeated_event_for_one_subscriber_is_not_delivered_to_others_again():
     net.run(60 * SECOND)
     net.ask(0, QpsPublishRequest("q", "Heat", (2.0, 2.0), {"n": 1}))  # now the first is forgotten
     net.settle()
-    assert [event.values["n"] for _, event in told(net)] == [0, 1]
-    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # asks for the ways anew
+    assert [event.values["n"] for _, event in deliveries(net)] == [0, 1]
+    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # it requests the paths again
     net.ask(63, Want("strict too", "Heat", WHOLE, 1.0))
     net.settle()
-    assert {(event.client, event.values["n"]) for _, event in told(net)} == {
+    assert {(event.client, event.values["n"]) for _, event in deliveries(net)} == {
         (who, n) for who in ("strict", "strict too") for n in (0, 1)
     }
 
 
-def test_nodes_that_began_together_renew_each_at_its_own_time_and_on_average_as_often():
+def test_nodes_that_start_together_renew_at_different_times_and_equally_often_on_average():
     for spread, least in ((0.0, 1), (0.5, 60)):
         net = network(renewal=20 * SECOND, spread=spread)
         machine = net.hosts[0].machine

@@ -57,13 +57,13 @@ def roles(net):
     return {role[1]: node for node, host in net.hosts.items() for role in host.state.own_roles}
 
 
-def told(net, kind=QpsNotify):
+def deliveries(net, kind=QpsNotify):
     found = [(node, what) for _, node, what in net.delivered if isinstance(what, kind)]
     net.delivered.clear()
     return found
 
 
-def connected(net):
+def connect(net):
     net.ask(PUBLISHER, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.ask(SUBSCRIBER, QpsSubscribeRequest("s", "Heat", WHOLE, 5.0))
     net.run(5 * SECOND)
@@ -74,7 +74,7 @@ def comes(net, times=1):
     for n in range(times):
         net.ask(PUBLISHER, QpsPublishRequest("p", "Heat", (1.0, 1.0), {"n": n}))
     net.run(SECOND)
-    return len(told(net))
+    return len(deliveries(net))
 
 
 # --- mapping ---
@@ -82,7 +82,7 @@ def comes(net, times=1):
 
 def test_by_position_the_nearest_node_acts_for_a_broker():
     net = network()
-    connected(net)
+    connect(net)
     for scope, node in roles(net).items():
         address = TREE.address("Heat", scope)
         assert net.field.path(5, address)[-1] == node
@@ -102,13 +102,13 @@ def test_by_position_a_node_acts_for_every_broker_that_it_is_nearest_to():
         assert node == min(range(9), key=lambda n: math.dist(places[n], address))
 
 
-def test_a_role_that_a_farther_node_got_moves_to_the_nearest_node_and_no_event_is_lost():
+def test_a_role_at_a_distant_node_moves_to_the_nearest_one_without_losing_an_event():
     """The nearest node may be out of reach for a while: it is down here, and comes back."""
     net = network()
     role, address = ("Heat", ROOT), TREE.address("Heat", ROOT)
     nearest = net.field.path(5, address)[-1]
     net.kill(nearest)
-    connected(net)
+    connect(net)
     assert roles(net)[ROOT] != nearest
     net.start(nearest)
     came = 0
@@ -121,7 +121,7 @@ def test_a_role_that_a_farther_node_got_moves_to_the_nearest_node_and_no_event_i
 
 def test_of_two_nodes_that_act_for_a_broker_the_nearest_keeps_the_role_and_all_tables():
     net = network()
-    connected(net)
+    connect(net)
     nearest, role = roles(net)[ROOT], ("Heat", ROOT)
     other = next(n for n in net.hosts if n not in (nearest, PUBLISHER, SUBSCRIBER, 7))
     logical = LogicalBroker(*role, turn=net.now + SECOND)  # it began the role later, and knows one subscriber
@@ -153,7 +153,7 @@ def test_a_search_finds_a_better_node_on_its_way_that_all_nodes_use_afterwards()
     assert comes(net) == 2
 
 
-def test_a_node_has_one_role_in_a_tree_as_long_as_there_are_others():
+def test_a_node_has_one_role_in_a_tree_while_there_are_enough_nodes():
     """The one that suits best on every way has the first that it is asked for, and offers itself no more."""
     net = network(mapping=RoleMapping(suit=by_resources(1e6), check=10 * SECOND))
     for node in net.hosts:
@@ -174,7 +174,7 @@ def test_the_fit_of_a_node_depends_on_its_scarcest_resource_and_distance():
 
 def test_a_holder_without_heartbeats_is_forgotten_after_three_checks():
     net = network()
-    connected(net)
+    connect(net)
     net.run(60 * SECOND)
     knowing = [node for node, host in net.hosts.items() if ("Heat", ROOT) in host.state.holders]
     assert knowing  # heartbeats keep it known
@@ -198,9 +198,9 @@ def turns(net):
     }
 
 
-def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
+def test_a_node_low_on_energy_hands_over_its_role_without_loss_or_duplicates():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     before, since = roles(net), turns(net)
     for node in before.values():
         net.ask(node, Resources(energy=0.1))
@@ -216,9 +216,9 @@ def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     assert net.messages["offer"] == net.messages["taken"] == len(before)
 
 
-def test_tables_are_the_messages_that_made_them():
+def test_tables_can_be_rebuilt_from_their_messages():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     net.ask(9, QpsAdvertiseRequest("far", "Heat", Rectangle((40.0, 40.0), (50.0, 50.0))))
     net.ask(10, QpsSubscribeRequest("t", "Heat", CORNER, 1.0, guaranteed=True))
     net.run(20 * SECOND)
@@ -233,12 +233,12 @@ def test_tables_are_the_messages_that_made_them():
 
 def test_without_an_answer_of_the_successor_the_role_stays_and_waiting_messages_are_processed():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     role, host = ("Heat", ROOT), net.hosts[roles(net)[ROOT]]
     host.state.handovers[role] = RoleHandover()
     host.tell(
         Received, "", NodeEnvelope(host.machine.broker.at, RoleOffer(*role, (1.0, 63.0)))
-    )  # nobody stands there
+    )  # without a node at that place
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(SECOND)
     assert comes(net) == 1  # events are forwarded, changes wait
@@ -248,14 +248,15 @@ def test_without_an_answer_of_the_successor_the_role_stays_and_waiting_messages_
 
 
 def test_a_holder_that_seeks_a_successor_still_sends_heartbeats():
-    """It did not once; when nobody took the role, nodes forgot who had it, and somebody began it anew."""
+    """It once did not; when no node took the role, nodes forgot its holder, and another node started it
+    again."""
     hasty = RoleMapping(suit=by_resources(8.0), compare=lambda *_: True, check=10 * SECOND, patience=1)
     net = network(mapping=hasty)
-    connected(net)
-    before, said = roles(net), net.messages["here"]
+    connect(net)
+    before, output = roles(net), net.messages["here"]
     net.run(40 * SECOND)
     assert roles(net) == before
-    assert net.messages["here"] - said == 4 * len(before)
+    assert net.messages["here"] - output == 4 * len(before)
 
 
 def acting(net):
@@ -269,7 +270,7 @@ def acting(net):
 
 def test_a_node_that_receives_a_vacancy_still_knows_the_holder_and_does_not_take_the_role():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     host, other, role = acting(net)
     at = host.machine.broker.at
     other.state.holders[role] = KnownHolder(at, 0, net.now)
@@ -283,7 +284,7 @@ def test_a_node_that_receives_a_vacancy_still_knows_the_holder_and_does_not_take
 
 def test_tables_for_a_successor_that_already_has_the_role_are_not_lost():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     host, other, role = acting(net)
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     while role not in other.state.own_roles:
@@ -298,12 +299,12 @@ def test_tables_for_a_successor_that_already_has_the_role_are_not_lost():
 
 def test_a_former_holder_sends_its_tables_to_another_holder_too():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     host, other, role = acting(net)
     host.state.handovers[role] = RoleHandover()
     host.tell(
         Received, "", NodeEnvelope(host.machine.broker.at, RoleOffer(*role, (1.0, 63.0)))
-    )  # nobody stands there
+    )  # without a node at that place
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(SECOND)
     assert role in other.state.own_roles
@@ -311,9 +312,9 @@ def test_a_former_holder_sends_its_tables_to_another_holder_too():
     assert comes(net) == 2
 
 
-def test_an_event_does_not_make_a_node_take_a_role():
+def test_receiving_an_event_gives_a_node_no_role():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     host, other, role = acting(net)
     at = other.machine.broker.at
     event = message.RoutedPublication("Heat", message.QpsSource(at), ROOT, (1.0, 1.0), at, "p", net.now, {})
@@ -325,10 +326,10 @@ def test_an_event_does_not_make_a_node_take_a_role():
 
 def test_a_former_holder_remembers_its_successor_longer_than_others_remember_the_former():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     host, other, role = acting(net)
     successor, turn = other.machine.broker.at, net.now + 1
-    for _ in range(2):  # it gives the role up, and hears a heartbeat
+    for _ in range(2):  # it gives the role up, and receives a heartbeat
         host.tell(Received, "", NodeEnvelope(host.machine.broker.at, RoleHeartbeat(*role, successor, turn)))
         assert host.state.holders[role] == KnownHolder(successor, turn, net.now + 3 * TIRING.check)
 
@@ -337,7 +338,7 @@ def test_a_broker_with_empty_tables_after_a_renewal_still_sends_heartbeats():
     """A renewal removed the tables of a role that the node still held; the next heartbeat of another node
     for that role ended the run with a KeyError."""
     net = network(mapping=RoleMapping(check=60 * SECOND), renewal=2 * SECOND, memory=4 * SECOND)
-    connected(net)
+    connect(net)
     role, host = ("Heat", ROOT), net.hosts[roles(net)[ROOT]]
     net.ask(SUBSCRIBER, QpsUnsubscribeRequest("s", "Heat", WHOLE))
     net.run(20 * SECOND)
@@ -355,7 +356,7 @@ def test_a_broker_with_empty_tables_after_a_renewal_still_sends_heartbeats():
 
 def test_a_neighbour_has_the_tables_of_a_broker_that_fails():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     net.run(15 * SECOND)  # tables are copied
     root = roles(net)[ROOT]
     assert root not in (PUBLISHER, SUBSCRIBER)
@@ -366,7 +367,7 @@ def test_a_neighbour_has_the_tables_of_a_broker_that_fails():
 
 def test_without_copies_repeated_requests_rebuild_a_broker():
     net = network(mapping=RoleMapping(check=3600 * SECOND), renewal=10 * SECOND)
-    connected(net)
+    connect(net)
     net.kill(roles(net)[ROOT])
     assert comes(net) == 0
     net.run(60 * SECOND)
@@ -375,7 +376,7 @@ def test_without_copies_repeated_requests_rebuild_a_broker():
 
 def test_a_message_does_not_alternate_between_two_failed_nodes():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     role, first = ("Heat", ROOT), roles(net)[ROOT]
     then = next(node for node in range(20, 60) if node not in roles(net).values())
     beside = net.field.near(first).keys()
@@ -388,21 +389,21 @@ def test_a_message_does_not_alternate_between_two_failed_nodes():
     net.ask(7, QpsSubscribeRequest("t", "Heat", WHOLE, 5.0))
     net.run(5 * SECOND)
     assert roles(net)[ROOT] not in (first, then)
-    assert comes(net) == 1  # the other subscriber has not said again what it wants
+    assert comes(net) == 1  # the other subscriber has not repeated its request
 
 
 def test_a_new_holder_copies_its_tables_at_once():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     net.run(15 * SECOND)
     for _ in range(3):  # also who has just taken it may fail
         net.kill(roles(net)[ROOT])
         assert comes(net, 2) == 2
 
 
-def test_events_wait_for_a_subscribers_node_until_it_is_reported_as_gone():
+def test_events_wait_for_the_node_of_a_subscriber_until_it_is_reported_as_gone():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     net.kill(SUBSCRIBER)
     assert comes(net) == 0
     assert any(host.state.undelivered_events for host in net.hosts.values())
@@ -414,15 +415,15 @@ def test_events_wait_for_a_subscribers_node_until_it_is_reported_as_gone():
     assert not any(not isinstance(key, QuadScope) for key in links)
 
 
-def test_a_publishers_node_that_fails_is_missed_where_coverage_is_guaranteed():
+def test_coverage_guarantees_report_the_failure_of_the_node_of_a_publisher():
     net = network()
     net.ask(PUBLISHER, QpsAdvertiseRequest("p", "Heat", CORNER))
     net.ask(SUBSCRIBER, QpsSubscribeRequest("s", "Heat", CORNER, guaranteed=True))
     net.run(30 * SECOND)
-    assert told(net, FailedCoverage) == []
+    assert deliveries(net, FailedCoverage) == []
     net.kill(PUBLISHER)
     net.run(60 * SECOND)
-    ((node, failed),) = told(net, FailedCoverage)
+    ((node, failed),) = deliveries(net, FailedCoverage)
     assert (node, failed.client) == (SUBSCRIBER, "s")
 
 
@@ -443,7 +444,7 @@ def test_clients_that_vanish_are_removed_by_their_node():
 
 def test_all_messages_can_be_encoded():
     net = network(mapping=TIRING)
-    connected(net)
+    connect(net)
     role = net.hosts[roles(net)[ROOT]].state.broker.logical["Heat", ROOT]
     rows = tuple(tables.rows(role))
     wire = msgspec.msgpack.Decoder(Envelope)
@@ -455,7 +456,7 @@ def test_all_messages_can_be_encoded():
         assert bytes_of(given) > 20
 
 
-def test_a_mapping_that_cannot_be_is_refused():
+def test_an_impossible_mapping_is_refused():
     with pytest.raises(UsageError, match="check is 0"):
         RoleMapping(check=0)
     with pytest.raises(UsageError, match="attendance every -1"):

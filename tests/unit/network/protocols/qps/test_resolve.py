@@ -13,16 +13,16 @@ REGION = box((64, 64), (128, 128))
 FIRST = TREE.children(ROOT)[0]
 
 
-def nobody(_):
+def no_nodes(_):
     return []
 
 
-def root(covered=NOTHING, advertised=nobody, leaves=None):
+def root(covered=NOTHING, advertised=no_nodes, leaves=None):
     return ResolveInputs(TREE, ROOT, (128.0, 128.0), covered, advertised, leaves)
 
 
 @pytest.mark.parametrize(("epsilon", "onward"), [(1.5, 2.625), (1.2, 1.65), (1.0, 1.0)])
-def test_on_the_straight_way_every_subscription_is_registered(epsilon, onward):
+def test_every_subscription_is_registered_on_the_direct_path(epsilon, onward):
     (found,) = resolve(root(), (200.0, 200.0), REGION, epsilon)
     assert found[:2] == (ROOT, REGION)
     assert found.epsilon == pytest.approx(onward, abs=5e-4)
@@ -38,7 +38,7 @@ def test_a_detour_is_registered_only_as_far_as_epsilon_allows():
     assert found.epsilon == pytest.approx(1.401, abs=5e-4)
 
 
-def test_each_quadrant_is_decided_alone():
+def test_each_quadrant_is_decided_separately():
     parts = list(resolve(root(), (250.0, 250.0), TREE.area, 1.2))
     assert [part.scope for part in parts] == [
         ROOT,
@@ -50,7 +50,7 @@ def test_each_quadrant_is_decided_alone():
 
 
 def test_a_leaf_always_registers():
-    leaf = ResolveInputs(TREE, QuadScope(4, 0, 0), (200.0, 3.0), NOTHING, nobody)
+    leaf = ResolveInputs(TREE, QuadScope(4, 0, 0), (200.0, 3.0), NOTHING, no_nodes)
     area = box((0, 0), (5, 5))
     assert list(resolve(leaf, (1.0, 1.0), area, 1.0)) == [ResolvedPart(QuadScope(4, 0, 0), area, 0.0)]
 
@@ -63,7 +63,7 @@ def test_covered_areas_cost_only_the_path_from_the_broker():
     assert alone.scope == FIRST  # guaranteed: the whole way counts
 
 
-def test_the_centroid_is_that_of_the_part_that_is_not_covered():
+def test_the_centroid_is_that_of_the_uncovered_part():
     covered = box((64, 64), (128, 96))
     (found,) = resolve(root(covered), (200.0, 200.0), REGION, 1.5)
     assert found.area == REGION
@@ -72,7 +72,7 @@ def test_the_centroid_is_that_of_the_part_that_is_not_covered():
     assert found.epsilon == pytest.approx(onward)
 
 
-def test_advertisers_stand_in_for_the_centroid():
+def test_advertisers_replace_the_centroid():
     q = (20.0, 200.0)
     (found,) = resolve(root(advertised=lambda area: [(250.0, 10.0)]), q, REGION, 1.01)
     assert found.scope == ROOT
@@ -83,7 +83,7 @@ def test_advertisers_stand_in_for_the_centroid():
 def test_a_subscriber_at_the_centroid_is_registered():
     (found,) = resolve(root(), (96.0, 96.0), REGION, 1.0)
     assert found.scope == ROOT
-    (there,) = resolve(ResolveInputs(TREE, ROOT, (96.0, 96.0), NOTHING, nobody), (5.0, 5.0), REGION, 1.0)
+    (there,) = resolve(ResolveInputs(TREE, ROOT, (96.0, 96.0), NOTHING, no_nodes), (5.0, 5.0), REGION, 1.0)
     assert there == ResolvedPart(ROOT, REGION, math.inf)
 
 

@@ -35,7 +35,7 @@ def test_four_levels_have_85_brokers_and_64_leaves():
     assert {size(TREE.cell(leaf)) for leaf in leaves} == {32.0**2}
 
 
-def test_children_go_clockwise_from_the_least():
+def test_children_are_numbered_clockwise_from_the_least():
     assert [TREE.corners(child)[0] for child in TREE.children(ROOT)] == [
         (0, 0),
         (0, 128),
@@ -45,7 +45,7 @@ def test_children_go_clockwise_from_the_least():
     assert TREE.children(QuadScope(4, 3, 3)) == ()
 
 
-def test_a_scope_is_half_open_and_space_is_closed_above():
+def test_a_scope_is_half_open_and_the_space_is_closed_above():
     assert TREE.leaf((32.0, 0.0)) == QuadScope(4, 1, 0)
     assert TREE.leaf((31.999, 0.0)) == QuadScope(4, 0, 0)
     assert TREE.leaf((256.0, 256.0)) == QuadScope(4, 7, 7)
@@ -66,7 +66,7 @@ def test_the_address_of_a_broker_is_inside_its_scope_and_computable():
     assert TREE.address("Temperature", ROOT) != TREE.address("Humidity", ROOT)
 
 
-def test_brokers_stand_all_over_their_scopes():
+def test_brokers_are_spread_over_their_scopes():
     for topic in ("Temperature", "Humidity", "t"):
         shares = [
             TREE.address(topic, QuadScope(4, c, r))[axis] % 32 / 32
@@ -77,7 +77,7 @@ def test_brokers_stand_all_over_their_scopes():
         assert all(sum(low <= share < low + 0.5 for share in shares) > 30 for low in (0.0, 0.5))
 
 
-def test_elf_is_that_of_object_files():
+def test_the_hash_is_the_elf_hash_of_object_files():
     assert elf("printf") == 0x077905A6
     assert elf("") == 0
     assert elf("a long name with more than seven letters") < 1 << 28
@@ -99,7 +99,7 @@ def test_three_brokers_can_serve_a_third_level_scope_and_the_nearest_is_taken():
         (lambda: ScopeTree((0.0, math.nan), 1.0, 4), "square in the plane"),
     ],
 )
-def test_a_tree_that_cannot_be_is_refused(tree, why):
+def test_an_impossible_tree_is_refused(tree, why):
     with pytest.raises(UsageError, match=why):
         tree()
 
@@ -113,13 +113,13 @@ def test_a_tree_that_cannot_be_is_refused(tree, why):
         (Rectangle((1.0,), (2.0,)), "two coordinates"),
     ],
 )
-def test_a_region_that_cannot_be_is_refused(shape, why):
+def test_an_impossible_region_is_refused(shape, why):
     deployment = QpsDeployment(tree=TREE, topics=("T",))
     with pytest.raises(UsageError, match=why):
         deployment.region(shape)
 
 
-def test_parts_of_a_whole_share_no_point_and_lose_none():
+def test_parts_of_an_area_are_disjoint_and_cover_it():
     chance = random.Random(1)
     for _ in range(200):
         some = [_random(chance), _random(chance)]
@@ -137,7 +137,7 @@ def _random(chance):
     return box(low, (chance.randint(low[0] + 1, 16), chance.randint(low[1] + 1, 16)))
 
 
-def test_an_area_has_one_form_however_it_was_made():
+def test_an_area_has_one_canonical_form():
     whole = box((0, 0), (4, 4))
     quarters = [box((x, y), (x + 2, y + 2)) for x in (0, 2) for y in (0, 2)]
     assert union_of(reversed(quarters)) == union_of(quarters) == whole
@@ -148,7 +148,7 @@ def test_an_area_has_one_form_however_it_was_made():
     assert contains_point(holed, (2.0, 2.0))
 
 
-def test_centroids_are_of_area():
+def test_centroids_are_weighted_by_area():
     assert centroid(REGION) == (96.0, 96.0)
     two = union(box((0, 0), (1, 1)), box((2, 0), (4, 1)))
     assert centroid(two)[0] == pytest.approx((0.5 + 2 * 3.0) / 3)

@@ -60,7 +60,7 @@ def network(seed=None, **options):
     return FieldNetwork(Field(places, 12.0), node, seed)
 
 
-def connected(net):
+def connect(net):
     """A sensor, and a user who wants its readings."""
     net.ask(SENSOR, QpsAdvertiseRequest("s", "T", CORNER))
     net.ask(USER, Want("u", "T", SPACE, 5.0))
@@ -68,8 +68,8 @@ def connected(net):
     return net
 
 
-def watched(net):
-    """A sensor, a component that watches it, and a user who wants to know what that says."""
+def watch(net):
+    """A sensor, a component that watches it, and a user who subscribes to its events."""
     net.ask(SENSOR, QpsAdvertiseRequest("s", "T", CORNER))
     net.ask(USER, Want("u", "Hot", SPACE, 5.0))
     net.ask(HOST, InsertComponent("Hot"))
@@ -83,7 +83,7 @@ def reads(net, value=8.0):
     return net.hosts[SENSOR].state.broker.broker.latest
 
 
-def told(net, kind=QpsNotify):
+def deliveries(net, kind=QpsNotify):
     found = [what for _, _, what in net.delivered if isinstance(what, kind)]
     net.delivered.clear()
     return found
@@ -93,7 +93,7 @@ def comes(net):
     """How many have the sensor's next reading."""
     reads(net)
     net.run(2 * SECOND)
-    return len(told(net))
+    return len(deliveries(net))
 
 
 def roles(net):
@@ -127,8 +127,8 @@ def losing(net, kind, seconds):
 # --- Table 5.12: which layer answers ---
 
 
-def test_a_node_fails_and_the_network_goes_round_it():
-    net = connected(network())
+def test_the_network_routes_around_a_failed_node():
+    net = connect(network())
     way = net.field.path(SENSOR, net.field.places[USER])
     for node in set(way[1:-1]) - set(roles(net).values()):
         net.kill(node)
@@ -136,69 +136,69 @@ def test_a_node_fails_and_the_network_goes_round_it():
     assert comes(net) == 1
 
 
-def test_a_node_fails_and_publish_subscribe_has_another_broker():
-    net = connected(network())
+def test_publish_subscribe_uses_another_broker_after_a_node_fails():
+    net = connect(network())
     root = roles(net)[ROOT]
     net.kill(root)
     assert comes(net) == 1
     assert roles(net)[ROOT] != root
 
 
-def test_a_node_fails_and_its_component_begins_near_by():
-    net = watched(network(renewal=10 * SECOND))
+def test_a_component_restarts_nearby_after_its_node_fails():
+    net = watch(network(renewal=10 * SECOND))
     net.kill(HOST)
     net.run(60 * SECOND)
     (host,) = hosts(net)
     assert host in net.field._links[HOST]
     when = reads(net)
     net.run(20 * SECOND)
-    assert [(what.values[STATUS], what.values[TIME]) for what in told(net)] == [("ingress", when)]
+    assert [(what.values[STATUS], what.values[TIME]) for what in deliveries(net)] == [("ingress", when)]
 
 
-def test_after_packet_loss_requests_are_repeated_but_events_are_lost():
+def test_requests_are_repeated_after_packet_loss_but_events_are_lost():
     net = network(renewal=10 * SECOND)
     net.ask(SENSOR, QpsAdvertiseRequest("s", "T", CORNER))
     net.ask(USER, Want("u", "T", SPACE, 5.0))
     losing(net, QpsSubscribe, 5)
     assert comes(net) == 0
     net.run(20 * SECOND)
-    told(net)
+    deliveries(net)
     assert comes(net) == 1
     reads(net)
     losing(net, RoutedPublication, 5)
     net.run(60 * SECOND)
-    assert told(net) == []
+    assert deliveries(net) == []
 
 
 def test_components_wait_for_delayed_events():
     """Readings overtake one another, and are judged in the order in which they were made."""
-    net = watched(network(seed=5))
+    net = watch(network(seed=5))
     expected = []
     for status, value in [("ingress", 8.0), ("egress", 1.0)] * 4:
         expected.append((status, reads(net, value)))
         net.run(SECOND // 10)
     net.run(60 * SECOND)
-    found = [(what.values[STATUS], what.values[TIME]) for what in told(net)]
+    found = [(what.values[STATUS], what.values[TIME]) for what in deliveries(net)]
     assert sorted(found, key=lambda each: each[1]) == expected
 
 
 # --- Table 5.13: who is replaced ---
 
 
-def test_a_publisher_fails_and_others_cover_its_region():
-    net = connected(network())
+def test_other_publishers_cover_the_region_of_a_failed_one():
+    net = connect(network())
     net.ask(9, QpsAdvertiseRequest("beside", "T", CORNER))
     net.ask(USER, Want("must", "T", CORNER, guaranteed=True))
     net.run(30 * SECOND)
     net.kill(SENSOR)
     net.run(60 * SECOND)
-    assert told(net, FailedCoverage) == []
+    assert deliveries(net, FailedCoverage) == []
     net.ask(9, QpsPublishRequest("beside", "T", (4.0, 4.0), {"value": 8.0}))
     net.run(2 * SECOND)
-    assert {what.client for what in told(net)} == {"u", "must"}
+    assert {what.client for what in deliveries(net)} == {"u", "must"}
 
 
-def test_when_all_publishers_fail_subscribers_are_informed():
+def test_subscribers_are_informed_when_all_publishers_fail():
     net = network()
     for node in (SENSOR, 9):
         net.ask(node, QpsAdvertiseRequest("s", "T", CORNER))
@@ -207,16 +207,16 @@ def test_when_all_publishers_fail_subscribers_are_informed():
     for node in (SENSOR, 9):
         net.kill(node)
     net.run(60 * SECOND)
-    (failed,) = told(net, FailedCoverage)
+    (failed,) = deliveries(net, FailedCoverage)
     net.ask(USER, QpsUnsubscribeRequest(failed.client, failed.topic, CORNER))
     net.run(10 * SECOND)
     assert links(net) == 0
 
 
-def test_subscribers_fail_few_or_all_and_are_unsubscribed():
-    """Where events come, by the neighbour who has them in hand; elsewhere, since they say nothing again."""
+def test_failed_subscribers_are_unsubscribed():
+    """Where events arrive, by the neighbour that handles them; elsewhere by silence."""
     users = (USER, 7, 56)
-    net = connected(network(renewal=10 * SECOND))
+    net = connect(network(renewal=10 * SECOND))
     for node in users[1:]:
         net.ask(node, Want("u", "T", SPACE, 5.0))
     net.run(15 * SECOND)
@@ -225,12 +225,12 @@ def test_subscribers_fail_few_or_all_and_are_unsubscribed():
         net.kill(node)
         assert comes(net) == 2 - left
         net.run(60 * SECOND)
-        told(net)
+        deliveries(net)
     assert links(net) == 0
 
 
 def test_a_component_whose_replicas_all_fail_stays_stopped_until_inserted_again():
-    net = watched(network(renewal=10 * SECOND))
+    net = watch(network(renewal=10 * SECOND))
     for node in [HOST, *net.field.near(HOST)]:
         net.kill(node)
     net.run(60 * SECOND)
@@ -239,4 +239,4 @@ def test_a_component_whose_replicas_all_fail_stays_stopped_until_inserted_again(
     net.run(30 * SECOND)
     when = reads(net)
     net.run(20 * SECOND)
-    assert [(what.values[STATUS], what.values[TIME]) for what in told(net)] == [("ingress", when)]
+    assert [(what.values[STATUS], what.values[TIME]) for what in deliveries(net)] == [("ingress", when)]

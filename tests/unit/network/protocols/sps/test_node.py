@@ -1,4 +1,5 @@
-"""Components in a network say what they say in one process; others begin them when their host fails."""
+"""Components in a network emit what they emit in one process; other nodes start them when their host
+fails."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def _spot(place, by=0.0):
     return (place[0] - 1 + by, place[1] - 1 + by)
 
 
-def told(net):
+def deliveries(net):
     found = [
         (what.topic, what.values[STATUS], what.values[TIME], what.values[SIGNATURE])
         for _, node, what in net.delivered
@@ -106,10 +107,10 @@ def test_components_on_nodes_give_the_results_of_one_process():
     net.run(60 * SECOND)
     expected = in_one_process(events)
     assert len(expected) > 8
-    assert [row[:3] for row in told(net)] == [row[:3] for row in expected]
+    assert [row[:3] for row in deliveries(net)] == [row[:3] for row in expected]
 
 
-def test_measured_latency_decides_how_long_is_waited():
+def test_the_measured_latency_decides_how_long_components_wait():
     net = network()
     net.ask(20, InsertComponent("Hot"))
     net.run(5 * SECOND)
@@ -121,27 +122,29 @@ def test_measured_latency_decides_how_long_is_waited():
 
 
 def test_a_failed_host_is_replaced_nearby_and_active_conditions_are_restored():
-    """Passive replicas begin with s = 0 and e = null; the latest events tell what is so.  [F78]"""
+    """Passive replicas start with s = 0 and e = null; the latest events give the current state.  [F78]"""
     net = network(renewal=10 * SECOND)
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.ask(20, InsertComponent("Hot"))
     net.run(5 * SECOND)
     say(net, 0, 8.0)
     net.run(10 * SECOND)
-    (before,) = told(net)
+    (before,) = deliveries(net)
     assert before[:2] == ("Hot", "ingress")
     net.kill(20)
     net.run(60 * SECOND)
     (host,) = [node for node, each in net.hosts.items() if "Hot" in each.state.components]
     assert host in net.field._links[20]
-    assert told(net) == [before]  # the same ingress again: its time and so its id are those of the reading
+    assert deliveries(net) == [
+        before
+    ]  # the same ingress again: its time and so its id are those of the reading
     say(net, 0, 1.0)
     net.run(20 * SECOND)
-    assert [row[1] for row in told(net)] == ["egress"]
+    assert [row[1] for row in deliveries(net)] == ["egress"]
 
 
 @pytest.mark.parametrize("host", [1, 20, 56])
-def test_of_nodes_equally_near_to_a_failed_host_only_one_takes_over(host):
+def test_only_one_of_equally_near_nodes_takes_over_from_a_failed_host(host):
     net = network(skew=0.0, renewal=10 * SECOND)
     net.ask(host, InsertComponent("Hot"))
     net.run(5 * SECOND)
@@ -168,7 +171,7 @@ def test_a_removed_component_ends_its_subscriptions_and_advertisements(local):
     assert [state.advertised_names, state.spaces, state.local, state.subscribed_at] == [{}, {}, set(), {}]
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.run(20 * SECOND)
-    assert told(net) == []
+    assert deliveries(net) == []
 
 
 def test_a_local_component_needs_no_message():
@@ -185,7 +188,7 @@ def test_a_local_component_needs_no_message():
 
 
 def test_an_event_has_the_same_time_at_every_node():
-    """Of two events at one moment the second has a time of its own, also for components beside it."""
+    """Of two events at one time the second gets a later time, also for components beside it."""
     for local in (True, False):
         net = network()
         net.ask(0, InsertComponent("Hot", local=local))
@@ -194,7 +197,7 @@ def test_an_event_has_the_same_time_at_every_node():
         events = [say(net, 0, 1.0), say(net, 0, 8.0)]
         net.run(20 * SECOND)
         assert events[0].time < events[1].time
-        assert [row[2] for row in told(net)] == [events[1].time]
+        assert [row[2] for row in deliveries(net)] == [events[1].time]
 
 
 def test_a_later_subscriber_receives_the_active_condition_of_every_place():
@@ -208,7 +211,7 @@ def test_a_later_subscriber_receives_the_active_condition_of_every_place():
     net.run(20 * SECOND)
     net.ask(USER, QpsSubscribeRequest("u", "Hot", SPACE, 2.0))
     net.run(10 * SECOND)
-    found = told(net)
+    found = deliveries(net)
     assert [status for _, status, _, _ in found] == ["ingress"] * 3
     assert len({signature for *_, signature in found}) == 3
 
@@ -232,7 +235,7 @@ def test_a_query_for_the_closest_subscribes_no_farther_than_necessary():
     net.run(5 * SECOND)
     assert half() == 4.0
     net.run(60 * SECOND)
-    assert half() == 60.0  # nobody has said anything
+    assert half() == 60.0  # without any reading
     net.ask(9, InsertComponent("Near"))
     net.run(2 * SECOND)
     for value in (8.0, 1.0, 8.0):
@@ -244,7 +247,7 @@ def test_a_query_for_the_closest_subscribes_no_farther_than_necessary():
     assert len(wanted) == 1
     net.run(60 * SECOND)
     assert half() == 16.0
-    assert [status for _, status, _, _ in sorted(told(net), key=lambda row: row[2])] == [
+    assert [status for _, status, _, _ in sorted(deliveries(net), key=lambda row: row[2])] == [
         "ingress",
         "egress",
         "ingress",

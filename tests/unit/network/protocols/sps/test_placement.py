@@ -1,4 +1,4 @@
-"""Where components go, and what they subscribe to.  [F64, F71, F73, F74]"""
+"""Placement of components, and their subscriptions.  [F64, F71, F73, F74]"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_relative_places_refer_to_the_host():
         regions(near)
 
 
-def test_closest_has_a_window_that_gets_wider_up_to_a_cap():
+def test_a_closest_query_has_a_window_that_widens_up_to_a_cap():
     window, found = SearchWindow(4.0, 20.0), []
     while window is not None:
         found += regions(Closest(HERE), (32.0, 32.0), window)

@@ -43,7 +43,7 @@ HOT = {
 
 
 class Walk:
-    """One subscriber who walks, and is told what nodes have for it where it is."""
+    """One walking subscriber, and the deliveries of nodes at its position."""
 
     def __init__(self, *wishes, every=None, components=(), renewal=None, room=1000):
         self.deployment = QpsDeployment(
@@ -54,7 +54,7 @@ class Walk:
         x, y = PLACES[SENSOR]
         self.net.ask(SENSOR, QpsAdvertiseRequest("s", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
         self.me = Traveller(Ticket("me", PLACES[HOME], wishes, components))
-        self.heard = []
+        self.deliveries = []
 
     def machine(self, number):
         at = PLACES[number]
@@ -72,7 +72,7 @@ class Walk:
         for _, at, what in self.net.delivered:
             if at == node and isinstance(what, BroughtEvent):
                 if event := self.me.accept(what):
-                    self.heard.append(event)
+                    self.deliveries.append(event)
                 self.net.ask(node, GotRequest(self.me.ticket, what))
         self.net.run(SECOND)
 
@@ -81,7 +81,7 @@ class Walk:
 
     @property
     def values(self):
-        return [event.values["value"] for event in self.heard]
+        return [event.values["value"] for event in self.deliveries]
 
     def proxies(self):
         return [node for node, host in self.net.hosts.items() if "me" in host.state.subscribers]
@@ -112,7 +112,7 @@ def test_a_late_message_of_an_earlier_node_is_ignored():
     assert state.subscribers["me"].at == PLACES[55]
 
 
-def test_it_may_want_something_else_on_the_way_and_nothing_in_the_end():
+def test_a_moving_subscriber_can_change_and_end_its_subscription():
     walk = Walk(wish("T", Rectangle((40.0, 40.0), (60.0, 60.0))))
     walk.to(20)
     walk.say(1.0)
@@ -123,11 +123,11 @@ def test_it_may_want_something_else_on_the_way_and_nothing_in_the_end():
     walk.to(30, wishes=())
     walk.say(3.0)
     walk.wait(30)
-    assert [(e.values["value"], e.repeated) for e in walk.heard] == [(1.0, True), (2.0, False)]
+    assert [(e.values["value"], e.repeated) for e in walk.deliveries] == [(1.0, True), (2.0, False)]
     assert not walk.net.hosts[HOME].state.inner.broker.topics["T"].subscriptions
 
 
-def test_its_component_runs_at_the_proxy_and_its_outputs_follow_the_subscriber():
+def test_a_component_of_a_subscriber_runs_at_the_proxy_and_its_outputs_follow():
     walk = Walk(wish("Hot", SPACE), components=("Hot",))
     walk.to(20)
     assert "Hot" in walk.net.hosts[HOME].state.inner.components
@@ -135,12 +135,12 @@ def test_its_component_runs_at_the_proxy_and_its_outputs_follow_the_subscriber()
     walk.wait(20, 20)
     walk.say(1.0)
     walk.to(55, 20)
-    assert [event.values[STATUS] for event in walk.heard] == ["ingress", "egress"]
+    assert [event.values[STATUS] for event in walk.deliveries] == ["ingress", "egress"]
     walk.to(55, wishes=(), components=())
     assert "Hot" not in walk.net.hosts[HOME].state.inner.components
 
 
-def test_a_second_subscriber_of_a_proxy_does_not_begin_the_component_of_the_first_again():
+def test_a_second_subscriber_of_a_proxy_does_not_restart_the_component_of_the_first():
     walk = Walk(wish("Hot", SPACE), components=("Hot",))
     walk.to(20)
     walk.say(8.0)
@@ -148,7 +148,7 @@ def test_a_second_subscriber_of_a_proxy_does_not_begin_the_component_of_the_firs
     you = Traveller(Ticket("you", PLACES[HOME], (wish("Hot", SPACE),), ("Hot",)))
     walk.net.ask(20, ArriveRequest(you.next_ticket()))
     walk.wait(20, 20)
-    assert [event.values[STATUS] for event in walk.heard] == ["ingress"]
+    assert [event.values[STATUS] for event in walk.deliveries] == ["ingress"]
 
 
 def test_a_failed_proxy_is_replaced_by_its_neighbour_at_the_next_message():
@@ -172,7 +172,7 @@ def test_a_subscriber_that_does_not_report_its_position_has_left():
     assert not walk.net.hosts[HOME].state.inner.broker.topics["T"].subscriptions
 
 
-def test_for_an_absent_subscriber_the_last_events_are_stored_and_the_others_counted():
+def test_the_last_events_for_an_absent_subscriber_are_stored_and_others_counted():
     walk = Walk(wish("T", SPACE), room=3)
     walk.to(20)
     walk.say(0.0)
@@ -180,8 +180,8 @@ def test_for_an_absent_subscriber_the_last_events_are_stored_and_the_others_coun
     for value in range(1, 100):
         walk.say(float(value))
         walk.wait(None, 1)
-    (kept,) = walk.net.hosts[HOME].state.subscribers.values()
-    assert len(kept.waiting) == 3
+    (stored,) = walk.net.hosts[HOME].state.subscribers.values()
+    assert len(stored.waiting) == 3
     walk.to(55)
     walk.say(100.0)
     walk.wait(55)
@@ -195,8 +195,8 @@ def test_a_proxy_has_room_for_an_event():
 
 
 def event(number, since=1, time=7, first=0):
-    told = QpsNotify("me", "T", (1.0, 1.0), "s", time, {"value": 1.0})
-    return BroughtEvent("me", since, number, told, first)
+    emitted = QpsNotify("me", "T", (1.0, 1.0), "s", time, {"value": 1.0})
+    return BroughtEvent("me", since, number, emitted, first)
 
 
 def test_dropped_events_are_counted_once_and_do_not_arrive_later():
@@ -209,7 +209,7 @@ def test_dropped_events_are_counted_once_and_do_not_arrive_later():
     assert (me.lost, me.least, me.numbers) == (2, 5, set())
 
 
-def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_again():
+def test_a_repeated_number_counts_once_and_the_same_event_of_another_proxy_is_ignored():
     me = Traveller(Ticket("me", (0.0, 0.0)))
     assert me.accept(event(1, time=8))
     assert me.accept(event(0, time=7))
@@ -223,7 +223,7 @@ def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_aga
 
 
 @pytest.mark.parametrize(
-    ("ticket", "says"),
+    ("ticket", "message"),
     [
         (Ticket("me", (1.0, 1.0), (wish("Snow", SPACE),)), "there is no topic 'Snow'"),
         (Ticket("me", (1.0, 1.0), (wish("T", SPACE, 0.5),)), "ε is 0.5"),
@@ -232,16 +232,16 @@ def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_aga
         (Ticket("me", (1.0, 1.0), (), ("Hot",)), "nodes here have no components"),
     ],
 )
-def test_impossible_subscriptions_raise_an_error_at_the_subscriber(ticket, says):
+def test_impossible_subscriptions_raise_an_error_at_the_subscriber(ticket, message):
     deployment = QpsDeployment(tree=ScopeTree((0.0, 0.0), 64.0, 2), topics=("T",))
     net = FieldNetwork(
         Field(PLACES, 12.0), lambda number: ProxyNode(QpsBroker(deployment, PLACES[number]), PLACES[number])
     )
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         net.ask(0, ArriveRequest(ticket))
 
 
-def test_a_circle_is_no_region():
+def test_a_circle_is_refused_as_a_region():
     with pytest.raises(UsageError, match="draw a polygon"):
         wish("T", Circle((1.0, 1.0), 2.0))
 

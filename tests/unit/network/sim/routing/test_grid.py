@@ -31,7 +31,7 @@ def path(start: int, end: int, columns: int) -> list[int]:
         (0, 11, [0, 5, 10, 11]),
     ],
 )
-def test_the_paths_of_the_thesis(start, end, expected):
+def test_paths_equal_those_of_the_thesis(start, end, expected):
     """AT11, on its grid of 4 × 4."""
     assert path(start, end, columns=4) == expected
 
@@ -52,7 +52,7 @@ def test_the_rules_reach_every_node_from_every_node_in_the_larger_of_rows_and_co
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.data())
-def test_also_on_large_grids(rows, columns, data):
+def test_routes_on_large_grids_take_the_larger_of_rows_and_columns(rows, columns, data):
     node = st.integers(0, rows * columns - 1)
     start, end = data.draw(node), data.draw(node)
     found = path(start, end, columns)

@@ -75,7 +75,7 @@ def test_nothing_is_lost_silently_when_links_lose_frames(name, plane, seed, data
 # Geographic.
 
 
-def test_a_walk_comes_round_also_where_one_end_of_a_link_passes_over_the_other():
+def test_a_walk_returns_also_where_one_end_of_a_link_overtakes_the_other():
     """Node 3 got no acknowledgement of node 4 and passes it over, while node 4 uses the link.  What comes by
     that link is on another face than the walk began on, and would never meet its first link again."""
     places = [(83.5, 69.2), (73.6, 63.0), (55.1, 61.0), (48.2, 62.7), (28.7, 51.4), (32.2, 40.5)]
@@ -137,7 +137,7 @@ def test_a_grid_forwards_in_the_larger_of_rows_and_columns(rows, columns, data):
     assert len(ether.transmitted) == datagram.hops, "nobody was asked twice, nothing else was sent"
 
 
-def test_a_neighbour_that_is_silent_is_asked_again_and_then_passed_over():
+def test_a_silent_neighbour_is_asked_again_and_then_skipped():
     ether = Ether(IdGrid(3, 3, resends=2), grid_graph(3, 3))
     ether.down = {4}
     ether.send(0, 0, 8, number=1)
@@ -176,8 +176,8 @@ def test_a_node_answers_a_repeated_datagram_with_a_notice_and_forwards_it_once()
     assert not ether.discarded
 
 
-def test_datagrams_to_a_node_that_is_down_end_after_a_few_frames_and_their_sender_learns_it():
-    """They went on from neighbour to neighbour: a sender that repeats them made a storm without an end."""
+def test_datagrams_to_a_dead_node_end_after_a_few_frames_and_their_sender_is_notified():
+    """They once travelled from neighbour to neighbour: a sender that repeats them made an endless storm."""
     ether = Ether(IdGrid(5, 5), grid_graph(5, 5))
     ether.down = {12}
     for number in range(1, 201):
@@ -194,7 +194,7 @@ def test_datagrams_to_a_node_that_is_down_end_after_a_few_frames_and_their_sende
     assert came[0] * 400 * MILLISECOND <= 35 * SECOND + IdGrid(5, 5).distrust
 
 
-def test_a_datagram_does_not_walk_round_a_destination_that_is_silent():
+def test_a_datagram_does_not_circle_a_silent_destination():
     places = tuple((float(n % 5), float(n // 5)) for n in range(25))
     ether = Ether(Geographic(places), grid_graph(5, 5))
     ether.at(SETTLED, lambda: ether.down.add(12))
@@ -206,7 +206,7 @@ def test_a_datagram_does_not_walk_round_a_destination_that_is_silent():
     assert {datagram.number for _, datagram, _ in ether.discarded} == set(range(1, 51))
 
 
-def test_where_no_path_is_left_the_datagram_is_discarded_for_that():
+def test_a_datagram_without_a_path_is_discarded_with_that_reason():
     ether = Ether(IdGrid(1, 4), grid_graph(1, 4))
     ether.down = {2}
     ether.send(0, 0, 3)
@@ -216,7 +216,7 @@ def test_where_no_path_is_left_the_datagram_is_discarded_for_that():
 
 
 @given(st.sets(st.integers(0, 24), max_size=8), st.integers(0, 24), st.integers(0, 24))
-def test_dead_nodes_are_gone_round_or_the_datagram_is_given_up(dead, start, end):
+def test_datagrams_are_routed_around_dead_nodes_or_given_up(dead, start, end):
     if start == end or {start, end} & dead:
         return
     ether = Ether(IdGrid(5, 5), grid_graph(5, 5))
@@ -299,7 +299,7 @@ def test_a_broken_link_is_reported_and_bypassed():
     assert next_hops(ether, 2)[0] != first
 
 
-def test_without_resends_and_a_second_route_losses_of_a_link_are_final():
+def test_losses_of_a_link_are_final_without_resends_and_a_second_route():
     """TYMO, the DYMO of TinyOS: a frame that is not acknowledged takes the route and the datagram with it."""
     ring = {0: {1, 3}, 1: {0, 2}, 2: {1, 3}, 3: {0, 2}}
     ether = Ether(OnDemand(jitter=0, resends=0, second=False), ring)
@@ -331,7 +331,7 @@ def test_with_one_forwarding_buffer_a_second_datagram_is_dropped():
     assert came + len(dropped) == 6
 
 
-def test_an_unknown_target_is_given_up_after_some_tries():
+def test_an_unknown_target_is_given_up_after_several_tries():
     ether = Ether(OnDemand(tries=3, room=2), {0: {1}, 1: {0}, 2: set()})
     for number in range(1, 5):
         ether.send(number, 0, 2, number)

@@ -22,7 +22,7 @@ def test_quality_converges_to_the_share_of_beacons_that_arrive(share):
     assert sum(found[50:]) / len(found[50:]) == pytest.approx(share, abs=0.12)
 
 
-def test_one_beacon_by_luck_is_no_quality():
+def test_one_lucky_beacon_does_not_make_a_link_good():
     neighbours = NeighbourTable(node=0)
     neighbours.on_beacon(7, 20, (), 0)
     assert neighbours.known[7].quality < 0.3
@@ -38,7 +38,7 @@ def test_a_link_counts_only_when_the_other_end_reports_our_beacons():
     assert neighbours.known[7].back == 0.5, "this time it spoke of others"
 
 
-def test_reports_contain_the_best_neighbours_and_others_in_turn():
+def test_reports_contain_the_best_neighbours_and_the_others_in_turn():
     neighbours = NeighbourTable(node=0)
     for node in range(1, 21):
         for number in range(1, 30 if node <= 8 else 2):

@@ -48,8 +48,8 @@ def test_greedy_and_perimeter_deliver_wherever_a_path_exists(plane, data):
 
 
 @given(planar(), st.data())
-def test_they_deliver_on_planar_graphs_of_any_shape(plane, data):
-    """Not only on Gabriel graphs: faces may be as crooked as they like."""
+def test_greedy_and_perimeter_deliver_on_planar_graphs_of_any_shape(plane, data):
+    """The graphs are not only Gabriel graphs: faces may have any shape."""
     ends = st.integers(0, len(plane.places) - 1)
     start, end = data.draw(ends), data.draw(ends)
     _, arrived = walk(plane, start, end, planarise=lambda here, near: near)
@@ -57,7 +57,7 @@ def test_they_deliver_on_planar_graphs_of_any_shape(plane, data):
 
 
 @given(disks(most=16))
-def test_a_gabriel_graph_keeps_together_and_has_no_crossing_links(plane):
+def test_a_gabriel_graph_stays_connected_and_has_no_crossing_links(plane):
     graph = gabriel_graph(plane)
     assert all(a in graph[b] for a, near in graph.items() for b in near)
     assert is_connected(graph)
@@ -78,7 +78,7 @@ def test_a_datagram_to_a_point_ends_at_the_nearest_node_from_wherever_it_starts(
 
 
 @given(disks(), st.data())
-def test_without_a_path_routing_reports_it_after_one_tour(plane, data):
+def test_routing_without_a_path_reports_it_after_one_tour(plane, data):
     """The destination is cut off: the walk ends, and visits no more links than there are, twice."""
     start = data.draw(st.integers(0, len(plane.places) - 1))
     end = data.draw(st.integers(0, len(plane.places) - 1))

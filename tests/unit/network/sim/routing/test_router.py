@@ -20,7 +20,7 @@ from holdfast.network.sim.routing.ondemand import OnDemand
 from holdfast.network.sim.routing.overhear import IdGrid
 from holdfast.network.sim.routing.tree import Tree
 from holdfast.network.sim.topology import grid
-from support.routed import Routed, routed
+from support.routed import Routed, routed_network
 
 GRID = grid(4, 4, 10.0)
 LINE = grid(1, 4, 10.0)
@@ -40,14 +40,14 @@ ON_A_LINE = IdGrid(1, 4)
 
 
 def line(machine=ON_A_LINE, **setup) -> Routed:
-    return routed(machine, positions=LINE.positions, propagation=NEAR, **setup)
+    return routed_network(machine, positions=LINE.positions, propagation=NEAR, **setup)
 
 
 @pytest.mark.parametrize("mac", MACS.values(), ids=MACS)
 @pytest.mark.parametrize("name", ["id grid", "geographic", "flooding", "on demand", "tree"])
 def test_every_protocol_works_over_every_mac(name, mac):
     positions = GRID.positions
-    made = routed(Flooding(), positions=positions, propagation=NEAR, mac=mac)
+    made = routed_network(Flooding(), positions=positions, propagation=NEAR, mac=mac)
     speed = tempo.airing(mac, made.network.setup.radio, made.network.receivers())
     machine = {
         "id grid": IdGrid(4, 4, patience=tempo.patience(speed)),
@@ -56,7 +56,7 @@ def test_every_protocol_works_over_every_mac(name, mac):
         "on demand": OnDemand(wait=tempo.answer(speed), jitter=tempo.jitter(mac, speed)),
         "tree": Tree((15,), beacons=tempo.beacons(speed), pause=tempo.jitter(mac, speed)),
     }[name]
-    made = routed(machine, positions=positions, propagation=NEAR, mac=mac, seed=2)
+    made = routed_network(machine, positions=positions, propagation=NEAR, mac=mac, seed=2)
     made.send(SETTLED, 0, 15, "by the diagonal")
     made.network.run(SETTLED + 20 * SECOND)
     assert made.messages(15) == ["by the diagonal"]
@@ -65,7 +65,7 @@ def test_every_protocol_works_over_every_mac(name, mac):
     assert made.network.totals().is_conserved()
 
 
-def test_a_handler_gets_the_messages_of_its_type_only():
+def test_a_handler_receives_only_the_messages_of_its_type():
     made = line()
     got = []
     made.routers[3].register_handler("other", False, got.append)
@@ -77,7 +77,7 @@ def test_a_handler_gets_the_messages_of_its_type_only():
 
 
 def test_a_handler_that_peeks_sees_messages_in_transit_and_may_change_them():
-    """As mapping on demand needs: every node on the way may put in something better [F20]."""
+    """Mapping on demand needs it: every node on the path may change the message [F20]."""
     made = line()
     for node in range(4):
         made.routers[node].register_handler("test", True, lambda d, n=node: [*d.message, n])
@@ -95,7 +95,7 @@ def test_a_handler_that_peeks_may_consume_a_message():
     assert TAKEN in made.ledger.fates()
 
 
-def test_a_message_to_oneself_arrives_at_once_and_over_no_link():
+def test_a_message_to_the_own_node_arrives_at_once_and_over_no_link():
     made = line()
     made.send(0, 2, 2)
     made.network.run(1)
@@ -103,7 +103,7 @@ def test_a_message_to_oneself_arrives_at_once_and_over_no_link():
     assert made.network.totals().transmissions == 0
 
 
-def test_a_message_to_all_reaches_all_whatever_the_protocol():
+def test_a_message_to_all_reaches_all_with_every_protocol():
     made = line(Tree((0,)))
     made.send(SECOND, 1, BROADCAST)
     made.network.run(3 * SECOND)
@@ -112,14 +112,14 @@ def test_a_message_to_all_reaches_all_whatever_the_protocol():
 
 
 def test_a_flood_of_one_hop_stays_among_the_neighbours():
-    made = routed(IdGrid(1, 4), Flooding(limit=1), positions=LINE.positions, propagation=NEAR)
+    made = routed_network(IdGrid(1, 4), Flooding(limit=1), positions=LINE.positions, propagation=NEAR)
     made.send(SECOND, 0, BROADCAST)
     made.network.run(3 * SECOND)
     assert [node for _, node, _ in made.came] == [1]
 
 
 @pytest.mark.parametrize(
-    ("machine", "to", "said"),
+    ("machine", "to", "message"),
     [
         (IdGrid(1, 4), 9, "cannot send to 9: the grid has 1 × 4 nodes"),
         (IdGrid(1, 4), (1.0, 2.0), "only geographic routing leads to a point"),
@@ -128,15 +128,15 @@ def test_a_flood_of_one_hop_stays_among_the_neighbours():
         (Tree((0, 3)), 2, "a tree leads to its sinks only: 0, 3"),
     ],
 )
-def test_a_destination_that_a_protocol_does_not_lead_to_is_refused(machine, to, said):
+def test_a_destination_that_a_protocol_cannot_reach_is_refused(machine, to, message):
     made = line(machine)
     with pytest.raises(UsageError) as caught:
         made.routers[0].send(to, "test", "hello", 20)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_message_to_a_point_goes_to_the_node_that_is_nearest():
-    made = routed(Geographic(GRID.positions), positions=GRID.positions, propagation=NEAR)
+    made = routed_network(Geographic(GRID.positions), positions=GRID.positions, propagation=NEAR)
     for source in range(16):
         made.send(SETTLED + source * SECOND, source, (21.0, 12.0), source)
     made.network.run(SETTLED + 30 * SECOND)
@@ -157,7 +157,7 @@ def test_messages_in_transit_at_the_end_are_in_flight():
     assert made.ledger.fates() == {DELIVERED: 1}
 
 
-def test_a_message_that_cannot_arrive_is_dropped_for_a_reason():
+def test_an_undeliverable_message_is_dropped_with_a_reason():
     made = line(Geographic(LINE.positions))
     made.network.at(SETTLED, lambda: made.network.kill(3))
     made.send(SETTLED + 1, 0, 3)
@@ -182,9 +182,9 @@ def test_datagrams_of_a_dead_node_are_lost_and_a_restart_has_no_memory():
     assert made.ledger.fates() == {NODE_DOWN: 1, DELIVERED: 1}
 
 
-def test_a_copy_that_comes_twice_is_counted_and_not_delivered_again():
-    """Node 0 cannot hear that node 1 forwards, so it sends again, by another way; both arrive."""
-    made = routed(IdGrid(4, 4, patience=50 * MILLISECOND), positions=GRID.positions, propagation=NEAR)
+def test_a_duplicate_copy_is_counted_and_not_delivered_again():
+    """Node 0 does not receive the frame forwarded by node 1, so it repeats by another path; both arrive."""
+    made = routed_network(IdGrid(4, 4, patience=50 * MILLISECOND), positions=GRID.positions, propagation=NEAR)
     made.network.cut(5, 0, both=False)
     made.network.cut(10, 0, both=False)
     made.send(0, 0, 15)
@@ -196,8 +196,8 @@ def test_a_copy_that_comes_twice_is_counted_and_not_delivered_again():
 # What runs above.
 
 
-class Echo:
-    """Says back what it hears, and asks everybody when it is asked."""
+class RouterEcho:
+    """Echoes each message, and sends to all nodes on request."""
 
     def initial(self):
         return None
@@ -219,7 +219,7 @@ def test_a_protocol_machine_runs_above_any_routing():
     hosts = [
         NodeHost(
             made.network.nodes[i],
-            Echo(),
+            RouterEcho(),
             made.routers[i],
             size=len,
             deliver=lambda n, what: answers.append(what),

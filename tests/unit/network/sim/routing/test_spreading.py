@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def rectangle(plane: Plane, random: Random) -> Rectangle:
-    """One that is often thinner than the distance between nodes, often with nodes on its sides."""
+    """A rectangle that is often thinner than the distance between nodes, often with nodes on its sides."""
     (left, right), (low, high) = (
         sorted(random.choice([random.choice(plane.places)[axis], random.uniform(-1, 15)]) for _ in range(2))
         for axis in (0, 1)
@@ -92,7 +92,7 @@ def test_a_link_that_crosses_the_rectangle_hides_no_node():
         assert found.hops.keys() == {0, 5}
 
 
-def test_nodes_without_a_path_to_the_rectangle_are_left_out():
+def test_nodes_without_a_path_to_the_rectangle_are_omitted():
     places = ((0.0, 0.0), (10.0, 0.0), (20.0, 0.0), (40.0, 0.0))
     found = spread_from(Plane(places, ((0, 1), (1, 2))), 0, Rectangle((18.0, -1.0), (50.0, 1.0)))
     assert found.hops == {2: 2}

@@ -8,7 +8,7 @@ from holdfast.network.sim.routing.static import Static
 from support.ether import Ether, grid_graph
 
 
-def test_a_datagram_goes_by_the_rules_and_is_sent_once_on_each_hop():
+def test_a_datagram_follows_the_rules_and_is_sent_once_on_each_hop():
     """AT11: 12 → 9 → 6 → 3 on a grid of 4 × 4."""
     ether = Ether(Static(4, 4), grid_graph(4, 4))
     ether.send(0, 12, 3)
@@ -26,7 +26,7 @@ def test_losses_of_a_link_are_not_repeated():
     assert ether.delivered == []
 
 
-def test_nothing_travels_for_ever_and_nothing_leaves_the_grid():
+def test_datagrams_end_at_their_hop_limit_and_destinations_outside_the_grid_are_refused():
     ether = Ether(Static(1, 5, limit=2), grid_graph(1, 5))
     ether.send(0, 0, 4)
     ether.run(SECOND)

@@ -57,7 +57,9 @@ def by_readers(checked, files):
     large=st.sampled_from([0, 5, 1 << 20]),
     held=st.sampled_from([0, 100, 1 << 20]),
 )
-def test_readers_and_shards_are_the_local_replay(subs, events, sorted_files, files, group, rows, large, held):
+def test_readers_and_shards_give_the_notifications_of_a_local_replay(
+    subs, events, sorted_files, files, group, rows, large, held
+):
     checked = check(App((ops.DeclareTopic(TOPIC), *REGIONS, *subs)))
     history = in_order(events) if sorted_files else list(events)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -85,7 +87,7 @@ WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 
 
 
 def ticks(seconds, sensors=4):
-    """All sensors at the same moments, in an order that is not that of their names."""
+    """Readings of all sensors at the same times, in an order that is not that of their names."""
     return [
         Event("Reading", t * 1_000_000, f"s{i}", {"value": 20.0 + 7 * (t // 7 % 2)}, t * sensors + j)
         for t in range(seconds)
@@ -93,7 +95,7 @@ def ticks(seconds, sensors=4):
     ]
 
 
-def test_a_file_of_ticks_is_shared_and_reduced_by_several_readers(tmp_path):
+def test_a_large_file_is_shared_and_compacted_by_several_readers(tmp_path):
     checked = check(parse(WARM))
     (topic,) = checked.topics
     table = pa.Table.from_batches([from_events(topic, ticks(300))])
@@ -109,7 +111,7 @@ def test_a_file_of_ticks_is_shared_and_reduced_by_several_readers(tmp_path):
     assert sum(report.packed for report in reports) < whole / 2
 
 
-def test_rows_of_a_file_in_no_order_are_divided_by_row_groups(tmp_path, monkeypatch):
+def test_unordered_rows_of_a_file_are_divided_by_row_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "LARGE", 100)
     checked = check(parse(WARM))
     (topic,) = checked.topics

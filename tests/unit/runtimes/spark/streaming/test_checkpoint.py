@@ -1,4 +1,4 @@
-"""The checkpoint: one query at a time, the same plan again, and refusals that say what to do."""
+"""The checkpoint: one query at a time, a stable plan, and refusals with a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def here(tmp_path: Path):
     return checkpoint.Checkpoint(tmp_path / "checkpoint")
 
 
-def planned(old, *subscriptions: str, reading=READING, shards=None):
+def plan_of(old, *subscriptions: str, reading=READING, shards=None):
     return checkpoint.plan_query(old, check(parse(TOPIC + "".join(subscriptions))), reading, shards)
 
 
@@ -38,64 +38,64 @@ def numbers(plan) -> dict[str, int]:
 
 
 def test_conditions_with_the_same_scopes_share_a_machine():
-    plan = planned(None, WARM, HOT, COOL)
+    plan = plan_of(None, WARM, HOT, COOL)
     assert numbers(plan) == {"Warm": 0, "Hot": 0, "Cool": 1}
     assert (plan.shards, plan.next_number) == (16, 2)
 
 
 def test_the_same_definition_is_the_same_plan():
-    first = planned(None, WARM, HOT, COOL)
-    assert planned(first, WARM, HOT, COOL) == first
+    first = plan_of(None, WARM, HOT, COOL)
+    assert plan_of(first, WARM, HOT, COOL) == first
 
 
-def test_the_order_of_a_definition_does_not_matter():
-    first = planned(None, WARM, HOT, COOL)
-    assert planned(first, COOL, HOT, WARM).slots == first.slots
+def test_the_order_of_a_definition_does_not_change_the_plan():
+    first = plan_of(None, WARM, HOT, COOL)
+    assert plan_of(first, COOL, HOT, WARM).slots == first.slots
 
 
-def test_what_is_new_gets_a_machine_of_its_own():
-    assert numbers(planned(planned(None, WARM), WARM, HOT)) == {"Warm": 0, "Hot": 1}
+def test_a_new_condition_gets_its_own_machine():
+    assert numbers(plan_of(plan_of(None, WARM), WARM, HOT)) == {"Warm": 0, "Hot": 1}
 
 
-def test_a_number_is_never_used_again():
-    plan = planned(None, WARM)
+def test_a_machine_number_is_never_reused():
+    plan = plan_of(None, WARM)
     seen = [0]
     for _ in range(3):
-        plan = planned(plan, COOL)
+        plan = plan_of(plan, COOL)
         seen.append(numbers(plan)["Cool"])
-        plan = planned(plan, WARM)
+        plan = plan_of(plan, WARM)
         seen.append(numbers(plan)["Warm"])
     assert seen == sorted(set(seen)), "an old state cannot return"
 
 
-def test_one_of_two_that_share_a_machine_can_leave():
-    plan = planned(None, WARM, HOT)
+def test_one_of_two_conditions_that_share_a_machine_can_be_removed():
+    plan = plan_of(None, WARM, HOT)
     (both,) = plan.slots
-    plan = planned(plan, HOT)
+    plan = plan_of(plan, HOT)
     (left,) = plan.slots
     assert (left.number, left.record.meanings) == (both.number, both.record.meanings[1:])
-    assert numbers(planned(plan, WARM, HOT)) == {"Hot": 0, "Warm": 1}
+    assert numbers(plan_of(plan, WARM, HOT)) == {"Hot": 0, "Warm": 1}
 
 
-def test_where_it_runs_the_plan_is_what_was_planned():
-    plan = planned(planned(None, WARM, HOT), HOT, COOL)
+def test_the_running_operators_are_those_of_the_plan():
+    plan = plan_of(plan_of(None, WARM, HOT), HOT, COOL)
     found = job.Job(check(parse(TOPIC + HOT + COOL)), plan.slots).operators
     assert {number: operator.record for number, operator in found.items()} == {
         slot.number: slot.record for slot in plan.slots
     }
 
 
-def test_two_names_for_one_condition_come_and_go():
+def test_two_names_of_one_condition_can_be_added_and_removed():
     warm_too = WARM.replace("Warm", "Mild")
-    plan = planned(None, WARM, warm_too)
+    plan = plan_of(None, WARM, warm_too)
     assert numbers(plan) == {"Warm": 0, "Mild": 0}
-    plan = planned(plan, warm_too)
+    plan = plan_of(plan, warm_too)
     assert numbers(plan) == {"Mild": 0}
-    plan = planned(plan, WARM, warm_too)
+    plan = plan_of(plan, WARM, warm_too)
     assert numbers(plan) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
 
 
-def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
+def test_a_new_condition_starts_at_the_watermark_of_its_topics():
     checked = check(parse(TOPIC + "topic Door (open bool)\n" + WARM + MEAN))
     plan = checkpoint.plan_query(None, checked, READING, None, {"Temperature": 7, "Door": 9})
     assert [slot.watermark for slot in plan.slots] == [7, 7]
@@ -106,12 +106,12 @@ def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
 # --- refusals ----------------------------------------------------------------------------------------
 
 
-def test_the_number_of_shards_is_for_good():
-    query = planned(None, WARM, shards=4)
-    assert planned(query, WARM).shards == 4
-    assert planned(query, WARM, shards=4).shards == 4
+def test_the_number_of_shards_cannot_be_changed():
+    query = plan_of(None, WARM, shards=4)
+    assert plan_of(query, WARM).shards == 4
+    assert plan_of(query, WARM, shards=4).shards == 4
     with pytest.raises(UsageError) as refused:
-        planned(query, WARM, shards=8)
+        plan_of(query, WARM, shards=8)
     assert str(refused.value) == (
         "--shards 8: this checkpoint has 4 shards, for good. Leave the option out, or start a new checkpoint."
     )
@@ -125,19 +125,19 @@ def test_the_number_of_shards_is_for_good():
         ({**READING, "--map": "time=ts"}, "--map was '' and is 'time=ts'"),
     ],
 )
-def test_another_way_to_read_is_another_stream(reading, message):
-    query = planned(None, WARM)
+def test_changed_reading_options_are_refused(reading, message):
+    query = plan_of(None, WARM)
     with pytest.raises(UsageError) as refused:
-        planned(query, WARM, reading=reading)
+        plan_of(query, WARM, reading=reading)
     assert str(refused.value) == (
         f"{message}: that is another stream. Use what it was, or start a new checkpoint."
     )
 
 
-def test_a_condition_that_has_changed_is_named_with_what_it_was():
-    query = planned(None, WARM, HOT)
+def test_a_changed_condition_is_named_with_its_former_meaning():
+    query = plan_of(None, WARM, HOT)
     with pytest.raises(UsageError) as refused:
-        planned(query, WARM, HOT.rstrip() + " ordered 1 s\n")
+        plan_of(query, WARM, HOT.rstrip() + " ordered 1 s\n")
     assert str(refused.value) == (
         "'Hot' has changed: its delivery was 'timely' and is 'ordered 1000000 µs, late drop'. It cannot keep "
         "what is known: it is ordered. What holds now was decided by the old definition: give the new "
@@ -145,19 +145,19 @@ def test_a_condition_that_has_changed_is_named_with_what_it_was():
     )
 
 
-def test_a_state_that_means_something_else_gets_a_seat_of_its_own_and_knows_whose_it_takes():
-    first = planned(None, WARM, HOT, COOL)
-    second = planned(first, WARM, HOT.replace("< 30.5", "< 31.5"), COOL)
+def test_a_changed_state_gets_a_new_slot_that_names_the_replaced_one():
+    first = plan_of(None, WARM, HOT, COOL)
+    second = plan_of(first, WARM, HOT.replace("< 30.5", "< 31.5"), COOL)
     assert numbers(second) == numbers(first) | {"Hot": first.next_number}
     (slot,) = [slot for slot in second.slots if slot.replaces is not None]
     assert slot.replaces == numbers(first)["Hot"]
-    assert [edition.slots for edition in second.former_definitions] == [first.slots]
-    assert planned(second, WARM, HOT.replace("< 30.5", "< 31.5"), COOL) == second
-    assert planned(second, WARM).former_definitions == ()
+    assert [revision.slots for revision in second.former_definitions] == [first.slots]
+    assert plan_of(second, WARM, HOT.replace("< 30.5", "< 31.5"), COOL) == second
+    assert plan_of(second, WARM).former_definitions == ()
 
 
-def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_change():
-    query = planned(None, WARM)
+def test_an_unused_attribute_may_be_added_and_a_used_one_may_not_change():
+    query = plan_of(None, WARM)
     wider, other = (
         check(parse(topic + WARM))
         for topic in (TOPIC.replace(")", ", battery float)"), TOPIC.replace("float", "int"))
@@ -167,10 +167,10 @@ def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_cha
         checkpoint.plan_query(query, other, READING, None)
 
 
-def test_a_name_that_was_given_up_may_mean_something_else():
-    query = planned(None, WARM, HOT)
-    query = planned(query, WARM)
-    assert numbers(planned(query, WARM, HOT.replace("< 30.5", "< 31"))) == {"Warm": 0, "Hot": 1}
+def test_a_removed_name_may_get_another_meaning():
+    query = plan_of(None, WARM, HOT)
+    query = plan_of(query, WARM)
+    assert numbers(plan_of(query, WARM, HOT.replace("< 30.5", "< 31"))) == {"Warm": 0, "Hot": 1}
 
 
 # --- components --------------------------------------------------------------------------------------
@@ -183,16 +183,16 @@ ANY = "state Any M = Mean enter M.status == ingress exit M.status == egress\n"
 def slots_of_components(query) -> list[tuple[int, int, tuple[str, ...]]]:
     """The slots_of_components of conditions that build on others."""
     found = [(slot.number, slot.record) for slot in query.slots if slot.record.kind == "component"]
-    return [(number, kept.stage, kept.key) for number, kept in found]
+    return [(number, stored.stage, stored.key) for number, stored in found]
 
 
-def test_components_are_known_by_stage_and_key_and_may_come_and_go():
-    query = planned(None, WARM, MEAN, ANY)
+def test_components_are_identified_by_stage_and_key_and_can_be_added_and_removed():
+    query = plan_of(None, WARM, MEAN, ANY)
     assert slots_of_components(query) == [(1, 0, ("source",)), (2, 1, ())]
-    query = planned(query, WARM, MEAN, PEAK)
+    query = plan_of(query, WARM, MEAN, PEAK)
     assert slots_of_components(query) == [(1, 0, ("source",))]
     assert query.stages == 2, "what Spark keeps cannot be changed"
-    query = planned(query, MEAN, ANY, PEAK)
+    query = plan_of(query, MEAN, ANY, PEAK)
     assert slots_of_components(query) == [(1, 0, ("source",)), (3, 1, ())], "a number is never used again"
 
 
@@ -204,9 +204,9 @@ def test_components_are_known_by_stage_and_key_and_may_come_and_go():
         (WARM.replace("Warm", "Mean"), "it becomes a condition of another kind"),
     ],
 )
-def test_a_component_that_cannot_go_on_is_named_with_what_it_was(other, words):
+def test_a_component_that_cannot_continue_is_named_with_its_former_meaning(other, words):
     with pytest.raises(UsageError, match=f"(?s)'Mean' has changed: .*{words}"):
-        planned(planned(None, MEAN), other)
+        plan_of(plan_of(None, MEAN), other)
 
 
 @pytest.mark.parametrize(
@@ -220,24 +220,24 @@ def test_a_component_that_cannot_go_on_is_named_with_what_it_was(other, words):
     ],
     ids=["a window", "how readings meet", "a tick", "a place", "an attribute more"],
 )
-def test_a_component_that_has_changed_begins_anew_where_it_is(other):
-    before = planned(None, MEAN, PEAK)
+def test_a_changed_component_restarts_in_its_slot(other):
+    before = plan_of(None, MEAN, PEAK)
     after = checkpoint.plan_query(before, check(parse(other + PEAK)), READING, None)
     assert slots_of_components(after) == slots_of_components(before)
     assert after.slots[0].record.meanings[0] != before.slots[0].record.meanings[0]
 
 
-def test_a_definition_that_needs_another_stage_gets_one_and_the_others_stay_where_they_are():
-    query = planned(None, MEAN)
-    after = planned(query, MEAN, ANY)
+def test_a_definition_that_needs_another_stage_gets_one_and_others_keep_theirs():
+    query = plan_of(None, MEAN)
+    after = plan_of(query, MEAN, ANY)
     assert (query.stages, after.stages) == (1, 2)
     assert slots_of_components(after) == [(0, 0, ("source",)), (1, 1, ())]
-    assert planned(after, MEAN).stages == 2, "fewer are no reason to begin anew"
+    assert plan_of(after, MEAN).stages == 2, "fewer are no reason to begin anew"
 
 
-def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one():
+def test_a_checkpoint_with_spare_stages_accepts_a_component_that_needs_one():
     first = checkpoint.plan_query(None, check(parse(TOPIC + MEAN)), READING, None, stages=2)
-    after = planned(first, MEAN, ANY)
+    after = plan_of(first, MEAN, ANY)
     assert (first.stages, after.stages) == (2, 2)
     assert {slot.record.stage for slot in after.slots} == {0, 1}
     assert numbers(after)["Mean"] == numbers(first)["Mean"]
@@ -249,14 +249,14 @@ def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one(
 # --- on disk -----------------------------------------------------------------------------------------
 
 
-def test_nothing_is_there_at_first(here):
+def test_a_new_checkpoint_is_empty(here):
     assert here.load() is None
     with here.lock():
         assert here.load() is None, "a lock alone is no query"
 
 
-def test_a_query_is_found_again(here):
-    query = planned(None, WARM, HOT, COOL)
+def test_a_saved_query_is_loaded_again(here):
+    query = plan_of(None, WARM, HOT, COOL)
     with here.lock():
         here.save(query)
     assert here.load() == query
@@ -275,7 +275,7 @@ def test_a_query_is_found_again(here):
         (b'{"id": "x", "shards": 16, "form": 7}', "made by another version of Holdfast (format 7, not 8)"),
     ],
 )
-def test_a_query_that_is_damaged_is_refused(here, raw, message):
+def test_a_damaged_query_is_refused(here, raw, message):
     here.folder.mkdir()
     here.query_file.write_bytes(raw)
     with pytest.raises(UsageError) as refused:
@@ -286,20 +286,20 @@ def test_a_query_that_is_damaged_is_refused(here, raw, message):
 
 
 @pytest.mark.parametrize("generation", [0, 1])
-def test_a_checkpoint_that_has_lost_its_query_is_refused(here, generation):
+def test_a_checkpoint_without_its_query_file_is_refused(here, generation):
     checkpoint.Checkpoint(here.folder, generation).spark.mkdir(parents=True)
     with pytest.raises(UsageError, match=r"query\.json is missing; put back a copy"):
         here.load()
 
 
-def test_a_query_that_died_before_it_had_a_plan_starts_afresh(here):
+def test_a_query_that_died_before_it_had_a_plan_starts_new(here):
     here.folder.mkdir()
     here.ledger.touch()
     here.log.touch()
     assert here.load() is None
 
 
-def test_one_query_at_a_time(here):
+def test_a_checkpoint_is_locked_by_one_query_at_a_time(here):
     with here.lock():
         assert here.is_locked()
         with pytest.raises(UsageError, match="another 'holdfast run' uses this checkpoint"), here.lock():
@@ -310,20 +310,20 @@ def test_one_query_at_a_time(here):
         pass
 
 
-def test_a_query_that_died_has_left_the_lock(here):
+def test_a_query_that_died_releases_the_lock(here):
     with pytest.raises(RuntimeError), here.lock():
         raise RuntimeError
     assert not here.is_locked()
 
 
-def test_a_place_that_cannot_be_a_checkpoint_says_so(tmp_path):
+def test_a_path_that_cannot_be_a_checkpoint_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UsageError, match="choose another place"), checkpoint.Checkpoint(place).lock():
             pass
 
 
-def test_what_waits_is_told_and_told_anew(here):
+def test_the_list_of_waiting_files_is_saved_and_replaced(here):
     here.folder.mkdir()
     here.save_waiting(["a.parquet"], ["b.tmp"])
     assert msgspec.json.decode(here.waiting.read_bytes()) == {
@@ -337,13 +337,13 @@ def test_what_waits_is_told_and_told_anew(here):
     assert msgspec.json.decode(here.waiting.read_bytes()) == {"incomplete": [], "unknown": []}
 
 
-def test_of_more_than_64_of_one_window_those_that_stay_keep_their_machine_when_one_goes():
+def test_more_than_64_correlations_keep_their_machine_when_one_is_removed():
     def of(numbers):
         some = (f"correlate C{i} within 2 min\n  value >= {i}\n  speed < {i}\n" for i in numbers)
         return ["topic Wind (speed float)\n", *some]
 
     def places(plan, some):
-        """Where each of them is computed, and as what."""
+        """The machine and the slot of each correlation."""
         running = job.Job(check(parse(TOPIC + "".join(some))), plan.slots).operators
         return {
             name: (number, one.key, one.meanings[i])
@@ -352,19 +352,19 @@ def test_of_more_than_64_of_one_window_those_that_stay_keep_their_machine_when_o
             for name in names
         }
 
-    first = planned(None, *of(range(70)))
+    first = plan_of(None, *of(range(70)))
     before = places(first, of(range(70)))
     assert len({number for number, *_ in before.values()}) == 2
     for gone in (0, 40, 69):
         rest = of(i for i in range(70) if i != gone)
-        after = places(planned(first, *rest), rest)
+        after = places(plan_of(first, *rest), rest)
         assert after == {name: at for name, at in before.items() if name != f"C{gone}"}
 
 
 @pytest.mark.parametrize("form", [1, 5])
-def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(here, form):
+def test_a_checkpoint_of_another_version_is_refused_with_a_remedy(here, form):
     with here.lock():
-        here.save(msgspec.structs.replace(planned(None, WARM), form=form))
+        here.save(msgspec.structs.replace(plan_of(None, WARM), form=form))
     with pytest.raises(UsageError) as refused:
         here.load()
     assert f"{here.folder}: made by another version of Holdfast (format {form}, not " in str(refused.value)

@@ -31,7 +31,7 @@ def write(path: Path, *lines: object) -> None:
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """What is there after two batches, of three files together; the third has been planned."""
+    """A checkpoint after two batches, of three files together; the third has been planned."""
     it = checkpoints.Checkpoint(tmp_path)
     write(it.spark / "metadata", {"id": "x" * 600})
     for batch, files in enumerate((1, 3, 4)):
@@ -49,13 +49,13 @@ def checkpoint(tmp_path):
     return it
 
 
-def test_one_that_is_whole_goes_on(checkpoint):
+def test_an_undamaged_checkpoint_is_accepted(checkpoint):
     damages.require_whole(checkpoint)
     ledgers.Ledger(checkpoint.ledger).commit(2, ledgers.Record(), [])  # it died before Spark's commit
     damages.require_whole(checkpoint)
 
 
-def test_one_in_which_nothing_was_done_begins(tmp_path):
+def test_a_checkpoint_without_batches_is_accepted(tmp_path):
     damages.require_whole(checkpoints.Checkpoint(tmp_path))
     write(tmp_path / "spark" / "metadata", {"id": "x"})
     ledgers.Ledger(tmp_path / "ledger.sqlite")
@@ -95,7 +95,7 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
         ("ledger.sqlite", b"x" * 5_000, "ledger.sqlite: damaged (file is not a database)"),
     ],
 )
-def test_a_part_that_is_missing_or_damaged_is_named_with_what_to_do(checkpoint, path, change, what):
+def test_a_missing_or_damaged_part_of_a_checkpoint_is_named_with_a_remedy(checkpoint, path, change, what):
     for found in checkpoint.folder.glob(path):
         if change is not None:
             found.write_bytes(change)
@@ -109,7 +109,7 @@ def test_a_part_that_is_missing_or_damaged_is_named_with_what_to_do(checkpoint, 
     assert contents(checkpoint.folder) == before
 
 
-def test_parts_of_two_copies_do_not_make_one(checkpoint):
+def test_parts_of_two_copies_of_a_checkpoint_are_refused(checkpoint):
     ledgers.Ledger(checkpoint.ledger).commit(7, ledgers.Record(), [])
     with pytest.raises(UsageError, match=r"ledger\.sqlite: its last batch is 7, and Spark's is 1"):
         damages.require_whole(checkpoint)
@@ -122,21 +122,21 @@ def contents(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.parametrize(
     "lines", [("v1", {}, {}), ("v1", {"conf": {}}, {"files": 4}), ("v1", {"files": 4}), ("v1",)]
 )
-def test_offsets_that_say_something_else_are_damaged(checkpoint, lines):
-    """Whoever changed them may have written their checksum, too."""
+def test_offsets_with_other_contents_are_reported_as_damaged(checkpoint, lines):
+    """A manual change may include the checksum."""
     write(checkpoint.spark / "offsets" / "2", *lines)
     with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
         damages.require_whole(checkpoint)
 
 
-def test_a_folder_in_the_place_of_a_file_is_damage(checkpoint):
+def test_a_folder_in_place_of_a_file_is_reported_as_damage(checkpoint):
     (checkpoint.spark / "offsets" / "2").unlink()
     (checkpoint.spark / "offsets" / "2").mkdir()
     with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
         damages.require_whole(checkpoint)
 
 
-def test_states_are_whole_from_the_last_picture_of_them_on(checkpoint):
+def test_state_files_are_checked_from_the_last_snapshot_on(checkpoint):
     here = checkpoint.spark / "state" / "0" / "1"
     write(here / "SSTs" / "8-a.sst", "bits")
     with ZipFile(here / "2.zip", "w") as picture:

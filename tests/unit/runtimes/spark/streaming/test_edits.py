@@ -19,7 +19,7 @@ TOPIC = "topic T (v float)\n"
 SECOND = 1_000_000
 
 
-def defined(high, low=22, guard="", more=""):
+def text_of(high, low=22, guard="", more=""):
     return f"{TOPIC}state Warm on T [v > {high}{guard}; v < {low}] per source\n{more}"
 
 
@@ -31,16 +31,16 @@ def reading(at, source, value):
     return Event("T", at * SECOND, source, {"v": float(value)}, at)
 
 
-def said(notifications):
+def as_rows(notifications):
     found = [(n.event.time // SECOND, n.subscription, n.scope, n.status, n.since) for n in notifications]
     return sorted(found, key=str)
 
 
-class Query:
-    """A live query that is started anew for each part of a history, each with its own definition."""
+class EditedQuery:
+    """A live query that is restarted for each part of a history, each with its own definition."""
 
     def __init__(self, here):
-        self.here, self.parts, self.heard = here, 0, []
+        self.here, self.parts, self.deliveries = here, 0, []
 
     def forgets(self):
         """Let all files go that have come so far."""
@@ -48,27 +48,27 @@ class Query:
             path.unlink()
 
     def takes(self, text, *events, crash=None, **how):
-        """What it tells."""
+        """Process a part of the history; return the notifications."""
         app = parse(text)
-        self.heard.clear()
+        self.deliveries.clear()
         if events:
             self.parts += 1
             self.here.put(f"{self.parts}.parquet", check(app).topics[0], events)
-        stream = live.Stream(self.here.live(app, sink=self.heard.append, shards=3, **how))
+        stream = live.Stream(self.here.live(app, sink=self.deliveries.append, shards=3, **how))
         self.holding = stream.record.holding
         stream.run(crash)
         self.holding = stream.record.holding
-        return said(self.heard)
+        return as_rows(self.deliveries)
 
 
-def test_what_holds_goes_on_to_hold_where_that_follows_and_is_counted_as_before():
+def test_active_scopes_remain_active_where_that_follows_from_the_revision():
     with live.site() as here:
-        query = Query(here)
-        text = defined(25, more=MANY + OTHERS)
+        query = EditedQuery(here)
+        text = text_of(25, more=MANY + OTHERS)
         query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5))
         assert query.holding == 4
         wider = text.replace("v > 25", "v > 24")
-        assert query.takes(wider, reading(4, "a", 24.5)) == []  # nobody is told what he knows
+        assert query.takes(wider, reading(4, "a", 24.5)) == []  # unchanged scopes are not notified
         assert query.takes(wider, reading(5, "a", 21), reading(6, "b", 21), reading(7, "c", 11)) == [
             (5, "Warm", "a", "egress", 1 * SECOND),
             (6, "Many", None, "egress", 2 * SECOND),
@@ -77,12 +77,12 @@ def test_what_holds_goes_on_to_hold_where_that_follows_and_is_counted_as_before(
         assert query.takes(wider, reading(8, "c", 13)) == [(8, "Cool", "c", "egress", 3 * SECOND)]
 
 
-def test_where_it_does_not_follow_the_files_that_were_read_settle_it():
+def test_files_that_were_read_decide_a_revision_that_does_not_follow():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
-        assert query.takes(defined(27), reading(4, "d", 20)) == [(3, "Warm", "a", "revised", None)]
-        assert query.takes(defined(24), reading(5, "b", 20)) == [
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
+        assert query.takes(text_of(27), reading(4, "d", 20)) == [(3, "Warm", "a", "revised", None)]
+        assert query.takes(text_of(24), reading(5, "b", 20)) == [
             (1, "Warm", "a", "revised", 1 * SECOND),
             (3, "Warm", "c", "revised", 3 * SECOND),
             (5, "Warm", "b", "egress", 2 * SECOND),
@@ -90,92 +90,92 @@ def test_where_it_does_not_follow_the_files_that_were_read_settle_it():
         assert query.holding == 2
 
 
-def test_files_settle_a_state_with_a_roster_too(tmp_path):
+def test_files_decide_a_revised_state_with_a_roster(tmp_path):
     (tmp_path / "sensors.csv").write_text("source\na\nb\nf\ng\n")
     roster = f'roster "{tmp_path / "sensors.csv"}"\n'
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         rows = (reading(1, "a", 26), reading(2, "b", 30), reading(3, "f", 24.5), reading(4, "g", 24.5))
-        query.takes(defined(25).rstrip() + f" {roster}", *rows)
-        assert query.takes(defined(24).rstrip() + f" {roster}", reading(5, "b", 20)) == [
+        query.takes(text_of(25).rstrip() + f" {roster}", *rows)
+        assert query.takes(text_of(24).rstrip() + f" {roster}", reading(5, "b", 20)) == [
             (3, "Warm", "f", "revised", 3 * SECOND),
             (4, "Warm", "g", "revised", 4 * SECOND),
             (5, "Warm", "b", "egress", 2 * SECOND),
         ]
 
 
-def test_active_scopes_are_unknown_until_a_reading_decides_where_a_file_has_gone():
+def test_active_scopes_are_unknown_until_a_reading_decides_where_a_file_is_gone():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 26))
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26), reading(2, "b", 26))
         query.forgets()
-        query.takes(defined(25), reading(3, "b", 30))
-        assert query.takes(defined(27), reading(4, "d", 20)) == [
+        query.takes(text_of(25), reading(3, "b", 30))
+        assert query.takes(text_of(27), reading(4, "d", 20)) == [
             (3, "Warm", "a", "unknown", 1 * SECOND),
             (3, "Warm", "b", "unknown", 2 * SECOND),
         ]
 
 
-def test_files_settle_an_edit_after_which_nothing_more_comes():
+def test_files_decide_a_revision_after_which_no_input_arrives():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 24.5))
-        assert query.takes(defined(24), finish=True) == [(2, "Warm", "b", "revised", 2 * SECOND)]
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26), reading(2, "b", 24.5))
+        assert query.takes(text_of(24), finish=True) == [(2, "Warm", "b", "revised", 2 * SECOND)]
 
 
-def test_files_settle_what_is_so_by_the_time_that_has_come():
+def test_files_decide_a_revision_at_the_current_watermark():
     """The latest reading was in a file that has gone."""
     first, second = reading(100, "z", 20), reading(5, "a", 28)
     guard = " for 10 s"
-    engine = Engine(defined(25, guard=guard))
+    engine = Engine(text_of(25, guard=guard))
     for event in (first, second):
         engine.push(event)
-    expected = engine.revise(defined(27, guard=guard), [second], whole=False)
+    expected = engine.revise(text_of(27, guard=guard), [second], whole=False)
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25, guard=guard), first)
+        query = EditedQuery(here)
+        query.takes(text_of(25, guard=guard), first)
         query.forgets()
-        query.takes(defined(25, guard=guard), second)
-        edit = query.takes(defined(27, guard=guard), reading(101, "z", 20))
-        assert (edit, query.holding) == (said(expected), len(engine.holding()))
+        query.takes(text_of(25, guard=guard), second)
+        edit = query.takes(text_of(27, guard=guard), reading(101, "z", 20))
+        assert (edit, query.holding) == (as_rows(expected), len(engine.holding()))
         assert query.holding == 0, "the source is late: its minimum duration waits for its readings"
 
 
-def test_where_it_does_not_follow_and_no_file_is_left_it_is_unknown_until_a_reading_decides():
+def test_scopes_without_a_file_are_unknown_after_a_revision_until_a_reading_decides():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 30))
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26), reading(2, "b", 30))
         query.forgets()
-        assert query.takes(defined(27)) == []  # no batch, no word
-        assert query.takes(defined(27), reading(3, "a", 28)) == [
+        assert query.takes(text_of(27)) == []  # no batch, no word
+        assert query.takes(text_of(27), reading(3, "a", 28)) == [
             (2, "Warm", "a", "unknown", 1 * SECOND),
             (2, "Warm", "b", "unknown", 2 * SECOND),
             (3, "Warm", "a", "known", 1 * SECOND),
         ]
-        assert query.takes(defined(27), reading(4, "b", 20)) == [(4, "Warm", "b", "egress", 2 * SECOND)]
+        assert query.takes(text_of(27), reading(4, "b", 20)) == [(4, "Warm", "b", "egress", 2 * SECOND)]
         assert query.holding == 1
 
 
-def test_an_edit_that_is_taken_back_before_a_batch_changes_nothing():
+def test_a_revision_that_is_reverted_before_a_batch_changes_nothing():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26))
-        query.takes(defined(28))
-        query.takes(defined(23))
-        assert query.takes(defined(25), reading(2, "a", 24)) == []
-        assert query.takes(defined(25), reading(3, "a", 21)) == [(3, "Warm", "a", "egress", 1 * SECOND)]
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26))
+        query.takes(text_of(28))
+        query.takes(text_of(23))
+        assert query.takes(text_of(25), reading(2, "a", 24)) == []
+        assert query.takes(text_of(25), reading(3, "a", 21)) == [(3, "Warm", "a", "egress", 1 * SECOND)]
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
+def test_a_query_that_dies_in_the_batch_of_a_revision_emits_it_once(crash):
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26))
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26))
         with pytest.raises(live.Crash):
-            query.takes(defined(27), reading(2, "a", 28), crash=crash)
-        told = {n.id: n for n in query.heard}
-        query.takes(defined(27))
-        assert said((told | {n.id: n for n in query.heard}).values()) == [
+            query.takes(text_of(27), reading(2, "a", 28), crash=crash)
+        emitted = {n.id: n for n in query.deliveries}
+        query.takes(text_of(27))
+        assert as_rows((emitted | {n.id: n for n in query.deliveries}).values()) == [
             (1, "Warm", "a", "revised", None),
             (2, "Warm", "a", "ingress", None),
         ]
@@ -197,48 +197,48 @@ def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
         ),
     ],
 )
-def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, why):
+def test_a_revision_that_cannot_carry_over_state_is_refused_and_changes_nothing(other, why):
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26))
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26))
         with pytest.raises(UsageError, match=f"'Warm' has changed.*It cannot keep what is known: {why}"):
             query.takes(other)
-        assert query.takes(defined(25), reading(2, "a", 21)) == [(2, "Warm", "a", "egress", 1 * SECOND)]
+        assert query.takes(text_of(25), reading(2, "a", 21)) == [(2, "Warm", "a", "egress", 1 * SECOND)]
 
 
-def laddered(high, low=22, guard="", more=""):
+def levels_text(high, low=22, guard="", more=""):
     rungs = f"mild [v > {high - 2}; v < {low - 1}], hot [v > {high}{guard}; v < {low}]"
     return f"{TOPIC}levels Warm on T: {rungs} per source\n{more}"
 
 
-def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a_reading_decides():
+def test_levels_are_decided_by_files_or_unknown_until_a_reading_decides():
     with live.site() as here:
-        query = Query(here)
-        query.takes(laddered(25), reading(1, "a", 26), reading(2, "b", 24.5), reading(3, "c", 20))
-        edit = query.takes(laddered(24), reading(4, "d", 20))
+        query = EditedQuery(here)
+        query.takes(levels_text(25), reading(1, "a", 26), reading(2, "b", 24.5), reading(3, "c", 20))
+        edit = query.takes(levels_text(24), reading(4, "d", 20))
         assert edit == [(2, "Warm", "b", "revised", 2 * SECOND)]
-        assert [n.event.attributes["level"] for n in query.heard] == ["hot"]
+        assert [n.event.attributes["level"] for n in query.deliveries] == ["hot"]
         query.forgets()
-        assert query.takes(laddered(27), reading(5, "d", 20)) == [
+        assert query.takes(levels_text(27), reading(5, "d", 20)) == [
             (4, "Warm", "a", "unknown", 1 * SECOND),
             (4, "Warm", "b", "unknown", 2 * SECOND),
         ]
         assert query.holding == 2
-        assert query.takes(laddered(27), reading(6, "a", 28), reading(7, "b", 20.5)) == [
+        assert query.takes(levels_text(27), reading(6, "a", 28), reading(7, "b", 20.5)) == [
             (6, "Warm", "a", "known", 1 * SECOND),
             (7, "Warm", "b", "egress", 2 * SECOND),
         ]
 
 
-def test_a_count_hears_what_an_edit_says_of_a_scope_before_what_readings_say():
-    """Of 'a' the edit says that nobody knows, then a reading that it is warm."""
+def test_a_count_consumes_a_revision_before_the_readings_of_its_batch():
+    """The revision makes 'a' unknown, then a reading makes it warm."""
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(23, 20, "", MANY), reading(0, "a", 20))
+        query = EditedQuery(here)
+        query.takes(text_of(23, 20, "", MANY), reading(0, "a", 20))
         query.forgets()
-        query.takes(defined(23, 22, "", MANY), reading(1, "a", 20), reading(2, "c", 24.5))
+        query.takes(text_of(23, 22, "", MANY), reading(1, "a", 20), reading(2, "c", 24.5))
         query.forgets()
-        now = defined(23, 20, "", MANY.replace("2", "3"))
+        now = text_of(23, 20, "", MANY.replace("2", "3"))
         assert sorted(query.takes(now, reading(3, "a", 24.5), reading(4, "b", 24.5))) == [
             (2, "Warm", "a", "unknown", None),
             (3, "Warm", "a", "ingress", None),
@@ -252,7 +252,7 @@ _parts = st.lists(
 )
 _texts = st.builds(
     lambda form, *some: form(*some),
-    st.shared(st.sampled_from((defined, defined, laddered)), key="form"),
+    st.shared(st.sampled_from((text_of, text_of, levels_text)), key="form"),
     st.sampled_from((23, 24, 25, 27)),
     st.sampled_from((20, 22)),
     st.sampled_from(("", "", " for 1 s")),
@@ -262,12 +262,12 @@ _texts = st.builds(
 
 @few
 @given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3), st.booleans())
-def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
+def test_live_revisions_emit_what_a_revised_engine_emits(story, forgets):
     if any("Many" in text for text, _ in story):  # one cannot come later: its stage would be a further one
         story = [(text if "Many" in text else text + MANY, part) for text, part in story]
     engine, out, at, history = None, [], 0, []
     with live.site() as here:
-        query, told = Query(here), []
+        query, emitted = EditedQuery(here), []
         for text, part in story:
             events = [reading(at + i, *row) for i, row in enumerate(part)]
             at += len(events)
@@ -276,25 +276,25 @@ def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
             history += events
             for event in events:
                 out += engine.push(event)
-            told += query.takes(text, *events)
+            emitted += query.takes(text, *events)
             if forgets:
                 query.forgets()
-    assert sorted(told, key=str) == said(out)
+    assert sorted(emitted, key=str) == as_rows(out)
 
 
-def test_a_definition_that_another_version_kept_is_refused_in_words():
+def test_a_definition_stored_by_another_version_is_refused_with_a_message():
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26))
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26))
         (file,) = here.folder.rglob("query.json")
         plan = msgspec.json.decode(file.read_bytes())
         plan["definition"] = base64.b64encode(b"\x80\x04cgone\nClass\n.").decode()
         file.write_bytes(msgspec.json.encode(plan))
         with pytest.raises(UsageError, match="another version of Holdfast wrote"):
-            query.takes(defined(27), reading(2, "a", 20))
+            query.takes(text_of(27), reading(2, "a", 20))
 
 
-def test_levels_take_over_rows_that_have_changed(tmp_path):
+def test_levels_carry_over_changed_table_rows(tmp_path):
     limits = tmp_path / "limits.csv"
     text = TABLED.format(limits).replace(
         "state Warm on T [v > L.high; v < L.low]",
@@ -302,7 +302,7 @@ def test_levels_take_over_rows_that_have_changed(tmp_path):
     )
     limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
         limits.write_text("source,high,low\na,25,22\nb,31,22\nc,24,22\n")
         assert query.takes(text, reading(4, "d", 20)) == [
@@ -321,12 +321,12 @@ state Warm on T [v > L.high; v < L.low] per source
 """
 
 
-def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
+def test_changed_table_rows_are_carried_over_scope_by_scope(tmp_path):
     limits = tmp_path / "limits.csv"
     text = TABLED.format(limits)
     limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
         limits.write_text("source,high,low\na,25,22\nb,31,22\nc,24,22\n")
         assert query.takes(text, reading(4, "d", 20)) == [
@@ -340,10 +340,10 @@ def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forgets):
+def test_a_revised_count_consumes_the_active_scopes(forgets):
     with live.site() as here:
-        query = Query(here)
-        text = defined(25, more=MANY)
+        query = EditedQuery(here)
+        text = text_of(25, more=MANY)
         rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 30), reading(4, "c", 5)
         query.takes(text, *rows)
         if forgets:
@@ -359,15 +359,15 @@ def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forge
         assert [row for row in last if row[1] == "Many"] == ended
 
 
-def test_a_mute_by_another_schedule_goes_on_with_what_people_know():
+def test_a_revised_mute_keeps_the_reported_state_of_scopes():
     """The epoch began on a Thursday."""
     with live.site() as here:
-        query = Query(here)
-        text = defined(25, more='mute Warm during "Thu 00:00 – Fri 06:00"\n')
+        query = EditedQuery(here)
+        text = text_of(25, more='mute Warm during "Thu 00:00 – Fri 06:00"\n')
         assert query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)) == []
         shorter = text.replace("Thu 00:00", "Fri 00:00")
-        told = query.takes(shorter, reading(4, "d", 20)) + query.takes(shorter, reading(5, "d", 20))
-        assert [row[1:4] for row in told] == [("Warm", "a", "ingress"), ("Warm", "b", "ingress")]
+        emitted = query.takes(shorter, reading(4, "d", 20)) + query.takes(shorter, reading(5, "d", 20))
+        assert [row[1:4] for row in emitted] == [("Warm", "a", "ingress"), ("Warm", "b", "ingress")]
         ended = query.takes(shorter, reading(6, "a", 20)) + query.takes(shorter, reading(7, "d", 20))
         assert [row[1:4] for row in ended] == [("Warm", "a", "egress")]
 
@@ -380,17 +380,17 @@ another_stage = pytest.mark.parametrize("first", ["", MANY], ids=["at a stage mo
 
 @another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_begins_knows_who_holds_already(forgets, first):
+def test_a_new_count_consumes_the_scopes_that_are_active_already(forgets, first):
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)
-        query.takes(defined(25, more=OTHERS + first), *rows)
+        query.takes(text_of(25, more=OTHERS + first), *rows)
         if forgets:
             query.forgets()
         more = OTHERS + first + ALL + MANY.replace("Many", "Two")
         two = (2, "Two", None, "ingress", None) if forgets else (2, "Two", None, "revised", 2 * SECOND)
-        assert query.takes(defined(25, more=more), reading(4, "d", 20)) == [two]
-        assert query.takes(defined(25, more=more), reading(5, "c", 26)) == [
+        assert query.takes(text_of(25, more=more), reading(4, "d", 20)) == [two]
+        assert query.takes(text_of(25, more=more), reading(5, "c", 26)) == [
             (5, "All", None, "ingress", None),
             (5, "Cool", "c", "egress", 3 * SECOND),
             (5, "Warm", "c", "ingress", None),
@@ -399,26 +399,26 @@ def test_a_count_that_begins_knows_who_holds_already(forgets, first):
 
 @another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets, first):
+def test_a_new_correlation_of_states_consumes_the_scopes_that_are_active_already(forgets, first):
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         rows = reading(1, "a", 26), reading(2, "c", 5), reading(3, "b", 30)
-        query.takes(defined(25, more=OTHERS + first), *rows)
+        query.takes(text_of(25, more=OTHERS + first), *rows)
         if forgets:
             query.forgets()
-        both = defined(25, more=f"{OTHERS}{first}correlate Both = Warm, Cool overlapping\n")
+        both = text_of(25, more=f"{OTHERS}{first}correlate Both = Warm, Cool overlapping\n")
         found = query.takes(both, reading(4, "d", 20)) + query.takes(both, reading(5, "d", 20))
         known = ("ingress", None) if forgets else ("revised", 2 * SECOND)
         assert [row for row in found if row[1] == "Both"] == [
             (2, "Both", "a,c", *known),
-            (3, "Both", "b,c", "ingress", None),  # its moment was not over
+            (3, "Both", "b,c", "ingress", None),  # the watermark had not passed it
         ]
 
 
-def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so():
+def test_a_count_over_a_revised_state_equals_one_that_always_had_it():
     with live.site() as here:
-        query = Query(here)
-        text = defined(25, more=MANY)
+        query = EditedQuery(here)
+        text = text_of(25, more=MANY)
         rows = reading(1, "a", 24.5), reading(2, "b", 24.5), reading(3, "a", 21), reading(4, "c", 20)
         query.takes(text, *rows)
         assert query.takes(text.replace("v > 25", "v > 24"), reading(5, "d", 20)) == [
@@ -427,21 +427,21 @@ def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so(
         ]
 
 
-def test_the_past_is_read_once_though_the_clock_makes_batches(monkeypatch):
+def test_the_history_is_read_once_although_the_clock_causes_batches(monkeypatch):
     times, reads = [time.time()], []
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 24.5))
-        query.heard.clear()
+        query = EditedQuery(here)
+        query.takes(text_of(25), reading(1, "a", 26), reading(2, "b", 24.5))
+        query.deliveries.clear()
         monkeypatch.setattr("time.time", lambda: times[0])
-        edited = here.live(parse(defined(24)), sink=query.heard.append, shards=3, idle=10.0)
+        edited = here.live(parse(text_of(24)), sink=query.deliveries.append, shards=3, idle=10.0)
         stream = live.Stream(edited)
         for _ in range(3):
             times[0] += 60
             assert stream.step()
             reads.append(stream.read[-1])
         assert reads == [["1.parquet"], [], []]
-        assert said(query.heard) == [(2, "Warm", "b", "revised", 2 * SECOND)]
+        assert as_rows(query.deliveries) == [(2, "Warm", "b", "revised", 2 * SECOND)]
 
 
 ROOMS = """topic T (v float, room text)
@@ -454,9 +454,9 @@ def in_room(at, source, value, room="r"):
     return Event("T", at * SECOND, source, {"v": float(value), "room": room}, at)
 
 
-def test_a_member_whose_moment_is_not_over_is_counted_in_its_room():
+def test_a_member_at_the_current_watermark_is_counted_in_its_room():
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(ROOMS.format(3), in_room(1, "a", 30), in_room(2, "b", 30))
         query.forgets()
         found = query.takes(ROOMS.format(2), in_room(3, "d", 20))
@@ -464,10 +464,10 @@ def test_a_member_whose_moment_is_not_over_is_counted_in_its_room():
         assert [row[:4] for row in found] == [(2, "Many", "r", "ingress")]
 
 
-def test_a_correlation_that_changes_knows_what_has_ended():
+def test_a_revised_correlation_of_states_consumes_ended_intervals():
     with live.site() as here:
-        query = Query(here)
-        text = defined(25, more=f"{OTHERS}correlate Chilled = Warm before Cool within {{}} s\n")
+        query = EditedQuery(here)
+        text = text_of(25, more=f"{OTHERS}correlate Chilled = Warm before Cool within {{}} s\n")
         rows = reading(1, "a", 26), reading(2, "a", 21), reading(3, "b", 30), reading(4, "b", 20)
         query.takes(text.format(50), *rows)
         query.forgets()
@@ -475,7 +475,7 @@ def test_a_correlation_that_changes_knows_what_has_ended():
         found += query.takes(text.format(60), reading(6, "e", 20))
         assert [row[:4] for row in found if row[1] == "Chilled"] == [
             (5, "Chilled", "a,d", "atomic"),
-            (5, "Chilled", "b,d", "atomic"),  # its moment was not over
+            (5, "Chilled", "b,d", "atomic"),  # the watermark had not passed it
         ]
 
 
@@ -488,7 +488,7 @@ BESIDE = "state Mild\n  A = avg T over 2 s each source\n  enter A.v > 15\n  exit
 
 
 @pytest.mark.parametrize("more", ["", BESIDE, MANY], ids=["alone", "beside another", "counted"])
-def test_components_begin_anew_and_what_held_is_unknown_until_they_decide(more):
+def test_components_restart_and_active_scopes_are_unknown_until_they_decide(more):
     story = [
         (component(25, 22, more), [(1, "a", 30), (1, "b", 30), (1, "c", 30), (2, "a", 30)]),
         (component(32, 24, more), [(3, "a", 40), (3, "b", 20), (4, "a", 40), (5, "b", 20), (6, "b", 20)]),
@@ -497,38 +497,38 @@ def test_components_begin_anew_and_what_held_is_unknown_until_they_decide(more):
     ]
     engine, out = None, []
     with live.site() as here:
-        query, told = Query(here), []
+        query, emitted = EditedQuery(here), []
         for text, rows in story:
             events = [reading(*row) for row in rows]
             if engine is not None:
-                engine._running.latest = {}  # nobody keeps the latest readings here
+                engine._running.latest = {}  # a live query does not store the latest readings
                 out += engine.revise(text)
             engine = engine or Engine(text)
             for event in events:
                 out += engine.push(event)
-            told += query.takes(text, *events)
+            emitted += query.takes(text, *events)
         assert query.holding == len(engine.holding())
-    assert sorted(told, key=str) == said(out)
-    assert {"unknown", "known", "egress"} <= {row[3] for row in told}
+    assert sorted(emitted, key=str) == as_rows(out)
+    assert {"unknown", "known", "egress"} <= {row[3] for row in emitted}
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_in_the_batch_in_which_a_component_begins_anew_tells_it_once(crash):
+def test_a_query_that_dies_in_the_batch_of_a_restarted_component_emits_it_once(crash):
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
         with pytest.raises(live.Crash):
             query.takes(component(32, 24), reading(3, "b", 10), crash=crash)
-        told = {n.id: n for n in query.heard}
+        emitted = {n.id: n for n in query.deliveries}
         query.takes(component(32, 24))
-        found = said((told | {n.id: n for n in query.heard}).values())
+        found = as_rows((emitted | {n.id: n for n in query.deliveries}).values())
         assert found == [(2, "Warm", "a", "unknown", 1 * SECOND)]
         assert query.holding == 1
 
 
-def test_a_component_whose_scopes_are_others_is_refused_and_all_is_as_it_was():
+def test_a_component_with_changed_scopes_is_refused_and_nothing_changes():
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
         with pytest.raises(UsageError, match="It cannot keep what is known: its scopes are others"):
             query.takes(component(25, 22, each="place"))
@@ -550,7 +550,7 @@ def near(metres, far, pairs=""):
 
 
 @pytest.mark.parametrize("pairs", ["", 'pairs ("a", "b"), ("b", "c"), ("d", "e")'])
-def test_relationships_begin_anew_and_what_held_is_unknown_until_both_have_spoken(pairs):
+def test_relationships_restart_and_are_unknown_until_both_members_report(pairs):
     story = [
         (near(5, 9, pairs), [(1, "a", 0), (2, "b", 3), (2, "c", 7), (2, "d", 50), (3, "e", 53), (4, "x", 0)]),
         (near(2, 6, pairs), [(5, "a", 0), (6, "b", 1), (7, "c", 9), (8, "d", 50), (9, "x", 0)]),
@@ -558,28 +558,28 @@ def test_relationships_begin_anew_and_what_held_is_unknown_until_both_have_spoke
     ]
     engine, out = None, []
     with live.site() as here:
-        query, told = Query(here), []
+        query, emitted = EditedQuery(here), []
         for text, rows in story:
             events = [spot(*row) for row in rows]
             out += [] if engine is None else engine.revise(text)
             engine = engine or Engine(text)
             for event in events:
                 out += engine.push(event)
-            told += query.takes(text, *events)
+            emitted += query.takes(text, *events)
         assert query.holding == len(engine.holding())
-    assert sorted(told, key=str) == said(out)
-    assert {"unknown", "known", "egress"} <= {row[3] for row in told}
+    assert sorted(emitted, key=str) == as_rows(out)
+    assert {"unknown", "known", "egress"} <= {row[3] for row in emitted}
 
 
-def test_a_relationship_of_others_is_refused_where_they_meet_in_other_shards():
+def test_a_relationship_with_other_members_is_refused_if_they_meet_in_other_shards():
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(near(5, 9, 'pairs ("a", "b")'), spot(1, "a", 0), spot(2, "b", 3), spot(3, "x", 1))
         with pytest.raises(UsageError, match="meets in other shards than what is known"):
             query.takes(near(5, 9, 'pairs ("a", "b"), ("b", "c")'))
 
 
-def test_correlations_and_folds_begin_anew():
+def test_revised_correlations_and_folds_restart():
     text = (
         "topic T (v float, u float)\ncorrelate Both within {0} s  v > 8  u > 20\n"
         "state Warm on T [v > 5; v < 1] per source\nfold Storm = Warm cells 5 m within 40 m beyond {1}\n"
@@ -595,35 +595,35 @@ def test_correlations_and_folds_begin_anew():
     ]
     engine, out = None, []
     with live.site() as here:
-        query, told = Query(here), []
+        query, emitted = EditedQuery(here), []
         for text, events in story:
             out += [] if engine is None else engine.revise(text)
             engine = engine or Engine(text)
             for event in events:
                 out += engine.push(event)
-            told += query.takes(text, *events)
+            emitted += query.takes(text, *events)
             query.forgets()
         assert query.holding == len(engine.holding())
-    assert sorted(told, key=str) == said(out)
-    assert {"revised", "atomic"} <= {row[3] for row in told}
+    assert sorted(emitted, key=str) == as_rows(out)
+    assert {"revised", "atomic"} <= {row[3] for row in emitted}
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_tells_of_those_who_join_from_now_on_goes_on(forgets):
+def test_a_count_that_is_revised_to_report_joining_members_continues(forgets):
     with live.site() as here:
-        query = Query(here)
-        query.takes(defined(25, more=MANY), *(reading(1, source, 26) for source in "ab"))
+        query = EditedQuery(here)
+        query.takes(text_of(25, more=MANY), *(reading(1, source, 26) for source in "ab"))
         if forgets:
             query.forgets()
-        joining = defined(25, more=MANY.replace("\n", " joined\n"))
-        told = query.takes(joining, reading(3, "d", 20)) + query.takes(joining, reading(4, "c", 26))
-        told += query.takes(joining, reading(5, "d", 20))
-        assert [row[:4] for row in told if row[1] == "Many"] == [(4, "Many", None, "joined")]
+        joining = text_of(25, more=MANY.replace("\n", " joined\n"))
+        emitted = query.takes(joining, reading(3, "d", 20)) + query.takes(joining, reading(4, "c", 26))
+        emitted += query.takes(joining, reading(5, "d", 20))
+        assert [row[:4] for row in emitted if row[1] == "Many"] == [(4, "Many", None, "joined")]
 
 
-def test_an_attribute_more_lets_a_component_begin_anew():
+def test_an_additional_attribute_restarts_a_component():
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
         more = component(25, 22).replace("v float", "v float, u float")
         assert query.takes(more, reading(3, "b", 10)) == [(2, "Warm", "a", "unknown", 1 * SECOND)]
@@ -631,10 +631,10 @@ def test_an_attribute_more_lets_a_component_begin_anew():
 
 @pytest.mark.parametrize("more", ["", " unknown after 1 h"])
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more, forgets):
+def test_a_member_started_by_the_same_revision_is_counted_in_its_room(more, forgets):
     text = ROOMS.replace("v > 25 for 1 readings", "v > {}").replace(" unknown after 1 h", more)
     with live.site() as here:
-        query = Query(here)
+        query = EditedQuery(here)
         query.takes(text.format(30, 2), in_room(1, "d", 20))
         if forgets:
             query.forgets()

@@ -63,23 +63,23 @@ def put(here, name: str, *events: Event, **how) -> None:
 
 
 def batch_of(source, start: int = 0) -> dict[str, int]:
-    """Where the next batch ends."""
+    """The end offset of the next batch."""
     return source.latestOffset({"files": start}, source.getDefaultReadLimit())
 
 
 def read_all(source, start: int = 0):
-    """What the readers of the next batch say, and the times of the events that they send on."""
+    """The reports of the readers of the next batch, and the times of the events that they send."""
     parts = source.partitions({"files": start}, batch_of(source, start))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
     (topic,) = check(parse(TIMELY)).topics
-    said = [readings.decode_report(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.REPORT]
+    output = [readings.decode_report(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.REPORT]
     sent = [
         event.time
         for row in rows
         if row["kind"] == pack.PacketKind.EVENTS
         for event in to_events(topic, from_ipc(row["payload"]))
     ]
-    return said, sorted(sent)
+    return output, sorted(sent)
 
 
 # --- which files make a batch ------------------------------------------------------------------------
@@ -101,12 +101,12 @@ def entries(sizes: Sequence[int]) -> list:
         ([5, 5, 5], NEVER, 3),
     ],
 )
-def test_a_batch_has_no_more_bytes_than_it_may_and_at_least_one_file(sizes, most, admitted):
+def test_a_batch_is_bounded_in_bytes_and_has_at_least_one_file(sizes, most, admitted):
     assert feeds._admit(entries(sizes), most) == admitted
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=30), st.integers(1, 9))
-def test_readers_share_all_files_out_among_them_in_order(sizes, readers):
+def test_readers_divide_all_files_among_them_in_order(sizes, readers):
     runs = feeds._share_out(sizes, readers)
     assert [i for run in runs for i in run] == list(range(len(sizes)))
     assert sum(any(sizes[i] for i in run) for run in runs) <= readers
@@ -115,7 +115,7 @@ def test_readers_share_all_files_out_among_them_in_order(sizes, readers):
     assert all(sum(sizes[i] for i in run) < share + max(sizes) for run in runs)
 
 
-def test_batches_follow_one_another_through_the_log(here):
+def test_batches_follow_each_other_through_the_log(here):
     for i in range(5):
         put(here, f"{i}.parquet", door(i, bool(i % 2)))
     size = (here.inbox / "0.parquet").stat().st_size
@@ -126,7 +126,7 @@ def test_batches_follow_one_another_through_the_log(here):
     assert [read_all(source, start)[1] for start in (0, 2, 4)] == [[0, 1], [2, 3], [4]]
 
 
-def test_each_reader_gets_neighbours_and_numbers_rows_by_their_place_in_the_log(here):
+def test_each_reader_gets_neighbouring_files_and_numbers_rows_by_their_place_in_the_log(here):
     for i in range(6):
         put(here, f"{i}.parquet", door(i))
     source = reader(here, readers=3)
@@ -134,7 +134,7 @@ def test_each_reader_gets_neighbours_and_numbers_rows_by_their_place_in_the_log(
     assert [(p.number, p.first, len(p.entries)) for p in parts] == [(0, 1, 2), (1, 3, 2), (2, 5, 1)]
 
 
-def test_while_a_query_is_to_stop_nothing_new_is_read(here):
+def test_nothing_new_is_read_while_a_query_is_to_stop(here):
     put(here, "1.parquet", door(1))
     source = reader(here)
     (here.checkpoint / "stop").touch()
@@ -143,7 +143,7 @@ def test_while_a_query_is_to_stop_nothing_new_is_read(here):
     assert batch_of(source) == {"files": 1}
 
 
-def test_what_is_there_now_does_not_grow(here):
+def test_a_query_over_available_files_ignores_later_ones(here):
     put(here, "1.parquet", door(1))
     source = reader(here)
     source.prepareForTriggerAvailableNow()
@@ -153,7 +153,7 @@ def test_what_is_there_now_does_not_grow(here):
     assert batch_of(reader(here), 1) == {"files": 2}
 
 
-def test_the_end_comes_after_the_last_file_and_is_the_end(here):
+def test_the_end_of_the_stream_follows_the_last_file_and_remains_the_end(here):
     put(here, "1.parquet", door(1))
     source = reader(here, ORDERED, finish=True)
     assert batch_of(source) == {"files": 1}
@@ -164,7 +164,7 @@ def test_the_end_comes_after_the_last_file_and_is_the_end(here):
     assert (part.entries, part.latest) == ((), NEVER)
 
 
-def test_half_written_and_unknown_files_are_noted_for_whoever_asks(here):
+def test_incomplete_and_unknown_files_are_listed(here):
     put(here, "1.parquet", door(1))
     whole = (here.inbox / "1.parquet").read_bytes()
     (here.inbox / "2.parquet").write_bytes(whole[:-3])
@@ -174,7 +174,7 @@ def test_half_written_and_unknown_files_are_noted_for_whoever_asks(here):
     assert waiting == {"incomplete": [str(here.inbox / "2.parquet")], "unknown": [str(here.inbox / "3.txt")]}
 
 
-def test_a_log_that_is_shorter_than_what_was_read_of_it_is_noticed(here):
+def test_a_log_shorter_than_what_was_read_of_it_is_detected(here):
     with pytest.raises(AssertionError, match="shorter than what was read of it"):
         reader(here).partitions({"files": 0}, {"files": 3})
 
@@ -182,15 +182,15 @@ def test_a_log_that_is_shorter_than_what_was_read_of_it_is_noticed(here):
 # --- what is sent on ---------------------------------------------------------------------------------
 
 
-def test_only_what_can_matter_is_sent_on_and_all_is_counted(here):
+def test_only_relevant_events_are_sent_and_all_are_counted(here):
     put(here, "1.parquet", door(1), door(2), door(3), door(4, None), door(5, False), door(6, False))
-    (said,), sent = read_all(reader(here))
+    (output,), sent = read_all(reader(here))
     assert sent == [1, 5]
-    assert (said.files, said.rows, said.events, said.passed) == (1, 6, {"Door": 6}, {0: 2})
-    assert said.bytes == (here.inbox / "1.parquet").stat().st_size
+    assert (output.files, output.rows, output.events, output.passed) == (1, 6, {"Door": 6}, {0: 2})
+    assert output.bytes == (here.inbox / "1.parquet").stat().st_size
 
 
-def test_what_one_reader_reads_is_reduced_as_a_whole(here):
+def test_the_input_of_one_reader_is_compacted_as_a_whole(here):
     for i in range(4):
         put(here, f"{i}.parquet", door(i))
     assert read_all(reader(here))[1] == [0]
@@ -202,7 +202,7 @@ def latest(here, start: int) -> int:
     return source.partitions({"files": start}, batch_of(source))[0].latest
 
 
-def test_what_was_read_before_tells_how_old_an_event_must_be_to_be_late(here):
+def test_the_latest_time_read_before_decides_which_events_are_late(here):
     for i, events in enumerate(
         [(door(10), door(90)), (door(40),), (door(20, None), door(86, None), door(85))]
     ):
@@ -211,15 +211,15 @@ def test_what_was_read_before_tells_how_old_an_event_must_be_to_be_late(here):
     assert read_all(reader(here, ORDERED), 2)[1] == [20, 85], "86 cannot be late, and says nothing"
 
 
-def test_where_a_file_does_not_tell_its_times_anything_may_be_late(here):
+def test_any_event_may_be_late_where_a_file_has_no_time_statistics(here):
     put(here, "0.parquet", door(10), write_statistics=False)
     put(here, "1.parquet", door(20, None), door(30, None))
     assert latest(here, 1) == NEVER
     assert read_all(reader(here, ORDERED), 1)[1] == [20, 30]
 
 
-def told(here, text: str, **settings) -> list[tuple[int, dict]]:
-    """What shards are told of time."""
+def watermark_packets(here, text: str, **settings) -> list[tuple[int, dict]]:
+    """The watermark packets that shards receive."""
     source = reader(here, text, **settings)
     parts = source.partitions({"files": 0}, batch_of(source))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
@@ -230,9 +230,9 @@ def told(here, text: str, **settings) -> list[tuple[int, dict]]:
     ]
 
 
-def test_every_shard_is_told_how_far_time_has_come_even_by_events_that_say_nothing(here):
+def test_every_shard_receives_the_watermark_even_of_irrelevant_events(here):
     put(here, "1.parquet", door(1), door(9, None))
-    assert told(here, ORDERED) == [(shard, {"Door": 9}) for shard in range(4)]
+    assert watermark_packets(here, ORDERED) == [(shard, {"Door": 9}) for shard in range(4)]
 
 
 # --- files that cannot be read -----------------------------------------------------------------------
@@ -278,11 +278,11 @@ DAMAGES = {
 
 @pytest.fixture
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that much of a small file has been read when the damage is met."""
+    """Read small chunks, so that much of a small file has been read when the damage is found."""
     monkeypatch.setattr(readings, "read", partial(readings.read, chunk_rows=3))
 
 
-def test_rows_before_the_damage_have_been_read(here, in_small_chunks):
+def test_rows_before_the_damage_are_read(here, in_small_chunks):
     break_a_row_group(here, "b.parquet")
     rows = readings.read(
         log.Entry(str(here.inbox / "b.parquet"), None, 0).input_file(0),
@@ -295,11 +295,11 @@ def test_rows_before_the_damage_have_been_read(here, in_small_chunks):
         list(rows)
 
 
-def test_a_row_group_damaged_in_the_middle_takes_the_whole_file_with_it(here, in_small_chunks):
+def test_a_row_group_damaged_in_the_middle_excludes_the_whole_file(here, in_small_chunks):
     put(here, "a.parquet", door(1))
     break_a_row_group(here, "b.parquet")
-    (said,), sent = read_all(reader(here, quarantine=True))
-    assert (sent, said.rows, len(said.bad_files)) == ([1], 1, 1)
+    (output,), sent = read_all(reader(here, quarantine=True))
+    assert (sent, output.rows, len(output.bad_files)) == ([1], 1, 1)
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -307,30 +307,30 @@ def test_a_damaged_file_in_the_middle_adds_nothing_and_is_named(here, name):
     put(here, "a.parquet", door(1))
     DAMAGES[name](here, name)
     put(here, "z.parquet", door(9, False))
-    (said,), sent = read_all(reader(here, quarantine=True))
+    (output,), sent = read_all(reader(here, quarantine=True))
     assert sent == [1, 9]
-    assert (said.files, said.rows, said.events, said.rejects) == (2, 2, {"Door": 2}, [])
-    assert said.bytes == sum((here.inbox / good).stat().st_size for good in ("a.parquet", "z.parquet"))
-    ((file, why),) = said.bad_files
+    assert (output.files, output.rows, output.events, output.rejects) == (2, 2, {"Door": 2}, [])
+    assert output.bytes == sum((here.inbox / good).stat().st_size for good in ("a.parquet", "z.parquet"))
+    ((file, why),) = output.bad_files
     assert file == str(here.inbox / name)
     assert why
-    assert said.failed is None
+    assert output.failed is None
 
 
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("settings", [{}, {"quarantine": True, "strict": True}], ids=["stop", "strict"])
-def test_a_damaged_file_ends_the_query_and_nothing_is_sent_on(here, name, settings):
+def test_a_damaged_file_ends_the_query_and_no_event_is_sent(here, name, settings):
     put(here, "a.parquet", door(1))
     DAMAGES[name](here, name)
-    (said,), sent = read_all(reader(here, **settings))
+    (output,), sent = read_all(reader(here, **settings))
     assert sent == []
-    status, message = said.failed
+    status, message = output.failed
     assert status in (1, 2)
     assert name in message
     assert "Traceback" not in message
 
 
-def test_a_file_that_was_removed_is_missed(here):
+def test_a_removed_file_is_reported_as_missing(here):
     put(here, "a.parquet", door(1))
     put(here, "b.parquet", door(2, False))
     source = reader(here)
@@ -338,28 +338,28 @@ def test_a_file_that_was_removed_is_missed(here):
     (here.inbox / "a.parquet").unlink()
     (part,) = source.partitions({"files": 0}, end)
     (row,) = [row for batch in source.read(part) for row in batch.to_pylist()]
-    said = readings.decode_report(row["payload"])
-    assert said.failed == (1, f"{here.inbox / 'a.parquet'}: removed before it could be read; put it back")
-    (said,), sent = read_all(reader(here, quarantine=True))
+    output = readings.decode_report(row["payload"])
+    assert output.failed == (1, f"{here.inbox / 'a.parquet'}: removed before it could be read; put it back")
+    (output,), sent = read_all(reader(here, quarantine=True))
     assert sent == [2]
-    ((_, why),) = said.bad_files
+    ((_, why),) = output.bad_files
     assert "removed before it could be read" in why
 
 
-def test_a_row_that_cannot_be_used_is_kept_with_the_reason_or_strictly_the_end(here):
+def test_an_unusable_row_is_rejected_with_its_reason_or_ends_a_strict_query(here):
     (here.inbox / "a.csv").write_text("time,source,open\nyesterday,d,true\n1970-01-01T00:00:01Z,d,true\n")
-    (said,), sent = read_all(reader(here))
+    (output,), sent = read_all(reader(here))
     assert sent == [1_000_000]
-    assert said.rejected == {"unreadable time": 1}
-    ((reject,),) = [said.rejects]
+    assert output.rejected == {"unreadable time": 1}
+    ((reject,),) = [output.rejects]
     assert tuple(reject[:3]) == (str(here.inbox / "a.csv"), 1, "unreadable time")
-    (said,), sent = read_all(reader(here, strict=True))
+    (output,), sent = read_all(reader(here, strict=True))
     assert sent == []
-    assert said.failed[0] == 1
-    assert "yesterday" in said.failed[1]
+    assert output.failed[0] == 1
+    assert "yesterday" in output.failed[1]
 
 
-def test_rejected_rows_of_a_file_that_goes_to_quarantine_are_not_told_as_well(here, in_small_chunks):
+def test_rejected_rows_of_a_quarantined_file_are_not_reported(here, in_small_chunks):
     table = pa.table({"time": ["soon"] * 5 + ["1970-01-01"] * 4, "source": ["d"] * 9, "open": [True] * 9})
     path = here.inbox / "a.parquet"
     pq.write_table(table, path, row_group_size=5, use_dictionary=False)
@@ -369,26 +369,26 @@ def test_rejected_rows_of_a_file_that_goes_to_quarantine_are_not_told_as_well(he
         b"\xff" * at.total_compressed_size
     )
     path.write_bytes(raw)
-    (said,), _ = read_all(reader(here, quarantine=True))
-    assert len(said.bad_files) == 1
-    assert (said.rejects, said.rejected, said.rows) == ([], {}, 0)
+    (output,), _ = read_all(reader(here, quarantine=True))
+    assert len(output.bad_files) == 1
+    assert (output.rejects, output.rejected, output.rows) == ([], {}, 0)
 
 
-def test_the_query_is_told_what_ended_it_and_goes_on_when_it_is_mended():
+def test_a_query_reports_what_ended_it_and_continues_when_it_is_repaired():
     app = parse(TIMELY)
     (topic,) = check(app).topics
     with live.site() as here:
-        heard = []
+        received = []
         put(here, "a.parquet", door(1))
         break_the_footer(here, "b.parquet")
-        stream = live.Stream(here.live(app, sink=heard.append))
+        stream = live.Stream(here.live(app, sink=received.append))
         with pytest.raises(InputError, match=r"b\.parquet"):
             stream.run()
-        assert heard == []
+        assert received == []
         assert stream.record.files == 0
         here.put("b.parquet", topic, [door(2, False)])
-        live.Stream(here.live(app, sink=heard.append)).run()
-        assert [n.status for n in heard] == ["ingress", "egress"]
+        live.Stream(here.live(app, sink=received.append)).run()
+        assert [n.status for n in received] == ["ingress", "egress"]
 
 
 # --- time by the clock -------------------------------------------------------------------------------
@@ -399,13 +399,13 @@ TODAY = 4_000_000_000  # later than any file that a test makes
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What the clock says, in seconds."""
+    """The clock in seconds."""
     now = [TODAY]
     monkeypatch.setattr(feeds.time, "time", lambda: float(now[0]))
     return now
 
 
-def test_a_clock_lets_time_come_so_far_behind_it_and_not_at_every_look(here, clock):
+def test_the_clock_advances_the_watermark_with_its_delay_and_not_at_every_look(here, clock):
     put(here, "1.parquet", door(1))
     source = reader(here, SILENT, idle=40.0)
     first = batch_of(source)
@@ -417,37 +417,37 @@ def test_a_clock_lets_time_come_so_far_behind_it_and_not_at_every_look(here, clo
     assert later == {"files": 1, "clock": (TODAY - 30) * 1_000_000}
     (part,) = source.partitions(first, later)
     rows = [row for batch in source.read(part) for row in batch.to_pylist()]
-    told = [
+    watermark_packets = [
         msgspec.msgpack.decode(row["payload"]) for row in rows if row["kind"] == pack.PacketKind.WATERMARKS
     ]
-    assert told == [{"Door": (TODAY - 30) * 1_000_000}] * 4
+    assert watermark_packets == [{"Door": (TODAY - 30) * 1_000_000}] * 4
     assert not [row for row in rows if row["kind"] == pack.PacketKind.EVENTS]
     (after,) = source.partitions(later, {**later, "end": 1})
     assert after.until == NEVER
 
 
 @pytest.mark.parametrize(("text", "how"), [(TIMELY, {"idle": 40.0}), (SILENT, {})])
-def test_no_clock_is_looked_at_where_nobody_minds_or_nobody_says_so(here, clock, text, how):
+def test_the_clock_is_ignored_without_timers_or_without_the_option(here, clock, text, how):
     put(here, "1.parquet", door(1))
     assert batch_of(reader(here, text, **how)) == {"files": 1}
 
 
-def test_a_source_that_falls_silent_is_found_though_no_further_file_comes(clock):
-    app, heard = parse(SILENT), []
+def test_a_silent_source_is_detected_without_further_files(clock):
+    app, received = parse(SILENT), []
     with live.site() as here:
         put(here, "1.parquet", door(TODAY * 1_000_000))
-        stream = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        stream = live.Stream(here.live(app, sink=received.append, idle=4.0))
         clock[0] += 2
         assert stream.step()
         clock[0] += 12
         assert stream.step()
-        assert heard == []  # ten seconds, and no more
+        assert received == []  # ten seconds, and no more
         clock[0] += 2
-        again = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        again = live.Stream(here.live(app, sink=received.append, idle=4.0))
         assert again.step()
         assert not again.step()
-        assert [(n.status, n.event.time) for n in heard] == [("ingress", (TODAY + 10) * 1_000_000)]
+        assert [(n.status, n.event.time) for n in received] == [("ingress", (TODAY + 10) * 1_000_000)]
         put(here, "2.parquet", door((TODAY + 1) * 1_000_000))
         assert again.step()
-        assert len(heard) == 1  # an old one revives nobody
+        assert len(received) == 1  # an old reading revives no scope
         assert again.record.watermarks == {"Door": (TODAY + 12) * 1_000_000}

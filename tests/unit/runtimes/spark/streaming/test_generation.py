@@ -14,8 +14,8 @@ query = pytest.importorskip("holdfast.runtimes.spark.streaming.query")
 damage = pytest.importorskip("holdfast.runtimes.spark.streaming.damage")
 
 
-class Story:
-    """A query and an engine that hear the same, with definitions that follow one another."""
+class GenerationStory:
+    """A query and an engine with the same input and the same sequence of definitions."""
 
     def __init__(self, here, sink="jsonl"):
         self.here, self.sink, self.parts = here, f"{sink}:{here.folder / 'out'}", 0
@@ -25,12 +25,12 @@ class Story:
         return live.Stream(self.here.live(parse(text), sink=self.sink, shards=3, **how))
 
     def arrives(self, text, events=None):
-        """Let a file arrive; the engine hears it."""
+        """Let a file arrive, and push its events to the engine."""
         events = events or part(self.parts)
         self.parts += 1
         self.here.put(f"{self.parts}.parquet", check(parse(text)).topics[0], events)
         if self.engine is not None:
-            self.engine._running.latest = {}  # nobody keeps the latest readings live
+            self.engine._running.latest = {}  # a live query does not store the latest readings
             self.expected += self.engine.revise(text)
         self.engine = self.engine or Engine(text)
         for event in events:
@@ -40,22 +40,22 @@ class Story:
         self.arrives(text)
         self.stream(text).run(crash)
 
-    def told(self):
+    def ids_written(self):
         return sorted(json.loads(line)["id"] for line in (self.here.folder / "out").read_text().splitlines())
 
     def same(self):
-        """What was told, each once."""
+        """Whether the query and the engine emitted the same ids, each once."""
         assert {n.subscription for n in self.expected} >= {"Warm", "Hot", "Floor"}
-        return self.told() == sorted(n.id for n in self.expected)
+        return self.ids_written() == sorted(n.id for n in self.expected)
 
 
 def folders(here):
     return sorted(path.name for path in here.checkpoint.iterdir() if path.is_dir())
 
 
-def test_it_says_what_an_engine_says_with_a_stage_more_and_more_and_fewer_again():
+def test_changing_the_number_of_stages_emits_what_an_engine_emits():
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         for text in (*STAGES, STAGES[2], STAGES[1], STAGES[0], STAGES[2]):
             story.takes(text)
             story.takes(text)
@@ -64,9 +64,9 @@ def test_it_says_what_an_engine_says_with_a_stage_more_and_more_and_fewer_again(
         assert story.stream(STAGES[2]).record.holding == len(story.engine.holding())
 
 
-def test_batches_are_counted_on():
+def test_batch_numbers_continue_across_generations():
     with live.site() as here:
-        story = Story(here, "parquet")
+        story = GenerationStory(here, "parquet")
         for text in STAGES:
             story.takes(text)
         names = sorted(path.name for path in (here.folder / "out").iterdir() if path.is_dir())
@@ -74,12 +74,12 @@ def test_batches_are_counted_on():
 
 
 @pytest.mark.parametrize("crash", live.CRASHES)
-def test_a_query_that_dies_before_the_edit_and_in_the_first_batch_after_it_tells_all_once(crash):
-    """As one does that has had the stages from the beginning."""
+def test_a_query_that_dies_before_or_after_a_new_generation_emits_everything_once(crash):
+    """A query that has had the stages from the beginning does the same."""
 
-    def told(**how):
+    def emitted_with(**how):
         with live.site() as here:
-            story = Story(here)
+            story = GenerationStory(here)
             story.arrives(STAGES[0])
             story.stream(STAGES[0], **how).run()
             for text in STAGES:
@@ -88,18 +88,18 @@ def test_a_query_that_dies_before_the_edit_and_in_the_first_batch_after_it_tells
                     story.stream(text).run(crash)
             story.stream(STAGES[2]).run()
             story.takes(STAGES[2])
-            return story.told()
+            return story.ids_written()
 
-    assert told() == told(stages=3)
-    assert len(told()) == len(set(told()))
+    assert emitted_with() == emitted_with(stages=3)
+    assert len(emitted_with()) == len(set(emitted_with()))
 
 
-def test_a_query_that_dies_while_it_hands_over_is_as_it_was(monkeypatch):
+def test_a_query_that_dies_during_the_hand_over_is_unchanged(monkeypatch):
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.takes(STAGES[0])
         before = (here.checkpoint / "query.json").read_bytes()
-        monkeypatch.setattr(live, "handed_over", dying(live.handed_over))
+        monkeypatch.setattr(live, "hand_over", dying(live.hand_over))
         with pytest.raises(live.Crash):
             story.stream(STAGES[1])
         monkeypatch.undo()
@@ -111,9 +111,9 @@ def test_a_query_that_dies_while_it_hands_over_is_as_it_was(monkeypatch):
         assert story.same()
 
 
-def test_a_query_that_dies_when_it_has_handed_over_goes_on_from_there(monkeypatch):
+def test_a_query_that_dies_after_the_hand_over_continues_from_there(monkeypatch):
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.takes(STAGES[0])
         monkeypatch.setattr(query, "remove_old_generations", dying(lambda *_: None))
         with pytest.raises(live.Crash):
@@ -135,9 +135,9 @@ def dying(act):
     return then
 
 
-def test_stages_that_come_before_a_batch_are_handed_what_there_was():
+def test_stages_added_before_the_first_batch_receive_the_state():
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.stream(STAGES[0])
         story.stream(STAGES[1])  # of nothing
         assert folders(here) == ["spark-1", "states-1"]
@@ -149,10 +149,10 @@ def test_stages_that_come_before_a_batch_are_handed_what_there_was():
         assert story.same()
 
 
-def test_stages_that_come_when_nothing_else_does_are_there_when_something_does():
+def test_stages_added_without_input_are_there_when_input_arrives():
     """Spark does a first batch though there is nothing to read."""
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.takes(STAGES[0])
         for text in (STAGES[1], STAGES[2]):
             story.stream(text).run()
@@ -173,27 +173,27 @@ state Ended
 
 
 @pytest.mark.parametrize("stages", [None, 2], ids=["at a stage more", "at a stage it has"])
-def test_a_component_at_a_later_stage_consumes_the_end_of_what_was_active_when_it_began(stages):
-    """As in an engine, which has one machine for all components."""
+def test_a_component_added_at_a_later_stage_consumes_the_end_of_active_scopes(stages):
+    """An engine has one machine for all components."""
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.arrives(STAGES[0], [reading(at, "a1", value) for at, value in enumerate((10, 40, 40, 40))])
         story.stream(STAGES[0], stages=stages).run()
         values = (10, 10, 10, 40, 40, 40, 10, 10, 10)
         text = STAGES[0] + ENDED
         story.arrives(text, [reading(at, "a1", value) for at, value in enumerate(values, 4)])
         story.stream(text).run()
-        told = story.told()
+        emitted_with = story.ids_written()
         ended = [note for note in story.expected if note.subscription == "Ended"]
-        said = [(note.status, note.event.time // SECOND, note.id in told) for note in ended]
-        assert said == [("ingress", 5, True), ("egress", 8, True), ("ingress", 11, True)]
-        assert len(told) == len(story.expected)
+        output = [(note.status, note.event.time // SECOND, note.id in emitted_with) for note in ended]
+        assert output == [("ingress", 5, True), ("egress", 8, True), ("ingress", 11, True)]
+        assert len(emitted_with) == len(story.expected)
 
 
 @pytest.mark.parametrize("place", ["states-1", "spark-2", "spark/out"])
-def test_nothing_is_told_to_where_it_would_be_removed(place):
+def test_a_sink_inside_a_generation_folder_is_refused(place):
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.takes(STAGES[0])
         here.checkpoint.joinpath(place).parent.mkdir(exist_ok=True)
         story.sink = f"parquet:{here.checkpoint / place}"
@@ -203,22 +203,22 @@ def test_nothing_is_told_to_where_it_would_be_removed(place):
         story.stream(STAGES[0])
 
 
-def test_what_is_handed_over_and_then_lost_is_missed():
+def test_a_lost_hand_over_is_detected():
     with live.site() as here:
-        story = Story(here)
+        story = GenerationStory(here)
         story.takes(STAGES[0])
         plan = story.stream(STAGES[1])._plan
         checkpoint = live.Checkpoint(here.checkpoint, 1)
         damage.require_whole(checkpoint, plan.generation)
         name = sorted(plan.generation.states)[0]
-        kept = (checkpoint.states / name).read_bytes()
-        (checkpoint.states / name).write_bytes(kept[:-1])
+        stored = (checkpoint.states / name).read_bytes()
+        (checkpoint.states / name).write_bytes(stored[:-1])
         with pytest.raises(UsageError, match=f"states-1/{name}: damaged, and a shard is to go on from it"):
             damage.require_whole(checkpoint, plan.generation)
         (checkpoint.states / name).unlink()
         with pytest.raises(UsageError, match=f"states-1/{name}: missing, and a shard is to go on from it"):
             damage.require_whole(checkpoint, plan.generation)
-        (checkpoint.states / name).write_bytes(kept)
+        (checkpoint.states / name).write_bytes(stored)
         here.checkpoint.joinpath("files.jsonl").unlink()
         with pytest.raises(UsageError, match=r"files\.jsonl: it has 0 of the 1 files"):
             damage.require_whole(checkpoint, plan.generation)

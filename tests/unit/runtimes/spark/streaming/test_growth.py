@@ -1,5 +1,5 @@
-"""What a batch costs a live query grows with what it changes, not with what is kept: bytes written, and lines
-of ours that run, of batches that touch three of many keys."""
+"""The cost of a batch for a live query depends on its changes, not on the stored state: bytes written, and
+lines of our code, for batches with three of many keys."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ KINDS = {
 }
 
 
-class Query:
-    """One shard of each stage of a query, batch by batch, and how many bytes each batch has written."""
+class GrowingQuery:
+    """One shard of each stage of a query, batch by batch, and the number of bytes that each batch has
+    written."""
 
     def __init__(self, text: str, keys: int) -> None:
         self._names = [f"s{i:05}" for i in range(keys)]
@@ -54,14 +55,14 @@ class Query:
             check(parse(f"topic T (v float, rack text)\n{text}\n"), tables={"limits": limits})
         )
         stages = range(self._job.stages)
-        self._stages = [(state.ShardProcessor(self._job, i, 1), lives.KeptState()) for i in stages]
+        self._stages = [(state.ShardProcessor(self._job, i, 1), lives.StoredState()) for i in stages]
         self.written: list[int] = []
         self.take(range(keys), 26.0, 0)
 
     def packed(self, keys: Any, value: float, at: int) -> list[Any]:
         """Readings of some keys, as they arrive."""
-        reached = msgspec.msgpack.encode(dict.fromkeys(self._job.watermark_topics, at))
-        found = [SimpleNamespace(**pack.packet_row(pack.PacketKind.WATERMARKS, 0, reached).to_pylist()[0])]
+        watermark = msgspec.msgpack.encode(dict.fromkeys(self._job.watermark_topics, at))
+        found = [SimpleNamespace(**pack.packet_row(pack.PacketKind.WATERMARKS, 0, watermark).to_pylist()[0])]
         own = [Event("T", at, self._names[i], {"v": value, "rack": f"r{i // 100}"}, at) for i in keys]
         for number, one in self._job.operators.items():
             if "T" in one.topics:
@@ -74,12 +75,12 @@ class Query:
 
     def step(self, rows: list[Any]) -> None:
         written = 0
-        for processor, kept in self._stages:
-            before = kept.kept
-            processor.init(kept)
-            said = list(processor.handleInputRows((0,), iter(rows), None))
-            rows = [SimpleNamespace(**row.asDict()) for row in said]
-            written += sum(len(raw) for raw in kept.kept if not any(raw is old for old in before))
+        for processor, stored in self._stages:
+            before = stored.stored
+            processor.init(stored)
+            output = list(processor.handleInputRows((0,), iter(rows), None))
+            rows = [SimpleNamespace(**row.asDict()) for row in output]
+            written += sum(len(raw) for raw in stored.stored if not any(raw is old for old in before))
         self.written.append(written)
 
 
@@ -87,15 +88,15 @@ def lines(job: Callable[[], Any]) -> int:
     """How many lines of ours a job runs, each time a loop comes to one."""
     found = 0
 
-    def traced(frame: Any, event: str, _: Any) -> Any:
+    def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal found
         if "holdfast" not in frame.f_code.co_filename:
             return None
         found += event == "line"
-        return traced
+        return trace
 
     before = sys.gettrace()
-    sys.settrace(traced)
+    sys.settrace(trace)
     try:
         job()
     finally:
@@ -103,7 +104,7 @@ def lines(job: Callable[[], Any]) -> int:
     return found
 
 
-def turning(query: Query, batches: int, begin: int = 10) -> list[int]:
+def turning(query: GrowingQuery, batches: int, begin: int = 10) -> list[int]:
     """Let three keys end, begin, and end again in batches; the lines that the last four run."""
     found = []
     for i in range(batches):
@@ -122,8 +123,8 @@ def process(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_writes_and_looks_at_what_it_touches_however_much_is_kept(kind):
-    few, many = (Query(KINDS[kind], keys) for keys in (FEW, MANY))
+def test_the_cost_of_a_batch_depends_on_its_keys_and_not_on_the_stored_ones(kind):
+    few, many = (GrowingQuery(KINDS[kind], keys) for keys in (FEW, MANY))
     little, much = turning(few, 8), turning(many, 8)
     assert max(many.written) > 10 * max(map(median, (few.written[-4:], many.written[-4:])))
     assert max(many.written[-4:]) < max(few.written[-4:]) + 200
@@ -131,30 +132,30 @@ def test_a_batch_writes_and_looks_at_what_it_touches_however_much_is_kept(kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "guarded", "levels", "count of all"])
-def test_what_is_written_anew_now_and_then_is_no_more_than_what_was_changed(kind):
+def test_periodic_rewrites_cost_no_more_than_the_changes(kind):
     """However many keys there are."""
-    query = Query(KINDS[kind], MANY)
+    query = GrowingQuery(KINDS[kind], MANY)
     turning(query, 8)
-    begun, batches = len(query.written), 140
+    started, batches = len(query.written), 140
     turning(query, batches, begin=100)
     stages = len(query._stages)
-    assert sum(query.written[begun:]) < 2 * stages * stores.AT_LEAST * batches
+    assert sum(query.written[started:]) < 2 * stages * stores.AT_LEAST * batches
 
 
-def test_to_record_a_batch_is_as_much_work_however_many_conditions_hold(tmp_path, monkeypatch):
+def test_recording_a_batch_is_independent_of_the_number_of_active_scopes(tmp_path, monkeypatch):
     done = [0]
 
-    def counted() -> None:
+    def count() -> None:
         done[0] += 1
 
     connect = sqlite3.connect
 
-    def connected(*args: Any, **how: Any) -> sqlite3.Connection:
+    def connect_counting(*args: Any, **how: Any) -> sqlite3.Connection:
         database = connect(*args, **how)
-        database.set_progress_handler(counted, 10)
+        database.set_progress_handler(count, 10)
         return database
 
-    monkeypatch.setattr(ledgers.sqlite3, "connect", connected)
+    monkeypatch.setattr(ledgers.sqlite3, "connect", connect_counting)
 
     def job(held: int) -> int:
         ledger = ledgers.Ledger(tmp_path / f"{held}.sqlite")

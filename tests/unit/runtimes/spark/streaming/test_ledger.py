@@ -32,7 +32,7 @@ def do(ledger, batch: int, rows: int, *changes) -> None:
     ledger.commit(batch, record, changes)
 
 
-def test_before_anything_is_done_everything_is_zero(ledger):
+def test_a_new_ledger_counts_zero(ledger):
     assert ledger.before(0) == ledgers.Record()
 
 
@@ -43,7 +43,7 @@ def test_each_batch_adds_to_the_one_before(ledger):
     assert ledger.before(2).subscriptions["Warm"].read == 12
 
 
-def test_a_batch_that_is_done_again_counts_once(ledger, path):
+def test_a_repeated_batch_counts_once(ledger, path):
     do(ledger, 0, 5)
     for _ in range(3):
         do(ledger, 1, 7, ("Warm", "attic", 1), ("Warm", "lab", None))
@@ -56,18 +56,18 @@ def test_a_batch_that_is_done_again_counts_once(ledger, path):
 def test_a_batch_that_cannot_be_recorded_changes_nothing(ledger, path):
     do(ledger, 0, 5, ("Warm", "attic", 1))
 
-    def interrupted():
+    def interrupt():
         yield ("Warm", "attic", None)
         yield ("Warm", "lab", 2)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ledger.commit(1, ledger.before(1), interrupted())
+        ledger.commit(1, ledger.before(1), interrupt())
     found = ledgers.read_ledger(path)
     assert (found.batch, found.holding) == (0, [("Warm", "attic", 1)])
 
 
-def test_it_is_all_there_after_a_restart(ledger, path):
+def test_a_ledger_survives_a_restart(ledger, path):
     do(ledger, 0, 5, ("Warm", "attic", 1))
     again = ledgers.Ledger(path)
     assert again.before(1) == ledger.before(1)
@@ -75,7 +75,7 @@ def test_it_is_all_there_after_a_restart(ledger, path):
     assert ledgers.read_ledger(path).holding == [("Warm", "attic", 1)]
 
 
-def test_conditions_start_and_end(ledger, path):
+def test_the_ledger_lists_active_scopes_after_starts_and_ends(ledger, path):
     do(ledger, 0, 1, ("Warm", "attic", 1), ("Warm", "lab", 2), ("Hot", "attic", 3))
     do(ledger, 1, 1, ("Warm", "attic", None), ("Hot", "attic", 4))
     assert ledgers.read_ledger(path).holding == [("Hot", "attic", 4), ("Warm", "lab", 2)]
@@ -83,7 +83,7 @@ def test_conditions_start_and_end(ledger, path):
     assert ledger.before(2).holding == 2
 
 
-def test_scopes_that_look_alike_are_different(ledger, path):
+def test_similar_scope_names_are_distinguished(ledger, path):
     scopes = [None, "", "null", '""', "é", "a'b", "\x00", "x\x1fy"]
     do(ledger, 0, 1, *(("Warm", scope, i) for i, scope in enumerate(scopes)))
     assert {scope: since for _, scope, since in ledgers.read_ledger(path).holding} == {
@@ -91,7 +91,7 @@ def test_scopes_that_look_alike_are_different(ledger, path):
     }
 
 
-def test_what_holds_is_listed_in_order_and_not_all_of_it(ledger, path):
+def test_active_scopes_are_listed_in_order_and_limited(ledger, path):
     do(ledger, 0, 1, *(("Warm", f"s{i}", i) for i in (3, 1, 2)), ("Cool", "s9", 9))
     assert [scope for _, scope, _ in ledgers.read_ledger(path).holding] == ["s9", "s1", "s2", "s3"]
     assert [scope for _, scope, _ in ledgers.read_ledger(path, 2).holding] == ["s9", "s1"]
@@ -99,7 +99,7 @@ def test_what_holds_is_listed_in_order_and_not_all_of_it(ledger, path):
     assert ledgers.read_ledger(path, 0).record.holding == 4
 
 
-def test_a_subscription_that_left_holds_nowhere(ledger, path):
+def test_a_removed_subscription_has_no_active_scopes(ledger, path):
     do(ledger, 0, 1, ("Warm", "attic", 1), ("Hot", "attic", 2), ("It's", None, 3))
     ledger.remove_others(["Hot", "It's", "New"])
     assert ledgers.read_ledger(path).holding == [("Hot", "attic", 2), ("It's", None, 3)]
@@ -107,17 +107,17 @@ def test_a_subscription_that_left_holds_nowhere(ledger, path):
     assert ledgers.read_ledger(path).holding == []
 
 
-def test_old_batches_are_forgotten_and_their_sums_are_not(ledger, path):
+def test_old_batches_are_dropped_and_their_sums_remain(ledger, path):
     for batch in range(130):
         do(ledger, batch, 1)
     assert ledger.before(130).rows == 130
     with sqlite3.connect(path) as database:
-        (kept,) = database.execute("SELECT COUNT(*) FROM batches").fetchone()
+        (stored,) = database.execute("SELECT COUNT(*) FROM batches").fetchone()
     database.close()
-    assert kept == 100
+    assert stored == 100
 
 
-def test_somebody_may_look_while_it_is_written(ledger, path):
+def test_a_ledger_can_be_read_while_it_is_written(ledger, path):
     do(ledger, 0, 5, ("Warm", "attic", 1))
     looked = []
 
@@ -131,17 +131,17 @@ def test_somebody_may_look_while_it_is_written(ledger, path):
     assert ledgers.read_ledger(path).holding == []
 
 
-def test_where_nothing_was_recorded_there_is_nothing_to_tell(path):
+def test_reading_a_missing_ledger_is_a_usage_error(path):
     with pytest.raises(UsageError, match="is it the checkpoint of a query"):
         ledgers.read_ledger(path)
     assert not path.exists()
 
 
-def test_counts_add_up():
+def test_counts_are_added_by_name():
     assert ledgers.add_counts({"late": 1, "bad": 2}, {"bad": 3, "new": 4}) == {"late": 1, "bad": 5, "new": 4}
 
 
-def test_who_looks_at_a_ledger_while_it_is_being_made_sees_an_empty_one(tmp_path):
+def test_a_ledger_read_during_its_creation_is_empty(tmp_path):
     path = tmp_path / "ledger.sqlite"
     path.touch()  # what SQLite has on disk before the tables are there, all at once
     assert ledgers.read_ledger(path) == ledgers.LedgerStatus(None, ledgers.Record(), [])

@@ -45,7 +45,7 @@ def parquet(path: Path) -> bytes:
 # --- what has arrived --------------------------------------------------------------------------------
 
 
-def test_files_enter_by_path_and_a_later_one_after_them_whatever_its_name(files, inbox):
+def test_files_enter_sorted_by_path_and_later_ones_after_them(files, inbox):
     for name in ("c.csv", "b.jsonl"):
         (inbox / name).write_text("x\n")
     look(files, inbox)
@@ -58,8 +58,8 @@ def test_files_enter_by_path_and_a_later_one_after_them_whatever_its_name(files,
     assert [entry.size for entry in files.entries] == [2, 2, 2, 2]
 
 
-def test_a_look_goes_through_every_file_that_is_there_until_it_is_moved_away(files, inbox, monkeypatch):
-    """What was read is remembered, and not opened again."""
+def test_a_scan_visits_every_file_until_it_is_moved_away(files, inbox, monkeypatch):
+    """A read file is remembered, and not opened again."""
     seen, known = [], log.FileLog._is_known
     monkeypatch.setattr(
         log.FileLog,
@@ -78,7 +78,7 @@ def test_a_look_goes_through_every_file_that_is_there_until_it_is_moved_away(fil
     assert len(files.entries) == 9
 
 
-def test_the_list_of_files_takes_some_three_hundred_bytes_for_each(files, inbox):
+def test_the_list_of_files_needs_about_three_hundred_bytes_for_each(files, inbox):
     name = str(inbox / ("readings-of-the-hour-%06d.parquet"))
     written = b"".join(
         msgspec.json.encode(log.Entry(name % i, None, 1_000 + i, i)) + b"\n" for i in range(2_000)
@@ -94,7 +94,7 @@ def test_the_list_of_files_takes_some_three_hundred_bytes_for_each(files, inbox)
     assert 200 < taken / 2_000 < 600
 
 
-def test_a_file_that_is_written_again_does_not_enter_again(files, inbox):
+def test_a_rewritten_file_does_not_enter_again(files, inbox):
     (inbox / "a.csv").write_text("x\n")
     look(files, inbox)
     (inbox / "a.csv").write_text("x\ny\n")
@@ -102,7 +102,7 @@ def test_a_file_that_is_written_again_does_not_enter_again(files, inbox):
     assert [entry.size for entry in files.entries] == [2]
 
 
-def test_a_parquet_file_enters_when_its_footer_is_there(files, inbox):
+def test_a_parquet_file_enters_when_its_footer_is_complete(files, inbox):
     whole = parquet(inbox / "a.parquet")
     for size in range(len(whole)):
         (inbox / "a.parquet").write_bytes(whole[:size])
@@ -114,7 +114,7 @@ def test_a_parquet_file_enters_when_its_footer_is_there(files, inbox):
     assert names(files) == ["a.parquet"]
 
 
-def test_a_file_that_only_says_it_is_parquet_enters_so_that_reading_it_can_say_what_is_wrong(files, inbox):
+def test_a_file_with_only_the_name_of_parquet_enters_so_that_reading_reports_the_error(files, inbox):
     (inbox / "a.parquet").write_text("time,source,value\n")
     assert look(files, inbox).incomplete == []
     assert names(files) == ["a.parquet"]
@@ -129,7 +129,7 @@ def test_a_file_that_has_just_changed_waits(files, inbox):
     assert names(files) == ["a.csv"]
 
 
-def test_hidden_files_are_left_alone_and_unknown_ones_are_told(files, inbox):
+def test_hidden_files_are_ignored_and_unknown_ones_are_listed(files, inbox):
     for name in (".a.csv", "_b.csv", "c.tmp", "d.parquet.gz", "e.csv"):
         (inbox / name).write_text("x\n")
     (inbox / "_temporary").mkdir()
@@ -139,7 +139,7 @@ def test_hidden_files_are_left_alone_and_unknown_ones_are_told(files, inbox):
     assert [Path(path).name for path in waiting.unknown] == ["c.tmp", "d.parquet.gz"]
 
 
-def test_a_folder_that_vanishes_has_no_files_and_may_come_back(files, inbox, tmp_path):
+def test_a_vanished_folder_has_no_files_and_may_come_back(files, inbox, tmp_path):
     (inbox / "a.csv").write_text("x\n")
     inbox.rename(tmp_path / "away")
     assert look(files, inbox).incomplete == []
@@ -148,7 +148,7 @@ def test_a_folder_that_vanishes_has_no_files_and_may_come_back(files, inbox, tmp
     assert names(files) == ["a.csv"]
 
 
-def test_a_file_that_vanishes_while_it_is_looked_at_is_no_file(files, inbox):
+def test_a_file_that_vanishes_during_a_scan_is_ignored(files, inbox):
     (inbox / "a.csv").symlink_to(inbox / "gone.csv")
     waiting = look(files, inbox)
     assert (names(files), waiting.incomplete) == ([], [])
@@ -161,7 +161,7 @@ def test_a_name_that_is_not_utf_8_does_not_end_the_query(files, inbox):
     assert "a.csv" in names(files)
 
 
-def test_what_a_footer_tells_of_time_stays_with_the_file(files, inbox, tmp_path):
+def test_the_latest_time_of_a_footer_is_stored_with_the_file(files, inbox, tmp_path):
     (inbox / "a.csv").write_text("x\n")
     (inbox / "b.csv").write_text("x\n")
     files.discover([log.Folder(str(inbox), "Door")], 0, lambda entry, number: 10 + number)
@@ -174,7 +174,7 @@ def test_what_a_footer_tells_of_time_stays_with_the_file(files, inbox, tmp_path)
 # --- on disk -----------------------------------------------------------------------------------------
 
 
-def test_a_torn_last_line_was_never_used(files, inbox, tmp_path):
+def test_a_torn_last_line_is_dropped(files, inbox, tmp_path):
     (inbox / "a.csv").write_text("x\n")
     look(files, inbox)
     whole = (tmp_path / "files.jsonl").read_bytes()
@@ -189,13 +189,13 @@ def test_a_torn_last_line_was_never_used(files, inbox, tmp_path):
     assert len((tmp_path / "files.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_line_that_is_no_entry_is_damage(inbox, tmp_path):
+def test_a_line_that_is_no_entry_is_reported_as_damage(inbox, tmp_path):
     (tmp_path / "files.jsonl").write_text('{"path":"a.csv","topic":null,"size":2}\n\0\0\0\n')
     with pytest.raises(InputError, match=r"files\.jsonl: damaged"):
         log.FileLog(tmp_path / "files.jsonl").refresh()
 
 
-def test_two_who_append_in_turn_see_one_log(files, inbox, tmp_path):
+def test_two_processes_that_append_in_turn_see_one_log(files, inbox, tmp_path):
     other = log.FileLog(tmp_path / "files.jsonl")
     for i, who in enumerate([files, other, other, files, other, files]):
         (inbox / f"{9 - i}.csv").write_text("x\n")
@@ -205,7 +205,7 @@ def test_two_who_append_in_turn_see_one_log(files, inbox, tmp_path):
     assert names(files) == names(other) == ["9.csv", "8.csv", "7.csv", "6.csv", "5.csv", "4.csv"]
 
 
-def test_a_file_that_both_have_found_enters_once(files, inbox, tmp_path):
+def test_a_file_found_by_two_processes_enters_once(files, inbox, tmp_path):
     other = log.FileLog(tmp_path / "files.jsonl")
     (inbox / "a.csv").write_text("x\n")
     look(files, inbox)
@@ -215,7 +215,7 @@ def test_a_file_that_both_have_found_enters_once(files, inbox, tmp_path):
     assert len((tmp_path / "files.jsonl").read_text().splitlines()) == 1
 
 
-def test_entries_are_lines_that_people_can_read(files, inbox, tmp_path):
+def test_log_entries_are_readable_json_lines(files, inbox, tmp_path):
     (inbox / "a.csv").write_text("x\n")
     look(files, inbox)
     (line,) = (tmp_path / "files.jsonl").read_bytes().splitlines()
@@ -247,7 +247,7 @@ def test_a_source_is_a_folder_with_or_without_a_topic(tmp_path):
         ("dir:file.csv", "file.csv'; create it first"),
     ],
 )
-def test_a_source_that_is_wrong_says_what_would_do(source, message, tmp_path, inbox, monkeypatch):
+def test_a_wrong_source_is_refused_with_the_accepted_forms(source, message, tmp_path, inbox, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.csv").write_text("x\n")
     with pytest.raises(UsageError) as refused:
@@ -256,7 +256,7 @@ def test_a_source_that_is_wrong_says_what_would_do(source, message, tmp_path, in
 
 
 @pytest.mark.parametrize("second", ["inbox", "inbox/sub", "."])
-def test_sources_must_lie_apart(second, tmp_path, inbox, monkeypatch):
+def test_sources_inside_each_other_are_refused(second, tmp_path, inbox, monkeypatch):
     (inbox / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="lies in another source, or around it"):

@@ -1,4 +1,4 @@
-"""A live query that Spark itself ends goes on, so often; what is somebody else's fault ends it."""
+"""A live query that Spark itself ends is restarted, within limits; any other error ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ errors = pytest.importorskip("pyspark.errors")
 SLOW = "Job aborted: Timed out while waiting for the Python worker to connect back"
 
 
-class Running:
+class RunningQuery:
     """A streaming query of Spark, as it ends."""
 
     def __init__(self, end):
@@ -49,7 +49,7 @@ def query(ledger, ends, fault=None, progress=False, stop=None):
 
     def start():
         batches.written += progress
-        return Running(next(left))
+        return RunningQuery(next(left))
 
     return queries.Query(start, batches, SimpleNamespace(stop=stop or Path("/nowhere")))
 
@@ -61,7 +61,7 @@ def ends(live):
             return looked
 
 
-def test_a_query_survives_a_time_out_of_spark_and_says_so(ledger, tmp_path):
+def test_a_query_survives_a_time_out_of_spark_and_reports_it(ledger, tmp_path):
     live = query(ledger, [errors.StreamingQueryException(SLOW), True])
     assert not live.wait(1)
     assert ends(live)
@@ -70,7 +70,7 @@ def test_a_query_survives_a_time_out_of_spark_and_says_so(ledger, tmp_path):
     assert "Timed out while waiting for the Python worker" in reason
 
 
-def test_so_often_and_no_more_without_a_batch_between(ledger, tmp_path):
+def test_restarts_without_a_batch_between_are_limited(ledger, tmp_path):
     live = query(ledger, [errors.StreamingQueryException(SLOW)] * 99)
     with pytest.raises(InputError, match="Timed out"):
         ends(live)
@@ -78,13 +78,13 @@ def test_so_often_and_no_more_without_a_batch_between(ledger, tmp_path):
     assert queries.time.monotonic() == 2**queries.RESTARTS - 1
 
 
-def test_what_goes_on_between_begins_anew(ledger, tmp_path):
+def test_a_batch_between_restarts_resets_the_limit(ledger, tmp_path):
     live = query(ledger, [errors.StreamingQueryException(SLOW)] * 20 + [True], progress=True)
     ends(live)
     assert len(ledgers.read_ledger(tmp_path / "ledger.sqlite").restarts) == 20
 
 
-def test_what_is_to_stop_is_not_started_again(ledger, tmp_path):
+def test_a_query_that_is_to_stop_is_not_restarted(ledger, tmp_path):
     live = query(ledger, [errors.StreamingQueryException(SLOW), True], stop=tmp_path)
     with pytest.raises(InputError, match="Timed out"):
         live.wait(1)
@@ -96,7 +96,7 @@ Caused by: java.lang.ArithmeticException: too much"""
 
 
 @pytest.mark.parametrize(
-    ("error", "fault", "said"),
+    ("error", "fault", "message"),
     [
         (errors.StreamingQueryException("cannot resolve column"), None, "Spark ended the query"),
         (errors.StreamingQueryException(SLOW), InputError("disk full"), "disk full"),
@@ -105,15 +105,15 @@ Caused by: java.lang.ArithmeticException: too much"""
     ],
     ids=["another error of Spark", "a fault of ours", "a task that fails", "no Spark any more"],
 )
-def test_nothing_else_starts_it_again(ledger, tmp_path, error, fault, said):
+def test_other_errors_do_not_restart_a_query(ledger, tmp_path, error, fault, message):
     live = query(ledger, [error], fault)
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         live.wait(1)
     assert ledgers.read_ledger(tmp_path / "ledger.sqlite").restarts == []
 
 
-def test_how_often_and_how_much_is_read_is_no_part_of_the_stream(tmp_path):
-    """What must stay as it is as long as the checkpoint is used is told by `_reading_options`."""
+def test_batch_options_are_no_part_of_the_identity_of_a_stream(tmp_path):
+    """`_reading_options` lists what must stay as it is as long as the checkpoint is used."""
     app = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
     how = {"every": 9, "batch_bytes": 1, "settle": 9, "idle": 9, "strict": True, "quarantine": True}
     one, other, wide = (
@@ -123,7 +123,7 @@ def test_how_often_and_how_much_is_read_is_no_part_of_the_stream(tmp_path):
     assert queries._reading_options(one) == queries._reading_options(other) != queries._reading_options(wide)
 
 
-def test_what_is_written_cannot_be_taken_back(tmp_path):
+def test_a_correcting_definition_is_refused_for_a_live_query(tmp_path):
     text = "topic T (v float)\nstate Warm on T [v > 25; v < 22] ordered 1 s late correct 1 min"
     with pytest.raises(DefinitionError, match="a live query on Spark cannot take anything back") as refused:
         queries.live(text, tmp_path, checkpoint=tmp_path / "checkpoint")

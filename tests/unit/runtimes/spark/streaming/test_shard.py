@@ -43,9 +43,9 @@ def _watermarks(payload):
 
 @settings(max_examples=20)
 @given(correlated.definitions(), correlated.histories, st.integers(1, 5))
-def test_a_shard_goes_on_from_batch_to_batch(text, events, size):
+def test_a_shard_continues_from_batch_to_batch(text, events, size):
     job = plan.Job(check(parse(text)))
-    shards, told = {}, []
+    shards, emitted = {}, []
     for at in range(0, len(events), size):
         arrived = events[at : at + size]
         packets = {}
@@ -54,28 +54,28 @@ def test_a_shard_goes_on_from_batch_to_batch(text, events, size):
                 for packed in pack.pack(pack.OperatorEvents(number, one, topic, batch), shards=2):
                     row = packed.to_pylist()[0]
                     packets.setdefault(row["shard"], []).append(_packet(row))
-        reached = msgspec.msgpack.encode(
+        watermark = msgspec.msgpack.encode(
             {e.topic: e.time for e in arrived if e.topic in job.watermark_topics}
         )
         for shard in (0, 1):
-            mine = [*packets.get(shard, ()), _watermarks(reached)]
-            kept = stepping.ShardState.from_bytes(shards.get(shard, EMPTY))
-            kept, said = stepping.process_batch(job, stepping.Location(0, shard), kept, mine)
-            shards[shard] = kept.to_bytes()
-            told += notice.from_table(job.published, said.notifications)
-    assert correlated.heard(text, events, told) == correlated.expected(text, events)
+            mine = [*packets.get(shard, ()), _watermarks(watermark)]
+            next_change = stepping.ShardState.from_bytes(shards.get(shard, EMPTY))
+            next_change, output = stepping.process_batch(job, stepping.Location(0, shard), next_change, mine)
+            shards[shard] = next_change.to_bytes()
+            emitted += notice.from_table(job.published, output.notifications)
+    assert correlated.as_counts(text, events, emitted) == correlated.oracle(text, events)
 
 
-# --- what is kept of a batch is what it changed ------------------------------------------------------
+# --- a batch stores its changes ----------------------------------------------------------------------
 
 WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter Hot on T where v > 30\n"
 
 
 class Store:
-    """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
+    """One shard in the store of a processor, batch by batch, and the sizes of its writes."""
 
     def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
-        self.kept, self.written = lives.KeptState(), []
+        self.stored, self.written = lives.StoredState(), []
         self.use(text, tables)
 
     def use(self, text: str, tables: dict[str, pa.Table] | None = None) -> None:
@@ -84,41 +84,43 @@ class Store:
         self.processor = state.ShardProcessor(self.job, 0, 1)
 
     def take(self, values: dict[str, float], at: int, **more: object) -> list[tuple[str, str]]:
-        reached = msgspec.msgpack.encode(dict.fromkeys(self.job.watermark_topics, at))
-        packets = [_watermarks(reached)]
+        watermark = msgspec.msgpack.encode(dict.fromkeys(self.job.watermark_topics, at))
+        packets = [_watermarks(watermark)]
         for number, one in self.job.operators.items():
             events = [Event("T", at, source, {"v": v, **more}, at) for source, v in sorted(values.items())]
             batch = from_events(one.topics["T"], events)
             for packed in pack.pack(pack.OperatorEvents(number, one, "T", batch), shards=1):
                 packets.append(SimpleNamespace(**packed.to_pylist()[0]))
-        before = self.kept.kept
-        self.processor.init(self.kept)
+        before = self.stored.stored
+        self.processor.init(self.stored)
         rows = list(self.processor.handleInputRows((0,), iter(packets), None))
-        self.written.append(sum(len(raw) for raw in self.kept.kept if not any(raw is old for old in before)))
+        self.written.append(
+            sum(len(raw) for raw in self.stored.stored if not any(raw is old for old in before))
+        )
         tables = [from_ipc(bytes(row.payload)) for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
-        told = [
+        emitted = [
             n for one in tables for n in notice.from_table(self.job.published, pa.Table.from_batches([one]))
         ]
-        return sorted((n.scope or "", n.status) for n in told)
+        return sorted((n.scope or "", n.status) for n in emitted)
 
 
-def test_what_a_shard_says_of_a_batch_is_one_packed_row():
+def test_the_output_of_a_shard_for_a_batch_is_one_packed_row():
     store, rows = Store(), []
     handle = store.processor.handleInputRows
     store.processor.handleInputRows = lambda *what: rows.extend(handle(*what)) or iter(rows)
     assert len(store.take({f"s{i:05}": 26.0 for i in range(1_000)}, 0)) == 1_000
-    (told,) = [row for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
-    assert len(told.payload) < 150 * 1_000
+    (emitted,) = [row for row in rows if row.kind == pack.PacketKind.NOTIFICATIONS]
+    assert len(emitted.payload) < 150 * 1_000
 
 
 def held(text: str, count: int, value: float) -> int:
-    """How many bytes a shard keeps of so many sources that have said that."""
+    """The number of bytes that a shard stores for so many sources with that value."""
     store = Store(text)
     store.take({f"sensor-{i:07}": value for i in range(count)}, 0)
-    return len(store.kept.value or b"")
+    return len(store.stored.value or b"")
 
 
-def test_a_scope_costs_bytes_while_its_condition_holds_and_no_others():
+def test_only_active_scopes_take_bytes_in_a_stored_shard():
     """Twenty, its key of fourteen characters, and eight for each further subscription."""
     one = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
     two = one + "state Mild on T [v > 20; v < 19] per source\n"
@@ -128,7 +130,7 @@ def test_a_scope_costs_bytes_while_its_condition_holds_and_no_others():
     assert 6 < (held(two, 10_000, 30.0) - held(one, 10_000, 30.0)) / 10_000 < 10
 
 
-def test_a_batch_writes_what_it_changed_and_not_what_is_there():
+def test_a_batch_writes_its_changes_and_not_the_whole_state():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(20_000)}, 0)
     assert store.take({"s00007": 21.0, "s00009": 24.0}, 1) == [("s00007", "egress")]
@@ -149,7 +151,7 @@ def test_a_batch_writes_what_it_changed_and_not_what_is_there():
     ],
     ids=["guarded", "ordered", "levels", "component"],
 )
-def test_whatever_the_machine_is(state):
+def test_a_batch_writes_only_its_changes_for_every_machine(state):
     store = Store(f"topic T (v float)\n{state}\n")
     store.take({f"s{i:05}": 26.0 for i in range(5_000)}, 0)
     for at in range(1, 5):
@@ -159,23 +161,23 @@ def test_whatever_the_machine_is(state):
     assert max(third, fourth, fifth) < 3_000
 
 
-def test_what_has_been_changed_often_is_written_anew(monkeypatch):
+def test_a_state_with_many_changes_is_rewritten(monkeypatch):
     monkeypatch.setattr(stores, "LITTLE", 3 * stores.AT_LEAST)
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)}, 0)
     lengths = []
     for at in range(1, 10):
         assert store.take({"a": 26.0 if at % 2 else 21.0}, at) == [("a", "ingress" if at % 2 else "egress")]
-        lengths.append(len(store.kept.list))
+        lengths.append(len(store.stored.list))
     assert max(lengths) == 3
     assert lengths.count(0) >= 2
 
 
-def test_patches_are_understood_by_a_definition_with_others():
+def test_patches_are_readable_by_a_definition_with_other_conditions():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)} | {"b": 20.0}, 0)
     store.take({"b": 31.0}, 1)
-    assert store.kept.list
+    assert store.stored.list
     store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
     assert store.take({"s00007": 21.0, "b": 21.0}, 2) == [("b", "egress"), ("s00007", "egress")]
 
@@ -184,7 +186,7 @@ def test_patches_are_understood_by_a_definition_with_others():
 @given(
     st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from([20.0, 23.0, 26.0, 31.0])), max_size=8)
 )
-def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
+def test_shards_emit_batch_by_batch_what_one_shard_in_memory_emits(batches):
     store, job, shard = Store(), plan.Job(check(parse(WARM))), stepping.ShardState()
     for at, values in enumerate(batches):
         packets = []
@@ -194,10 +196,10 @@ def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
                 pack.OperatorEvents(number, one, "T", from_events(one.topics["T"], events)), shards=1
             )
             packets += [_packet(row.to_pylist()[0]) for row in rows]
-        shard, said = stepping.process_batch(job, stepping.Location(0, 0), shard, packets)
+        shard, output = stepping.process_batch(job, stepping.Location(0, 0), shard, packets)
         shard = stepping.ShardState.from_bytes(shard.to_bytes())
         wanted = sorted(
-            (n.scope or "", n.status) for n in notice.from_table(job.published, said.notifications)
+            (n.scope or "", n.status) for n in notice.from_table(job.published, output.notifications)
         )
         assert store.take(values, at) == wanted
 
@@ -214,11 +216,11 @@ def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
     st.sampled_from(["T", "max T over 2 us", "T at -2 us"]),
     st.sampled_from(["A.v > 1", "A.time < now - 2 us"]),
 )
-def test_ticks_begin_in_shards_that_had_nothing_as_in_one_machine(batches, query, enter):
+def test_ticks_start_in_shards_without_readings_as_in_one_machine(batches, query, enter):
     text = f"topic T (v float) state S A = {query} each source enter {enter} exit true tick 1 us late apply"
     job = plan.Job(check(parse(text)))
     ((number, one),) = job.operators.items()
-    shards, told, state, expected, latest = (
+    shards, emitted, state, expected, latest = (
         [stepping.ShardState()] * 3,
         [],
         one.machine.initial(),
@@ -228,20 +230,20 @@ def test_ticks_begin_in_shards_that_had_nothing_as_in_one_machine(batches, query
     for at, arrived in enumerate(batches):
         events = [Event("T", t, source, {"v": float(v)}, at) for t, source, v in arrived]
         latest, batch = max([latest, *(event.time for event in events)]), from_events(one.topics["T"], events)
-        state, said = one.machine.step(state, {"T": batch}, latest)
-        expected.append(notice.table_of(job.published, one, said))
-        reached = _watermarks(msgspec.msgpack.encode({"T": latest}))
-        packets = [[reached] for _ in shards]
+        state, output = one.machine.step(state, {"T": batch}, latest)
+        expected.append(notice.table_of(job.published, one, output))
+        watermark = _watermarks(msgspec.msgpack.encode({"T": latest}))
+        packets = [[watermark] for _ in shards]
         for row in pack.pack(pack.OperatorEvents(number, one, "T", batch), len(shards)):
             mine = row.to_pylist()[0]
             packets[mine["shard"]].append(_packet(mine))
         for shard, mine in enumerate(packets):
-            shards[shard], spoken = stepping.process_batch(
+            shards[shard], outputs = stepping.process_batch(
                 job, stepping.Location(0, shard), shards[shard], mine
             )
-            told.append(spoken.notifications)
+            emitted.append(outputs.notifications)
     in_one = notice.add_ids(pa.concat_tables(expected))
-    assert sorted(pa.concat_tables(told)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
+    assert sorted(pa.concat_tables(emitted)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
 
 
 # --- what a process still has of a shard is used if it is what the store has -------------------------
@@ -259,21 +261,21 @@ def many(value: float, count: int = 200) -> dict[str, float]:
     return {f"s{i:05}": value for i in range(count)}
 
 
-def test_in_the_process_that_has_it_a_shard_is_not_read_again(processes):
+def test_a_cached_shard_is_not_read_again(processes):
     store = Store()
     store.take(many(26.0), 0)
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
     assert store.take({"s00007": 21.0}, 2) == []
     assert store.take({"s00007": 26.0}, 3) == [("s00007", "ingress")]
-    assert store.kept.read == ["head"] * 3
+    assert store.stored.read == ["head"] * 3
 
 
 @pytest.mark.parametrize(
     "state", ["[v > 25; v < 22] per source", "[v > 25 for 2 us; v < 22] per source forget after 50 us"]
 )
-def test_who_has_heard_of_changes_alone_takes_a_state_that_was_made_smaller(processes, monkeypatch, state):
-    """A state that is written anew, because most of it has gone, needs no bytes of before."""
+def test_a_process_that_received_only_deltas_accepts_a_rewritten_state(processes, monkeypatch, state):
+    """A rewritten state, because most of it has gone, needs no earlier bytes."""
     store, alone = (Store(f"topic T (v float)\nstate S on T {state}\n") for _ in range(2))
     batches = [
         (0, many(26.0, 6000), 0),
@@ -290,9 +292,9 @@ def test_who_has_heard_of_changes_alone_takes_a_state_that_was_made_smaller(proc
     ]
     for process, values, at in batches:
         monkeypatch.setattr(stores, "CACHE", processes[process])
-        told = store.take(values, at)
+        emitted = store.take(values, at)
         monkeypatch.setattr(stores, "CACHE", processes[2])
-        assert told == alone.take(values, at)
+        assert emitted == alone.take(values, at)
 
 
 def counting() -> CountMachine:
@@ -303,8 +305,8 @@ def counting() -> CountMachine:
 
 
 @pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
-def test_a_member_that_moves_is_where_it_has_come_to(rooms):
-    """Also for who takes what has changed, whichever of the two rooms is first in it."""
+def test_a_member_that_moves_is_counted_in_its_new_room(rooms):
+    """A process that applies deltas gets the same, whichever of the two rooms is first in them."""
     machine, there = counting(), {"A": ("m", True, None, False), "B": ("m", True, 4, False)}
     groups = [(room, None, None, True, False, [there[room]]) for room in rooms]
     changed = msgspec.msgpack.encode((groups, [], BEGINNING, 0, BEGINNING))
@@ -312,7 +314,7 @@ def test_a_member_that_moves_is_where_it_has_come_to(rooms):
     assert (state.groups, state.where) == ({"B": CountGroup({"m": 4})}, {"m": "B"})
 
 
-def test_who_has_left_a_count_and_come_back_is_the_last_of_it():
+def test_a_member_that_left_a_count_and_returned_is_its_latest():
     machine = counting()
     before = CountState({"A": CountGroup({"a": 1, "b": 2})}, {"a": "A", "b": "A"}, PendingEvents())
     state, other = (machine.load(machine.dump(before)) for _ in range(2))
@@ -329,24 +331,24 @@ def test_who_has_left_a_count_and_come_back_is_the_last_of_it():
     assert machine.delta(state) == b""
 
 
-def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):
+def test_a_batch_that_changes_nothing_writes_nothing(processes):
     store = Store()
     store.take(many(26.0), 0)
-    before = store.kept.kept
+    before = store.stored.stored
     assert store.take(many(27.0), 1) == []
-    assert store.kept.kept == before
+    assert store.stored.stored == before
 
 
-def test_a_batch_that_was_rolled_back_has_never_been(processes):
+def test_a_rolled_back_batch_leaves_no_trace(processes):
     store = Store()
     store.take(many(26.0), 0)
-    before = store.kept.kept
+    before = store.stored.stored
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
-    store.kept = lives.KeptState(before)
+    store.stored = lives.StoredState(before)
     assert store.take({"s00007": 21.0, "s00008": 21.0}, 1) == [("s00007", "egress"), ("s00008", "egress")]
 
 
-def test_a_task_that_failed_on_its_way_leaves_nothing_behind(processes, monkeypatch):
+def test_a_failed_task_leaves_nothing_behind(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     with monkeypatch.context() as broken:
@@ -356,19 +358,19 @@ def test_a_task_that_failed_on_its_way_leaves_nothing_behind(processes, monkeypa
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
 
 
-def test_a_process_that_was_away_takes_what_others_have_changed(processes, monkeypatch):
+def test_a_process_reads_the_deltas_that_others_wrote(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     monkeypatch.setattr(stores, "CACHE", processes[1])
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
     assert store.take({"s00008": 21.0}, 2) == [("s00008", "egress")]
     monkeypatch.setattr(stores, "CACHE", processes[0])
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 26.0, "s00009": 21.0}, 3) == [("s00007", "ingress"), ("s00009", "egress")]
-    assert store.kept.read == ["head", "change", "change"]
+    assert store.stored.read == ["head", "change", "change"]
 
 
-def test_what_others_have_written_whole_is_read(processes, monkeypatch):
+def test_a_process_reads_the_state_that_others_rewrote(processes, monkeypatch):
     store = Store()
     store.take(many(26.0), 0)
     monkeypatch.setattr(stores, "CACHE", processes[1])
@@ -378,38 +380,38 @@ def test_what_others_have_written_whole_is_read(processes, monkeypatch):
     assert store.take({"s00007": 21.0, "s19999": 21.0}, 3) == [("s00007", "egress"), ("s19999", "egress")]
 
 
-def test_a_definition_that_has_changed_does_not_use_what_the_last_one_left(processes):
+def test_a_changed_definition_does_not_use_the_cached_shard(processes):
     store = Store()
     store.take(many(26.0), 0)
     store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
-    store.kept.read.clear()
+    store.stored.read.clear()
     assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
-    assert "shard" in store.kept.read
+    assert "shard" in store.stored.read
 
 
-def test_a_large_shard_keeps_many_changes_that_are_noted_and_few_of_bytes():
-    """Who reads it copies a state for each of these."""
+def test_a_large_shard_stores_many_deltas_and_few_patches():
+    """A reader copies a state for each of these."""
     memory = pytest.importorskip("holdfast.runtimes.spark.streaming.shard_state")
 
-    def kept(noted: dict, rewritten: dict) -> int:
+    def next_change(changes: dict, rewritten: dict) -> int:
         known = stores.CachedShard("", b"", b"", stepping.ShardState(), whole_size=64 << 20)
-        change = memory.ShardChange(b"", b"", {}, noted, rewritten)
+        change = memory.ShardChange(b"", b"", {}, changes, rewritten)
         while known.has_room(change, b"little"):
             known.count_change(change, b"little")
         return known.next_change
 
-    assert kept({0: memory.StateDelta(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
-    assert kept({}, {0: memory.BytesPatch(b"x", None)}) == 64
+    assert next_change({0: memory.StateDelta(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
+    assert next_change({}, {0: memory.BytesPatch(b"x", None)}) == 64
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
+def test_a_shard_with_a_missing_delta_is_refused(processes, lost):
     """Spark's client ends an iteration, as if that were all, also where it has failed."""
     store = Store()
     store.take(many(26.0), 0)
     for i in range(3):
         store.take({f"s{i:05}": 21.0}, i + 1)
-    store.processor.init(store.kept)
+    store.processor.init(store.stored)
     all_of_it = list(store.processor._store.changes.iterator())
     store.processor._store.changes.iterator = lambda: (one for one in all_of_it if one[0] != (lost,))
     stores.CACHE.clear()
@@ -417,36 +419,36 @@ def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
         store.processor._store.load(store.job)
 
 
-def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypatch):
+def test_the_cache_of_a_process_is_bounded(processes, monkeypatch):
     shards = [Store() for _ in range(3)]
     for store in shards:
         store.take(many(26.0), 0)
         store.take({"s00009": 21.0}, 1)
-        store.kept.read.clear()
+        store.stored.read.clear()
     monkeypatch.setattr(stores, "ROOM", 2.5 * processes[0].size / 3)
     assert [store.take({"s00007": 21.0}, 2) for store in reversed(shards)] == [[("s00007", "egress")]] * 3
-    assert ["shard" in store.kept.read for store in shards] == [True, False, False]
+    assert ["shard" in store.stored.read for store in shards] == [True, False, False]
 
 
-def test_what_is_counted_is_what_lies_in_the_process(processes, monkeypatch):
+def test_the_size_of_the_cache_counts_what_is_in_memory(processes, monkeypatch):
     """Scopes in which nothing holds cost nothing in the store."""
     store = Store()
     store.take({"a": 26.0}, 0)
     monkeypatch.setattr(stores, "ROOM", 50_000)
     assert store.take(many(21.0, 3_000), 1) == []
-    assert sum(map(len, store.kept.kept)) < 5_000
-    store.kept.read.clear()
+    assert sum(map(len, store.stored.stored)) < 5_000
+    store.stored.read.clear()
     assert store.take({"a": 21.0}, 2) == [("a", "egress")]
-    assert "shard" in store.kept.read
+    assert "shard" in store.stored.read
 
 
-def test_scopes_in_which_nothing_holds_go_when_all_is_written(processes):
+def test_inactive_scopes_are_dropped_when_a_state_is_rewritten(processes):
     store = Store()
     store.take(many(21.0, 3_000) | {"a": 26.0}, 0)
     assert 0 < processes[0].size < 5_000
 
 
-def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
+def test_an_unused_shard_is_dropped_from_the_cache(processes, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(stores, "monotonic", lambda: now[0])
     ended, other = Store(), Store()
@@ -455,22 +457,22 @@ def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
     for at in range(2):
         other.take({"a": 26.0}, at)
         now[0] += stores.IDLE + 1
-        ended.kept.read.clear()
+        ended.stored.read.clear()
     assert ended.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
-    assert "shard" in ended.kept.read
+    assert "shard" in ended.stored.read
 
 
-def test_several_queries_in_a_process_do_not_take_their_shards_from_each_other(processes):
+def test_several_queries_in_a_process_have_separate_cached_shards(processes):
     texts = [f"topic T (v float)\nstate S on T [v > {25 + i}; v < 22] per source\n" for i in range(12)]
     queries = [Store(text) for text in texts]
     packed = [pickle.dumps(query.job) for query in queries]
     for at in range(3):
         for query, raw in zip(queries, packed, strict=True):
-            query.kept.read.clear()
+            query.stored.read.clear()
             query.job = pickle.loads(raw)
             query.processor = state.ShardProcessor(query.job, 0, 1)
             query.take(many(60.0 if at % 2 else 10.0), at)
-    assert [query.kept.read for query in queries] == [["head"]] * 12
+    assert [query.stored.read for query in queries] == [["head"]] * 12
 
 
 # --- what another definition reads ---------------------------------------------------------------------
@@ -483,35 +485,35 @@ def limits(high: float) -> dict[str, pa.Table]:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         "levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source",
         "state S on T [v > limits.high; v < 20] per source",
     ],
     ids=["levels", "state"],
 )
-def test_what_rows_of_a_table_decided_is_not_decided_anew_by_others(processes, monkeypatch, told):
-    text = f"topic T (v float)\n{LIMITS}{told}\n"
+def test_decisions_by_old_table_rows_are_not_repeated_with_new_ones(processes, monkeypatch, expected):
+    text = f"topic T (v float)\n{LIMITS}{expected}\n"
     store = Store(text, limits(25.0))
     assert store.take({"b": 26.0}, 0) == [("b", "ingress")]
     assert store.take({"a": 26.0}, 1) == [("a", "ingress")]
-    assert store.kept.list
+    assert store.stored.list
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text, limits(30.0))
     assert store.take({"a": 10.0}, 2) == [("a", "egress")]
 
 
 @pytest.mark.parametrize("late", ["", " late correct 20 us"], ids=["ordered", "correct"])
-def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes, monkeypatch, late):
+def test_an_unused_attribute_may_change_its_type(processes, monkeypatch, late):
     text = f"topic T (v float, n float)\nstate S on T [v > 25; v < 22] per source ordered 1 us{late}\n"
     store = Store(text)
     store.take({"b": 26.0}, 0, n=1.0)
     store.take({"a": 26.0}, 1, n=1.0)
-    assert store.kept.list
+    assert store.stored.list
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text.replace("n float", "n text"))
-    told = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
-    assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
+    emitted = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
+    assert emitted == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
 
 
 GUARDED = {
@@ -528,10 +530,10 @@ GUARDED = {
     [(1.0, "x"), ("x", 1.0), (1, True), (True, 2)],
     ids=lambda value: type(value).__name__,
 )
-def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
+def test_an_unused_attribute_may_change_its_type_while_a_timer_waits_for_a_reading(
     processes, monkeypatch, kind, before, after
 ):
-    """What the reading had there is not told: nobody knows it in the kind of now."""
+    """The earlier value of the attribute is not emitted: it is unknown in the new type."""
     kinds = {float: "float", str: "text", int: "int", bool: "bool"}
     text = f"topic T (v float, n {kinds[type(before)]})\n{GUARDED[kind]}\n"
     store, alone = Store(text), Store(f"topic T (v float)\n{GUARDED[kind]}\n")
@@ -539,16 +541,16 @@ def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
         assert store.take({source: 26.0}, at, n=before) == alone.take({source: 26.0}, at)
     monkeypatch.setattr(stores, "CACHE", processes[1])
     store.use(text.replace(f"n {kinds[type(before)]}", f"n {kinds[type(after)]}"))
-    said = []
+    output = []
     for at in range(2, 12):
         values = {"a": 27.0} if at < 5 else {"c": 1.0}
-        said += (told := store.take(values, at, n=after))
-        assert told == alone.take(values, at)
-    assert said
+        output += (emitted := store.take(values, at, n=after))
+        assert emitted == alone.take(values, at)
+    assert output
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         "state S on T [v > 25; v < 22] per source",
         "state S on T [v > 25; v < 22] per n within source",
@@ -561,10 +563,10 @@ def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
         "levels S on T: low [v > limits.high for 5 us; v < 20], high [v > 100; v < 90] per source",
     ],
 )
-def test_in_the_process_that_has_it_a_state_is_neither_decoded_nor_encoded(processes, told):
-    """Whatever the machine is: a batch costs what it changed."""
+def test_a_cached_state_is_neither_decoded_nor_encoded(processes, expected):
+    """For every machine the cost of a batch is that of its changes."""
     high = {"limits": pa.table({"source": list(many(25.0, 3_000)), "high": [25.0] * 3_000})}
-    store = Store(f"topic T (v float, n text)\n{LIMITS}{told}\n", high)
+    store = Store(f"topic T (v float, n text)\n{LIMITS}{expected}\n", high)
     store.take(many(26.0, 3_000), 0, n="x")
     store.take(many(26.0, 3_000), 10, n="x")
     store.take({"s00007": 27.0}, 20, n="x")
@@ -580,7 +582,7 @@ def test_in_the_process_that_has_it_a_state_is_neither_decoded_nor_encoded(proce
     assert max(store.written[-4:]) < 3_000 < 20_000 < max(store.written[:2])
 
 
-# --- whoever has it ---------------------------------------------------------------------------------
+# --- any process can take a batch -------------------------------------------------------------------
 
 KINDS = {
     "plain": "state S on T [v > 25; v < 22] per source",
@@ -611,7 +613,7 @@ KINDS = {
     ),
     st.sampled_from([2, 64]),
 )
-def test_whoever_takes_a_batch_and_however_often_it_is_said_as_by_one(kind, batches, most):
+def test_any_distribution_of_batches_over_processes_gives_equal_output(kind, batches, most):
     text = f"topic T (v float)\n{KINDS[kind]}\n"
     caches = [stores.ShardCache() for _ in range(3)]
     with pytest.MonkeyPatch.context() as patching:
@@ -622,11 +624,11 @@ def test_whoever_takes_a_batch_and_however_often_it_is_said_as_by_one(kind, batc
             wanted = alone.take(values, at)
             if how == "restarted":
                 caches = [stores.ShardCache() for _ in range(3)]
-            before = here.kept.kept
+            before = here.stored.stored
             if how.startswith("rolled back"):
                 patching.setattr(stores, "CACHE", caches[who - (how != "rolled back")])
                 here.take({**values, "a": 31.0, "b": 19.0}, at)
-                here.kept = lives.KeptState(before)
+                here.stored = lives.StoredState(before)
             patching.setattr(stores, "CACHE", caches[who])
             assert here.take(values, at) == wanted
 
@@ -644,14 +646,14 @@ class Doors:
         ((self.number, self.operator),) = self.job.operators.items()
 
     def take(self, now: int, *events: Event) -> list[tuple[str, int]]:
-        """A batch with which time has come so far: what is said, of events of which time."""
+        """Process a batch with a watermark; return the output with the times of its events."""
         packets = [_watermarks(msgspec.msgpack.encode({"Door": now}))]
         if events:
             batch = from_events(self.operator.topics["Door"], events)
             rows = pack.pack(pack.OperatorEvents(self.number, self.operator, "Door", batch), shards=1)
             packets += [_packet(row.to_pylist()[0]) for row in rows]
-        self.shard, said = stepping.process_batch(self.job, stepping.Location(0, 0), self.shard, packets)
-        found = notice.from_table(self.job.published, said.notifications)
+        self.shard, output = stepping.process_batch(self.job, stepping.Location(0, 0), self.shard, packets)
+        found = notice.from_table(self.job.published, output.notifications)
         return [(notification.status, notification.event.time) for notification in found]
 
 
@@ -660,7 +662,7 @@ def door(time: int, open: bool = True) -> Event:
 
 
 @pytest.fixture
-def woken(monkeypatch) -> list[int]:
+def wake_count(monkeypatch) -> list[int]:
     """Grows whenever a state is looked at."""
     found, step = [], Ordered.step
 
@@ -672,7 +674,7 @@ def woken(monkeypatch) -> list[int]:
     return found
 
 
-def test_a_shard_keeps_of_a_batch_what_waits_for_its_time_and_no_more():
+def test_a_shard_stores_only_the_waiting_events_of_a_batch():
     doors = Doors()
     doors.take(100, door(99), door(100, False))
     before = len(doors.shard.to_bytes())
@@ -683,23 +685,23 @@ def test_a_shard_keeps_of_a_batch_what_waits_for_its_time_and_no_more():
     assert len(doors.shard.to_bytes()) < before
 
 
-def test_an_operator_without_events_sleeps_until_it_is_due(woken):
+def test_an_operator_without_events_sleeps_until_it_is_due(wake_count):
     doors = Doors()
     assert doors.take(100, door(100)) == []
     assert doors.shard.operators[0].due == 105
     before = doors.shard.operators[0]
-    assert woken == [100]
+    assert wake_count == [100]
     assert doors.take(103) == doors.take(105) == []
     assert doors.shard.operators[0] is before
-    assert woken == [100], "nobody has looked at its state"
+    assert wake_count == [100], "nobody has looked at its state"
     assert doors.take(106) == [("ingress", 100)]
-    assert woken == [100, 105, 106]
+    assert wake_count == [100, 105, 106]
     assert doors.shard.operators[0].due is None
     assert doors.take(1000) == doors.take(NEVER) == []
-    assert woken == [100, 105, 106], "nothing is left that could be said"
+    assert wake_count == [100, 105, 106], "nothing is left that could be said"
 
 
-def test_what_comes_after_a_sleep_is_late_if_it_would_have_been(woken):
+def test_an_event_after_a_sleep_is_late_if_it_would_have_been_without_it(wake_count):
     doors = Doors()
     assert doors.take(50, door(50)) == []
     assert doors.take(52) == []
@@ -709,28 +711,28 @@ def test_what_comes_after_a_sleep_is_late_if_it_would_have_been(woken):
     assert doors.take(NEVER) == [("egress", 399)]
 
 
-def test_an_operator_that_has_heard_nothing_has_no_state_but_knows_the_time():
+def test_an_operator_without_events_has_no_state_but_a_watermark():
     doors = Doors()
     assert doors.take(100) == doors.take(200) == []
     assert doors.shard.operators == {}
     assert doors.take(200, door(150)) == [("late", 150)]
 
 
-def test_an_operator_that_is_added_starts_where_time_had_come():
+def test_an_added_operator_starts_at_the_watermark():
     doors = Doors()
     seat = plan.OperatorSlot(0, doors.operator.record, watermark=100)
     doors.job = plan.Job(doors.job.checked, (seat,))
     assert doors.take(BEGINNING, door(94), door(95)) == [("late", 94)]
 
 
-def test_at_the_end_everything_is_due():
+def test_the_end_of_the_input_fires_all_timers():
     doors = Doors()
     assert doors.take(100, door(100)) == []
     assert doors.take(NEVER) == [("ingress", 100)]
     assert doors.take(NEVER) == []
 
 
-def test_another_definition_on_old_states_is_refused():
+def test_stored_states_of_another_definition_are_refused():
     doors = Doors()
     doors.take(100, door(100))
     other = Doors(DOORS.replace("5 us", "6 us"))
@@ -740,11 +742,11 @@ def test_another_definition_on_old_states_is_refused():
     assert str(refused.value) == "the definition has changed (Open): start it with a new checkpoint"
 
 
-# --- whoever sleeps says the same as whoever is woken in every batch ---------------------------------
+# --- sleeping operators emit the same as operators woken in every batch ------------------------------
 
 
-def written(app, batches):
-    """What a live query writes: notifications and late events, byte for byte."""
+def write_live(app, batches):
+    """The files that a live query writes: notifications and late events, byte for byte."""
     topics = {topic.name: topic for topic in check(app).topics}
     with lives.site() as here:
         how = {"sink": f"jsonl:{here.folder / 'out'}", "shards": 3}
@@ -779,10 +781,10 @@ correlations = correlated.definitions(deliveries=("", "ordered 1 s", "ordered 1 
     st.tuples(definitions, arrivals(fused.histories))
     | st.tuples(correlations, arrivals(correlated.histories))
 )
-def test_whoever_sleeps_says_what_it_would_have_said_awake(given):
+def test_a_sleeping_operator_emits_what_an_awake_one_emits(given):
     text, batches = given
-    asleep = written(parse(text), batches)
+    asleep = write_live(parse(text), batches)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stepping.StoredStates, "due", lambda *_: BEGINNING)
-        awake = written(parse(text), batches)
-    assert asleep == awake
+        loaded = write_live(parse(text), batches)
+    assert asleep == loaded

@@ -1,4 +1,4 @@
-"""Where notifications go: a batch leaves the same whether it is done once, twice, or after a crash."""
+"""Sinks: a batch leaves the same output whether it is done once, twice, or after a crash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOORS = parse("topic Door (open bool)\nstate Open on Door [open; !open] per sour
 TOPICS = check(DOORS).topics
 
 
-def said(*marks: tuple[int, str | None, str]):
+def to_notices(*marks: tuple[int, str | None, str]):
     """Notifications as a table: time, scope, status."""
     return notice.to_table(
         TOPICS,
@@ -36,7 +36,7 @@ def said(*marks: tuple[int, str | None, str]):
 
 
 def one(time: int):
-    return said((time, "d", "ingress"))
+    return to_notices((time, "d", "ingress"))
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def room_for(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# --- the order in which they are said ----------------------------------------------------------------
+# --- the order of emission ---------------------------------------------------------------------------
 
 
 def order(*tables) -> list[tuple[int, str | None]]:
@@ -59,20 +59,20 @@ def order(*tables) -> list[tuple[int, str | None]]:
     return list(zip(times, table.column("scope").to_pylist(), strict=True))
 
 
-def test_shards_are_woven_together_by_time():
-    a = said((1, "a", "ingress"), (5, "a", "egress"))
-    b = said((2, "b", "ingress"), (4, "b", "egress"))
+def test_notifications_of_shards_are_merged_by_time():
+    a = to_notices((1, "a", "ingress"), (5, "a", "egress"))
+    b = to_notices((2, "b", "ingress"), (4, "b", "egress"))
     assert order(a, b) == order(b, a) == [(1, "a"), (2, "b"), (4, "b"), (5, "a")]
 
 
-def test_in_a_scope_the_order_is_that_of_arrival_whatever_the_times():
-    a = said((5, "a", "ingress"), (1, "a", "egress"), (6, "a", "ingress"))
-    b = said((2, "b", "ingress"), (4, "b", "egress"))
+def test_notifications_of_a_scope_stay_in_order_of_arrival_whatever_their_times():
+    a = to_notices((5, "a", "ingress"), (1, "a", "egress"), (6, "a", "ingress"))
+    b = to_notices((2, "b", "ingress"), (4, "b", "egress"))
     assert order(a, b) == order(b, a) == [(2, "b"), (4, "b"), (5, "a"), (1, "a"), (6, "a")]
 
 
-def test_a_batch_that_says_nothing_has_no_order():
-    assert order(said()) == []
+def test_an_empty_batch_has_no_order():
+    assert order(to_notices()) == []
 
 
 # --- JSON lines --------------------------------------------------------------------------------------
@@ -95,26 +95,26 @@ def test_lines_are_appended_batch_by_batch(out):
     assert times(out) == ["000", "001", "002"]
 
 
-def test_a_batch_that_says_nothing_makes_no_file(out):
+def test_an_empty_batch_creates_no_file(out):
     lengths: dict[str, int] = {}
-    sinks.JsonLinesOutput(out, TOPICS).write(0, said(), lengths)
+    sinks.JsonLinesOutput(out, TOPICS).write(0, to_notices(), lengths)
     assert (out.exists(), lengths) == (False, {})
 
 
 @pytest.mark.parametrize("torn", [1, 40, 10_000], ids=["one byte", "half a line", "all and more"])
 @pytest.mark.parametrize("again", [[7], []], ids=["says it again", "says nothing now"])
-def test_what_a_batch_wrote_before_it_died_is_cut_off(out, torn, again):
+def test_lines_of_a_batch_that_died_are_cut_off(out, torn, again):
     sink, lengths = sinks.JsonLinesOutput(out, TOPICS), {}
     sink.write(0, one(1), lengths)
     known = dict(lengths)
     sink.write(1, one(7), lengths)
     whole = out.read_bytes()
     out.write_bytes((whole[: known[str(out)]] + whole[known[str(out)] :] * 100)[: known[str(out)] + torn])
-    sink.write(1, said(*((time, "d", "ingress") for time in again)), known)
+    sink.write(1, to_notices(*((time, "d", "ingress") for time in again)), known)
     assert times(out) == ["001", *(f"00{time}" for time in again)]
 
 
-def test_a_file_that_somebody_moved_away_begins_anew(out, tmp_path):
+def test_a_file_that_was_moved_away_is_started_again(out, tmp_path):
     sink, lengths = sinks.JsonLinesOutput(out, TOPICS), {}
     sink.write(0, one(1), lengths)
     sink.write(1, one(2), lengths)
@@ -126,7 +126,7 @@ def test_a_file_that_somebody_moved_away_begins_anew(out, tmp_path):
 
 
 @pytest.mark.parametrize("size", [500, 100_000], ids=["little", "more than a buffer"])
-def test_a_full_disk_leaves_what_was_there(out, size):
+def test_a_full_disk_does_not_change_existing_lines(out, size):
     lengths: dict[str, int] = {}
     sinks.append(out, iter([b"x" * 100]), lengths)
     with room_for(150), pytest.raises(OSError, match="File too large"):
@@ -160,10 +160,10 @@ def tree(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
-def test_a_folder_for_each_batch_that_says_something(folder):
+def test_each_batch_with_notifications_makes_a_folder(folder):
     sink = sinks.open_output(f"parquet:{folder}", TOPICS, "me", {})
     sink.claim("me")
-    for i, table in enumerate([one(1), said(), said((2, "a", "ingress"), (3, "b", "ingress"))]):
+    for i, table in enumerate([one(1), to_notices(), to_notices((2, "a", "ingress"), (3, "b", "ingress"))]):
         sink.write(i, table, {})
     assert found(folder) == [1, 2, 3]
     assert tree(folder.parent) == [
@@ -173,19 +173,19 @@ def test_a_folder_for_each_batch_that_says_something(folder):
     ]  # fmt: skip
 
 
-def test_a_batch_that_is_done_again_takes_its_place(folder):
+def test_a_repeated_batch_replaces_its_folder(folder):
     sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
     sink.write(1, one(2), {})
-    sink.write(1, said((2, "a", "ingress"), (3, "b", "ingress")), {})
+    sink.write(1, to_notices((2, "a", "ingress"), (3, "b", "ingress")), {})
     assert found(folder) == [1, 2, 3]
-    sink.write(1, said(), {})
+    sink.write(1, to_notices(), {})
     assert tree(folder.parent) == [
         "out", "out/batch-000000000", "out/batch-000000000/notifications.parquet",
     ]  # fmt: skip
 
 
-def test_what_a_crash_left_on_the_stage_is_cleared(folder):
+def test_staged_files_of_a_crash_are_removed(folder):
     stage = folder.parent / ".out.staging" / "batch-000000001"
     stage.mkdir(parents=True)
     (stage / "notifications.parquet").write_bytes(b"PAR1 half")
@@ -194,7 +194,7 @@ def test_what_a_crash_left_on_the_stage_is_cleared(folder):
     assert found(folder) == [1]
 
 
-def test_a_crash_between_the_two_renames_is_made_good(folder, monkeypatch):
+def test_a_crash_between_the_two_renames_is_repaired(folder, monkeypatch):
     sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
 
@@ -216,7 +216,7 @@ def test_a_crash_between_the_two_renames_is_made_good(folder, monkeypatch):
     ]  # fmt: skip
 
 
-def test_a_full_disk_leaves_the_batches_as_they_were(folder):
+def test_a_full_disk_does_not_change_existing_batches(folder):
     sink = sinks.ParquetOutput(folder, TOPICS)
     sink.write(0, one(1), {})
     before = tree(folder.parent)
@@ -230,19 +230,19 @@ def test_a_full_disk_leaves_the_batches_as_they_were(folder):
 # --- where nothing can be undone ---------------------------------------------------------------------
 
 
-def test_the_terminal_gets_lines(capsys):
+def test_the_console_sink_prints_lines(capsys):
     sinks.open_output("console", TOPICS, "me", {}).write(0, one(1), {})
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["status"] == "ingress"
 
 
-def test_a_function_gets_notifications_and_knows_a_repetition_by_its_id():
-    heard: list[Notification] = []
-    sink = sinks.CallbackOutput(heard.append, TOPICS)
-    sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
-    sink.write(0, said((1, "a", "ingress"), (2, "a", "egress")), {})
-    assert [n.status for n in heard] == ["ingress", "egress", "ingress", "egress"]
-    assert len({n.id for n in heard}) == 2
+def test_a_callback_receives_notifications_and_recognises_repetitions_by_id():
+    received: list[Notification] = []
+    sink = sinks.CallbackOutput(received.append, TOPICS)
+    sink.write(0, to_notices((1, "a", "ingress"), (2, "a", "egress")), {})
+    sink.write(0, to_notices((1, "a", "ingress"), (2, "a", "egress")), {})
+    assert [n.status for n in received] == ["ingress", "egress", "ingress", "egress"]
+    assert len({n.id for n in received}) == 2
 
 
 # --- whose place it is -------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_a_function_gets_notifications_and_knows_a_repetition_by_its_id():
         ("parquet:taken", "taken' holds the output of another checkpoint; name another"),
     ],
 )
-def test_a_sink_that_cannot_be_ours_is_refused_and_left_alone(text, message, tmp_path, monkeypatch):
+def test_a_sink_that_belongs_to_others_is_refused_and_not_changed(text, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("folder", "taken"):
         (tmp_path / name).mkdir()
@@ -279,7 +279,7 @@ def test_a_sink_that_cannot_be_ours_is_refused_and_left_alone(text, message, tmp
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_sink_of_ours_is_opened_again(out, folder):
+def test_a_sink_of_the_same_query_is_opened_again(out, folder):
     first = sinks.open_output(f"parquet:{folder}", TOPICS, "me", {})
     first.claim("me")
     first.write(0, one(1), {})
@@ -290,25 +290,25 @@ def test_a_sink_of_ours_is_opened_again(out, folder):
     assert sinks.open_output(f"jsonl:{out}", TOPICS, "me", lengths) == first
 
 
-def begun(settings) -> None:
+def begin(settings) -> None:
     """Start a query as far as it goes without Spark."""
     with pytest.raises(AttributeError, match="sparkContext"), stream.started(settings, SimpleNamespace()):
         pass
 
 
-def test_a_query_that_died_before_it_kept_its_plan_knows_its_sink_again(monkeypatch):
+def test_a_query_that_died_before_it_saved_its_plan_recognises_its_sink(monkeypatch):
     with live.site() as here:
         settings = here.live(DOORS, sink=f"parquet:{here.folder / 'out'}")
         with monkeypatch.context() as patch:
             patch.setattr(stream.Checkpoint, "save", lambda *_: live.Stream._die("planned", "planned"))
             with pytest.raises(live.Crash), stream.started(settings, SimpleNamespace()):
                 pass
-        begun(settings)
+        begin(settings)
 
 
 @pytest.mark.parametrize("setting", ["sink", "late", "rejects", "checkpoint"])
-def test_what_a_query_writes_does_not_lie_where_files_arrive(setting):
-    """It would be read, too."""
+def test_an_output_inside_the_input_folder_is_refused(setting):
+    """Otherwise the query would read its own output."""
     with live.site() as here:
         place = here.inbox / "out.jsonl"
         settings = here.live(
@@ -318,24 +318,24 @@ def test_what_a_query_writes_does_not_lie_where_files_arrive(setting):
             pass
 
 
-def opened(here, **settings):
+def open_stream(here, **settings):
     return live.Stream(here.live(DOORS, **settings))
 
 
 @pytest.mark.parametrize("sink", ["jsonl", "parquet"])
-def test_a_query_that_died_before_its_first_record_knows_its_sink_again(sink):
+def test_a_query_that_died_before_its_first_record_recognises_its_sink(sink):
     with live.site() as here:
         place = f"{sink}:{here.folder / 'out'}"
         here.put("1.parquet", TOPICS[0], [Event("Door", 1, "d", {"open": True}, 1)])
         with pytest.raises(live.Crash):
-            opened(here, sink=place).run("sunk")
-        again = opened(here, sink=place)
+            open_stream(here, sink=place).run("sunk")
+        again = open_stream(here, sink=place)
         again.run()
         assert again.record.subscriptions["Open"].transitions == 1
 
 
 @pytest.mark.parametrize("option", ["late", "rejects"])
-def test_a_file_of_yours_is_not_overwritten_with_what_is_late_or_rejected(option):
+def test_a_file_of_the_user_is_not_overwritten_with_late_or_rejected_rows(option):
     app = parse("topic Door (open bool)\nstate Open on Door [open; !open] per source ordered 5 us")
     with live.site() as here:
         mine = here.folder / "mine.jsonl"

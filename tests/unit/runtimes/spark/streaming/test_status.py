@@ -1,4 +1,4 @@
-"""How a live query stands, for somebody who looks at its checkpoint."""
+"""The status of a live query, read from its checkpoint."""
 
 from __future__ import annotations
 
@@ -41,33 +41,38 @@ def take(here, name: str, *events: Event, text: str = OPEN, **settings) -> None:
 
 
 def status(here, *most: int) -> dict:
-    """As JSON has it."""
+    """The status as JSON."""
     return json.loads(json.dumps(states.status(here.checkpoint, *most)))
 
 
-def test_before_the_first_batch_nothing_has_been_done(here):
+def test_status_before_the_first_batch_counts_zero(here):
     take(here, "none")
-    told = status(here)
-    assert told["batch"] is None
-    assert told["seconds_ago"] is None
-    assert told["files"] == {"read": 0, "quarantined": 0, "waiting": 0, "incomplete": 0, "unknown": 0}
-    assert (told["rows"], told["holding"], told["conditions"], told["subscriptions"]) == (0, 0, [], {})
+    emitted = status(here)
+    assert emitted["batch"] is None
+    assert emitted["seconds_ago"] is None
+    assert emitted["files"] == {"read": 0, "quarantined": 0, "waiting": 0, "incomplete": 0, "unknown": 0}
+    assert (emitted["rows"], emitted["holding"], emitted["conditions"], emitted["subscriptions"]) == (
+        0,
+        0,
+        [],
+        {},
+    )
 
 
-def test_what_was_read_and_what_holds_now(here):
+def test_status_counts_events_and_active_scopes(here):
     take(here, "1.parquet", door(1, True), door(2, True), door(3, True, "back"))
     take(here, "2.parquet", door(4, False), door(5, True))
-    told = status(here)
-    assert told["batch"] == 1
-    assert told["seconds_ago"] >= 0
-    assert told["rows"] == 5
-    assert told["files"]["read"] == 2
-    assert told["bytes"] == sum(path.stat().st_size for path in here.inbox.iterdir())
-    assert told["subscriptions"] == {
+    emitted = status(here)
+    assert emitted["batch"] == 1
+    assert emitted["seconds_ago"] >= 0
+    assert emitted["rows"] == 5
+    assert emitted["files"]["read"] == 2
+    assert emitted["bytes"] == sum(path.stat().st_size for path in here.inbox.iterdir())
+    assert emitted["subscriptions"] == {
         "Open": {"read": 5, "passed": 4, "transitions": 4, "late": 0, "outside": 0}
     }
-    assert told["holding"] == 2
-    assert told["conditions"] == [
+    assert emitted["holding"] == 2
+    assert emitted["conditions"] == [
         {"subscription": "Open", "scope": "back", "since": "1970-01-01T00:00:00.000003Z", "known": True},
         {"subscription": "Open", "scope": "front", "since": "1970-01-01T00:00:00.000005Z", "known": True},
     ]
@@ -76,19 +81,19 @@ def test_what_was_read_and_what_holds_now(here):
 def test_late_events_are_counted(here):
     take(here, "1.parquet", door(100, True), text=AJAR)
     take(here, "2.parquet", door(1, True), text=AJAR)
-    told = status(here)["subscriptions"]
-    assert {name: counts["late"] for name, counts in told.items()} == {"Open": 0, "Ajar": 1}
+    emitted = status(here)["subscriptions"]
+    assert {name: counts["late"] for name, counts in emitted.items()} == {"Open": 0, "Ajar": 1}
 
 
-def test_only_so_many_conditions_are_listed_and_all_are_counted(here):
+def test_status_lists_a_limited_number_of_conditions_and_counts_all(here):
     take(here, "1.parquet", *(door(i, True, f"door {i}") for i in range(9)))
-    told = status(here, 2)
-    assert told["holding"] == 9
-    assert [condition["scope"] for condition in told["conditions"]] == ["door 0", "door 1"]
+    emitted = status(here, 2)
+    assert emitted["holding"] == 9
+    assert [condition["scope"] for condition in emitted["conditions"]] == ["door 0", "door 1"]
     assert status(here, 0)["conditions"] == []
 
 
-def test_files_that_wait_and_why(here):
+def test_status_lists_waiting_files_with_the_reason(here):
     take(here, "1.parquet", door(1, True))
     whole = (here.inbox / "1.parquet").read_bytes()
     (here.inbox / "2.parquet").write_bytes(whole[:-2])
@@ -98,47 +103,47 @@ def test_files_that_wait_and_why(here):
     assert status(here)["files"] == {"read": 2, "quarantined": 1, "waiting": 0, "incomplete": 1, "unknown": 1}
 
 
-def test_a_damaged_list_of_what_waits_is_named_with_what_to_do(here):
+def test_a_damaged_list_of_waiting_files_is_named_with_a_remedy(here):
     take(here, "1.parquet", door(1, True))
     (here.checkpoint / "waiting.json").write_text('{"incompl')
     with pytest.raises(InputError, match=r"waiting\.json: damaged; remove it"):
         status(here)
 
 
-def test_a_query_that_was_started_again_by_itself_says_so_and_why(here):
+def test_status_reports_automatic_restarts_with_their_reason(here):
     take(here, "1.parquet", door(1, True))
     assert status(here)["restarts"] == {"count": 0}
     ledger = ledgers.Ledger(here.checkpoint / "ledger.sqlite")
     for reason in ("Spark ended the query: EOFException", "Spark ended the query:\n  Timed out"):
         ledger.record_restart(1.0, reason)
-    told = status(here)["restarts"]
-    assert (told["count"], told["reason"]) == (2, "Spark ended the query:\n  Timed out")
-    said = r"started again by itself 2 times, last [\d,]+ s ago: Spark ended the query: Timed out"
-    assert any(re.fullmatch(said, line) for line in read_ledger(here.checkpoint, most=0))
+    emitted = status(here)["restarts"]
+    assert (emitted["count"], emitted["reason"]) == (2, "Spark ended the query:\n  Timed out")
+    output = r"started again by itself 2 times, last [\d,]+ s ago: Spark ended the query: Timed out"
+    assert any(re.fullmatch(output, line) for line in read_ledger(here.checkpoint, most=0))
 
 
-def test_a_file_that_was_entered_and_not_read_waits(here):
+def test_a_file_that_entered_and_was_not_read_is_waiting(here):
     take(here, "1.parquet", door(1, True))
     (topic,) = check(parse(OPEN)).topics
     here.put("2.parquet", topic, [door(2, False)])
     stream = live.Stream(here.live(parse(OPEN), sink=lambda n: None))
     with pytest.raises(live.Crash):
         stream.run("planned")
-    told = status(here)
-    assert (told["files"]["read"], told["files"]["waiting"]) == (1, 1)
-    assert told["holding"] == 1
+    emitted = status(here)
+    assert (emitted["files"]["read"], emitted["files"]["waiting"]) == (1, 1)
+    assert emitted["holding"] == 1
 
 
-def test_rows_that_could_not_be_used_are_told(here):
+def test_status_reports_rejected_rows(here):
     (here.inbox / "1.csv").write_text("time,source,open,topic\nnever,d,true,Door\n1970-01-01,d,true,Lamp\n")
     take(here, "none")
-    told = status(here)
-    assert told["rows"] == 2
-    assert told["rejected"] == {"unreadable time": 1}
-    assert told["other_topics"] == {"Lamp": 1}
+    emitted = status(here)
+    assert emitted["rows"] == 2
+    assert emitted["rejected"] == {"unreadable time": 1}
+    assert emitted["other_topics"] == {"Lamp": 1}
 
 
-def test_it_runs_while_somebody_holds_the_lock(here):
+def test_a_query_is_running_while_its_lock_is_held(here):
     take(here, "1.parquet", door(1, True))
     assert status(here)["running"] is False
     with checkpoints.Checkpoint(here.checkpoint).lock():
@@ -147,7 +152,7 @@ def test_it_runs_while_somebody_holds_the_lock(here):
     assert status(here)["running"] is False
 
 
-def test_looking_changes_nothing(here):
+def test_reading_the_status_changes_nothing(here):
     take(here, "1.parquet", door(1, True))
     status(here)
     before = {path.name: path.read_bytes() for path in here.checkpoint.iterdir() if path.is_file()}
@@ -155,19 +160,19 @@ def test_looking_changes_nothing(here):
     assert {path.name: path.read_bytes() for path in here.checkpoint.iterdir() if path.is_file()} == before
 
 
-def test_a_subscription_that_left_neither_counts_nor_holds(here):
+def test_a_removed_subscription_has_no_counts_and_no_active_scopes(here):
     take(here, "1.parquet", door(1, True), text=OPEN + "state Shut on Door [!open; open] per source\n")
     take(here, "2.parquet", door(2, False), text=OPEN + "state Shut on Door [!open; open] per source\n")
     assert status(here)["holding"] == 1
     take(here, "none")
-    told = status(here)
-    assert list(told["subscriptions"]) == ["Open"]
-    assert told["conditions"] == []
-    assert told["holding"] == 0
+    emitted = status(here)
+    assert list(emitted["subscriptions"]) == ["Open"]
+    assert emitted["conditions"] == []
+    assert emitted["holding"] == 0
 
 
 @pytest.mark.parametrize("name", ["nowhere", "inbox"])
-def test_a_folder_that_is_no_checkpoint_says_what_makes_one(here, name):
+def test_a_folder_that_is_no_checkpoint_is_refused_with_a_hint(here, name):
     with pytest.raises(UsageError, match="'holdfast run --checkpoint' makes one"):
         states.status(here.folder / name)
     assert sorted(path.name for path in here.folder.iterdir()) == ["inbox"], "looking makes no folder"

@@ -1,4 +1,4 @@
-"""What components tell is the same one by one and in columns."""
+"""The output of components is the same singly and in columns."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from holdfast.engine.operator import Operator
 SECOND = 1_000_000
 
 
-def told(notifications):
+def as_rows(notifications):
     return [
         (n.status, n.event.time, n.event.source, n.scope, dict(n.event.attributes)) for n in notifications
     ]
@@ -70,9 +70,9 @@ NEAR = [Event("T", at, "near", {"value": value}, 0, (1.0,)) for at, value in ((0
 )
 def test_columnar_output_equals_single_transitions(app, attributes, events):
     engine = Engine(app)
-    singly = told([*(n for event in events for n in engine.push(event)), *engine.finish()])
+    singly = as_rows([*(n for event in events for n in engine.push(event)), *engine.finish()])
     assert singly
-    assert told(replay(app, table(events, attributes))) == singly
+    assert as_rows(replay(app, table(events, attributes))) == singly
 
 
 SEVERAL = """topic T (value float, road text)
@@ -89,7 +89,7 @@ def test_a_table_has_the_single_notifications_in_their_order(monkeypatch):
     ]
     expected = list(replay(SEVERAL, table(events, ("value", "road"))))
     assert {n.subscription for n in expected} == {"Each", "Mean", "Wet"}
-    monkeypatch.setattr(Operator, "address", None)  # nothing is told one by one
+    monkeypatch.setattr(Operator, "address", None)  # no single transitions
     it = replay(SEVERAL, table(events, ("value", "road")))
     rows = it.to_arrow().to_pylist()
     assert [row["id"] for row in rows] == [n.id for n in expected]
@@ -102,11 +102,11 @@ def test_a_table_has_the_single_notifications_in_their_order(monkeypatch):
 def test_a_relation_handles_integers_beyond_the_precision_of_floats():
     app = 'topic T (n int)\nrelate Q (a T, b T) pairs ("s", "t") when distance(a, b) <= 10 m accuracy n\n'
     events = [Event("T", i * SECOND, "st"[i % 2], {"n": 2**53 + 1}, i, (0.0,)) for i in range(100)]
-    assert told(replay(app, table(events, ("n",)))) == []
+    assert as_rows(replay(app, table(events, ("n",)))) == []
 
 
 def test_an_attribute_that_all_colliding_readings_lack_is_missing():
-    """As where one reading lacks it: a count of nothing would be a number that nobody gave."""
+    """As where one reading lacks it: a count of nothing would be an invented number."""
     app = """topic T (w float, v float, name text, ok bool)
 collide count
 state Busy
@@ -120,6 +120,6 @@ state Busy
     rows = table(events, values)
     for name, type in types.items():
         rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(type))
-    (one,) = told(Engine(app).run(events))
+    (one,) = as_rows(Engine(app).run(events))
     assert one[-1] == {"w": 2.0, "v": None, "name": None, "ok": None}
-    assert told(replay(app, rows)) == [one]
+    assert as_rows(replay(app, rows)) == [one]

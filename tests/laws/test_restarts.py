@@ -1,5 +1,5 @@
-"""A condition that begins anew where its definition changes, without the history: what held is open until the
-new definition decides, no start is left without its end, and a snapshot goes on."""
+"""Conditions that restart where their definition changes without a history: active scopes are unknown
+until the new definition decides, every start has its end, and a snapshot continues."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MINUTE = 60_000_000
 TODAY = 1_700_000_000_000_000
 
 
-def _heard(engine, events):
+def _push_all(engine, events):
     return [n for event in events for n in engine.push(event)]
 
 
-def _rows(told):
-    return sorted((n.subscription, n.scope or "", n.event.time, n.status, n.since or -1) for n in told)
+def _rows(emitted):
+    return sorted((n.subscription, n.scope or "", n.event.time, n.status, n.since or -1) for n in emitted)
 
 
 # --- components, beside a twin that asks for starts and ends by definitions of their own --------------
@@ -60,19 +60,23 @@ _WINDOWS = {"T": 0, "avg T over 2 min": 2, "max T over 3 min": 3, "min T over 1 
     second=_readings,
     cut=st.integers(0, 14),
 )
-def test_a_component_is_one_that_begins_and_what_held_until_it_decides(old, new, first, second, cut):
+def test_a_revised_component_equals_a_new_one_with_unknown_scopes_until_it_decides(
+    old, new, first, second, cut
+):
     (view, (high, low)), (_, (was_high, was_low)) = new, old
     before = _TOPIC + _component("Hot", old[0], was_high, f"A.v < {was_low}")
     after = _TOPIC + _component("Hot", view, high, f"A.v < {low}")
     engine, twin = Engine(before), Engine(_TOPIC + _DUMMY)
     for one in (engine, twin):
-        _heard(one, _events(first))
+        _push_all(one, _events(first))
     held = {one.scope: one.since for one in engine.holding()}
-    said = engine.revise(after)
+    output = engine.revise(after)
     if before == after:
-        assert (said, engine.unknown()) == ([], [])
+        assert (output, engine.unknown()) == ([], [])
         return
-    assert sorted((n.status, n.scope, n.since) for n in said) == sorted(("unknown", *o) for o in held.items())
+    assert sorted((n.status, n.scope, n.since) for n in output) == sorted(
+        ("unknown", *o) for o in held.items()
+    )
     assert {(one.scope, one.since) for one in engine.holding()} == set(held.items())
     assert engine.unknown() == [("Hot", scope) for scope in sorted(held)]
     edited, size = _events(first)[-1].time, _WINDOWS[view]
@@ -80,31 +84,33 @@ def test_a_component_is_one_that_begins_and_what_held_until_it_decides(old, new,
     twin.subscribe(_component("Hot", view, high, f"A.v < {low}"), starts.append)
     twin.subscribe(_component("Ends", view, 0, "true").replace("A.v > 0", f"A.v < {low}"), ends.append)
     events = _events(second, edited)
-    told = _heard(engine, events[:cut])
+    emitted = _push_all(engine, events[:cut])
     engine = Engine.restore(after, engine.snapshot())
-    told += _heard(engine, events[cut:]) + engine.finish()
-    _heard(twin, events)
+    emitted += _push_all(engine, events[cut:]) + engine.finish()
+    _push_all(twin, events)
     twin.finish()
     full = edited + size * MINUTE if size else 0
-    ends = _ended_by(view, low, events, full + 1) + ends if size else ends
-    assert _rows(told) == _rows(_expected(held, starts, ends, full))
-    assert _standing(held, told) == {(one.scope, one.since, one.known) for one in engine.holding()}
+    ends = _ends_by(view, low, events, full + 1) + ends if size else ends
+    assert _rows(emitted) == _rows(_expectation(held, starts, ends, full))
+    assert _standing(held, emitted) == {(one.scope, one.since, one.known) for one in engine.holding()}
 
 
-def _ended_by(view, low, events, at):
-    """What the exit says at an instant, whether anything happens then or not: somebody knocks."""
+def _ends_by(view, low, events, at):
+    """The result of the exit at an instant, whether or not an event happens then."""
     if not events or events[-1].time < at:
         return []
     rule = f"  K = Knock each source\n  enter A.v < {low} && K.v > 0\n  exit true\n"
     engine = Engine(f"{_TOPIC}topic Knock (v float)\nstate Ends\n  A = {view} each source\n{rule}")
-    told = _heard(engine, [event for event in events if event.time <= at])
-    told += _heard(engine, [Event("Knock", at, source, {"v": 1.0}) for source in "abc"]) + engine.finish()
-    return [n for n in told if n.event.time == at]
+    emitted = _push_all(engine, [event for event in events if event.time <= at])
+    emitted += (
+        _push_all(engine, [Event("Knock", at, source, {"v": 1.0}) for source in "abc"]) + engine.finish()
+    )
+    return [n for n in emitted if n.event.time == at]
 
 
-def _expected(held, starts, ends, full):
-    """What is to be told: of what held nothing until it starts where nothing held, or ends when the window is
-    full; after that as one that begins tells it, once it agrees."""
+def _expectation(held, starts, ends, full):
+    """The expected notifications: nothing about an active scope until it starts again or ends with a full
+    window; after that those of a new condition, once the two agree."""
     found = []
     for scope in {n.scope for n in starts} | held.keys():
         mine = [n for n in starts if n.scope == scope]
@@ -126,10 +132,10 @@ def _expected(held, starts, ends, full):
     return found
 
 
-def _standing(held, told):
-    """What holds after all that was told: (scope, since, known)."""
+def _standing(held, emitted):
+    """The active scopes after all notifications: (scope, since, known)."""
     now = {scope: (since, False) for scope, since in held.items()}
-    for n in told:
+    for n in emitted:
         match n.status:
             case "ingress":
                 assert n.scope not in now, "it started twice"
@@ -142,7 +148,7 @@ def _standing(held, told):
     return {(scope, *one) for scope, one in now.items()}
 
 
-# --- relationships, beside what the latest readings say instant by instant ----------------------------
+# --- relationships, compared with the latest readings instant by instant ------------------------------
 
 _USERS = 'topic User ()\ngroup Team of User ("a", "b", "c")\n'
 
@@ -152,7 +158,7 @@ def _meet(pairs, near, far):
     return f"{_USERS}relate Meet (a User, b User) {pairs} {band}\n"
 
 
-_whom = st.sampled_from(("", 'pairs ("a", "b"), ("b", "c")', 'pairs ("a", "b")'))
+_members = st.sampled_from(("", 'pairs ("a", "b"), ("b", "c")', 'pairs ("a", "b")'))
 _distances = st.sampled_from(((1, 2), (1, 4), (2, 3), (2, 6), (3, 3)))
 _walks = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.sampled_from((0.0, 1.0, 2.5, 4.0, 9.0))),
@@ -172,33 +178,37 @@ def _steps(rows, start=TODAY):
 @given(
     old=_distances,
     new=_distances,
-    whom=st.tuples(_whom, _whom),
+    members=st.tuples(_members, _members),
     first=_walks,
     second=_walks,
     cut=st.integers(0, 16),
 )
-def test_a_relationship_is_decided_when_all_its_members_have_spoken_again(old, new, whom, first, second, cut):
-    before, after = _meet(whom[0], *old), _meet(whom[1], *new)
+def test_a_revised_relationship_is_decided_when_all_members_have_reported_again(
+    old, new, members, first, second, cut
+):
+    before, after = _meet(members[0], *old), _meet(members[1], *new)
     engine = Engine(before)
     past = _steps(first)
-    _heard(engine, past)
+    _push_all(engine, past)
     edited = past[-1].time
     engine.advance(edited + 1)
     held = {one.scope: one.since for one in engine.holding()}
-    said = {n.scope: n.status for n in engine.revise(after)}
+    output = {n.scope: n.status for n in engine.revise(after)}
     if before == after:
-        assert said == {}
+        assert output == {}
         return
-    alike = {scope for scope in held if bool(whom[0]) == bool(whom[1]) and _is_watched(scope, whom[1])}
-    assert said == {scope: "unknown" if scope in alike else "revised" for scope in held}
+    alike = {
+        scope for scope in held if bool(members[0]) == bool(members[1]) and _is_watched(scope, members[1])
+    }
+    assert output == {scope: "unknown" if scope in alike else "revised" for scope in held}
     held = {scope: since for scope, since in held.items() if scope in alike}
     events = _steps(second, edited + 1)
-    told = _heard(engine, events[:cut])
+    emitted = _push_all(engine, events[:cut])
     engine = Engine.restore(after, engine.snapshot())
-    told += _heard(engine, events[cut:]) + engine.finish()
-    expected = _met(events, whom[1], new, held)
-    assert sorted((n.scope, n.event.time, n.status, n.since) for n in told) == sorted(expected)
-    assert _standing(held, told) == {(one.scope, one.since, one.known) for one in engine.holding()}
+    emitted += _push_all(engine, events[cut:]) + engine.finish()
+    expected = _met(events, members[1], new, held)
+    assert sorted((n.scope, n.event.time, n.status, n.since) for n in emitted) == sorted(expected)
+    assert _standing(held, emitted) == {(one.scope, one.since, one.known) for one in engine.holding()}
 
 
 def _is_watched(scope, pairs):
@@ -233,7 +243,7 @@ def _met(events, pairs, distances, held):
     return found
 
 
-# --- whatever begins anew: no start without its end, however the readings come ------------------------
+# --- restarts: every start has its end, however the readings arrive -----------------------------------
 
 _kinds = st.sampled_from(
     (
@@ -288,9 +298,9 @@ def _spread(rows, start):
     return out
 
 
-def _account(told, held):
-    """What is left open of what was told, checked on the way: {(subscription, scope): known}."""
-    for n in told:
+def _account(emitted, held):
+    """The open scopes after the notifications, checked on the way: {(subscription, scope): known}."""
+    for n in emitted:
         key = n.subscription, n.scope
         match n.status:
             case "ingress":
@@ -322,20 +332,22 @@ def _now(engine):
     cuts=st.lists(st.integers(0, 16), max_size=2),
     batch=st.integers(1, 6),
 )
-def test_no_start_is_left_without_its_end_by_whatever_edits(kind, sizes, parts, cuts, batch):
+def test_every_start_has_its_end_after_any_revisions(kind, sizes, parts, cuts, batch):
     texts = [_made(kind, size) for size in sizes]
     engines = [Engine(texts[0]) for _ in range(3)]  # one by one, restored on the way, in batches
     held, at = {}, TODAY
     topic = check(parse(_both)).topics[0]
     for text, rows in zip(texts, parts, strict=True):
-        said = [engine.revise(text) for engine in engines]
-        assert _rows(said[0]) == _rows(said[1]) == _rows(said[2])
-        assert len({(n.subscription, n.scope) for n in said[0]}) == len(said[0]), "each scope is told once"
-        held = _account(said[0], held)
+        output = [engine.revise(text) for engine in engines]
+        assert _rows(output[0]) == _rows(output[1]) == _rows(output[2])
+        assert len({(n.subscription, n.scope) for n in output[0]}) == len(output[0]), (
+            "each scope is told once"
+        )
+        held = _account(output[0], held)
         assert held == _now(engines[0])
         events = _spread(rows, at)
         at = events[-1].time
-        told = _heard(engines[0], events)
+        emitted = _push_all(engines[0], events)
         again = []
         for i, event in enumerate(events):
             if i in cuts:
@@ -344,6 +356,6 @@ def test_no_start_is_left_without_its_end_by_whatever_edits(kind, sizes, parts, 
         in_batches = []
         for i in range(0, len(events), batch):
             in_batches += engines[2].push_batch("T", from_events(topic, events[i : i + batch]))
-        assert _rows(again) == _rows(told) == _rows(in_batches)
-        held = _account(told, held)
+        assert _rows(again) == _rows(emitted) == _rows(in_batches)
+        held = _account(emitted, held)
         assert held == _now(engines[0]) == _now(engines[1]) == _now(engines[2])

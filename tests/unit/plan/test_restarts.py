@@ -1,4 +1,4 @@
-"""Conditions that begin anew where their definition changes: components, correlations of readings,
+"""Conditions that restart where their definition changes: components, correlations of readings,
 relationships and folds."""
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ BUSY = "state Busy\n  A = avg T over 3 s each {}\n  enter A.v > {}\n  exit  {}\n
 
 
 def push(engine, at, source="a", v=5.0, topic="T", location=None):
-    told = engine.push(Event(topic, TODAY + at * SECOND, source, {"v": v}, location=location))
-    return [(n.subscription, n.scope, n.status) for n in told]
+    emitted = engine.push(Event(topic, TODAY + at * SECOND, source, {"v": v}, location=location))
+    return [(n.subscription, n.scope, n.status) for n in emitted]
 
 
-def said(told):
-    return [(n.subscription, n.scope, n.status, n.since is not None) for n in told]
+def as_rows(emitted):
+    return [(n.subscription, n.scope, n.status, n.since is not None) for n in emitted]
 
 
 def standing(engine):
@@ -31,7 +31,7 @@ def busy(high, low, each="source"):
     return HEAD + BUSY.format(each, high, low)
 
 
-def begun(text=None):
+def busy_engine(text=None):
     """An engine in which Busy holds of a and b."""
     engine = Engine(text or busy(4, "A.v < 2"))
     for at in (0, 1):
@@ -41,35 +41,35 @@ def begun(text=None):
 
 
 def test_active_scopes_are_unknown_until_the_new_definition_decides_them():
-    engine = begun()
-    told = engine.revise(busy(6, "A.v < 3"))
-    assert said(told) == [("Busy", "a", "unknown", True), ("Busy", "b", "unknown", True)]
+    engine = busy_engine()
+    emitted = engine.revise(busy(6, "A.v < 3"))
+    assert as_rows(emitted) == [("Busy", "a", "unknown", True), ("Busy", "b", "unknown", True)]
     assert standing(engine) == [("Busy", "a", False), ("Busy", "b", False)]
     rows = [(at, source, v) for at in range(2, 9) for source, v in (("a", 9.0), ("b", 0.0))]
-    told = [
+    emitted = [
         n for at, *one in rows for n in engine.push(Event("T", TODAY + at * SECOND, one[0], {"v": one[1]}))
     ]
-    assert [(n.scope, n.status) for n in told] == [("a", "known"), ("b", "egress")]
-    first, second = (n.event.time - TODAY for n in told)
+    assert [(n.scope, n.status) for n in emitted] == [("a", "known"), ("b", "egress")]
+    first, second = (n.event.time - TODAY for n in emitted)
     assert first == 2 * SECOND, "with what is heard first"
     assert 1 * SECOND + 3 * SECOND < second < 6 * SECOND, "when three seconds have been heard"
     assert standing(engine) == [("Busy", "a", True)]
 
 
 def test_a_scope_without_readings_is_evaluated_once_when_the_window_is_full():
-    engine = begun()
+    engine = busy_engine()
     push(engine, 2, "z", 0.0)
     engine.revise(busy(6, "A.v < 3"))
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
         assert [push(one, 3, "a", 0.0), push(one, 5, "z", 0.0)] == [[], []]
-        (told,) = one.push(Event("T", TODAY + 9 * SECOND, "z", {"v": 0.0}))
-        assert (told.scope, told.status, told.event.time) == ("a", "egress", TODAY + 5 * SECOND + 1)
+        (emitted,) = one.push(Event("T", TODAY + 9 * SECOND, "z", {"v": 0.0}))
+        assert (emitted.scope, emitted.status, emitted.event.time) == ("a", "egress", TODAY + 5 * SECOND + 1)
         assert one.unknown() == [("Busy", "b")], "of which nothing was heard"
 
 
 def test_a_value_between_start_and_end_leaves_the_scope_unknown():
-    engine = begun()
+    engine = busy_engine()
     engine.revise(busy(6, "A.v < 3"))
     assert [push(engine, at, "a", 5.0) for at in range(2, 20)] == [[]] * 18
     assert ("Busy", "a") in engine.unknown()
@@ -78,42 +78,44 @@ def test_a_value_between_start_and_end_leaves_the_scope_unknown():
 @pytest.mark.parametrize(
     "new", [busy(4, "A.v < 2", "place"), busy(4, "true")], ids=["other scopes", "nothing lasts"]
 )
-def test_scopes_that_the_new_definition_cannot_have_end_by_the_revision(new):
-    engine = begun()
-    told = engine.revise(new)
-    assert said(told) == [("Busy", "a", "revised", False), ("Busy", "b", "revised", False)]
+def test_scopes_that_the_new_definition_cannot_have_end_with_the_revision(new):
+    engine = busy_engine()
+    emitted = engine.revise(new)
+    assert as_rows(emitted) == [("Busy", "a", "revised", False), ("Busy", "b", "revised", False)]
     assert standing(engine) == []
 
 
 def test_a_second_revision_before_any_decision_leaves_the_scope_unknown():
-    engine = begun()
+    engine = busy_engine()
     since = [one.since for one in engine.holding()]
     engine.revise(busy(6, "A.v < 3"))
-    assert said(engine.revise(busy(7, "A.v < 3"))) == []
+    assert as_rows(engine.revise(busy(7, "A.v < 3"))) == []
     assert standing(engine) == [("Busy", "a", False), ("Busy", "b", False)]
-    heard = [n for at in range(2, 9) for n in engine.push(Event("T", TODAY + at * SECOND, "b", {"v": 0.0}))]
-    assert [(n.status, n.scope, n.since) for n in heard] == [("egress", "b", since[1])]
+    received = [
+        n for at in range(2, 9) for n in engine.push(Event("T", TODAY + at * SECOND, "b", {"v": 0.0}))
+    ]
+    assert [(n.status, n.scope, n.since) for n in received] == [("egress", "b", since[1])]
 
 
 def test_unrelated_components_continue_and_downstream_ones_consume_the_revision():
     above = "state Above\n  A = Busy each source\n  enter A.status == ingress\n  exit A.status == egress\n"
     other = BUSY.replace("Busy", "Other").format("source", 4, "A.v < 2")
-    engine = begun(busy(4, "A.v < 2") + other + above)
-    told = engine.revise(busy(6, "A.v < 3") + other + above)
-    assert {n.subscription for n in told} == {"Busy"}
+    engine = busy_engine(busy(4, "A.v < 2") + other + above)
+    emitted = engine.revise(busy(6, "A.v < 3") + other + above)
+    assert {n.subscription for n in emitted} == {"Busy"}
     assert [one for one in standing(engine) if one[0] == "Other"] == [("Other", s, True) for s in "ab"]
-    heard = [one for at in range(2, 9) for one in push(engine, at, "b", 0.0)]
-    assert {("Busy", "b", "egress"), ("Above", "b", "egress")} <= {*heard}
+    received = [one for at in range(2, 9) for one in push(engine, at, "b", 0.0)]
+    assert {("Busy", "b", "egress"), ("Above", "b", "egress")} <= {*received}
 
 
 def test_a_count_over_a_revised_component_consumes_its_unknown_scopes():
     many = "state Many = at least 2 of Busy unknown spreads\n"
-    engine = begun(busy(4, "A.v < 2") + many)
+    engine = busy_engine(busy(4, "A.v < 2") + many)
     engine.revise(busy(6, "A.v < 3") + many)
     again = Engine.restore(engine.app, engine.snapshot())
     for one in (engine, again):
-        heard = [n for at in range(2, 9) for source in "ab" for n in push(one, at, source, 9.0)]
-        assert [n for n in heard if n[0] == "Many"] == [("Many", None, "unknown"), ("Many", None, "known")]
+        received = [n for at in range(2, 9) for source in "ab" for n in push(one, at, source, 9.0)]
+        assert [n for n in received if n[0] == "Many"] == [("Many", None, "unknown"), ("Many", None, "known")]
 
 
 def test_a_revised_correlation_starts_with_the_next_reading():
@@ -122,8 +124,8 @@ def test_a_revised_correlation_starts_with_the_next_reading():
     push(engine, 0, "a")
     assert engine.revise(text.format(9)) == []
     assert push(engine, 1, "b", topic="U") + push(engine, 2, "c") != []
-    told = [n for at in (3, 4) for n in push(engine, at, "d", topic="U")]
-    assert {n[0] for n in told} == {"Both"}
+    emitted = [n for at in (3, 4) for n in push(engine, at, "d", topic="U")]
+    assert {n[0] for n in emitted} == {"Both"}
 
 
 WARM = "state Warm on T [v > 2; v < 1] per source\nfold Storm = Warm cells 5 m within 40 m beyond {}\n"
@@ -135,10 +137,10 @@ def test_a_fold_continues_with_active_members_in_the_cells_of_their_starts(was, 
     for one in (engine, ideal):
         for i, source in enumerate("ab"):
             push(one, i, source, location=(6.0 * i, 1.0))
-    told = engine.revise(HEAD + WARM.format(now))
+    emitted = engine.revise(HEAD + WARM.format(now))
     assert standing(engine) == standing(ideal)
-    assert {n.status for n in told} == {"revised"}
-    assert len({n.scope for n in told}) == len(told) == 3
+    assert {n.status for n in emitted} == {"revised"}
+    assert len({n.scope for n in emitted}) == len(emitted) == 3
     assert push(engine, 9, "a", 0.0) == push(ideal, 9, "a", 0.0)
     assert standing(engine) == standing(ideal)
 
@@ -189,8 +191,8 @@ def test_stored_readings_of_another_type_are_ignored(was, now, name):
         push(engine, at, "a", was[3])
     kind, enter, leave, on, off = now
     engine.revise(TYPED.format(kind, name, enter, leave))
-    told = [one for at, v in [(2, on), (3, on), (4, off), (5, off)] for one in push(engine, at, "c", v)]
-    assert told == [(name, "c", "ingress"), (name, "c", "egress")]
+    emitted = [one for at, v in [(2, on), (3, on), (4, off), (5, off)] for one in push(engine, at, "c", v)]
+    assert emitted == [(name, "c", "ingress"), (name, "c", "egress")]
     assert [n for at in (6, 7, 8) for n in push(engine, at, "a", off) if n[2] == "ingress"] == []
 
 

@@ -1,4 +1,4 @@
-"""A service that has kept readings in a folder, in several segments."""
+"""A service that has stored readings in a folder, in several segments."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ filter Ajar on Door where open
 START = instant("2026-06-21T12:00:00Z")
 
 
-def kept(folder, first, number):
-    """Let a service keep so many seconds of readings; the ids of all that it has told."""
+def store_readings(folder, first, number):
+    """Let a service store so many seconds of readings. Return the ids of its notifications."""
 
     async def story():
         service = Service(folder, folder.parent, Settings(segment_bytes=4_000, snapshot_every=0.0))

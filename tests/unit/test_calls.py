@@ -23,7 +23,7 @@ OTHERS = {
     "graph", "watermarks", "_watermarks", "engine",  # run machines, or say how far event time has come
     "component", "columns", "manager",  # the meaning of components, below their machine
     "watch", "expected", "placed_conditions",  # what publishers and motes run: a gate, or one machine
-    "_wall_time", "geographic",
+    "_wall_time", "geographic", "broker",  # a clock, a way of routing, a protocol
 }  # fmt: skip
 """What has methods with these names and is no machine."""
 

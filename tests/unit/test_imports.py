@@ -281,7 +281,7 @@ ABOUT_ONE_KIND = {
     "network/overlay/requests.py": {"state"},
 }
 """Modules outside `kinds` for a feature that only one kind has -> the kinds that they may import."""
-OF_ALL_KINDS = {"kind", "registry", "revision", "derived"}
+OF_ALL_KINDS = {"kind", "registry", "revision", "derived", "clauses", "checks"}
 BUILDS_ON = {"levels": {"state"}, "component": {"state"}}
 """Levels contain states; a component is printed as the equivalent state."""
 

@@ -71,7 +71,7 @@ def test_upstreams_come_before_the_operators_that_consume_them(text, sharded):
     emitted = set()
     for operator in graph.operators.values():
         assert operator.upstream_topics <= emitted
-        emitted |= {topic.name for topic in operator.derived_topics.values()}
+        emitted |= {topic.name for topic in operator.links.derived_topics.values()}
 
 
 @given(text=definitions(), events=histories())
@@ -122,11 +122,11 @@ def test_stored_and_loaded_states_continue_between_chunks(text, events, data):
 def test_running_stage_by_stage_equals_running_all_stages_at_once(text, events):
     """Derived events of a stage are collected over the whole history before the next stage runs on them."""
     graph, topics = graph_of(text)
-    stages = sorted({operator.stage for operator in graph.operators.values()})
+    stages = sorted({operator.links.stage for operator in graph.operators.values()})
     states, watermarks = LocalStates(graph), Watermarks()
     emitted, derived = [], {}
     for stage in stages:
-        among = {i for i, operator in graph.operators.items() if operator.stage == stage}
+        among = {i for i, operator in graph.operators.items() if operator.links.stage == stage}
         found = {}
         steps = []
         if stage == stages[0]:

@@ -35,9 +35,8 @@ def operator_alone(operators: Sequence[Operator], name: str) -> Operator:
         reading_topics=(topics,),
         decisive_columns=merge_columns(operator.decisive_columns for operator in inputs),
         keyed=None,
-        stage=0,
         upstream_topics=frozenset(),
-        derived_topics={},
+        links=replace(last.links, stage=0, derived_topics={}),
     )
 
 

@@ -120,7 +120,7 @@ class Graph:
         """
         operator = self.operators[id]
         at = min(watermarks.limit, latest_time(watermarks.topics, operator.clock, BEGINNING))
-        if not operator.upstreams:
+        if not operator.links.upstreams:
             return at
         pending = [self.operators[k].pending(states.due(k)) for k in self._upstreams[id]]
         pending += [watermarks.pending[t] for t in operator.upstream_topics & watermarks.pending.keys()]
@@ -244,7 +244,7 @@ class Graph:
         (last,) = [i for i, one in self.operators.items() if any(name in names for names in one.recipients)]
         needed = {last}
         for i, operator in reversed(self.operators.items()):
-            topics = {topic.name for topic in operator.derived_topics.values()}
+            topics = {topic.name for topic in operator.links.derived_topics.values()}
             if any(self.operators[k].upstream_topics & topics for k in needed):
                 needed.add(i)
         return Graph({i: operator for i, operator in self.operators.items() if i in needed})

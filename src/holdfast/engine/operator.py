@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -67,14 +67,39 @@ def without_names(record: OperatorRecord, gone: Collection[str]) -> OperatorReco
 
 
 @dataclass(frozen=True)
+class Links:
+    """The place of an operator among others; `plan.compile.link` computes it."""
+
+    stage: int = 0
+    derived_topics: Mapping[str, Topic] = field(default_factory=dict)
+    """The conditions that downstream operators consume, each with the topic of its derived events."""
+    clock_topics: frozenset[str] = frozenset()
+    """The topics of readings that advance its watermark, if these are more than it consumes."""
+    hidden: frozenset[str] = frozenset()
+    """The conditions of which downstream operators notify subscribers in its place."""
+    upstreams: frozenset[str] = frozenset()
+    """The conditions on which it builds; it processes a time when they have emitted everything of it."""
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """What subscribers and people read of an operator; it changes no result."""
+
+    label: Callable[[str], str | None] | None = None
+    """The label of a scope in transitions, if it is not the scope itself."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """The subscriptions that it serves under the name of another condition, as a mute does."""
+    reasons: tuple[tuple[str, str], ...] = ()
+    """The reasons why conditions have no key, for explanations."""
+
+
+@dataclass(frozen=True)
 class Operator:
     """A machine with all that a runtime must know to run it.
 
-    Identity: condition `i` of the machine serves the subscriptions `names[i]`, none if only other conditions
-    consume it; `meanings[i]` is a digest that is equal for conditions that mean the same. Place: `key`,
-    `keyed` and
-    `stage`. Inputs: topics, columns and sources. Links: `plan.compile.link` sets what connects operators.
-    Presentation: what subscribers read.
+    Its identity comes first: condition `i` of the machine serves the subscriptions `names[i]`, none if only
+    other conditions consume it; `meanings[i]` is a digest that is equal for conditions that mean the same.
+    Then follow its inputs, the key by which its events are distributed, and how it waits.
     """
 
     kind: str
@@ -89,41 +114,26 @@ class Operator:
     """For each topic the columns that are needed of relevant events; `None`: all, as they are emitted."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The relevant sources, for topics of which no others are relevant."""
+    upstream_topics: frozenset[str] = frozenset()
+    """The derived topics that it consumes."""
+    missing_rows: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
+    """For each condition the events that lie in a scope of it and have no row in its tables, if the machine
+    does not count those as outside: they still end a `silent`."""
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
     """The shuffle key of each event of a batch; without it all events go to one place."""
     key: tuple[str, ...] = ()
     """The names of the columns of the shuffle key, or a name for the place; empty: the first place."""
-    stage: int = 0
-    upstream_topics: frozenset[str] = frozenset()
-    """The derived topics that it consumes."""
-    derived_topics: Mapping[str, Topic] = field(default_factory=dict)
-    """The conditions that downstream operators consume, each with the topic of its derived events."""
-    scope_key: Callable[[int, str], str | None] | None = None
-    """The key of derived events, given a condition and the scope of a transition, if it is not that scope."""
-    label: Callable[[str], str | None] | None = None
-    """The label of a scope in transitions, if it is not the scope itself."""
-    clock_topics: frozenset[str] = frozenset()
-    """The topics of readings that advance its watermark, if these are more than it consumes."""
+    delay: Duration = 0
+    """How far before the watermark the events may be that it still emits."""
+    extra_wait: Duration = 0
+    """How much longer than its upstreams it waits at most, if that is declared."""
     joins: bool = False
     """Whether a condition that starts later joins its machine, with the latest reading of every source. It
     may take the place of one of its name."""
-    hidden: frozenset[str] = frozenset()
-    """The conditions of which downstream operators notify subscribers in its place."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """The subscriptions that it serves under the name of another condition, as a mute does."""
-    reasons: tuple[tuple[str, str], ...] = ()
-    """The reasons why conditions have no key."""
-    delay: Duration = 0
-    """How far before the watermark the events may be that it still emits."""
-    upstreams: frozenset[str] = frozenset()
-    """The conditions on which it builds; it processes a time when they have emitted everything of it."""
-    extra_wait: Duration = 0
-    """How much longer than they it waits at most, if that is declared."""
     starts_from_standings: bool = False
     """Whether it starts from the standings of the conditions that it consumes."""
-    missing_rows: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
-    """For each condition the events that lie in a scope of it and have no row in its tables, if the machine
-    does not count those as outside: they still end a `silent`."""
+    links: Links = Links()
+    presentation: Presentation = Presentation()
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -138,12 +148,12 @@ class Operator:
     @cached_property
     def clock(self) -> frozenset[str]:
         """The topics of readings that advance its watermark."""
-        return self.clock_topics or frozenset(self.topics)
+        return self.links.clock_topics or frozenset(self.topics)
 
     @cached_property
     def recipients(self) -> tuple[tuple[str, ...], ...]:
         """The subscriptions that each condition notifies."""
-        hidden, called = self.hidden, self.aliases
+        hidden, called = self.links.hidden, self.presentation.aliases
         return tuple(
             tuple(called.get(name, name) for name in names if name not in hidden) for names in self.names
         )
@@ -151,12 +161,12 @@ class Operator:
     @cached_property
     def subscriptions(self) -> tuple[str, ...]:
         """All subscriptions that it serves."""
-        return tuple(self.aliases.get(name, name) for names in self.names for name in names)
+        return tuple(self.presentation.aliases.get(name, name) for names in self.names for name in names)
 
     @property
     def record(self) -> OperatorRecord:
         """What must be stored beside its state."""
-        return OperatorRecord(self.kind, self.stage, self.key, self.names, self.meanings)
+        return OperatorRecord(self.kind, self.links.stage, self.key, self.names, self.meanings)
 
     def with_names(self, names: Iterable[Iterable[str]]) -> Operator:
         """The operator with other subscriptions."""
@@ -172,11 +182,11 @@ class Operator:
     def due(self, state: Any) -> Instant | None:
         """The time that the watermark must pass before it emits something without an event."""
         at = self.machine.due(state)
-        return at if at is None or not self.upstreams else at + self.delay
+        return at if at is None or not self.links.upstreams else at + self.delay
 
     def is_upstream_of(self, by: Operator) -> bool:
         """Whether another operator builds on one of its conditions."""
-        return any(name in by.upstreams for names in self.names for name in names)
+        return any(name in by.links.upstreams for names in self.names for name in names)
 
     def pending(self, due: Instant | None) -> Instant | None:
         """The earliest time at which it may emit without a further reading, given when its machine is due."""
@@ -212,7 +222,7 @@ class Operator:
 
     def address(self, transitions: Iterable[Transition]) -> Iterator[Notification]:
         """Transitions of the machine as notifications of each subscription."""
-        names, shown = self.recipients, self.label
+        names, shown = self.recipients, self.presentation.label
         for event, status, scope, since, condition in transitions:
             place = scope if shown is None or scope is None else shown(scope)
             for name in self.subscriptions if condition < 0 else names[condition]:
@@ -220,11 +230,13 @@ class Operator:
 
     def label_of(self, scope: str | None) -> str | None:
         """The label of a scope in transitions."""
-        return scope if self.label is None or scope is None else self.label(scope)
+        label = self.presentation.label
+        return scope if label is None or scope is None else label(scope)
 
     def label_scopes(self, scopes: pa.StringArray) -> pa.StringArray:
         """The labels of scopes in rows."""
-        return scopes if self.label is None else map_texts(scopes, self.label)
+        label = self.presentation.label
+        return scopes if label is None else map_texts(scopes, label)
 
     def serves(self, names: Collection[str]) -> bool:
         """Whether it serves one of some subscriptions."""
@@ -258,7 +270,7 @@ class Operator:
         for condition, topic in self._derived_conditions:
             for rows in emission.rows.values():
                 if len(some := _of(rows, condition)):
-                    derived.setdefault(topic.name, []).append(self._to_rows(topic, condition, some))
+                    derived.setdefault(topic.name, []).append(self._to_rows(topic, some))
             numbers = [
                 i
                 for i, one in enumerate(emission.single)
@@ -276,18 +288,18 @@ class Operator:
     def _derived_conditions(self) -> list[tuple[int, Topic]]:
         """The conditions that downstream operators consume, by number, with their derived topics."""
         return [
-            (i, self.derived_topics[name])
+            (i, self.links.derived_topics[name])
             for i, names in enumerate(self.names)
             for name in names
-            if name in self.derived_topics
+            if name in self.links.derived_topics
         ]
 
-    def _to_rows(self, topic: Topic, condition: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _to_rows(self, topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Emitted rows of a condition as derived events."""
-        scope, by = rows.column(machine.SCOPE), self.scope_key
+        scope = rows.column(machine.SCOPE)
         own = {
             STATUS: plain(rows.column(machine.STATUS)),
-            KEY: (scope if by is None else map_texts(scope, partial(by, condition))).fill_null(""),
+            KEY: scope.fill_null(""),
             SCOPE: self.label_scopes(scope),
             SINCE: rows.column(machine.SINCE).cast(pa.int64()),
         }
@@ -296,10 +308,8 @@ class Operator:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _to_event(self, topic: Topic, transition: Transition) -> Event:
-        event, status, scope, since, condition = transition
-        by = self.scope_key
-        key = "" if scope is None else scope if by is None else by(condition, scope)
-        own = dict(zip(RETOLD, (status, key, self.label_of(scope), since), strict=True))
+        event, status, scope, since, _ = transition
+        own = dict(zip(RETOLD, (status, scope or "", self.label_of(scope), since), strict=True))
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
 

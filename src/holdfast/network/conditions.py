@@ -47,7 +47,7 @@ def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
         )
     made = operators(checked)
     (serving,) = (operator for operator in made if any(found[0] in names for names in operator.names))
-    name = serving.aliases.get(found[0], found[0])
+    name = serving.presentation.aliases.get(found[0], found[0])
     return _hosted_condition(only, known[name], operator_alone(made, name))
 
 

@@ -39,19 +39,23 @@ def link(operators: Iterable[Operator]) -> list[Operator]:
             names = map(_condition_of, found[i].upstream_topics)
             below = {name: serving[name] for name in names if name in serving}
             for name, at in below.items():
-                derived = {**found[at].derived_topics, name: found[i].topics[f"@{name}"]}
-                hidden = found[at].hidden | ({name} & set(found[i].aliases.values()))
-                found[at] = replace(found[at], derived_topics=derived, hidden=hidden)
+                links = found[at].links
+                derived = {**links.derived_topics, name: found[i].topics[f"@{name}"]}
+                hidden = links.hidden | ({name} & set(found[i].presentation.aliases.values()))
+                found[at] = replace(found[at], links=replace(links, derived_topics=derived, hidden=hidden))
             lower = [found[at] for at in below.values()]
             found[i] = replace(
                 found[i],
-                stage=1 + max((upstream.stage for upstream in lower), default=0),
-                clock_topics=frozenset().union(*(upstream.clock for upstream in lower)),
                 delay=max((upstream.delay for upstream in lower), default=0),
-                upstreams=frozenset().union(below, *(upstream.upstreams for upstream in lower)),
+                links=replace(
+                    found[i].links,
+                    stage=1 + max((upstream.links.stage for upstream in lower), default=0),
+                    clock_topics=frozenset().union(*(upstream.clock for upstream in lower)),
+                    upstreams=frozenset().union(below, *(upstream.links.upstreams for upstream in lower)),
+                ),
             )
         waiting = [i for i in waiting if i not in ready]
-    return sorted(found, key=lambda one: one.stage)
+    return sorted(found, key=lambda one: one.links.stage)
 
 
 def _condition_of(topic: str) -> str:

@@ -83,7 +83,7 @@ def _join_machines(
     """
     places = {(one.stage, one.key): (i, one) for i, one in records}
     for operator in kind.compile(conditions, topics, sharded=sharded):
-        if (at := (operator.stage, operator.key)) not in places:
+        if (at := (operator.links.stage, operator.key)) not in places:
             yield Resumed(operator)
             continue
         before, record = places[at]

@@ -60,7 +60,7 @@ def refusal_in_shards(name: str, was: Checked, now: Checked) -> str | None:
         return why
     old, new = (
         next(
-            (operator.stage, operator.key)
+            (operator.links.stage, operator.key)
             for operator in operators(checked, sharded=True)
             if operator.serves((name,))
         )

@@ -56,7 +56,7 @@ def scope_mask(checked: Checked, subscription: str, topic: str, scope: str | Non
         if scope is None or operator.keyed is None:
             return np.ones(len(batch), bool)
         codes, texts = operator.keys(topic, batch)
-        chosen = operator.label or (lambda text: text)
+        chosen = operator.presentation.label or (lambda text: text)
         names = texts.to_pylist() if isinstance(texts, pa.Array) else texts
         wanted = [i for i, text in enumerate(names) if text is not None and chosen(text) == scope]
         selected: NDArray[Any] = np.isin(codes, wanted)

@@ -350,7 +350,7 @@ def _topic_groups(checked: Checked) -> list[set[str]]:
     matters."""
     groups: list[set[str]] = []
     for one in operators(checked):
-        topics = {*one.topics, *(topic.name for topic in one.derived_topics.values())}
+        topics = {*one.topics, *(topic.name for topic in one.links.derived_topics.values())}
         touching = [some for some in groups if some & topics]
         groups = [some for some in groups if not some & topics] + [topics.union(*touching)]
     return groups

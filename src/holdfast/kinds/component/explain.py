@@ -38,7 +38,7 @@ def explain_on_spark(components: Components, topics: Sequence[Topic]) -> Iterato
     """The plan of each component and of each operator on Spark, line by line."""
     yield from (_component(component, components) for component in components)
     operators = sharded(components, topics)
-    stage_of = {name: operator.stage + 1 for operator in operators for name in operator.subscriptions}
+    stage_of = {name: operator.links.stage + 1 for operator in operators for name in operator.subscriptions}
     yield from (_operator(number, operator, stage_of) for number, operator in enumerate(operators, 1))
 
 
@@ -194,7 +194,7 @@ def _rule_in_words(rule: CheckedRule) -> str:
 
 def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iterator[str]:
     names = operator.subscriptions
-    yield f"operator {number}, stage {operator.stage + 1}: {', '.join(names)}"
+    yield f"operator {number}, stage {operator.links.stage + 1}: {', '.join(names)}"
     if len(names) > 1:
         yield "  fused     one machine runs them all: they keep the same apart"
     for topic in sorted(operator.upstream_topics):
@@ -209,12 +209,12 @@ def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iter
         late = operator.machine.traits.lateness is not None
         remaining = "; live, what may be late stays, to be told" if late else ""
         yield f"  readers   {missing} what lies outside the locations of all queries{remaining}"
-    why = "; ".join(f"{name}: {reason}" for name, reason in operator.reasons)
+    why = "; ".join(f"{name}: {reason}" for name, reason in operator.presentation.reasons)
     shuffle = f"one shard, without help from other cores ({why})"
     if operator.key:
         shuffle = f"packed as Arrow by shard; a shard is a hash (crc32) of {' and '.join(operator.key)}"
     yield f"  shuffle   {shuffle}"
-    after = "a state operator of its own after that of the stage before; " if operator.stage else ""
+    after = "a state operator of its own after that of the stage before; " if operator.links.stage else ""
     behind = f"; the slowest stays {show_duration(operator.delay)} behind" if operator.delay else ""
     time = "time goes on in every shard in every batch, whether it has events or not"
     yield f"  live      {after}{time}{behind}"

@@ -16,7 +16,7 @@ from ...engine import machine
 from ...engine.carry_over import CarryOver, CarryOverMachine
 from ...engine.graph import Graph, Step, Watermarks
 from ...engine.machine import Batches, Emission, Mask, Relevance, Traits, in_time, transitions
-from ...engine.operator import Operator, topic_of_condition
+from ...engine.operator import Links, Operator, topic_of_condition
 from ...lang.expressions.key_text import values_of
 from ...model.batch import concatenate, from_ipc, to_ipc
 from ...model.event import Event, Transition
@@ -128,8 +128,9 @@ class ComponentGroup(CarryOverMachine):
             reading_topics=((),),
             decisive_columns={},
             upstream_topics=frozenset(member.upstreams.keys() - self.topics.keys()),
-            derived_topics={name: derived} if is_consumed else {},
-            clock_topics=frozenset(self.topics),
+            links=Links(
+                derived_topics={name: derived} if is_consumed else {}, clock_topics=frozenset(self.topics)
+            ),
         )
 
     @property

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...engine.carry_over import CarryingOver
-from ...engine.operator import FIXED, Keys, Operator, is_derived, topic_of_condition
+from ...engine.operator import FIXED, Keys, Links, Operator, Presentation, is_derived, topic_of_condition
 from ...model.batch import to_events
 from ...model.instant import Duration
 from ...model.query import Aggregate, Closest, Index, MemberSet, Multiple, Query, QueryRange
@@ -73,17 +73,23 @@ def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
             _operator(group, own, topics),
             keyed=_key_finder(apart, group.topics) if apart else None,
             key=apart,
-            stage=stage,
             upstream_topics=frozenset(name for name, topic in group.topics.items() if is_derived(topic)),
-            label=readable_scope,
-            clock_topics=clock,
-            reasons=tuple((c.name, why) for c in own if (why := where[c.name].reason) is not None),
+            links=Links(stage=stage, clock_topics=clock),
+            presentation=Presentation(
+                label=readable_scope,
+                reasons=tuple((c.name, why) for c in own if (why := where[c.name].reason) is not None),
+            ),
         )
         found.append(operator)
     consumed = frozenset[str]().union(*(operator.upstream_topics for operator in found))
     derived = {component.name: topic_of_condition(component.topic) for component in components}
     derived = {name: topic for name, topic in derived.items() if topic.name in consumed}
-    return [replace(o, derived_topics={n: t for n, t in derived.items() if o.serves((n,))}) for o in found]
+    return [
+        replace(
+            o, links=replace(o.links, derived_topics={n: t for n, t in derived.items() if o.serves((n,))})
+        )
+        for o in found
+    ]
 
 
 def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...engine.operator import RETOLD, Operator, digest, topic_of_condition
+from ...engine.operator import RETOLD, Operator, Presentation, digest, topic_of_condition
 from ...lang.expressions.key_text import readable_key
 from ...lang.ops import Levels
 from ...model.event import Event
@@ -21,7 +21,7 @@ def operator(condition: MuteCondition) -> Operator:
     """The operator of a muted condition."""
     return replace(
         operator_over("mute", condition.name, machine(condition), meaning(condition)),
-        aliases={condition.name: condition.target},
+        presentation=Presentation(aliases={condition.name: condition.target}),
         extra_wait=condition.wait,
         starts_from_standings=False,
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...engine.carry_over import CarryingOver
 from ...engine.key_codes import KeyCodes as Names
-from ...engine.operator import FIXED, Keys, Operator, digest
+from ...engine.operator import FIXED, Keys, Operator, Presentation, digest
 from ...kernels.relate import together
 from ...model.relation import Pairs, Relation
 from ...model.topic import Topic
@@ -57,8 +57,10 @@ def _operator(equal: Sequence[RelationCondition]) -> Operator:
         sources=_sources(first.relation),
         keyed=None if roams else _key_function(first.relation),
         key=("relation", first.name),
-        reasons=((first.name, "all sources may come near one another"),) if roams else (),
         delay=run.wait,
+        presentation=Presentation(
+            reasons=((first.name, "all sources may come near one another"),) if roams else ()
+        ),
     )
 
 

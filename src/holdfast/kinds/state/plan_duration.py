@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...engine.machine import Mask
-from ...engine.operator import Keys, Operator
+from ...engine.operator import Keys, Operator, Presentation
 from ...lang.expressions import batch as columns
 from ...lang.expressions import event as scalar
 from ...lang.expressions import written
@@ -67,9 +67,11 @@ def _operator(distinct: Sequence[Sequence[DurationCondition]]) -> Operator:
         decisive_columns={topic: decisive(conditions)},
         keyed=None if first.roster else shard_keys,
         key=() if first.roster else ("duration",),
-        reasons=tuple((name, why) for name in chain.from_iterable(names) if first.roster),
         delay=first.delivery.wait or 0,
         missing_rows=_lacking(conditions, run),
+        presentation=Presentation(
+            reasons=tuple((name, why) for name in chain.from_iterable(names) if first.roster)
+        ),
     )
 
 

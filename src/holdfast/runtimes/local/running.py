@@ -155,7 +155,7 @@ class RunningDefinition:
         found: dict[str, list[pa.RecordBatch]] = {}
         topics = self.graph.operators[id].upstream_topics
         for i, upstream in self.graph.operators.items():
-            if topics & {topic.name for topic in upstream.derived_topics.values()}:
+            if topics & {topic.name for topic in upstream.links.derived_topics.values()}:
                 batches = standing_events(upstream, self.states.take(i), checked, self.watermark(i))
                 for topic, batch in batches.items():
                     if topic in topics:

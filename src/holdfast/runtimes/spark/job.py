@@ -196,7 +196,7 @@ class Job:
     @property
     def stages(self) -> int:
         """How many stages there are."""
-        return 1 + max((operator.stage for operator in self.operators.values()), default=0)
+        return 1 + max((operator.links.stage for operator in self.operators.values()), default=0)
 
 
 @lru_cache(maxsize=8)

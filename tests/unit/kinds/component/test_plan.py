@@ -31,7 +31,7 @@ def plan(text):
 
 def shape(text):
     """(stage, key, names) of each operator."""
-    return [(one.stage, one.key, one.subscriptions) for one in plan(text)]
+    return [(one.links.stage, one.key, one.subscriptions) for one in plan(text)]
 
 
 def test_components_with_the_same_key_run_in_one_operator():
@@ -50,7 +50,7 @@ def test_a_component_with_another_key_runs_in_a_later_stage():
     text = WARM.format("each room, floor") + ALARM.format("each floor")
     assert shape(text) == [(0, ("room", "floor"), ("Warm",)), (1, ("floor",), ("Alarm",))]
     below, above = plan(text)
-    assert list(below.derived_topics) == ["Warm"]
+    assert list(below.links.derived_topics) == ["Warm"]
     assert above.upstream_topics == {"@Warm"}
     assert above.names == (("Alarm",),)
 
@@ -76,13 +76,13 @@ def test_a_component_that_sets_its_location_runs_before_those_that_build_on_it()
 def test_components_without_a_shard_key_have_a_reason(text, why):
     (only,) = plan(text)
     assert only.key == ()
-    assert dict(only.reasons) == {"Warm": why}
+    assert dict(only.presentation.reasons) == {"Warm": why}
 
 
 def test_start_and_end_of_a_condition_must_meet_in_one_shard():
     warm = "state Warm A = Temperature each room enter A.value > 40 exit A.value < 35\n"
     _, above = plan(warm + ALARM.format("each floor"))
-    assert dict(above.reasons) == {"Alarm": "the start and the end of Warm may differ in floor"}
+    assert dict(above.presentation.reasons) == {"Alarm": "the start and the end of Warm may differ in floor"}
     momentary = warm.replace("A.value < 35", "true"), ALARM.replace("status == ingress", "status == atomic")
     _, above = plan(momentary[0] + momentary[1].format("each floor").replace("status == egress", "valid"))
     assert above.key == ("floor",)

@@ -100,7 +100,7 @@ def stage_step(job: Job, stage: int, shards: int) -> GroupStep:
 
     def step(key: tuple[pa.Scalar, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kind, number, shard = (part.as_py() for part in key)
-        if kind != PacketKind.EVENTS or job.operators[number].stage != stage:
+        if kind != PacketKind.EVENTS or job.operators[number].links.stage != stage:
             yield from rows
             return
         notifications, derived = run_shard(job, number, _payloads(rows))

@@ -86,7 +86,9 @@ class ShardProcessor(StatefulProcessor):
     @cached_property
     def _later(self) -> frozenset[int]:
         """The operators of later stages."""
-        return frozenset(i for i, operator in self._job.operators.items() if operator.stage > self._stage)
+        return frozenset(
+            i for i, operator in self._job.operators.items() if operator.links.stage > self._stage
+        )
 
     def _concerns_later_stages(self, packet: Packet) -> bool:
         match packet.kind:

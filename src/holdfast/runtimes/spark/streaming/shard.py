@@ -42,7 +42,7 @@ class Location(NamedTuple):
 
     def has(self, operator: Operator) -> bool:
         """Tell whether an operator runs here; without a key it runs in the first shard only."""
-        return operator.stage == self.stage and bool(operator.key or self.shard == 0)
+        return operator.links.stage == self.stage and bool(operator.key or self.shard == 0)
 
 
 class ShardOutput(NamedTuple):
@@ -210,7 +210,7 @@ class _MicroBatch:
 
         An operator that waits for upstreams has its own, which they send with their output.
         """
-        waits = operator.upstreams and operator.machine.traits.uses_watermark
+        waits = operator.links.upstreams and operator.machine.traits.uses_watermark
         before = BEGINNING if waits else latest_time(self.shard.watermarks, operator.clock, BEGINNING)
         return max(before, self.job.start_watermarks.get(number, BEGINNING))
 

@@ -52,7 +52,7 @@ def test_a_later_stage_consumes_transitions_of_one_time_in_their_order(monkeypat
     rows = [(0, "a", 0.5), (0, "b", 2.0), (1, "a", 2.0), (20, "b", 2.0)]
     events = [Event("T", at * 60_000_000, source, {"v": v}, i) for i, (at, source, v) in enumerate(rows)]
     job = plan.Job.on_history(check(parse(ONE_MOMENT)))
-    (first, lower), (second, _) = sorted(job.operators.items(), key=lambda each: each[1].stage)
+    (first, lower), (second, _) = sorted(job.operators.items(), key=lambda each: each[1].links.stage)
     packed = pack.pack_history(
         pack.OperatorEvents(first, lower, "T", from_events(lower.topics["T"], events)), shards=1
     )

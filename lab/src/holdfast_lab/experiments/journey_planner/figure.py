@@ -87,8 +87,8 @@ def _day(panels: Sequence[Any], limits: Limits, scene: JourneyScene, notificatio
         for begin, end in _spans(notifications, component, name, scene.last):
             left, right = (FIRST_HOUR + (at - start) / HOUR for at in (begin, end))
             held.barh(row, right - left, left=left, height=0.5, color=color)
-    told = Counter(n.time for n in notifications if n.component == NEAR and _road(n) == name)
-    for at, count in sorted(told.items()):
+    reported = Counter(n.time for n in notifications if n.component == NEAR and _road(n) == name)
+    for at, count in sorted(reported.items()):
         hour = FIRST_HOUR + (at - start) / HOUR
         held.annotate(f"{count} told", (hour, 2.45), fontsize=6, rotation=60, ha="left", va="bottom")
     held.set_ylim(-0.5, 4.2)

@@ -79,17 +79,15 @@ class Ride:
     def __post_init__(self) -> None:
         self._near = smcs(self.limits)[NEAR]
         self._roads = {self.city.spot(road): road for road in self.scene.roads}
-        users = range(len(self.scene.users))
-        self._devices = {user_name(user): Device(self._traveller(user)) for user in users}
+        self._devices: dict[str, Device] = {}
+        for user, junctions in enumerate(self.scene.users.tolist()):
+            home, wanted = self.city.junctions[junctions[0]], wish(CONGESTION, self.city.space, EPSILON)
+            ticket = Ticket(user_name(user), self.city.places[home], (wanted,))
+            self._devices[user_name(user)] = Device(Traveller(ticket))
         self._readings: dict[Instant, list[Event]] = defaultdict(list)
         for event in self.scene.events():
             self._readings[event.time].append(event)
         self._road_of = {road.name: i for i, road in enumerate(self.scene.map.roads)}
-
-    def _traveller(self, user: int) -> Traveller:
-        home = self.city.junctions[int(self.scene.users[user, 0])]
-        wanted = wish(CONGESTION, self.city.space, EPSILON)
-        return Traveller(Ticket(user_name(user), self.city.places[home], (wanted,)))
 
     @property
     def start(self) -> Instant:
@@ -151,7 +149,9 @@ class Ride:
             self.ask(node, ArriveRequest(device.traveller.next_ticket()))
 
     def _looks(self, device: Device, until: Instant) -> None:
-        self.reports += [to_compared(told) for told in component.advance(self._near, device.state, until)]
+        self.reports += [
+            to_compared(published) for published in component.advance(self._near, device.state, until)
+        ]
 
     def again(self, name: str) -> None:
         """Announce a user's position to its node again."""

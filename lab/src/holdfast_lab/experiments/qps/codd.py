@@ -45,7 +45,9 @@ class Codd:
             self._next[here] = towards[here]
             here = towards[here]
             self._subscribing += 2  # the subscription, and the acknowledgement that reinforces it
-        entry = self._entry(node)
+        entry = here
+        while entry in self._next:
+            entry = self._next[entry]
         if entry not in self._entries:
             self._entries[entry] = self._flood(entry)
 
@@ -59,11 +61,6 @@ class Codd:
             nearest = min(self._inside, key=lambda each: math.dist(places[each], places[last]))
             way = way + field.path(last, places[nearest])[1:]
         return dict(pairwise(way))
-
-    def _entry(self, node: NodeId) -> NodeId:
-        while node in self._next:
-            node = self._next[node]
-        return node
 
     def _flood(self, entry: NodeId) -> dict[NodeId, NodeId]:
         """Flood a subscription in the region; nodes that the flood misses receive it over paths outside."""
@@ -87,9 +84,13 @@ class Codd:
                 self._subscribing += 1
         return found
 
+    def _outside(self) -> set[Link]:
+        """Return the links outside of the region."""
+        return {(source, node) for node, source in self._next.items()}
+
     def _ways(self, publisher: NodeId) -> set[Link]:
         """Return the links over which an event of a publisher goes, each once."""
-        found = {(source, node) for node, source in self._next.items()}
+        found = self._outside()
         for tree in self._entries.values():
             here = publisher
             while here in tree:
@@ -100,16 +101,13 @@ class Codd:
     def outcome(self) -> QpsOutcome:
         """Evaluate the events of the scene."""
         events = self._scene.events
-        outside: set[Link] = {(source, node) for node, source in self._next.items()}
-        links = outside | {link for tree in self._entries.values() for link in tree.items()}
+        links = self._outside() | {link for tree in self._entries.values() for link in tree.items()}
         loads = Counter(source for source, _ in links) + Counter(self._subscribers)
         ways = {publisher: self._ways(publisher) for publisher in set(events)}
         due = len(events) * len(self._subscribers)
         hops = [self._depth(publisher, node) for publisher in events for node in self._subscribers]
-        return QpsOutcome(
-            loads.total(), max(loads.values()), sum(len(ways[p]) for p in events) / due, fmean(hops),
-            self._subscribing,
-        )  # fmt: skip
+        messages = sum(len(ways[p]) for p in events) / due
+        return QpsOutcome(loads.total(), max(loads.values()), messages, fmean(hops), self._subscribing)
 
     def _depth(self, publisher: NodeId, node: NodeId) -> int:
         hops = 0

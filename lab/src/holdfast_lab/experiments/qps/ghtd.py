@@ -45,7 +45,5 @@ class Ghtd:
         back = [self._hops(self._meeting, node) for node in self._subscribers]
         sent = sum(there) + len(there) * sum(back)
         own = (self._meeting in scene.publishers) + (self._meeting in self._subscribers)
-        return QpsOutcome(
-            publishers + 2 * many, many + own, sent / (len(there) * many), fmean(there) + fmean(back),
-            self._subscribing,
-        )  # fmt: skip
+        messages, hops = sent / (len(there) * many), fmean(there) + fmean(back)
+        return QpsOutcome(publishers + 2 * many, many + own, messages, hops, self._subscribing)

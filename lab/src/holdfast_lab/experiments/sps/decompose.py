@@ -72,7 +72,7 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
     rules = {"Ent": smc.enter, "Ext": smc.exit}
     divided = {name: rule for name, rule in rules.items() if rule and query in (rule.mentions or smc.inputs)}
     if not all(_is_additive(smc, rule, query, dimension) for rule in divided.values()):
-        return _gathered(smc, query, dimension, groups)
+        return _divide_by_selection(smc, query, dimension, groups)
     parts = {
         name: tuple(
             _part(smc, f"{smc.topic}_{name}{number}", rule, query, dimension, group)
@@ -247,13 +247,13 @@ class Gathered(Rule):
     rule: Rule = field(default=None)  # type: ignore[assignment]
 
     def detect(self, inputs: Inputs, tables: Tables, context: EvaluationContext) -> EvaluationContext | None:
-        def gathered(name: str) -> list[Knowledge]:
+        def values_of(name: str) -> list[Knowledge]:
             if name != self.query:
                 return list(tables(name))
             shipped = [known for part in self.parts for known in tables(part)]
             return sorted((row for known in shipped for row in _rows(known, context.now)), key=order)
 
-        return self.rule.detect(self.whole, gathered, context)
+        return self.rule.detect(self.whole, values_of, context)
 
 
 def _rows(shipped: Knowledge, now: Instant) -> list[Knowledge]:
@@ -266,7 +266,9 @@ def _rows(shipped: Knowledge, now: Instant) -> list[Knowledge]:
     return [msgspec.structs.replace(row, valid=row.valid and row.status != "atomic") for row in rows]
 
 
-def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group]) -> tuple[Smc, ...]:
+def _divide_by_selection(
+    smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group]
+) -> tuple[Smc, ...]:
     one = smc.inputs[query]
     parts = tuple(
         replace(
@@ -284,16 +286,16 @@ def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
     key = _key_of_parts(smc)
     inputs = others | {topic: Input(Query(Closest(Index(topic)), Closest(NOW)), key) for topic in topics}
 
-    def gathered(rule: Rule | None) -> Rule | None:
+    def over_parts(rule: Rule | None) -> Rule | None:
         if rule is None or query not in (rule.mentions or smc.inputs):
             return rule
         mentions = (*(name for name in rule.mentions or smc.inputs if name != query), *topics)
         common = rule.satisfied, mentions, rule.computes, rule.hold
         return Gathered(*common, query=query, whole=smc.inputs, parts=topics, rule=rule)
 
-    enter = gathered(smc.enter)
+    enter = over_parts(smc.enter)
     assert enter is not None
-    return (*parts, replace(smc, inputs=inputs, enter=enter, exit=gathered(smc.exit)))
+    return (*parts, replace(smc, inputs=inputs, enter=enter, exit=over_parts(smc.exit)))
 
 
 # --- dividing a group --------------------------------------------------------------------------

@@ -84,12 +84,10 @@ def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
     consumed = frozenset[str]().union(*(operator.upstream_topics for operator in found))
     derived = {component.name: topic_of_condition(component.topic) for component in components}
     derived = {name: topic for name, topic in derived.items() if topic.name in consumed}
-    return [
-        replace(
-            o, links=replace(o.links, derived_topics={n: t for n, t in derived.items() if o.serves((n,))})
-        )
-        for o in found
-    ]
+    for i, operator in enumerate(found):
+        own = {name: topic for name, topic in derived.items() if operator.serves((name,))}
+        found[i] = replace(operator, links=replace(operator.links, derived_topics=own))
+    return found
 
 
 def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:

@@ -86,9 +86,7 @@ class ShardProcessor(StatefulProcessor):
     @cached_property
     def _later(self) -> frozenset[int]:
         """The operators of later stages."""
-        return frozenset(
-            i for i, operator in self._job.operators.items() if operator.links.stage > self._stage
-        )
+        return frozenset(i for i, o in self._job.operators.items() if o.links.stage > self._stage)
 
     def _concerns_later_stages(self, packet: Packet) -> bool:
         match packet.kind:

@@ -85,8 +85,8 @@ def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
     derived = {component.name: topic_of_condition(component.topic) for component in components}
     derived = {name: topic for name, topic in derived.items() if topic.name in consumed}
     for i, operator in enumerate(found):
-        own = {name: topic for name, topic in derived.items() if operator.serves((name,))}
-        found[i] = replace(operator, links=replace(operator.links, derived_topics=own))
+        consumed_of = {name: topic for name, topic in derived.items() if operator.serves((name,))}
+        found[i] = replace(operator, links=replace(operator.links, derived_topics=consumed_of))
     return found
 
 

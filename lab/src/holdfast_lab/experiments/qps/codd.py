@@ -33,7 +33,7 @@ class Codd:
         self._entries: dict[NodeId, dict[NodeId, NodeId]] = {}
         """Where subscriptions came into the region; for each publisher the next node on its way there."""
         self._next: dict[NodeId, NodeId] = {}
-        """Outside: from whom a node gets the events of the region."""
+        """Outside the region: the node from which a node gets its events."""
         self._subscribers: list[NodeId] = []
         self._subscribing = 0
 

@@ -288,16 +288,8 @@ def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
         if rule is None or query not in (rule.mentions or smc.inputs):
             return rule
         mentions = (*(name for name in rule.mentions or smc.inputs if name != query), *topics)
-        return Gathered(
-            rule.satisfied,
-            mentions,
-            rule.computes,
-            rule.hold,
-            query=query,
-            whole=smc.inputs,
-            parts=topics,
-            rule=rule,
-        )
+        common = rule.satisfied, mentions, rule.computes, rule.hold
+        return Gathered(*common, query=query, whole=smc.inputs, parts=topics, rule=rule)
 
     enter = gathered(smc.enter)
     assert enter is not None

@@ -42,6 +42,7 @@ from .decompose import decompose
 
 SETTING = QpsSetting(128.0, 100, 1, (32.0, 32.0), (80.0, 80.0))
 SPACE = Rectangle((0.0, 0.0), (128.0, 128.0))
+TREE = ScopeTree((0.0, 0.0), 128.0, 3)
 EVERY, MINUTES = 5, 6
 
 FIRE = """
@@ -129,12 +130,8 @@ def by_network(app: App, layout: SpsLayout) -> tuple[App, Hosts]:
         inputs = [p for topic in whole.topics for p in publishing[topic]]
         parameters = whole.inputs["A"].query.parameters()
         joined = all(getattr(parameter, "how", None) != "separate" for _, parameter in parameters)
-        ground = PlacementGround(
-            tree=ScopeTree((0.0, 0.0), 128.0, 3),
-            reach=REACH / 2,
-            subscribers=(layout.places[layout.user],),
-            must_join=joined,
-        )
+        users = (layout.places[layout.user],)
+        ground = PlacementGround(tree=TREE, reach=REACH / 2, subscribers=users, must_join=joined)
         best = choices(name, inputs, ground)[0]
         if best.name.startswith("cut by advertisements"):
             places = [part.at for part in best.parts]
@@ -190,7 +187,7 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
     field = QpsScene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
     deployment = QpsDeployment(
-        tree=ScopeTree((0.0, 0.0), 128.0, 3),
+        tree=TREE,
         topics=topics,
         keeps_latest=True,
         renewal=20 * SECOND,
@@ -226,12 +223,8 @@ def run(app: App, hosts: Hosts, layout: SpsLayout, seed: int, failing: Failing =
     received = [(when, what.values, int(str(what.values[TIME]))) for when, what in events]
     counts = Counter((str(values[STATUS]), time, str(values[SIGNATURE])) for _, values, time in received)
     delays = [(when - time) / SECOND for when, _, time in received]
-    return SpsOutcome(
-        sorted(counts),
-        network.hops["publication"] - before,
-        fmean(delays) if delays else 0.0,
-        sum(counts.values()) - len(counts),
-    )
+    hops, delay = network.hops["publication"] - before, fmean(delays) if delays else 0.0
+    return SpsOutcome(sorted(counts), hops, delay, counts.total() - len(counts))
 
 
 def _readings(

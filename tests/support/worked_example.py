@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import holdfast as hf
 from holdfast import Engine, Event, cli
@@ -133,7 +134,7 @@ def overlay() -> Any:
     app = hf.parse(TEXT)
     brokers.ask("publisher", advertise("doors", advertisement_for(check(app).topics[0])))
     ((name, request),) = requests_of(app).items()
-    brokers.ask("subscriber", replace(request, name=name))
+    brokers.ask("subscriber", structs.replace(request, name=name))
     brokers.settle()
     for event in EVENTS:
         brokers.ask("publisher", publish(to_content(event)))

@@ -143,14 +143,10 @@ def _processor(study: Study) -> Judged:
 
     parts = (WHOLE, IDLE, PERFECT, PERFECT_IDLE)
     delay, again = ({part: fmean(values(name, part)) for part in parts} for name in ("EED ms", "ReTx/msg"))
-    sooner = [
-        busy - idle
-        for busy, idle, *repeated in zip(
-            *(values(name, part) for name in ("EED ms", "ReTx/msg") for part in (PERFECT, PERFECT_IDLE)),
-            strict=True,
-        )
-        if not any(repeated)
-    ]
+    perfect = (PERFECT, PERFECT_IDLE)
+    columns = [values(name, part) for name in ("EED ms", "ReTx/msg") for part in perfect]
+    runs = zip(*columns, strict=True)
+    sooner = [busy - idle for busy, idle, *repeated in runs if not any(repeated)]
     seen = f" In {len(sooner)} runs nothing is sent twice: {fmean(sooner):.1f} ms shorter." if sooner else ""
     return verdict(
         "not described",

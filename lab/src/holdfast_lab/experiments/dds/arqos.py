@@ -93,12 +93,8 @@ def setup_of(arm: str, seed: int, **more: Any) -> setups.Setup:
 def observe(run: SimulationRun) -> Measured:
     """Return what the receiver measured and ordered, and the delivery ratio of each minute."""
     assert isinstance(run.family, DdsNodes)
-    rounds = [
-        (at, pdr, mode)
-        for host in run.family.hosts.values()
-        for agreement in host.state.agreements.values()
-        for at, _, pdr, mode in agreement.measured
-    ]
+    agreements = [a for host in run.family.hosts.values() for a in host.state.agreements.values()]
+    rounds = [(at, pdr, mode) for agreement in agreements for at, _, pdr, mode in agreement.measured]
     start, length = _publishing_time(run)
     storm = start + length // 3
     lower, _ = thresholds(AGREED, run.family.deployment.adaptive.margin)

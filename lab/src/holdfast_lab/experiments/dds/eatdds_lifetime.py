@@ -60,12 +60,8 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     some = {(HASHED, FITTED): (2, 10), (BETWEEN, FITTED): (10,), (HASHED, CLEAR): (2,)}
-    asleep = [
-        _point("sleeping", at, arm, ipi, {})
-        for at in some
-        for arm in ARMS
-        for ipi in (IPIS if full else some[at])
-    ]
+    ipis = {at: IPIS if full else few for at, few in some.items()}
+    asleep = [_point("sleeping", at, arm, ipi, {}) for at in some for arm in ARMS for ipi in ipis[at]]
     listening = [_point("listening", (HASHED, FITTED), mode, 2, AWAKE) for mode in MODES]
     return asleep + listening
 
@@ -106,16 +102,13 @@ def _lifetimes(study: Study, where: str) -> dict[str, dict[str, float]]:
 
 
 def _longer(study: Study) -> Judged:
-    ratios = {
-        (where, ipi): study.mean("NLT s", **_at("EATDDS", ipi, where))
-        / study.mean("NLT s", **_at("DefTDDS", ipi, where))
-        for where in (HASHED, BETWEEN)
-        for ipi in _ipis(study, where)
-    }
-    literal = {
-        ipi: study.mean("NLT s", **_at(LITERAL, ipi)) / study.mean("NLT s", **_at("DefTDDS", ipi))
-        for ipi in _ipis(study)
-    }
+    def ratio(arm: str, ipi: int, where: str = HASHED) -> float:
+        eatdds, default = (study.mean("NLT s", **_at(each, ipi, where)) for each in (arm, "DefTDDS"))
+        return eatdds / default
+
+    cells = [(where, ipi) for where in (HASHED, BETWEEN) for ipi in _ipis(study, where)]
+    ratios = {(where, ipi): ratio("EATDDS", ipi, where) for where, ipi in cells}
+    literal = {ipi: ratio(LITERAL, ipi) for ipi in _ipis(study)}
     listening = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
     moved = {ipi: study.mean("hand-overs", **_at("EATDDS", ipi)) for ipi in _ipis(study)}
     return verdict(
@@ -199,10 +192,9 @@ def _judge_consumption(study: Study) -> Judged:
 
 
 def _lighter(study: Study) -> Judged:
-    found = {
-        ipi: study.mean("TEC mJ", **_at("EATDDS", ipi)) - study.mean("TEC mJ", **_at("DefTDDS", ipi))
-        for ipi in _ipis(study)
-    }
+    modes = ("EATDDS", "DefTDDS")
+    used = {ipi: study.over("TEC mJ", "mode", modes, **_at("", ipi)) for ipi in _ipis(study)}
+    found = {ipi: each["EATDDS"] - each["DefTDDS"] for ipi, each in used.items()}
     largest = max(found, key=found.__getitem__)
     return Judged(
         "grows with IPI",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.network.protocols.dds.level import BEST_EFFORT, FULL
@@ -30,22 +32,13 @@ RULES = {
 
 
 def points(full: bool) -> list[Point]:
-    return [
-        point(
-            {"air": air, "level": name, "IPI s": ipi, "IFS": scheduled},
-            setups.rtdds_load,
-            25,
-            ipi * SECOND,
-            level,
-            duration=(500 if full else 60) * SECOND,
-            ifs=scheduled,
-            reliable=setups.acknowledging(air),
-        )
-        for air in AIRS
-        for name, level in LEVELS.items()
-        for ipi in IPIS
-        for scheduled in (False, True)
-    ]
+    found = []
+    for air, name, ipi, ifs in product(AIRS, LEVELS, IPIS, (False, True)):
+        key = {"air": air, "level": name, "IPI s": ipi, "IFS": ifs}
+        more: dict[str, Any] = {"ifs": ifs, "reliable": setups.acknowledging(air)}
+        more["duration"] = (500 if full else 60) * SECOND
+        found.append(point(key, setups.rtdds_load, 25, ipi * SECOND, LEVELS[name], **more))
+    return found
 
 
 def claims(study: Study) -> Sequence[Judged]:
@@ -121,16 +114,12 @@ def _ratios(study: Study) -> list[Table]:
 
 def panels() -> list[Panel]:
     def bars(level: str) -> list[CurveSpec]:
-        return [
-            CurveSpec(
-                f"{air}, IPI {ipi}, {'IFS' if ifs else 'no IFS'}",
-                {"air": air, "level": level, "IPI s": ipi, "IFS": ifs},
-                int(ifs),
-            )
-            for air in AIRS
-            for ipi in IPIS
-            for ifs in (False, True)
-        ]
+        found = []
+        for air, ipi, ifs in product(AIRS, IPIS, (False, True)):
+            label = f"{air}, IPI {ipi}, {'IFS' if ifs else 'no IFS'}"
+            where = {"air": air, "level": level, "IPI s": ipi, "IFS": ifs}
+            found.append(CurveSpec(label, where, int(ifs)))
+        return found
 
     return [
         Panel("BEQoS: delivered", "PDR", "", bars("BEQoS")),

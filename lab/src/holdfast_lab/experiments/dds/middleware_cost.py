@@ -74,10 +74,8 @@ def _at(where: tuple[str, str], arm: str, ipi: int) -> dict[str, Any]:
 
 def _pdr(study: Study) -> Judged:
     def lower(where: tuple[str, str]) -> float:
-        return fmean(
-            study.mean("PDR", **_at(where, "baseline", ipi)) - study.mean("PDR", **_at(where, "TinyDDS", ipi))
-            for ipi in study.levels("IPI s")
-        )
+        both = [study.over("PDR", "arm", ARMS, **_at(where, "", ipi)) for ipi in study.levels("IPI s")]
+        return fmean(each["baseline"] - each["TinyDDS"] for each in both)
 
     six = {arm: study.mean("PDR", **_at(JUDGED, arm, 6)) for arm in ARMS}
     return verdict(
@@ -93,14 +91,11 @@ def _pdr(study: Study) -> Judged:
 
 
 def _delay(study: Study) -> Judged:
-    added = {
-        where: {
-            ipi: study.mean("EED ms", **_at(where, "TinyDDS", ipi))
-            - study.mean("EED ms", **_at(where, "baseline", ipi))
-            for ipi in (2, 10)
-        }
-        for where in WHERE
-    }
+    def more(where: tuple[str, str], ipi: int) -> float:
+        both = study.over("EED ms", "arm", ARMS, **_at(where, "", ipi))
+        return both["TinyDDS"] - both["baseline"]
+
+    added = {where: {ipi: more(where, ipi) for ipi in (2, 10)} for where in WHERE}
     judged = added[JUDGED]
     base, sure = (study.mean("EED ms", **_at(where, "baseline", 2)) for where in WHERE[:2])
     return verdict(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from holdfast.model.instant import MILLISECOND, Duration
-from holdfast.network.motes.account import IN_FLIGHT
 from holdfast.network.motes.run import SimulationRun
 from holdfast.network.sim import metrics
 from holdfast.network.sim.metrics import EnergyMeasures
@@ -63,11 +62,6 @@ class DdsOutcome:
     counted: Mapping[str, int]
     """The counters of the middleware, summed over all nodes."""
 
-    @property
-    def in_flight(self) -> int:
-        """Deliveries that may still come: the sample waits at its writer, or is in transit."""
-        return sum(self.fates.get(fate, 0) for fate in IN_FLIGHT)
-
 
 def outcome(setup: Setup) -> DdsOutcome:
     """Run a set-up; equal set-ups give equal outcomes."""
@@ -77,14 +71,8 @@ def outcome(setup: Setup) -> DdsOutcome:
 def finish(run: SimulationRun) -> DdsOutcome:
     """Finish a run and return its measures."""
     found = run.finish()
-    protocol = {
-        "overflowed": 0,
-        "retransmitted": 0,
-        "redundant": 0,
-        "undiscovered": 0,
-        "discovery_messages": 0,
-    }
-    protocol |= found.protocol
+    names = ("overflowed", "retransmitted", "redundant", "undiscovered", "discovery_messages")
+    protocol = dict.fromkeys(names, 0) | found.protocol
     expected = run.account.expected
     due = [(sub, each) for sub, table in expected.items() for each in table.deliveries.values()]
     lost = [run.family.fate(sub, each.event) for sub, each in due if each.arrived is None]

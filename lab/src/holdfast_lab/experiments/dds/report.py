@@ -179,14 +179,8 @@ def _tables(design: Design, result: Result) -> list[Table]:
     study: Study = result.exhibit
     names = [name for name in result.rows[0] if name not in design.quantities and not name.endswith(", sd")]
     shown = design.quantities if design.shown is None else design.shown
-    whole = Table(
-        "Mean ± standard deviation over seeds",
-        (*names, *shown),
-        [
-            (*(row[name] for name in names), *(plus_minus(row, quantity) for quantity in shown))
-            for row in result.rows
-        ],
-    )
+    lines = [(*(row[n] for n in names), *(plus_minus(row, q) for q in shown)) for row in result.rows]
+    whole = Table("Mean ± standard deviation over seeds", (*names, *shown), lines)
     return [whole, *design.more_tables(study)]
 
 
@@ -266,16 +260,9 @@ def _curves(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
         ]
         if not found:
             continue
-        axes.errorbar(
-            [x for x, _, _ in found],
-            [mean for _, mean, _ in found],
-            [deviation for _, _, deviation in found],
-            marker=MARKS[number % len(MARKS)],
-            markersize=4,
-            capsize=2,
-            linestyle="--" if "noisy" in line.label else "-",
-            label=line.label,
-        )
+        style = {"marker": MARKS[number % len(MARKS)], "markersize": 4, "capsize": 2, "label": line.label}
+        dashes = "--" if "noisy" in line.label else "-"
+        axes.errorbar(*zip(*found, strict=True), linestyle=dashes, **style)
     if panel.paper:
         axes.plot(*zip(*panel.paper, strict=True), "kx", markersize=8, label="thesis")
     axes.set_xlabel(panel.over)

@@ -39,27 +39,16 @@ RULES = {
 
 
 def points(full: bool) -> list[Point]:
-    wanted = [
-        (air, publishers, ipi)
-        for air in AIRS
-        for publishers in (PUBLISHERS if full else (5, 15, 25))
-        for ipi in (IPIS if full else (1, 3, 5))
-        if full or air == FITTED or (publishers == 25 and ipi != 3)
-    ]
+    cells = product(AIRS, PUBLISHERS if full else (5, 15, 25), IPIS if full else (1, 3, 5))
+    wanted = [(a, n, ipi) for a, n, ipi in cells if full or a == FITTED or (n == 25 and ipi != 3)]
     found = [_point(air, publishers, ipi, JUDGED, 500 if full else 200) for air, publishers, ipi in wanted]
     return found if full else [*found, replace(_point(FITTED, 25, 1, LONG, 500), aside=True)]
 
 
 def _point(air: str, publishers: int, ipi: int, run: str, seconds: int) -> Point:
-    return point(
-        _at(air, publishers, ipi, run),
-        setups.rtdds_load,
-        publishers,
-        ipi * SECOND,
-        FULL,
-        duration=seconds * SECOND,
-        reliable=setups.acknowledging(air),
-    )
+    key, load = _at(air, publishers, ipi, run), (publishers, ipi * SECOND, FULL)
+    reliable = setups.acknowledging(air)
+    return point(key, setups.rtdds_load, *load, duration=seconds * SECOND, reliable=reliable)
 
 
 CLOSE = 0.25

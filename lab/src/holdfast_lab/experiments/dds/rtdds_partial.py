@@ -43,12 +43,8 @@ RULES = {
 
 
 def points(full: bool) -> list[Point]:
-    five = [
-        (air, 5, share, ipi)
-        for air in AIRS
-        for ipi in IPIS
-        for share in (SHARES if full or air == FITTED else (0, 20, 100))
-    ]
+    shares = {air: SHARES if full or air == FITTED else (0, 20, 100) for air in AIRS}
+    five = [(air, 5, share, ipi) for air in AIRS for ipi in IPIS for share in shares[air]]
     crowd = [(NOISY, CROWD, share, 1) for share in (SHARES[1:] if full else (20, 60, 80, 100))]
     plain = [(air, 5, BEQOS, ipi) for air in AIRS for ipi in IPIS]
     cells: list[tuple[str, int, int | str, int]] = [*five, *crowd, *plain]
@@ -59,15 +55,9 @@ def points(full: bool) -> list[Point]:
 
 def _point(cell: tuple[str, int, int | str, int], run: str, seconds: int) -> Point:
     air, publishers, share, ipi = cell
-    return point(
-        _at(air, publishers, ipi, share, run),
-        setups.rtdds_load,
-        publishers,
-        ipi * SECOND,
-        _level(share),
-        duration=seconds * SECOND,
-        reliable=setups.acknowledging(air),
-    )
+    key, load = _at(air, publishers, ipi, share, run), (publishers, ipi * SECOND, _level(share))
+    reliable = setups.acknowledging(air)
+    return point(key, setups.rtdds_load, *load, duration=seconds * SECOND, reliable=reliable)
 
 
 def _level(share: int | str) -> Level:
@@ -82,14 +72,8 @@ def _dmr(study: Study, air: str, share: int, ipi: int = 1, publishers: int = 5) 
 
 
 def _drops(study: Study) -> Judged:
-    ours = {
-        air: {
-            "100 %": _dmr(study, air, 100),
-            "20 %": _dmr(study, air, 20),
-            "100 %, IPI 5": _dmr(study, air, 100, 5),
-        }
-        for air in AIRS
-    }
+    cells = {"100 %": (100, 1), "20 %": (20, 1), "100 %, IPI 5": (100, 5)}
+    ours = {air: {name: _dmr(study, air, *at) for name, at in cells.items()} for air in AIRS}
     fitted = ours[FITTED]
     crowd = {f"{share} %": _dmr(study, NOISY, share, publishers=CROWD) for share in (100, 20)}
     longer = {

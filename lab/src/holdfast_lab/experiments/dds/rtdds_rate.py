@@ -89,7 +89,7 @@ def _column(study: Study, quantity: str) -> Judged:
         None if quantity == "issued" else _near(judged, printed_values, close),
         f"In the fitted air {judged[5]:.4g} at IPI 5 and {judged[60]:.4g} at IPI 60; without IFS "
         f"{bare[5]:.4g} and {bare[60]:.4g}.",
-        WHY[quantity],
+        WHY.get(quantity, {}),
     )
 
 
@@ -99,11 +99,7 @@ def _near(found: Mapping[int, float], show_link: Mapping[int, float], close: flo
 
 WHY: Mapping[str, Mapping[bool | None, str]] = {
     "issued": {None: "It is so by construction."},
-    "PDR": {True: "Writers retransmit without end, and rings do not fill."},
-    "DMR": {True: "Writers retransmit without end, and rings do not fill."},
-    "EED ms": {},
-    "ReTx/msg": {},
-    "Rd/msg": {},
+    **{key: {True: "Writers retransmit without end, and rings do not fill."} for key in ("PDR", "DMR")},
 }
 
 

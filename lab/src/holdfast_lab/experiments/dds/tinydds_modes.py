@@ -66,12 +66,8 @@ RULES = {
 def points(full: bool) -> list[Point]:
     data = [(at, mode, level, ipi) for at in PLACES for mode in MODES for level in LEVELS for ipi in IPIS]
     some = [each for each in data if full or each[-1] == 2 or (each[-1] == 10 and each[0] == PLACES[0])]
-    discovery = [
-        (at, mode, JOINING, ipi)
-        for at in PLACES
-        for mode in MODES
-        for ipi in (IPIS if full or at == PLACES[0] else (2, 10))
-    ]
+    ipis = {at: IPIS if full or at == PLACES[0] else (2, 10) for at in PLACES}
+    discovery = [(at, mode, JOINING, ipi) for at in PLACES for mode in MODES for ipi in ipis[at]]
     seldom = [(PLACES[0], mode, SELDOM, 10) for mode in MODES]
     found = [_point(*each, 1000 if full else 200) for each in some + discovery]
     return [*found, *(replace(_point(*each, 0), aside=True) for each in seldom)]
@@ -121,12 +117,14 @@ def _ipis(study: Study, level: str, at: tuple[str, str] = PLACES[0]) -> list[int
     return sorted({dict(key)["IPI s"] for key in study.where(level=level, rendezvous=where, air=air)})
 
 
+def _when_joining(study: Study, quantity: str, ipi: int, at: tuple[str, str]) -> list[float]:
+    """Return the means of a quantity for all modes while subscribers start."""
+    return list(study.over(quantity, "mode", MODES, **_at("", ipi, JOINING, at)).values())
+
+
 def _messages(study: Study) -> Judged:
-    found = {
-        (at, ipi): [study.mean("discovery messages", **_at(mode, ipi, JOINING, at)) for mode in MODES]
-        for at in PLACES
-        for ipi in _ipis(study, JOINING, at)
-    }
+    cells = [(at, ipi) for at in PLACES for ipi in _ipis(study, JOINING, at)]
+    found = {(at, ipi): _when_joining(study, "discovery messages", ipi, at) for at, ipi in cells}
     brokered, _, hybrid = found[PLACES[0], 2]
     return verdict(
         "BL ≫ Hy > Def",
@@ -139,13 +137,8 @@ def _messages(study: Study) -> Judged:
 
 
 def _time(study: Study) -> Judged:
-    found = {
-        at: {
-            ipi: [study.mean("discovery ms", **_at(mode, ipi, JOINING, at)) for mode in MODES]
-            for ipi in _ipis(study, JOINING, at)
-        }
-        for at in PLACES
-    }
+    ipis = {at: _ipis(study, JOINING, at) for at in PLACES}
+    found = {at: {i: _when_joining(study, "discovery ms", i, at) for i in ipis[at]} for at in PLACES}
     judged = found[PLACES[0]]
     tens = {mode: study.values("discovery ms", **_at(mode, 10, JOINING)) for mode in MODES}
     seldom = [study.mean("discovery ms", **_at(mode, 10, SELDOM)) for mode in MODES]
@@ -230,13 +223,9 @@ def _third(study: Study) -> Judged:
         for rest in RESTS
     }
     judged = [ours[f"{', '.join(SCATTERED)}, {rest}"] for rest in RESTS]
-    each = [
-        1 - ours / brokered
-        for ours, brokered in zip(
-            *(study.values("mJ, sleeping", **_at(mode, 2, "reliable", SCATTERED)) for mode in MODES[::-2]),
-            strict=True,
-        )
-    ]
+    cells = [_at(mode, 2, "reliable", SCATTERED) for mode in ("HyTDDS", "DefTDDS")]
+    pairs = zip(*(study.values("mJ, sleeping", **cell) for cell in cells), strict=True)
+    each = [1 - hybrid / brokered for hybrid, brokered in pairs]
     return verdict(
         "nearly a third saved",
         ours,

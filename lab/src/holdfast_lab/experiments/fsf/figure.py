@@ -55,15 +55,8 @@ def figure(result: Result) -> Drawing:
 def _lines(panel: Any, grid: Grid, quantity: Quantity, approaches: list[str]) -> None:
     for approach in approaches:
         colour, marker, dashes = STYLES[approach]
-        panel.errorbar(
-            grid.counts,
-            [grid.mean(quantity, approach, n) for n in grid.counts],
-            [grid.spread(quantity, approach, n) for n in grid.counts],
-            color=colour,
-            marker=marker,
-            linestyle=dashes,
-            markersize=4,
-            capsize=2,
-            label=approach,
-        )
+        means = [grid.mean(quantity, approach, n) for n in grid.counts]
+        spreads = [grid.spread(quantity, approach, n) for n in grid.counts]
+        style = {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 4, "capsize": 2}
+        panel.errorbar(grid.counts, means, spreads, label=approach, **style)
     panel.set_xlabel("subscriptions")

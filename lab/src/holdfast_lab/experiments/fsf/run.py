@@ -72,13 +72,9 @@ def run(
         one.name: [draw(one, first(every, one.groups), seed, max(one.counts)) for seed in SEEDS]
         for one in (setting, *others)
     }
-    return Result(
-        setting.name,
-        parameters(setting, every, draws),
-        rows(setting.name, exhibit),
-        tuple(claims(setting.name, exhibit)),
-        exhibit,
-    )
+    name = setting.name
+    found = rows(name, exhibit), tuple(claims(name, exhibit)), exhibit
+    return Result(name, parameters(setting, every, draws), *found)
 
 
 def measure_grid(

@@ -7,7 +7,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,29 +96,19 @@ def _find_recording(table: Reports, start: int, hours: int, stations: int) -> Re
     if len(varying) < stations:
         return None
     best = sorted(varying, key=lambda one: (-one[1], one[0]))[:stations]
-    return Recording(
-        start,
-        hours,
-        tuple(station for station, _, _ in best),
-        {station: full * EVERY / (hours * HOUR) for station, full, _ in best},
-        {
-            sensor(station, attribute): series
-            for station, _, streams in best
-            for attribute, series in zip(ATTRIBUTES, streams, strict=True)
-        },
-    )
+    complete = {station: full * EVERY / (hours * HOUR) for station, full, _ in best}
+    series: dict[str, StationSeries] = {}
+    for station, _, streams in best:
+        series |= zip((sensor(station, name) for name in ATTRIBUTES), streams, strict=True)
+    return Recording(start, hours, tuple(complete), complete, series)
 
 
 def first(recording: Recording, stations: int) -> Recording:
     """Return a recording with only its most complete stations."""
     selected = recording.stations[:stations]
-    return Recording(
-        recording.start,
-        recording.hours,
-        selected,
-        {station: recording.complete[station] for station in selected},
-        {(name := sensor(s, a)): recording.series[name] for s in selected for a in ATTRIBUTES},
-    )
+    complete = {station: recording.complete[station] for station in selected}
+    series = {(name := sensor(s, a)): recording.series[name] for s in selected for a in ATTRIBUTES}
+    return replace(recording, stations=selected, complete=complete, series=series)
 
 
 def quartiles(series: StationSeries) -> Quartiles:

@@ -63,10 +63,6 @@ def instants(
 ) -> Iterator[tuple[Instant, list[tuple[str, AgentReading]]]]:
     """Yield, for each time in ascending order, the readings of each agent."""
     for time, simultaneous in groupby(events, key=attrgetter("time")):
-        readings = [
-            (made_agent.agent.name, reading)
-            for event in simultaneous
-            for made_agent in made
-            if (reading := reading_of(made_agent.member, accuracy, event)) is not None
-        ]
-        yield time, readings
+        pairs = [(built, event) for event in simultaneous for built in made]
+        found = [(built.agent.name, reading_of(built.member, accuracy, event)) for built, event in pairs]
+        yield time, [(name, reading) for name, reading in found if reading is not None]

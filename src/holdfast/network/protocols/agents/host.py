@@ -88,7 +88,7 @@ class _HostStep(CodeShipping, InstanceLeading):
         """Handle an input, and update agents until nothing changes any more."""
         match given:
             case Received(_, sender) if sender.startswith(MARK):
-                return  # nobody outside is an agent
+                return  # only local agents may use such a name
             case Received(_, sender, CodeRequest(digest)):
                 self.on_code_request(sender, digest)
             case Received(_, sender, CodeText(digest, text)):

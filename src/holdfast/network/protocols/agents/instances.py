@@ -9,7 +9,7 @@ An instance claims the lead with its first reading while no instance has a claim
 replaces no other. Claims only grow and the greatest leads (of equal ones, that of the greater name), so
 instances that can reach each other agree. A leader that ends, or learns of a greater claim, names its
 successor to its partners and hands over its knowledge of the relationship. If a leader is lost without that,
-the next one begins with a doubt, and the subscriber is told that the relationship is unknown.
+the next one begins with a doubt, and reports the relationship as unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READINGS_TO_MOVE = 8
 class InstanceLeading(AgentMessaging):
     """Handles the messages between the instances of one agent."""
 
-    # --- who leads ---
+    # --- the lead ---
 
     def share(self, hosted: HostedAgent) -> None:
         """Make this instance known to the instances at other brokers with publishers of the source."""
@@ -223,7 +223,7 @@ class InstanceLeading(AgentMessaging):
         if can_move and hosted.relay_run == (sender, READINGS_TO_MOVE):
             self.resign(hosted, sender)
 
-    # --- what instances say to one another ---
+    # --- messages between instances ---
 
     def on_sibling_message(self, hosted: HostedAgent, sender: str, word: SiblingMessage) -> None:
         """Handle a message of another instance."""
@@ -256,7 +256,7 @@ class InstanceLeading(AgentMessaging):
         agent = hosted.built.agent
         known = agent.knowledge()
         if knowledge is not None and known is not None and knowledge.turns and knowledge != known:
-            if known.turns:  # both have reported: nobody knows which of them last
+            if known.turns:  # both have reported, and the order is not known
                 agent.adopt(AgentKnowledge(1 + max(known.turns, knowledge.turns), None))
                 agent.mark_unknown()
                 self.report_doubt(hosted)

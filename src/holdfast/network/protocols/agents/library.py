@@ -150,11 +150,9 @@ def _with_mediator(below: Sequence[Agent], top: Agent, members: Sequence[Partici
 def _shipped_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
     """Build the agents of shipped code."""
     names = tuple(member.source for member in tie.members)
-    return [
-        BuiltAgent(ShippedAgent(name, others, relation, name == names[0]), member, others)
-        for name, member in zip(names, tie.members, strict=True)
-        for others in [tuple(other for other in names if other != name)]
-    ]
+    others = {name: tuple(other for other in names if other != name) for name in names}
+    agents = [ShippedAgent(name, others[name], relation, name == names[0]) for name in names]
+    return [BuiltAgent(a, member, a.others) for a, member in zip(agents, tie.members, strict=True)]
 
 
 STRATEGIES: Mapping[str, Callable[[Relation, Tie, Settings], list[BuiltAgent]]] = {
@@ -198,11 +196,8 @@ def active_bundle(
     parts = (_strategies(relationship, relation, using, settings, tie) for tie in relation.ties)
     strategies = tuple(chain.from_iterable(parts))
     back = Filter((Constraint(RELATIONSHIP, "text", "=", relationship),))
-    return Bundle(
-        BundleKey("", 0),
-        subscriptions=(CbpsSubscription(back),),
-        active=(ActiveSubscription(strategies, digest_of(code) if code else ""),),
-    )
+    active = ActiveSubscription(strategies, digest_of(code) if code else "")
+    return Bundle(BundleKey("", 0), subscriptions=(CbpsSubscription(back),), active=(active,))
 
 
 def disable_agents(bundle: Bundle) -> Bundle:

@@ -49,7 +49,7 @@ class AgentMessaging:
         """Send a message to a peer of the broker."""
         self.effects.append(self.state.connections.prepare(Send(to, message)))
 
-    # --- whom an agent can reach ---
+    # --- ways to partners ---
 
     def record_ways(self, key: BundleKey, stored: StoredBundle | None) -> tuple[list[str], list[str]]:
         """Record or remove the ways that a bundle lays to its agent.
@@ -67,12 +67,7 @@ class AgentMessaging:
         ways_now: list[tuple[str, str]] = []
         if address is not None and stored is not None and stored.bundle.slips:
             pinned = [pins(subscription.filter) for subscription in stored.bundle.subscriptions]
-            ways_now = [
-                (field, address)
-                for field in tables
-                for pinned_fields in pinned
-                if pinned_fields.get(field) == maker
-            ]
+            ways_now = [(field, address) for field in tables for p in pinned if p.get(field) == maker]
         for field, at in ways_now:
             tables[field].setdefault(at, {})[key] = None
         if ways_now:
@@ -113,8 +108,8 @@ class AgentMessaging:
         hosted.successors.pop(at, None)
         is_lost = was_connected and (has_sent or not ways) if successor is None else way is None
         if is_lost:
-            # One that has said nothing may have made way for another: whether anybody is there to speak for
-            # it, the subscriber's broker knows.
+            # A partner without messages may have been replaced by another instance. Only the subscriber's
+            # broker knows whether there is one, so this agent reports nothing then.
             self.call_agent(hosted, agent.on_lost, name, reports=has_sent or successor is not None)
         hosted.active_partners.discard(at)
         if not ways or not hosted.is_leading:
@@ -128,7 +123,7 @@ class AgentMessaging:
         for notification in pending:
             self.on_notification(hosted, notification)
 
-    # --- what agents hear and want ---
+    # --- inputs and outputs of agents ---
 
     def pass_to_client(self, hosted: HostedAgent, given: Input) -> None:
         """Pass an input to the client of an agent and handle its effects."""
@@ -157,7 +152,7 @@ class AgentMessaging:
         at, maker = agent_of(notification.bundle) or "", notification.bundle.origin
         is_sibling = notification.subscription == INSTANCE and at == hosted.address
         if not notification.payloads or not (is_sibling or at in hosted.partners):
-            return  # somebody who is no partner: it is not listened to
+            return  # the sender is no partner
         try:
             payload = bytes.fromhex(notification.payloads[0])
             if is_sibling:

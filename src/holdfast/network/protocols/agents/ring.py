@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -227,11 +227,8 @@ def _move_towards(start: Point, to: Point, by: float) -> Point:
 
 
 def ring_pair(
-    relation: Relation, a: str, b: str, *, share: float = 0.5, **how: bool | float
+    relation: Relation, a: str, b: str, *, share: float = 0.5, **how: Any
 ) -> tuple[RingAgent, RingAgent]:
     """Build the two agents of a pair; ``share`` is the first one's part of the room."""
-    options = dict(how)
-    return (
-        RingAgent(a, b, relation, True, share, **options),  # type: ignore[arg-type]
-        RingAgent(b, a, relation, False, 1 - share, **options),  # type: ignore[arg-type]
-    )
+    first = RingAgent(a, b, relation, True, share, **how)
+    return first, RingAgent(b, a, relation, False, 1 - share, **how)

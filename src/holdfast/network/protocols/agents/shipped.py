@@ -45,8 +45,7 @@ class ShippedMessage(msgspec.Struct, frozen=True, tag="Note"):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCall:
+class WorkerCall(msgspec.Struct, frozen=True):
     """A call of an agent's function in a worker, which is started with its code when needed."""
 
     worker: str
@@ -56,15 +55,13 @@ class WorkerCall:
     arguments: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDone:
+class WorkerDone(msgspec.Struct, frozen=True):
     """A worker has no agents any more."""
 
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerResult:
+class WorkerResult(msgspec.Struct, frozen=True):
     """The outputs of an agent's call, or the reason why it ended."""
 
     agent: str
@@ -122,7 +119,7 @@ class ShippedAgent(Agent):
         self.relation = relation
         return self.start(True)
 
-    # --- what it wants ---
+    # --- outputs ---
 
     def check_outputs(self, raw: tuple[Any, ...], now: Instant) -> AgentOutputs:
         """Check and convert the outputs of the code."""

@@ -149,7 +149,7 @@ class _BrokerStep(ConnectionSteps):
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
         self.state, self.connections, self.broker = state, state.connections, broker
 
-    # --- what is said ---
+    # --- messages ---
 
     def on_undelivered(self, peer: Peer, message: CbpsMessage) -> None:
         """Handle a message that the host could not deliver to a peer."""
@@ -255,11 +255,9 @@ class _BrokerStep(ConnectionSteps):
         ``effects_before`` is the number of effects before the replacement began.
         """
         withdrawals = UnsubscribeBundle(stored.bundle.key), UnadvertiseBundle(stored.bundle.key)
-        self.effects[effects_before:] = [
-            effect
-            for effect in self.effects[effects_before:]
-            if not (isinstance(effect, Send) and effect.to in stored.sent and effect.message in withdrawals)
-        ]
+        sends = [effect for effect in self.effects[effects_before:] if isinstance(effect, Send)]
+        gone = [send for send in sends if send.to in stored.sent and send.message in withdrawals]
+        self.effects[effects_before:] = [e for e in self.effects[effects_before:] if e not in gone]
 
     def without_duplicates(self, bundle: Bundle) -> Bundle:
         """Remove the parts of a broker's bundle that came before over another path or from this broker."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ....errors import UsageError, did_you_mean
@@ -97,8 +98,7 @@ Filters = tuple[Filter, ...]
 # --- requests of a user ---
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(msgspec.Struct, frozen=True):
     """Request: send a bundle.
 
     The part that is stored is known under ``name`` until it is withdrawn. ``code`` is the source text that
@@ -112,31 +112,27 @@ class Submit:
     exact: SubscriberCondition | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceActive:
+class ReplaceActive(msgspec.Struct, frozen=True):
     """Request: replace the active subscriptions submitted under a name; their agents go on.  [B64]"""
 
     name: str
     bundle: Bundle
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawSubmission:
+class WithdrawSubmission(msgspec.Struct, frozen=True):
     """Request: withdraw everything submitted under a name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseSubscription:
+class ReleaseSubscription(msgspec.Struct, frozen=True):
     """Request: deliver no further starts of the conditions under a name, and withdraw it after the
     last end."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveNetwork:
+class LeaveNetwork(msgspec.Struct, frozen=True):
     """Request: withdraw everything. A client that leaves in this way has lost nothing, so no peer is in
     doubt."""
 
@@ -184,8 +180,7 @@ def publish(content: Content, *, flood_forward: bool = False, outgoing: Filters 
 # --- deliveries to a user ---
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedNotification:
+class ReceivedNotification(msgspec.Struct, frozen=True):
     """A notification that satisfies a subscription, and what came with it."""
 
     subscription: str
@@ -195,16 +190,14 @@ class ReceivedNotification:
     payloads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionChange:
+class ConditionChange(msgspec.Struct, frozen=True):
     """The start or end of a condition that a subscription watches."""
 
     subscription: str
     notification: model.Notification
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionUnknown:
+class ConditionUnknown(msgspec.Struct, frozen=True):
     """An active condition became unknown, because events that could have ended it may be lost.
 
     If ``is_preserved``, the next event that decides confirms or ends it; otherwise it starts again.
@@ -218,39 +211,34 @@ class ConditionUnknown:
     is_preserved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionClosed:
+class SubscriptionClosed(msgspec.Struct, frozen=True):
     """Every start that was delivered under a released name has ended; the name is withdrawn."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class AddressedPayload:
+class AddressedPayload(msgspec.Struct, frozen=True):
     """The payloads of a bundle that a slip addressed to this client."""
 
     bundle: BundleKey
     payloads: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionRefused:
+class SubmissionRefused(msgspec.Struct, frozen=True):
     """A broker could not store what was submitted under a name; the name is withdrawn."""
 
     name: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentsInterrupted:
+class AgentsInterrupted(msgspec.Struct, frozen=True):
     """The connection is lost, so the relationships of an active subscription are unknown.  [B69]"""
 
     name: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class BundleUnsent:
+class BundleUnsent(msgspec.Struct, frozen=True):
     """Notifications were dropped because there is no connection."""
 
     bundle: BundleKey

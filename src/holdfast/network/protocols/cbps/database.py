@@ -19,7 +19,7 @@ from .content import COVERED_BY, COVERS, MATCHES, Box, BoxRelation, Filter, Kind
 from .ranges import Line, line
 
 MANY = 1000
-"""With more candidates than this a search builds and uses columns, if it can; the columns are kept."""
+"""With more candidates than this a search builds and uses columns, if it can; the columns are stored."""
 
 FEW = 64
 """With more candidates than this a search uses columns that exist already."""

@@ -83,7 +83,7 @@ class HostedWatch(ConditionWatch):
         """The name of its timer."""
         return f"due {self.part.place} {self.part.bundle.sequence} {self.part.bundle.origin}"
 
-    # --- who publishes where ---
+    # --- advertisements ---
 
     def add_advertisement(self, peer: Peer, _advertised: Filter) -> None:
         self.advertisement_counts[peer] += 1

@@ -189,7 +189,7 @@ class Echo(msgspec.Struct, frozen=True, tag="echo"):
     number: int
 
 
-# Brokers among themselves: who is joined to whom, and which connections are used
+# Between brokers: the topology, and the connections in use.
 
 
 class LinkState(msgspec.Struct, frozen=True, omit_defaults=True, tag="neighbours"):
@@ -273,7 +273,7 @@ class HostedNotification(ConditionMessage, frozen=True, tag="said"):
     notification: model.Notification
 
 
-# Code of strategies: bundles name it by its digest, and who needs it asks the neighbour from whom they came
+# Code of strategies: bundles name it by its digest; a broker requests it from the sender of the bundle.
 
 
 class CodeRequest(msgspec.Struct, frozen=True, tag="wanted"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from .content import Content, Filter, satisfies
 from .parts import pins
@@ -24,12 +25,8 @@ class PromiseIndex:
     _by_pins: dict[Names, dict[Values, dict[Filter, int]]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Filter]:
-        return (
-            promise
-            for values in self._by_pins.values()
-            for promises in values.values()
-            for promise in promises
-        )
+        by_values = chain.from_iterable(values.values() for values in self._by_pins.values())
+        return chain.from_iterable(by_values)
 
     def __bool__(self) -> bool:
         return bool(self._by_pins)

@@ -44,7 +44,7 @@ class ReplicaWatch(ConditionWatch):
     def __post_init__(self) -> None:
         self.replica = FilterReplica(self.condition)
 
-    # --- who publishes where ---
+    # --- advertisements ---
 
     def add_advertisement(self, peer: Peer, advertised: Filter) -> None:
         new = self.reach.add(peer, self._scopes(advertised))
@@ -108,7 +108,7 @@ class ReplicaWatch(ConditionWatch):
         self.must_ask |= self.replica.forget_bits(scopes)
         self.notify_peers(emitter)
 
-    # --- what replicas say to one another ---
+    # --- messages between replicas ---
 
     def on_subscriber_message(self, message: ConditionMessage, emitter: Emitter) -> None:
         match message:

@@ -125,17 +125,11 @@ class BrokerTopology:
         Large networks are built in such steps.
         """
         links_before, links_now = (set(old.links) if old else set()), dict(announcement.links)
-        if (
-            announcement.node not in self._announced
-            or not links_before <= set(announcement.links)
-            or (old and old.limit != announcement.limit)
-        ):
+        only_adds = announcement.node in self._announced and links_before <= set(announcement.links)
+        if not only_adds or (old and old.limit != announcement.limit):
             return False
-        confirmed = [
-            peer
-            for peer, _ in set(announcement.links) - links_before
-            if peer in self.known and any(node == announcement.node for node, _ in self.known[peer].links)
-        ]
+        added = [peer for peer, _ in set(announcement.links) - links_before if peer in self.known]
+        confirmed = [peer for peer in added if announcement.node in dict(self.known[peer].links)]
         joined = [self._parts.representative(node) for node in (announcement.node, *confirmed)]
         if len(links_now) != len(announcement.links) or len(set(joined)) != len(joined):
             return False

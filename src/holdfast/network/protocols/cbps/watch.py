@@ -45,7 +45,7 @@ class ConditionWatch(Protocol):
         """Whether the subscription was flooded to a connection."""
         return self.subscription.flood_forward and peer in self.stored.sent
 
-    # --- who publishes where ---
+    # --- advertisements ---
 
     def add_advertisement(self, peer: Peer, advertised: Filter) -> None:
         """Add a relevant advertisement of a connection that became active."""
@@ -80,7 +80,7 @@ class ConditionWatch(Protocol):
     def on_undelivered(self, view: Any, emitter: Emitter) -> None:
         """Handle the loss of an event that was forwarded below."""
 
-    # --- what is said about it ---
+    # --- messages about it ---
 
     def on_subscriber_message(self, message: ConditionMessage, emitter: Emitter) -> None:
         """Handle a message of the subscriber's side."""

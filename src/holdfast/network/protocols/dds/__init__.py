@@ -1,6 +1,6 @@
 """DDS for sensors and actuators, as protocol machines.  [Al-Roubaiey 2015]
 
-    topic        Topic, Structure, Topics: the static set, keyed, hierarchical  [D4, D5, D7]
+    topic        DdsTopic, SampleType, TopicSet: the static set, keyed, hierarchical  [D4, D5, D7]
     interest     Interest: by topic, by content, by type; the test of a sample  [D6]
     level        BEST_EFFORT, FULL, or a threshold between them  [D8, D26, D30]
     deployment   configuration compiled into every node; the hash to the rendezvous node  [D10, D15]

@@ -118,13 +118,10 @@ class PublisherStep(RotationStep):
             self._refuse(stream, sample.values, sample.time)
             return
         writer.sequence += 1
-        demand = self._demand(self.deployment.topics.by_id[stream.topic])
-        data = DataMessage(
-            name=SampleName(self.me, stream, state.session, writer.sequence),
-            is_stored=history is not None,
-            **sample._asdict(),
-            demand=digest(demand) if self.mode.brokered else 0,
-        )
+        topic = self.deployment.topics.by_id[stream.topic]
+        demand = digest(self._demand(topic)) if self.mode.brokered else 0
+        name, is_stored = SampleName(self.me, stream, state.session, writer.sequence), history is not None
+        data = DataMessage(name, is_stored=is_stored, demand=demand, **sample._asdict())
         state.counted["accepted"] += 1
         state.counted["given up"] += dropped is not None
         if dropped is not None:

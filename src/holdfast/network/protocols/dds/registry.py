@@ -64,13 +64,9 @@ class SubscriptionTable:
         """End one subscription or all of a subscriber."""
         key_to_end = (wish.subscriber, wish.reader)
         self.ended[key_to_end] = max(wish.version, self.ended.get(key_to_end, 0))
-        ended = [
-            key
-            for key, known in self.wishes.items()
-            if known.version < wish.version
-            and (key == key_to_end or (wish.reader == EVERY_READER and key[0] == wish.subscriber))
-        ]
-        self._forget(ended)
+        older = [key for key, known in self.wishes.items() if known.version < wish.version]
+        is_all = wish.reader == EVERY_READER
+        self._forget([k for k in older if k == key_to_end or (is_all and k[0] == wish.subscriber)])
 
     def _forget(self, keys: list[ReaderKey]) -> None:
         """Remove entries, and the ARQoS orders of subscribers without any entry."""
@@ -107,11 +103,8 @@ class SubscriptionTable:
         reading = data.values.get(self.topic.reading)
         for (peer, _), wish in self.wishes.items():
             if wish.condition == stream.condition and satisfies_all(wish.where, data.values):
-                needed = (
-                    stream.condition != PLAIN
-                    or is_reliable(wish.level, reading, data.turns)
-                    or self.reliable_orders.get((peer, origin), False)
-                )
+                ordered = stream.condition != PLAIN or self.reliable_orders.get((peer, origin), False)
+                needed = ordered or is_reliable(wish.level, reading, data.turns)
                 found[peer] = found.get(peer, False) or (data.reliable and needed)
         return found
 

@@ -55,17 +55,11 @@ class ResidualEnergy(msgspec.Struct, frozen=True):
     joules: float
 
 
-DdsRequest = (
-    DdsAdvertiseRequest
-    | DdsPublishRequest
-    | DdsSubscribeRequest
-    | DdsUnsubscribeRequest
-    | AssureRequest
-    | ResidualEnergy
-)
+class DdsDelivery(msgspec.Struct, frozen=True):
+    """A delivery to the application or to the host, which may use it for statistics."""
 
 
-class DdsNotify(msgspec.Struct, frozen=True):
+class DdsNotify(DdsDelivery, frozen=True):
     """A sample for a subscription."""
 
     subscription: str
@@ -80,10 +74,10 @@ class DdsNotify(msgspec.Struct, frozen=True):
     since: Instant | None = None
 
 
-# What a host may want to know besides, for accounts.
+# Deliveries to the host, for accounts.
 
 
-class SampleAccepted(msgspec.Struct, frozen=True):
+class SampleAccepted(DdsDelivery, frozen=True):
     """A writer has accepted a sample: it is sent, or waits in the ring."""
 
     name: SampleName
@@ -92,7 +86,7 @@ class SampleAccepted(msgspec.Struct, frozen=True):
     reliable: bool
 
 
-class SampleRefused(msgspec.Struct, frozen=True):
+class SampleRefused(DdsDelivery, frozen=True):
     """A writer has dropped a sample because its ring is full.  [D19]"""
 
     stream: SampleStream
@@ -100,13 +94,13 @@ class SampleRefused(msgspec.Struct, frozen=True):
     time: Instant
 
 
-class SampleGivenUp(msgspec.Struct, frozen=True):
+class SampleGivenUp(DdsDelivery, frozen=True):
     """A writer has stopped trying to deliver a sample to all subscribers."""
 
     name: SampleName
 
 
-class SubscriptionRegistered(msgspec.Struct, frozen=True):
+class SubscriptionRegistered(DdsDelivery, frozen=True):
     """A subscription is in the table of this node: the RN, or a publisher.  [D44]"""
 
     topic: str
@@ -114,7 +108,7 @@ class SubscriptionRegistered(msgspec.Struct, frozen=True):
     version: Instant
 
 
-class SubscriberLapsed(msgspec.Struct, frozen=True):
+class SubscriberLapsed(DdsDelivery, frozen=True):
     """A subscriber gave no sign of life for a lease and was removed.
 
     Its next subscription adds it again.
@@ -124,25 +118,13 @@ class SubscriberLapsed(msgspec.Struct, frozen=True):
     subscriber: Peer
 
 
-class SampleUnread(msgspec.Struct, frozen=True):
+class SampleUnread(DdsDelivery, frozen=True):
     """The RN reported that a sample has no subscriber."""
 
     name: SampleName
 
 
-class SampleRepeated(msgspec.Struct, frozen=True):
+class SampleRepeated(DdsDelivery, frozen=True):
     """A duplicate of a sample arrived and was not delivered."""
 
     name: SampleName
-
-
-DdsDelivery = (
-    DdsNotify
-    | SampleAccepted
-    | SampleRefused
-    | SampleGivenUp
-    | SubscriptionRegistered
-    | SubscriberLapsed
-    | SampleUnread
-    | SampleRepeated
-)

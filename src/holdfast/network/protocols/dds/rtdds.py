@@ -2,7 +2,7 @@
 
 One writer implements all three levels. The classifier has set each sample's reliability bit; with no bit set
 this is BEQoS, with every bit set FRQoS, between them PRQoS [D30]. While a reliable sample is unacknowledged,
-everything behind it waits in the ring, so order is kept [D28]; otherwise the ring is empty [D29].
+everything behind it waits in the ring, so order is preserved [D28]; otherwise the ring is empty [D29].
 """
 
 from __future__ import annotations

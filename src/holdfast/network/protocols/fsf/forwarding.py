@@ -1,7 +1,7 @@
 """The operators that a node has requested of one neighbour, and those that these cover.  [J9]
 
-This is the store ``S^n`` that the neighbour has for the node, kept on the near side of the link. So a covered
-part does not even cross the link, as in the paper's example [J12].
+This is the store ``S^n`` that the neighbour has for the node, stored on the near side of the link. So a
+covered part does not even cross the link, as in the paper's example [J12].
 """
 
 from __future__ import annotations

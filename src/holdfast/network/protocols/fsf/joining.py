@@ -45,12 +45,9 @@ def join_input(group: OperatorGroup, store: EventStore, new: Sequence[StoredEven
     after, before = new[0].time - group.within, new[-1].time + group.within
     seen, columns = [], []
     for column, key in enumerate(group.keys):
-        some = [
-            one
-            for one in store.between(key, after, before)
-            if (link == HERE or one.origin != link)
-            and (group.region is None or is_in_region(group.region, one.event.sensor, one.event.at))
-        ]
+        some = [one for one in store.between(key, after, before) if link == HERE or one.origin != link]
+        if group.region is not None:
+            some = [one for one in some if is_in_region(group.region, one.event.sensor, one.event.at)]
         seen += some
         columns += [column] * len(some)
     times = np.array([one.time for one in seen], np.int64)

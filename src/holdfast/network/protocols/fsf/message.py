@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ....model.correlation import Correlation, RangeFilter, Simple
 from ....model.space import Point
@@ -16,8 +16,7 @@ FsfSubscription = Correlation
 # --- between nodes -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FsfAdvertise:
+class FsfAdvertise(msgspec.Struct, frozen=True):
     """``DSA_d = (a_d, p_d)``: announces a sensor."""
 
     sensor: str
@@ -25,29 +24,25 @@ class FsfAdvertise:
     at: Point | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FsfWithdraw:
+class FsfWithdraw(msgspec.Struct, frozen=True):
     """Announces that a sensor is gone."""
 
     sensor: str
 
 
-@dataclass(frozen=True, slots=True)
-class FsfSubscribe:
+class FsfSubscribe(msgspec.Struct, frozen=True):
     """Requests the events of an operator."""
 
     operator: FsfOperator
 
 
-@dataclass(frozen=True, slots=True)
-class FsfUnsubscribe:
+class FsfUnsubscribe(msgspec.Struct, frozen=True):
     """Ends the request for an operator."""
 
     operator: FsfOperator
 
 
-@dataclass(frozen=True, slots=True)
-class FsfReadings:
+class FsfReadings(msgspec.Struct, frozen=True):
     """Simple events, for all subscriptions."""
 
     events: tuple[FsfEvent, ...]
@@ -57,8 +52,7 @@ Members = tuple[tuple[FsfEvent, tuple[str, ...]], ...]
 """Simple events, each with the subscriptions whose result sets contain it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FsfResults:
+class FsfResults(msgspec.Struct, frozen=True):
     """Members of result sets; an event in several sets is sent once for each."""
 
     members: Members
@@ -69,8 +63,7 @@ FsfMessage = FsfAdvertise | FsfWithdraw | FsfSubscribe | FsfUnsubscribe | FsfRea
 # --- from users ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FsfWant:
+class FsfWant(msgspec.Struct, frozen=True):
     """A user subscribes; with ``pending`` the subscription may wait for a source."""
 
     name: str
@@ -78,8 +71,7 @@ class FsfWant:
     pending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FsfCancel:
+class FsfCancel(msgspec.Struct, frozen=True):
     """A user ends a subscription."""
 
     name: str
@@ -91,23 +83,20 @@ FsfRequest = FsfAdvertise | FsfWithdraw | FsfWant | FsfCancel | FsfReadings
 # --- to users ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionAccepted:
+class SubscriptionAccepted(msgspec.Struct, frozen=True):
     """Every filter of the subscription has a source."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionRefused:
+class SubscriptionRefused(msgspec.Struct, frozen=True):
     """The subscription is dropped because some filters have no source.  [J7]"""
 
     name: str
     missing: tuple[RangeFilter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionWaiting:
+class SubscriptionWaiting(msgspec.Struct, frozen=True):
     """The subscription waits until these filters have a source."""
 
     name: str
@@ -117,8 +106,7 @@ class SubscriptionWaiting:
 FsfAnswer = SubscriptionAccepted | SubscriptionRefused | SubscriptionWaiting
 
 
-@dataclass(frozen=True, slots=True)
-class EventsFound:
+class EventsFound(msgspec.Struct, frozen=True):
     """Simple events that take part in complex events of users' subscriptions; each is delivered once."""
 
     members: Members

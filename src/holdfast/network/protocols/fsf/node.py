@@ -18,7 +18,9 @@ from .matching import LinkRequests, OperatorGroup
 from .message import (
     EventsFound,
     FsfAdvertise,
+    FsfAnswer,
     FsfCancel,
+    FsfMessage,
     FsfReadings,
     FsfResults,
     FsfSubscribe,
@@ -77,151 +79,198 @@ class FsfNode:
 
     def handle(self, state: FsfState, given: Input) -> tuple[FsfState, list[Effect]]:
         """Handle one input: update the state and return the effects."""
+        step = _FsfStep(self, state)
         match given:
             case Started(_, seed):
                 state.chance = np.random.default_rng(seed)
-                return state, []
             case Joined(_, peer):
-                return state, list(self._on_joined(state, peer))
+                step.on_joined(peer)
             case Left(_, peer):
-                return state, list(self._on_left(state, peer))
+                step.on_left(peer)
             case Received(now, sender, message) if sender in state.peers:
-                return state, list(self._on_message(state, now, sender, message))
+                step.on_message(now, sender, message)
             case Asked(_, FsfWant(name, subscription, pending)):
-                return state, list(self._on_want(state, to_operator(name, subscription), pending))
+                step.on_want(to_operator(name, subscription), pending)
             case Asked(_, FsfCancel(name)):
-                return state, list(self._on_cancel(state, name))
+                step.on_cancel(name)
             case Asked(now, request):
-                return state, list(self._on_message(state, now, HERE, request))
-            case _:
-                return state, []
+                step.on_message(now, HERE, request)
+        return state, step.effects
 
-    def _on_message(self, state: FsfState, now: Instant, link: Peer, message: object) -> Iterator[Effect]:
+
+class _FsfStep:
+    """Handles one input of a node."""
+
+    def __init__(self, node: FsfNode, state: FsfState) -> None:
+        self.policy, self.towards, self.validity = node.policy, node.towards, node.validity
+        self.state = state
+        self.effects: list[Effect] = []
+
+    def send(self, peer: Peer, message: FsfMessage, cause: str = "") -> None:
+        """Send a message to a neighbour."""
+        self.effects.append(Send(peer, message, cause))
+
+    def deliver(self, what: FsfAnswer | EventsFound) -> None:
+        """Deliver an answer or events to the users."""
+        self.effects.append(Deliver(what))
+
+    def on_message(self, now: Instant, link: Peer, message: object) -> None:
         """Dispatch a message of a neighbour or of a user."""
         match message:
             case FsfReadings() if self.policy.central and self.towards is not None:
-                yield Send(self.towards, message)
+                self.send(self.towards, message)
             case FsfReadings(events):
-                yield from self._on_events(state, now, link, events)
+                self._on_events(now, link, events)
             case FsfResults(members) if self.policy.central:
-                yield from self._forward_results(state, members)
+                self._forward_results(members)
             case FsfResults(members):
-                yield from self._on_events(state, now, link, (event for event, _ in members), members)
+                self._on_events(now, link, (event for event, _ in members), members)
             case FsfSubscribe(operator):
-                yield from self._add_operator(state, link, operator)
+                self._add_operator(link, operator)
             case FsfUnsubscribe(operator):
-                yield from self._remove_operator(state, link, operator)
+                self._remove_operator(link, operator)
             case FsfAdvertise():
-                yield from self._on_advertise(state, link, message)
+                self._on_advertise(link, message)
             case FsfWithdraw(sensor):
-                yield from self._on_withdraw(state, link, sensor)
+                self._on_withdraw(link, sensor)
             case _:
                 raise AssertionError(f"unexpected message {message!r}")
 
     # --- advertisements [J3] ---
 
-    def _on_joined(self, state: FsfState, peer: Peer) -> Iterator[Effect]:
+    def on_joined(self, peer: Peer) -> None:
         """Handle a new neighbour."""
-        state.peers[peer] = ForwardedOperators()
-        yield from (Send(peer, known, "advertisement") for known in state.sources)
+        self.state.peers[peer] = ForwardedOperators()
+        for known in self.state.sources:
+            self.send(peer, known, "advertisement")
         if peer == self.towards:
-            yield from self._split_again(state)
+            self._split_again()
 
-    def _on_advertise(self, state: FsfState, link: Peer, sensor: FsfAdvertise) -> Iterator[Effect]:
+    def _on_advertise(self, link: Peer, sensor: FsfAdvertise) -> None:
         """Record and forward an advertisement."""
-        state.sources.add(sensor, link)
-        yield from _flood(state, link, sensor)
-        yield from self._split_again(state, sensor.attribute)
+        self.state.sources.add(sensor, link)
+        self._flood(link, sensor)
+        self._split_again(sensor.attribute)
 
-    def _on_withdraw(self, state: FsfState, link: Peer, sensor: str) -> Iterator[Effect]:
+    def _on_withdraw(self, link: Peer, sensor: str) -> None:
         """Remove a sensor and forward its withdrawal."""
-        known = state.sources.remove(sensor) if state.sources.link(sensor) == link else None
+        sources = self.state.sources
+        known = sources.remove(sensor) if sources.link(sensor) == link else None
         if known is not None:
-            yield from _flood(state, link, FsfWithdraw(sensor))
-            yield from self._split_again(state, known.attribute)
+            self._flood(link, FsfWithdraw(sensor))
+            self._split_again(known.attribute)
 
-    def _on_left(self, state: FsfState, peer: Peer) -> Iterator[Effect]:
+    def _flood(self, link: Peer, message: FsfAdvertise | FsfWithdraw) -> None:
+        """Send a message to all neighbours but one."""
+        for peer in self.state.peers:
+            if peer != link:
+                self.send(peer, message, "advertisement")
+
+    def on_left(self, peer: Peer) -> None:
         """Handle the loss of a neighbour, with its requests and all sensors behind it."""
-        del state.peers[peer]
-        for link, operator in [held for held in state.parts if held[0] == peer]:
-            yield from self._remove_operator(state, link, operator)
+        del self.state.peers[peer]
+        for link, operator in [held for held in self.state.parts if held[0] == peer]:
+            self._remove_operator(link, operator)
         if peer == self.towards:
-            yield from self._split_again(state)
-        for sensor in state.sources.behind(peer):
-            yield from self._on_withdraw(state, peer, sensor.sensor)
+            self._split_again()
+        for sensor in self.state.sources.behind(peer):
+            self._on_withdraw(peer, sensor.sensor)
 
     # --- subscriptions [J6, J7, J9] ---
 
-    def _on_want(self, state: FsfState, operator: FsfOperator, pending: bool) -> Iterator[Effect]:
+    def on_want(self, operator: FsfOperator, pending: bool) -> None:
         """Handle a user's subscription."""
-        missing = _filters_without_source(state, operator)
+        missing = self._filters_without_source(operator)
         if missing and not pending:
-            yield Deliver(SubscriptionRefused(operator.name, missing))
+            self.deliver(SubscriptionRefused(operator.name, missing))
             return
-        state.own[operator.name] = operator
-        yield _answer(state, operator.name, missing)
-        yield from self._add_operator(state, HERE, operator)
+        self.state.own[operator.name] = operator
+        self._answer(operator.name, missing)
+        self._add_operator(HERE, operator)
 
-    def _on_cancel(self, state: FsfState, name: str) -> Iterator[Effect]:
+    def _answer(self, name: str, missing: tuple[RangeFilter, ...]) -> None:
+        """Inform a user whether a subscription waits."""
+        if missing:
+            self.state.missing[name] = missing
+            self.deliver(SubscriptionWaiting(name, missing))
+        else:
+            self.state.missing.pop(name, None)
+            self.deliver(SubscriptionAccepted(name))
+
+    def _filters_without_source(self, operator: FsfOperator) -> tuple[RangeFilter, ...]:
+        """Return the filters of an operator without a source."""
+        ways = self.state.sources.ways(operator, HERE)
+        return tuple(one for one, way in zip(operator.filters, ways, strict=True) if not way)
+
+    def on_cancel(self, name: str) -> None:
         """Handle the end of a user's subscription."""
-        operator = state.own.pop(name)
-        state.missing.pop(name, None)
-        yield from self._remove_operator(state, HERE, operator)
+        operator = self.state.own.pop(name)
+        self.state.missing.pop(name, None)
+        self._remove_operator(HERE, operator)
 
-    def _add_operator(self, state: FsfState, link: Peer, operator: FsfOperator) -> Iterator[Effect]:
+    def _add_operator(self, link: Peer, operator: FsfOperator) -> None:
         """Add an operator that a link requests."""
+        state = self.state
         state.events.clear_row(*state.requests.setdefault(link, LinkRequests()).add(operator))
         state.longest = max(state.longest, operator.within)
         state.parts[link, operator] = []
-        yield from self._split(state, link, operator)
+        self._split(link, operator)
 
-    def _remove_operator(self, state: FsfState, link: Peer, operator: FsfOperator) -> Iterator[Effect]:
+    def _remove_operator(self, link: Peer, operator: FsfOperator) -> None:
         """Remove an operator that a link requested."""
-        yield from self._replace_parts(state, link, operator, [])
-        del state.parts[link, operator]
-        state.requests[link].remove(operator)
+        self._replace_parts(link, operator, [])
+        del self.state.parts[link, operator]
+        self.state.requests[link].remove(operator)
 
-    def _split_again(self, state: FsfState, attribute: str | None = None) -> Iterator[Effect]:
+    def _split_again(self, attribute: str | None = None) -> None:
         """Split operators again after sources (of one attribute) have changed."""
+        state = self.state
         state.joins.clear()
         for link, operator in list(state.parts):
             if attribute is None or any(one.attribute == attribute for one in operator.filters):
-                yield from self._split(state, link, operator)
+                self._split(link, operator)
         for name, operator in state.own.items():
-            missing = _filters_without_source(state, operator)
+            missing = self._filters_without_source(operator)
             if missing != state.missing.get(name, ()):
-                yield _answer(state, name, missing)
+                self._answer(name, missing)
 
-    def _split(self, state: FsfState, link: Peer, operator: FsfOperator) -> Iterator[Effect]:
+    def _split(self, link: Peer, operator: FsfOperator) -> None:
         """Split an operator and request its parts of the neighbours."""
         if not self.policy.central:
-            parts = self.policy.splitting(operator, link, state.sources)
-        elif self.towards not in state.peers or (link == HERE and _filters_without_source(state, operator)):
+            parts = self.policy.splitting(operator, link, self.state.sources)
+        elif self.towards not in self.state.peers or (
+            link == HERE and self._filters_without_source(operator)
+        ):
             parts = []
         else:
             parts = [(self.towards, operator)]
-        yield from self._replace_parts(state, link, operator, parts)
+        self._replace_parts(link, operator, parts)
 
-    def _replace_parts(
-        self, state: FsfState, link: Peer, operator: FsfOperator, parts: Parts
-    ) -> Iterator[Effect]:
+    def _replace_parts(self, link: Peer, operator: FsfOperator, parts: Parts) -> None:
         """Request new parts of an operator, then end the old ones, so that no event is lost in between."""
-        before = state.parts[link, operator]
-        state.parts[link, operator] = parts
+        state = self.state
+        before, state.parts[link, operator] = state.parts[link, operator], parts
         ask = counting_test(self.policy.filtering, state.chance, state.tally)
         for peer, part in parts:
             if (peer, part) not in before and state.peers[peer].hold(part, operator, ask):
-                yield Send(peer, FsfSubscribe(part), operator.name)
+                self.send(peer, FsfSubscribe(part), operator.name)
         for peer, part in before:
             if (peer, part) not in parts and peer in state.peers:
-                yield from _release(state, peer, part, operator, ask)
+                self._release(peer, part, operator, ask)
+
+    def _release(self, peer: Peer, part: FsfOperator, holder: FsfOperator, ask: Ask | None) -> None:
+        """Give up a part of an operator, and send the operators that it covered."""
+        gone, shown = self.state.peers[peer].release(part, holder, ask)
+        for other in shown:
+            self.send(peer, FsfSubscribe(other), other.name)
+        if gone:
+            self.send(peer, FsfUnsubscribe(part), part.name)
 
     # --- events [J2, J8] ---
 
-    def _on_events(
-        self, state: FsfState, now: Instant, link: Peer, events: Iterable[Simple], members: Members = ()
-    ) -> Iterator[Effect]:
+    def _on_events(self, now: Instant, link: Peer, events: Iterable[Simple], members: Members = ()) -> None:
         """Process new events: they and stored ones may be wanted now."""
+        state = self.state
         if self.policy.central:
             link = HERE  # the central node matches all events, for every link
         state.events.forget(now - (2 * state.longest if self.validity is None else self.validity))
@@ -234,21 +283,20 @@ class FsfNode:
         if new:
             for asker, groups in asked.items():
                 if asker == HERE or asker != link:
-                    yield from self._forward_events(state, asker, groups, new)
+                    self._forward_events(asker, groups, new)
 
-    def _forward_events(
-        self, state: FsfState, link: Peer, groups: list[OperatorGroup], new: list[StoredEvent]
-    ) -> Iterator[Effect]:
+    def _forward_events(self, link: Peer, groups: list[OperatorGroup], new: list[StoredEvent]) -> None:
         """Forward the events that a link wants and has not received."""
-        once = link != HERE and not self.policy.result_sets and not self.policy.named
+        state, policy = self.state, self.policy
+        once = link != HERE and not policy.result_sets and not policy.named
         found: dict[StoredEvent, list[str]] = {}
         for group in groups:
             here = join_input(group, state.events, new, link)
             if once and all(link in seen.crossed_links for seen in here.seen):
                 continue
-            wanted = self._join(state, link, group)(group, here)
-            if self.policy.named and wanted.size:
-                _select_named(wanted, here, _rows_forwarded_whole(state, link, group))
+            wanted = self._join(link, group)(group, here)
+            if policy.named and wanted.size:
+                _select_named(wanted, here, self._rows_forwarded_whole(link, group))
             named = cache(group.names_of)
             for seen, rows in zip(here.seen, _by_bits(wanted), strict=False):
                 if not rows:
@@ -258,43 +306,42 @@ class FsfNode:
                     found[seen] = []
                 elif not once and (fresh := seen.first_for(group, rows)):
                     found.setdefault(seen, []).extend(named(fresh))
-        if not found:
-            return
-        if once:
-            yield Send(link, FsfReadings(tuple(seen.event for seen in found)))
-        else:
-            members = tuple((seen.event, tuple(names)) for seen, names in found.items())
-            yield Deliver(EventsFound(members)) if link == HERE else Send(link, FsfResults(members))
+        if found and once:
+            self.send(link, FsfReadings(tuple(seen.event for seen in found)))
+        elif found:
+            self._send_members(link, tuple((seen.event, tuple(names)) for seen, names in found.items()))
 
-    def _join(self, state: FsfState, link: Peer, group: OperatorGroup) -> Join:
+    def _join(self, link: Peer, group: OperatorGroup) -> Join:
         """Return the join of a group, which depends on the current sources."""
-        join = state.joins.get(group)
-        if join is None:
-            some = next(iter(group.rows))
-            join = state.joins[group] = self.policy.joining(some, link, state.sources)
-        return join
+        joins = self.state.joins
+        if group not in joins:
+            joins[group] = self.policy.joining(next(iter(group.rows)), link, self.state.sources)
+        return joins[group]
 
-    def _forward_results(self, state: FsfState, members: Members) -> Iterator[Effect]:
+    def _send_members(self, link: Peer, members: Members) -> None:
+        """Send members of result sets to a link, or deliver them to the users here."""
+        if link == HERE:
+            self.deliver(EventsFound(members))
+        else:
+            self.send(link, FsfResults(members))
+
+    def _forward_results(self, members: Members) -> None:
         """Forward result sets of the central node to the links of their subscriptions."""
-        for link, wants in state.requests.items():
-            theirs = tuple(
-                (event, some)
-                for event, names in members
-                if (some := tuple(name for name in names if name in wants.names))
-            )
-            if theirs:
-                yield Deliver(EventsFound(theirs)) if link == HERE else Send(link, FsfResults(theirs))
+        for link, wants in self.state.requests.items():
+            named = [(event, tuple(n for n in names if n in wants.names)) for event, names in members]
+            if theirs := tuple((event, names) for event, names in named if names):
+                self._send_members(link, theirs)
 
-
-def _rows_forwarded_whole(state: FsfState, link: Peer, group: OperatorGroup) -> dict[str, int]:
-    """Return the rows of a group's operators that were forwarded unchanged, by name: others have joined for
-    them."""
-    return {
-        operator.name: row
-        for operator, row in group.rows.items()
-        if (parts := state.parts[link, operator])
-        and all(part == operator and state.peers[peer].was_sent(part) for peer, part in parts)
-    }
+    def _rows_forwarded_whole(self, link: Peer, group: OperatorGroup) -> dict[str, int]:
+        """Return the rows of a group's operators that were forwarded unchanged, by name: others have joined
+        for them."""
+        state = self.state
+        return {
+            operator.name: row
+            for operator, row in group.rows.items()
+            if (parts := state.parts[link, operator])
+            and all(part == operator and state.peers[peer].was_sent(part) for peer, part in parts)
+        }
 
 
 def _select_named(wanted: Flags, here: JoinInput, relayed: dict[str, int]) -> None:
@@ -311,34 +358,3 @@ def _by_bits(wanted: Flags) -> Iterator[int]:
     packed = np.packbits(wanted, axis=1, bitorder="little")
     data, width = packed.tobytes(), packed.shape[1]
     return (int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width or 1))
-
-
-def _answer(state: FsfState, name: str, missing: tuple[RangeFilter, ...]) -> Effect:
-    """Inform a user whether a subscription waits."""
-    if missing:
-        state.missing[name] = missing
-        return Deliver(SubscriptionWaiting(name, missing))
-    state.missing.pop(name, None)
-    return Deliver(SubscriptionAccepted(name))
-
-
-def _flood(state: FsfState, link: Peer, message: FsfAdvertise | FsfWithdraw) -> Iterator[Effect]:
-    """Send a message to all neighbours but one."""
-    return (Send(peer, message, "advertisement") for peer in state.peers if peer != link)
-
-
-def _filters_without_source(state: FsfState, operator: FsfOperator) -> tuple[RangeFilter, ...]:
-    """Return the filters of an operator without a source."""
-    ways = state.sources.ways(operator, HERE)
-    return tuple(one for one, way in zip(operator.filters, ways, strict=True) if not way)
-
-
-def _release(
-    state: FsfState, peer: Peer, part: FsfOperator, holder: FsfOperator, ask: Ask | None
-) -> Iterator[Effect]:
-    """Give up a part of an operator, and send the operators that it covered."""
-    gone, shown = state.peers[peer].release(part, holder, ask)
-    for other in shown:
-        yield Send(peer, FsfSubscribe(other), other.name)
-    if gone:
-        yield Send(peer, FsfUnsubscribe(part), part.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....errors import UsageError
 from ....model.correlation import Correlation, RangeFilter
@@ -71,14 +71,8 @@ def sub_operator(
     operator: FsfOperator, chosen: Sequence[int], wanted: Sequence[int] | None = None
 ) -> FsfOperator:
     """Return an operator with some of the filters; by default all of their events are wanted."""
-    return FsfOperator(
-        operator.name,
-        tuple(operator.filters[i] for i in chosen),
-        tuple(wanted is None or i in wanted for i in chosen),
-        operator.within,
-        operator.near,
-        operator.region,
-    )
+    filters = tuple(operator.filters[i] for i in chosen)
+    return replace(operator, filters=filters, wanted=tuple(wanted is None or i in wanted for i in chosen))
 
 
 def is_in_region(region: Region | None, sensor: str, at: Point | None) -> bool:

@@ -94,11 +94,9 @@ class ClientStep(QpsStep):
         own, leaves = tree.leaf(self.at), list(tree.leaves(area))
         yield from (leaf for leaf in leaves if leaf != own)
         for scope in tree.scopes() if self.deployment.wide_adverts else ():
-            below = [leaf for leaf in leaves if _is_below(leaf, scope)]
-            away = math.dist(self.at, tree.address(topic, scope))
-            if not tree.is_leaf(scope) and any(
-                away <= math.dist(self.at, tree.address(topic, leaf)) for leaf in below
-            ):
+            below = [leaf for leaf in leaves if _is_below(leaf, scope) and leaf != scope]
+            farthest = max((math.dist(self.at, tree.address(topic, leaf)) for leaf in below), default=-1.0)
+            if math.dist(self.at, tree.address(topic, scope)) <= farthest:
                 yield scope
 
     def publish(self, asked: request.QpsPublishRequest) -> None:
@@ -204,7 +202,7 @@ class ClientStep(QpsStep):
         over = difference(union_of(sent.area for sent in hosted.requests), wanted)
         hosted.requests = requests_outside(hosted.requests, over)
         for event in pop_latest(hosted.latest, over):
-            hosted.delivered.pop((event.home, event.time), None)  # it is news for who asks again
+            hosted.delivered.pop((event.home, event.time), None)  # a later subscriber receives it again
 
     def deliver(self, given: RoutedPublication) -> None:
         """Deliver an event to each matching subscriber, once.  [F25]"""

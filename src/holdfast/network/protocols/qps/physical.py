@@ -113,7 +113,7 @@ class _PhysicalStep(RoleSuccession):
             self.on_heartbeat(message)
             claimed = role in self.state.own_roles and self.is_nearer(role, self.at, message.at)
             return None if claimed else given
-        if isinstance(message, RoleVacant):  # who looks for a successor acts still
+        if isinstance(message, RoleVacant):  # the sender keeps the role until then
             return self.with_candidate(role, given)
         self._forget(message, given.left)
         known = self.state.holders.get(role)

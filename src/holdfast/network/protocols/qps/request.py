@@ -6,15 +6,15 @@ No call waits. A client is known to its node by a name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ....model.event import Value
 from ....model.instant import Instant
 from ....model.space import Point, Shape
 
 
-@dataclass(frozen=True, slots=True)
-class RegionRequest:
+class RegionRequest(msgspec.Struct, frozen=True):
     """A request of a client about a topic in a region."""
 
     client: str
@@ -22,16 +22,15 @@ class RegionRequest:
     region: Shape
 
 
-class QpsAdvertiseRequest(RegionRequest):
+class QpsAdvertiseRequest(RegionRequest, frozen=True):
     """A publisher announces that it will publish events of a topic in a region."""
 
 
-class QpsUnadvertiseRequest(RegionRequest):
+class QpsUnadvertiseRequest(RegionRequest, frozen=True):
     """A publisher withdraws such an announcement."""
 
 
-@dataclass(frozen=True, slots=True)
-class QpsPublishRequest:
+class QpsPublishRequest(msgspec.Struct, frozen=True):
     """A publisher publishes an event; ``location`` is that of the data, not of the publisher.  [F16]"""
 
     client: str
@@ -40,8 +39,7 @@ class QpsPublishRequest:
     values: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class QpsSubscribeRequest(RegionRequest):
+class QpsSubscribeRequest(RegionRequest, frozen=True):
     """A subscriber requests the events of a topic in a region.  [F18]"""
 
     epsilon: float = 1.5
@@ -50,29 +48,20 @@ class QpsSubscribeRequest(RegionRequest):
     """Whether the part of the region without a publisher must be reported.  [F27]"""
 
 
-class QpsUnsubscribeRequest(RegionRequest):
+class QpsUnsubscribeRequest(RegionRequest, frozen=True):
     """A subscriber ends such a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class PresenceSign:
+class PresenceSign(msgspec.Struct, frozen=True):
     """A sign of life of a client; every other request counts as one, too.  [F48]"""
 
     client: str
 
 
-QpsRequest = (
-    QpsAdvertiseRequest
-    | QpsUnadvertiseRequest
-    | QpsPublishRequest
-    | QpsSubscribeRequest
-    | QpsUnsubscribeRequest
-    | PresenceSign
-)
+QpsRequest = RegionRequest | QpsPublishRequest | PresenceSign
 
 
-@dataclass(frozen=True, slots=True)
-class QpsNotify:
+class QpsNotify(msgspec.Struct, frozen=True):
     """Callback ``notify``: an event for a subscriber."""
 
     client: str
@@ -87,8 +76,7 @@ class QpsNotify:
     """Whether it is the latest of its publisher from before the subscription.  [F75]"""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCoverage:
+class FailedCoverage(msgspec.Struct, frozen=True):
     """Callback ``failed_coverage_fulfillment``: this part of a subscriber's region has no publisher."""
 
     client: str

@@ -91,12 +91,9 @@ class RequestTable:
 
     def renew(self, area: Area, version: Instant, now: Instant) -> None:
         """Record the repetition of a message."""
-        self.patches = [
-            replace(patch, last_renewal=now)
-            if patch.version == version and intersection(patch.area, area)
-            else patch
-            for patch in self.patches
-        ]
+        for i, patch in enumerate(self.patches):
+            if patch.version == version and intersection(patch.area, area):
+                self.patches[i] = replace(patch, last_renewal=now)
 
     def drop_old(self, over: Instant, stale: Instant) -> bool:
         """Drop ends older than ``over`` and patches not renewed since ``stale``; whether a registered one is

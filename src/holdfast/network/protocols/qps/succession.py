@@ -41,7 +41,7 @@ class RoleSuccession(RoleMessaging):
         step = self.broker.step(self.state.broker, self.now)
         step.announce_move(logical)
         self.carry_out(step.effects)
-        self._send_copies(role, self.state.own_roles[role], logical)  # it may fail before it looks
+        self._send_copies(role, self.state.own_roles[role], logical)  # it may fail before its next check
 
     def _send_heartbeat(self, role: Role, logical: LogicalBroker) -> None:
         """Send a heartbeat."""
@@ -66,7 +66,7 @@ class RoleSuccession(RoleMessaging):
                 del self.state.copies[role]
 
     def compare_heartbeats(self, given: RoleHeartbeat) -> None:
-        """Compare the heartbeats of all holders of a role, which meet here: the earlier holder is told of the
+        """Compare the heartbeats of all holders of a role, which meet here: the earlier holder learns of the
         later.
 
         Where roles belong to the nearest node and that is this one, it offers to take the role.
@@ -114,7 +114,7 @@ class RoleSuccession(RoleMessaging):
             if role not in state.handovers and self.mapping.compare(held.original, self.suits(role)):
                 self._start_handover(role)
                 self.seek(role, RoleVacant(*role, self.at), left=(self.at,))
-            self._send_heartbeat(role, logical)  # also while nobody takes it: it is here still
+            self._send_heartbeat(role, logical)  # also during a hand-over: the role is still here
             self._send_copies(role, held, logical)
 
     # --- hand-over ---

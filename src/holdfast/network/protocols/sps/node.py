@@ -78,8 +78,7 @@ class ComponentManager(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class InsertComponent:
+class InsertComponent(msgspec.Struct, frozen=True):
     """Start a component on this node: ``insertSMC``.  [F51]"""
 
     name: str
@@ -89,8 +88,7 @@ class InsertComponent:
     """The region of its outputs; ``None``: anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveComponent:
+class RemoveComponent(msgspec.Struct, frozen=True):
     """Stop a component."""
 
     name: str

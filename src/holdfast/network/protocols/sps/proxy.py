@@ -42,15 +42,13 @@ CLIENT = "proxy/"
 """The prefix of the names of clients for which a node is the proxy."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArriveRequest:
+class ArriveRequest(msgspec.Struct, frozen=True):
     """A mobile subscriber is at this node; it repeats this periodically."""
 
     ticket: Ticket
 
 
-@dataclass(frozen=True, slots=True)
-class GotRequest:
+class GotRequest(msgspec.Struct, frozen=True):
     """The subscriber has received an event."""
 
     ticket: Ticket

@@ -61,8 +61,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     """The number of this ticket; the latest counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtEvent:
+class BroughtEvent(msgspec.Struct, frozen=True):
     """An event that a node has for a subscriber."""
 
     client: str

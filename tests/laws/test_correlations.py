@@ -89,7 +89,7 @@ def test_correlations_equal_a_search_over_every_combination(text, events):
 
 
 @few
-@given(definitions(tells=("events", "all")), histories, st.data())
+@given(definitions(emits=("events", "all")), histories, st.data())
 def test_disorder_shorter_than_a_window_changes_no_correlation(text, events, data):
     """Live and timely: what comes late still finds its partners."""
     jitter = [data.draw(st.integers(0, 3)) * SECOND // 2 for _ in events]

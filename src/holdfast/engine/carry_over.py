@@ -3,9 +3,8 @@ decides.
 
 While a carried-over scope is undecided, the machine runs twice over the same readings: `now`, in which these
 scopes are active, and `beside`, in which they never were. An end of `now` ends the scope; a start of `beside`
-confirms it,
-which is emitted as `known`. A machine with a window evaluates a carried-over scope only when the window is
-full of readings that it has processed, because the readings before are missing.
+confirms it, which is emitted as `known`. A machine with a window evaluates a carried-over scope only when the
+window is full of readings that it has processed, because the readings before are missing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Corrections: a late event is put in its place, and transitions that were emitted before are corrected.
 
 `Corrected` wraps an ordered machine and stores the state of `within` ago and every event since. For a late
-event
-that is not older, its scope is replayed without it and with it, and the difference is emitted: a start that
-did not happen is `retracted`, an end that did not happen `reopened`, and missing transitions are emitted as
-usual.
+event that is not older, its scope is replayed without it and with it, and the difference is emitted: a start
+that did not happen is `retracted`, an end that did not happen `reopened`, and missing transitions are emitted
+as usual.
 
 The law: the emitted transitions, without those that were taken back, are those of the same events in order.
-The
-late events of one batch are corrected together, so that nothing is emitted that the same batch takes back.
+The late events of one batch are corrected together, so that nothing is emitted that the same batch takes
+back.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ class Divisible(Machine[Any]):
 
 class CorrectedState(NamedTuple):
     """The state `now` of the ordered machine, the state `base` of the inner machine before the `recent`
-    events,
-    and these by their outermost scope as they arrived. `size` counts them, `least` counted them when old ones
-    were last removed. Before `floor` nothing is corrected."""
+    events, and these by their outermost scope as they arrived. `size` counts them, `least` counted them when
+    old ones were last removed. Before `floor` nothing is corrected."""
 
     now: ordered.OrderedState
     base: Any

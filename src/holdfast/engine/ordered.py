@@ -1,9 +1,8 @@
 """Ordered delivery: hold events back until the watermark has passed them, then process them in order.
 
 `Ordered` wraps any machine of one topic. An event is processed once the watermark is more than `wait` beyond
-it; it
-is late if that is already so when it arrives [F13]. A late event is emitted with status `late` or, with `late
-apply`, processed on arrival.
+it; it is late if that is already so when it arrives [F13]. A late event is emitted with status `late` or,
+with `late apply`, processed on arrival.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 together and in one order, whatever the order in which upstreams emitted them.
 
 The events of one scope of a condition keep the order in which it emitted them: a start and its end cannot
-change
-places. An event that is older than the last waiting event of its scope is processed together with that one.
+change places. An event that is older than the last waiting event of its scope is processed together with that
+one.
 """
 
 from __future__ import annotations

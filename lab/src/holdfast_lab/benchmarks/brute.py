@@ -1,8 +1,8 @@
 """Brute force over boxes, three ways, each as good as a loop in numba gets.
 
-All take the ranges of boxes, every row full, prepare them as they like, and give the matches of points as
-one array of box numbers, point after point.  Blocks of boxes stay in the cache
-while all points of a batch pass them.
+All take the ranges of boxes, every row full, prepare them as they like, and give the matches of points as one
+array of box numbers, point after point.  Blocks of boxes stay in the cache while all points of a batch pass
+them.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ All keys are held first; then come files of 100,000 readings of keys drawn at ra
 hundred ends its state, and those that had ended begin again; then files of 1,000 such readings, which change
 little of what is kept.  A file is a batch.  Seconds are those of the processor, of all processes together.
 Bytes are those that a batch writes for states (Spark's log of changes), and beside them those of the copies
-that Spark makes of its store now and then.
-``HOLDFAST_BENCH_SETS=guarded,table`` measures some kinds of conditions alone, ``HOLDFAST_BENCH_SCALE`` fewer
-keys and readings.
+that Spark makes of its store now and then. ``HOLDFAST_BENCH_SETS=guarded,table`` measures some kinds of
+conditions alone, ``HOLDFAST_BENCH_SCALE`` fewer keys and readings.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def carry_overs(was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> list[C
     return [machine.without(carry_over, changed) for carry_over in found] if changed else list(found)
 
 
-RESTARTS = "is as a whole history says, where one is heard again, else it begins anew"
+RESTARTS = "follows from a whole history if one is read again, else it restarts"
 """The effect of a revision of a kind that restarts, in words."""
 
 

@@ -79,7 +79,7 @@ def test_the_plan_explains_delivery_and_late_events(plan):
 
 
 def test_the_plan_explains_dropped_events_and_stored_state(plan):
-    assert "what satisfies neither predicate" in plan["Warm"]
+    assert "events that satisfy neither predicate" in plan["Warm"]
     assert "1 byte of status bits" in plan["Warm"]
     assert "16 bytes of start times" in plan["Warm"]
 

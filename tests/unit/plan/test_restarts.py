@@ -218,8 +218,11 @@ def test_the_preview_describes_the_effect_of_a_revision():
         (HEAD + RELATED.format('pairs ("a", "b"), ("b", "c")'), HEAD + RELATED.format('pairs ("a", "b")')),
     ]
     words = [dict(preview(*(check(parse(text)) for text in pair))) for pair in pairs]
-    assert words[0]["Busy"].endswith("starts it or, 3 s after the edit at the soonest, ends it")
-    assert words[1]["Busy"].endswith("in other scopes: what holds ends")
+    assert words[0]["Busy"].endswith("starts them or, 3 s after the edit at the soonest, ends them")
+    assert words[1]["Busy"].endswith("in other scopes: active scopes end")
     assert words[2]["Both"].endswith("what came before takes part in nothing")
-    assert words[4]["Warm"].endswith("starts it or ends it; of pairs that it no longer has, what holds ends")
-    assert words[3]["Storm"] == "it is told who holds, and what holds is told by its cells or by itself"
+    assert words[4]["Warm"].endswith("starts or ends them; active pairs that it no longer has end")
+    assert (
+        words[3]["Storm"]
+        == "it consumes the active members again, and reports them by cells or by themselves"
+    )

@@ -49,7 +49,7 @@ def _component(component: ComponentCondition, others: Components) -> Iterator[st
         yield f"  {name or 'looks at':<9} {show_query(query)}"
     yield f"  starts    {_rule(component.enter)}"
     ends = "never" if component.exit.when == Truth(False) else _rule(component.exit)
-    yield f"  ends      {'at once (momentary: every detection is told)' if component.momentary else ends}"
+    yield f"  ends      {'at once (momentary: every detection is notified)' if component.momentary else ends}"
     carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
     apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
     yield f"  scopes    {', '.join(filter(None, (carried, apart))) or 'one for everything'}"
@@ -60,7 +60,7 @@ def _component(component: ComponentCondition, others: Components) -> Iterator[st
     yield f"  plan      {_plan(component, others)}"
     if (brackets := to_brackets(component)) is not None:
         yield f"  same as   {show_state(brackets)}"
-        yield "            which is told at once and judged where readings are born"
+        yield "            which notifies at once and is evaluated at the publishers"
 
 
 def to_brackets(component: ComponentCondition) -> DefineState | None:
@@ -114,7 +114,7 @@ def _instants(component: ComponentCondition) -> Iterator[str]:
     if windows:
         yield f"when one leaves {' or '.join(windows)}"
     if component.enter.hold or component.exit.hold:
-        yield "when a predicate has held for long enough"
+        yield "when a predicate has been true for long enough"
     if component.tick is not None:
         yield f"every {show_duration(component.tick)}, at most {MOST_TICKS:,} times after a reading"
 
@@ -131,8 +131,8 @@ def _delivery(component: ComponentCondition) -> str:
     wait, late = component.delivery.wait, component.delivery.late
     if wait is None:
         return (
-            "timely: told when time has passed, by a later reading or by 'advance'; an earlier reading is "
-            "taken into account from then on"
+            "timely: evaluated when the watermark has passed, by a later reading or by 'advance'; "
+            "an earlier reading is taken into account from then on"
         )
     then = "goes to the late output" if late == "drop" else "is taken into account from then on"
     return f"ordered: {show_duration(wait)} behind the latest event; a later one {then}"
@@ -196,10 +196,10 @@ def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iter
     names = operator.subscriptions
     yield f"operator {number}, stage {operator.links.stage + 1}: {', '.join(names)}"
     if len(names) > 1:
-        yield "  fused     one machine runs them all: they keep the same apart"
+        yield "  fused     one machine runs them all: they have the same key"
     for topic in sorted(operator.upstream_topics):
         name = topic.removeprefix("@")
-        yield f"  hears     what {name} says in stage {stage_of[name]}"
+        yield f"  receives  events of {name} from stage {stage_of[name]}"
     for topic in (name for name in operator.topics if name not in operator.upstream_topics):
         assert operator.needed_columns is not None
         own = [a.name for a in operator.topics[topic].attributes if a.name in operator.needed_columns[topic]]
@@ -207,7 +207,7 @@ def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iter
     if not operator.upstream_topics >= operator.topics.keys():
         missing = f"drop events without {' or '.join(operator.key)}, and" if operator.key else "drop"
         late = operator.machine.traits.lateness is not None
-        remaining = "; live, what may be late stays, to be told" if late else ""
+        remaining = "; live, events that may be late stay, to be reported" if late else ""
         yield f"  readers   {missing} what lies outside the locations of all queries{remaining}"
     why = "; ".join(f"{name}: {reason}" for name, reason in operator.presentation.reasons)
     shuffle = f"one shard, without help from other cores ({why})"
@@ -216,5 +216,5 @@ def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iter
     yield f"  shuffle   {shuffle}"
     after = "a state operator of its own after that of the stage before; " if operator.links.stage else ""
     behind = f"; the slowest stays {show_duration(operator.delay)} behind" if operator.delay else ""
-    time = "time goes on in every shard in every batch, whether it has events or not"
+    time = "the watermark advances in every shard in every batch, with or without events"
     yield f"  live      {after}{time}{behind}"

@@ -18,10 +18,10 @@ def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
 def preview(was: ComponentCondition, now: ComponentCondition) -> str:
     """What becomes of active scopes, in words."""
     if not keeps_scopes(was, now):
-        return f"{RESTARTS}, in other scopes: what holds ends"
+        return f"{RESTARTS}, in other scopes: active scopes end"
     back = looks_back(now)
-    ends = f"or, {show_duration(back)} after the edit at the soonest, ends it" if back else "or ends it"
-    return f"{RESTARTS}: what holds is unknown until the new definition starts it {ends}"
+    ends = f"or, {show_duration(back)} after the edit at the soonest, ends them" if back else "or ends them"
+    return f"{RESTARTS}: active scopes are unknown until the new definition starts them {ends}"
 
 
 def refusal_in_shards(was: ComponentCondition, now: ComponentCondition, moves: bool) -> str | None:

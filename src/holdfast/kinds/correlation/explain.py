@@ -45,8 +45,8 @@ def _on_spark(operator: Operator) -> Iterator[str]:
     lookaround = operator.machine.traits.lookaround
     assert lookaround is not None
     long, window = show_duration(length(lookaround)), show_duration(lookaround)
-    yield f"  history   slices of {long}; each knows {window} more on both sides and tells its own"
-    yield "  live      all that matches meets in one shard, by a hash (crc32) of the names"
+    yield f"  history   slices of {long}; each reads {window} more on both sides and reports its own events"
+    yield "  live      all matching events go to one shard, by a hash (crc32) of the names"
 
 
 def describe(condition: CorrelationCondition) -> dict[str, str]:
@@ -58,7 +58,7 @@ def describe(condition: CorrelationCondition) -> dict[str, str]:
         "region": "" if condition.forest is None else str(condition.forest.regions),
         "list of filters": "; ".join(_filter(filter, *measured) for filter, measured in filters),
         "delivery": describe_delivery(condition.delivery),
-        "choice of what is told": condition.tell,
+        "choice of what is reported": condition.tell,
     }
 
 
@@ -73,14 +73,14 @@ def _machine(number: int, operator: Operator, by_name: Mapping[str, CorrelationC
         for filter, measured in zip(correlation.correlation.filters, correlation.measured, strict=True):
             yield f"    matches {_filter(filter, *measured)}"
         yield f"    where   {_where(correlation)}"
-        yield f"    tells   {_TELLS[correlation.tell]}"
+        yield f"    reports {_TELLS[correlation.tell]}"
     near = any(correlation.correlation.near < math.inf for correlation in correlations)
-    grid = "; what is near enough, by search in a grid" if near else ""
+    grid = "; near events by search in a grid" if near else ""
     yield f"  finds     windows that have a match of every filter, in one pass by time{grid}"
     yield f"  delivery  {_delivery(correlations[0])}"
-    yield "  drops     what matches no filter, where it is read"
+    yield "  drops     events that match no filter, when they are read"
     topics, memory = ", ".join(machine.topics), show_duration(machine.memory)
-    yield f"  keeps     of {topics} what matches, for {memory}"
+    yield f"  keeps     matching events of {topics}, for {memory}"
 
 
 def _filter(filter: RangeFilter, topic: Topic, attribute: str) -> str:

@@ -89,23 +89,23 @@ def describe(condition: CountCondition) -> dict[str, str]:
 def explain(condition: CountCondition) -> Iterator[str]:
     """Explain a count, line by line."""
     words = describe(condition)
-    yield f"count {condition.name} over {condition.over.name}, which it hears in a stage after it"
+    yield f"count {condition.name} over {condition.over.name}, evaluated in the stage after it"
     yield f"  starts    {words['start']}" + (f" of {words['roster']}" if condition.roster is not None else "")
-    yield f"  ends      {words['end']}" + ("; tells of whoever joins" if condition.joined else "")
+    yield f"  ends      {words['end']}" + ("; reports each member that joins" if condition.joined else "")
     yield f"  scopes    {_scope(condition)}"
     yield "  looks at  starts and ends alone, no reading"
     yield f"  unknown   {_UNKNOWN[condition.unknown]}"
     if condition.waits:
-        yield "  waits     until a moment is over, as what it counts speaks by time"
-    yield "  keeps     who holds and since when, of scopes in which somebody does"
+        yield "  waits     for the watermark, because its input has timers"
+    yield "  keeps     the active members and their starts, of groups that have any"
     if not condition.settled:
-        yield "  shuffle   all meet in one place: a member may end elsewhere than it started"
+        yield "  shuffle   all events go to one shard: a member may end in another group than it started"
 
 
 _UNKNOWN = {
-    "left": "a member that is unknown does not count, and there is one less of them",
-    "kept": "a member that is unknown counts as it last was",
-    "spreads": "where members that are unknown decide, so is the count",
+    "left": "an unknown member does not count, and the total is one less",
+    "kept": "an unknown member counts as it was last known",
+    "spreads": "the count is unknown where unknown members decide it",
 }
 
 

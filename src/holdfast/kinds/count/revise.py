@@ -64,8 +64,8 @@ def refusal(was: CountCondition, now: CountCondition) -> str | None:
     if key_is_known or _knows_groups(was, now):
         return None
     if _have_same_scopes(was, now):
-        return "where those are who were not on its roster is not known"
-    return "it counts in other scopes, and where its members are is not known"
+        return "the groups of members that were not on its roster are not known"
+    return "it counts in other scopes, and the groups of its members are not known"
 
 
 def _is_no_more(share: CountShare, other: CountShare) -> bool:
@@ -74,10 +74,10 @@ def _is_no_more(share: CountShare, other: CountShare) -> bool:
 
 def preview(was: CountCondition, now: CountCondition) -> str:
     """Describe in words the effect of a revision on the groups of a count."""
-    open = "is as the history says, where that is heard again, else unknown until members decide"
-    on, off = ("stays so" if _stays(was, now, active) else open for active in (True, False))
-    text = "it is told who holds; where as many do as neither start nor end it, "
-    return f"{text}what holds {on}; what does not {off}"
+    open = "follow from the history if it is read again, else they are unknown until members decide"
+    on, off = ("stay as they are" if _stays(was, now, active) else open for active in (True, False))
+    text = "it consumes the states of its members again; where their number neither starts nor ends it, "
+    return f"{text}active groups {on}; inactive groups {off}"
 
 
 def is_preserved(was: CountCondition, now: CountCondition) -> bool:

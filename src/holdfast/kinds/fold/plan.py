@@ -150,16 +150,16 @@ def describe(condition: FoldCondition) -> dict[str, str]:
 def explain(condition: FoldCondition) -> Iterator[str]:
     """Explain a fold, line by line."""
     words = describe(condition)
-    yield f"fold {condition.name} over {condition.over.name}, which it hears in a stage after it"
-    yield f"  folds     {words['folds']} hold: the cell is told in their place"
-    yield f"  unfolds   {words['unfolds']} hold: what goes on is told again"
+    yield f"fold {condition.name} over {condition.over.name}, evaluated in the stage after it"
+    yield f"  folds     {words['folds']} active: one notification for the cell replaces theirs"
+    yield f"  unfolds   {words['unfolds']} active: members are notified again by themselves"
     yield f"  cells     {_cells(condition)}, found for whole batches"
-    yield "  tells     how many hold, the polygon around them; again when there are twice as many"
+    yield "  reports   the number of active members and their polygon; again when the number doubles"
     yield "  looks at  starts and ends alone, no reading"
     if condition.waits:
-        yield "  waits     until a moment is over, as what it folds speaks by time"
-    yield "  keeps     what holds, with the event that started it, and the cells around it"
-    yield "  shuffle   all meet in one place"
+        yield "  waits     for the watermark, because its input has timers"
+    yield "  keeps     active members, each with the event that started it, and the cells around them"
+    yield "  shuffle   all events go to one shard"
 
 
 def _cells(condition: FoldCondition) -> str:

@@ -25,8 +25,8 @@ def _with_members(was: FoldCondition, now: FoldCondition, past: Past) -> FoldSta
 
 def preview(was: FoldCondition, now: FoldCondition) -> str:
     """Describe in words the effect of a revision on active scopes."""
-    text = "it is told who holds, and what holds is told by its cells or by itself"
-    return text if was.over == now.over else f"{text}; where those began that hold is not known"
+    text = "it consumes the active members again, and reports them by cells or by themselves"
+    return text if was.over == now.over else f"{text}; where active scopes started is not known"
 
 
 def take_over(was: FoldCondition, now: FoldCondition, past: Past) -> TakeOver:

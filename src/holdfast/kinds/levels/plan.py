@@ -89,7 +89,7 @@ def _pair(rung: AnyState) -> str:
 
 def explain(condition: LevelsCondition) -> Iterator[str]:
     """Explain levels, line by line."""
-    yield f"levels {condition.name} on {condition.rungs[0].topic.name}; the highest that holds is told"
+    yield f"levels {condition.name} on {condition.rungs[0].topic.name}; the highest active level is reported"
     for rung in reversed(condition.rungs):
         yield f"  {rung.name:<9} {_pair(rung)}"
     (operator,) = operators([condition])
@@ -98,4 +98,4 @@ def explain(condition: LevelsCondition) -> Iterator[str]:
     yield f"  scopes    {scopes(condition.rungs[0])}"
     if isinstance(condition.rungs[0], DurationCondition):
         yield from in_silence(condition.rungs[0])
-    yield "  keeps     the state of each level, and of each scope that has one its bits and two times"
+    yield "  keeps     the state of each level; for each scope with a level, its bits and two times"

@@ -51,7 +51,7 @@ def preview(was: LevelsCondition, now: LevelsCondition) -> str:
     before = {rung.name: rung for rung in was.rungs}
     effects = []
     for rung in now.rungs:
-        effect = " is as the others or the last reading say, else unknown until one does"
+        effect = " follows from the others or the last reading, else it is unknown until a reading decides"
         if (old := before.get(rung.name)) is not None:
             effect = " stays" if old == rung else f": {revise.preview(old, rung)}"
         effects.append(f"level '{rung.name}'{effect}")

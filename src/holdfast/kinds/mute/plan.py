@@ -84,19 +84,21 @@ def describe(condition: MuteCondition) -> dict[str, str]:
 def _in_words(cause: ClockCause | ParentCause | StormCause) -> str:
     match cause:
         case ClockCause(schedule):
-            return f"by the clock of {schedule.zone}, {len(schedule.windows)} stretches"
+            return f"by the clock of {schedule.zone}, {len(schedule.windows)} windows"
         case ParentCause(topic):
-            return f"while {topic.name} holds"
+            return f"while {topic.name} is active"
         case StormCause(most, within):
-            return f"while more than {most} hold{' within one ' + ' and '.join(within) if within else ''}"
+            return (
+                f"while more than {most} are active{' within one ' + ' and '.join(within) if within else ''}"
+            )
 
 
 def explain(condition: MuteCondition) -> Iterator[str]:
     """Explain a mute, line by line."""
-    yield f"mute {condition.target}, which is evaluated all the same"
+    yield f"mute {condition.target}, which is still evaluated"
     for cause in condition.causes:
         yield f"  muted     {_in_words(cause)}"
-    yield "  then      what holds is told, with the time since when; what came and went is summed up"
+    yield "  then      active scopes are notified with their start; those that ended are counted in a summary"
     more = f" and {show_duration(condition.wait)} more" if condition.wait else ""
-    yield f"  waits     until a moment is over{more}"
-    yield "  keeps     what holds, what people believe, and the last thing that was not told"
+    yield f"  waits     for the watermark{more}"
+    yield "  keeps     active scopes, what subscribers know, and the last notification withheld"

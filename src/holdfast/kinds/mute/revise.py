@@ -13,7 +13,7 @@ from .plan import operator
 def refusal(was: MuteCondition, now: MuteCondition) -> str | None:
     """Why a mute cannot carry over the state of another one; `None` if it can."""
     if list(map(_place, was.causes)) != list(map(_place, now.causes)):
-        return "it looks at other parents or siblings, of which nobody knows who holds"
+        return "it depends on other parents or siblings, whose active scopes are not known"
     return None if was.over.name == now.over.name else "it is of another condition"
 
 
@@ -30,7 +30,7 @@ def _place(cause: Cause) -> object:
 
 def preview(_was: object, _now: object) -> str:
     """Describe in words the effect of a revision on muted scopes."""
-    return "goes on with what people know and what is held back; what is no longer muted is told"
+    return "continues with what subscribers know and what is withheld; unmuted scopes are notified"
 
 
 def is_preserved(_was: object, _now: object) -> bool:

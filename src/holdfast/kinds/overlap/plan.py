@@ -81,9 +81,9 @@ def describe(condition: OverlapCondition) -> dict[str, str]:
 def explain(condition: OverlapCondition) -> Iterator[str]:
     """Explain a correlation of conditions, line by line."""
     names = [topic.name for topic in condition.over]
-    yield f"correlation {condition.name} of {', '.join(names)}, which it hears in a stage after them"
+    yield f"correlation {condition.name} of {', '.join(names)}, evaluated in the stage after them"
     if condition.momentary:
-        yield f"  tells     once, {_KNOWN[condition.relation].format(*names)}"
+        yield f"  reports   once, {_KNOWN[condition.relation].format(*names)}"
     else:
         yield "  starts    when the last of them starts"
         yield "  ends      when the first of them ends"
@@ -95,19 +95,19 @@ def explain(condition: OverlapCondition) -> Iterator[str]:
     if condition.per:
         yield f"  scopes    those that agree in {' and '.join(condition.per)}"
     yield "  looks at  starts and ends alone, no reading"
-    yield "  waits     until a moment is over: what ends as another starts does not hold with it"
+    yield "  waits     for the watermark: a condition that ends when another starts does not overlap with it"
     over = condition.relation == "before" or (condition.relation == "ends" and condition.within is not None)
-    yield "  keeps     what holds, with where it started" + (_OVER if over else "")
+    yield "  keeps     active conditions and where they started" + (_OVER if over else "")
     if not (condition.per and condition.settled):
-        yield "  shuffle   all meet in one place"
+        yield "  shuffle   all events go to one shard"
 
 
-_OVER = "; of what is over the last of each scope, as long as that"
+_OVER = "; for each scope the last interval that ended, for that long"
 _KNOWN: dict[Allen, str] = {
-    "overlaps": "when {0} ends while {1} holds that started later",
-    "during": "when {0} ends while {1} holds that started earlier",
+    "overlaps": "when {0} ends while {1} is active and started later",
+    "during": "when {0} ends while {1} is active and started earlier",
     "before": "when {1} starts after {0} has ended",
-    "starts": "when {0} ends while {1} holds that started with it",
+    "starts": "when {0} ends while {1} is active and started with it",
     "ends": "when both have ended, {0} having started later",
 }
 _APART: dict[Allen, str] = {

@@ -40,12 +40,12 @@ def _start(was: OverlapCondition, now: OverlapCondition, state: OverlapState) ->
 def refusal(was: OverlapCondition, now: OverlapCondition) -> str | None:
     """Why an overlap cannot replace another one; `None` if it can."""
     if now.near != math.inf:
-        return "where those began that hold is not known"
+        return "where active scopes started is not known"
     if now.per and not now.settled:
-        return "in what those agree that hold is not known"
+        return "the common keys of active scopes are not known"
     asks, knew = _conditions_with_ended_intervals(now), _conditions_with_ended_intervals(was)
     if not asks <= knew or (asks and was.per != now.per):
-        return "what has ended is not known"
+        return "which intervals have ended is not known"
     return None
 
 
@@ -62,8 +62,8 @@ def _conditions_with_ended_intervals(condition: OverlapCondition) -> set[str]:
 def preview(was: OverlapCondition, now: OverlapCondition) -> str:
     """Describe in words the effect of a revision on active scopes."""
     if not _conditions_with_ended_intervals(now):
-        return "it is told who holds"
-    text = "it is told who holds, and knows what has ended"
+        return "it consumes the active scopes again"
+    text = "it consumes the active scopes again, and keeps the intervals that have ended"
     assert was.within is not None and now.within is not None
     return text if now.within <= was.within else f"{text}, not longer than {show_duration(was.within)} ago"
 

@@ -72,9 +72,9 @@ def explain(condition: RelationCondition) -> Iterator[str]:
     if (wait := condition.delivery.wait) is not None:
         delivery = f"ordered: live, readings wait {show_duration(wait)} to be put in order"
     yield f"  delivery  {delivery}"
-    yield "  drops     readings of others, and those that do not say where, where they are read"
+    yield "  drops     readings of other sources and readings without a location, when they are read"
     grid = "; partners by search in a grid, not all pairs" if relation.ties is None else ""
-    yield f"  keeps     the latest reading of each source, and of each tie whether it holds{grid}"
+    yield f"  keeps     the latest reading of each source, and the state of each pair{grid}"
     yield from _overlay(condition)
 
 

@@ -19,10 +19,10 @@ def keeps_scopes(was: RelationCondition, now: RelationCondition) -> bool:
 def preview(was: RelationCondition, now: RelationCondition) -> str:
     """Describe in words the effect of a revision on active pairs."""
     if not keeps_scopes(was, now):
-        return f"{RESTARTS}, in other scopes: what holds ends"
+        return f"{RESTARTS}, in other scopes: active scopes end"
     has_others = was.relation.ties != now.relation.ties
-    gone = "; of pairs that it no longer has, what holds ends" if has_others else ""
-    return f"{RESTARTS}: what holds is unknown until the new definition starts it or ends it{gone}"
+    gone = "; active pairs that it no longer has end" if has_others else ""
+    return f"{RESTARTS}: active scopes are unknown until the new definition starts or ends them{gone}"
 
 
 def refusal_in_shards(was: RelationCondition, now: RelationCondition, moves: bool) -> str | None:

@@ -46,22 +46,22 @@ def _head(equal: Iterable[tuple[str, ...]], conditions: Sequence[DurationConditi
 
 
 def _explain_condition(names: tuple[str, ...], condition: DurationCondition) -> Iterator[str]:
-    yield f"guarded state {', '.join(names)} on {condition.topic.name}"
+    yield f"timed state {', '.join(names)} on {condition.topic.name}"
     yield f"  starts    {show_expression(condition.enter)}{_held(condition.care.enter)}"
     yield f"  ends      {show_expression(condition.exit)}{_held(condition.care.exit)}"
     yield from in_silence(condition)
     if condition.care.initially != "off" or condition.care.quietly:
-        yield f"  begins    {condition.care.initially}" + ", without a word" * condition.care.quietly
+        yield f"  begins    {condition.care.initially}" + ", without a notification" * condition.care.quietly
     if condition.roster:
         expected = len(condition.roster)
-        yield f"  expects   {expected} scope{'s' * (expected != 1)} before they speak"
+        yield f"  expects   {expected} scope{'s' * (expected != 1)} before their first reading"
 
 
 def in_silence(condition: DurationCondition) -> Iterator[str]:
     """Explain the behaviour of a scope without readings."""
     if condition.care.unknown is not None:
         after = show_duration(condition.care.unknown)
-        yield f"  unknown   {after} after the last reading; told once, the status stays as it was"
+        yield f"  unknown   {after} after the last reading; notified once, the state stays as it was"
     if condition.care.forget is not None:
         yield f"  forgets   a scope {show_duration(condition.care.forget)} after its last reading"
 
@@ -71,12 +71,13 @@ def _tail(conditions: Sequence[DurationCondition]) -> Iterator[str]:
     yield f"  wakes     {_wakes(conditions)}"
     dropped = "events in no scope, where they are read"
     if conditions[0].delivery.wait is None:
-        dropped = "events in no scope; of what is in order already, readings between others that say the same"
+        dropped = "events in no scope; of ordered input, readings between others with the same outcome"
     yield f"  drops     {dropped}"
     size = 8 + 40 * len(conditions)
     readings = "readings that are" if len(conditions) > 1 else "reading that is"
     name = "its name (about 30 bytes and the text)"
-    yield f"  keeps     for each scope {size} bytes, {name}, and the {readings} told when time alone decides"
+    emitted = f"the {readings} emitted when time alone decides"
+    yield f"  keeps     for each scope {size} bytes, {name}, and {emitted}"
     yield from filters.remembers(conditions[0])
 
 
@@ -93,13 +94,13 @@ def _wakes(conditions: Sequence[DurationCondition]) -> str:
     cares = [condition.care for condition in conditions]
     holds = [hold for care in cares for hold in (care.enter, care.exit)]
     timers = {
-        "when a guard has lasted": any(hold.length or hold.column for hold in holds),
+        "when a minimum duration has elapsed": any(hold.length or hold.column for hold in holds),
         "when a scope has been silent for long enough": any(map(lengths_of, conditions)),
         "when a scope becomes unknown": any(care.unknown is not None for care in cares),
         "when a scope is forgotten": any(care.forget is not None for care in cares),
     }
     used = [words for words, is_so in timers.items() if is_so]
-    return " and ".join(used) or "never: only readings make it speak"
+    return " and ".join(used) or "never: only readings change it"
 
 
 def describe(condition: DurationCondition) -> dict[str, str]:

@@ -60,7 +60,7 @@ def _live(condition: StateCondition) -> str:
     if wait is None:
         return "in the order of arrival, never sorted again; nothing is late"
     if isinstance(late, Correct):
-        return "not on Spark: what it has told would have to be taken back ('late correct')"
+        return "not on Spark: earlier notifications would have to be taken back ('late correct')"
     then = late_ones(late, "is counted and goes to the late output")
     return (
         f"waits until event time has passed by {show_duration(wait)}, then in order; "
@@ -95,21 +95,21 @@ def _tables(conditions: Sequence[StateCondition]) -> Iterator[str]:
             cover = covering(condition).condition
             ends = "" if condition.momentary else f"; {show_expression(cover.exit)}"
             yield f"  upstream  all rows of {condition.name}: [{show_expression(cover.enter)}{ends}]"
-            yield "            publishers and motes send while that holds; who subscribes looks rows up"
+            yield "            publishers and motes send while that is true; subscribers look rows up"
 
 
 def _end(condition: StateCondition) -> str:
     if condition.momentary:
-        return "at once (momentary: every match passes, nothing is kept)"
+        return "at once (momentary: every match passes, nothing is stored)"
     ends = show_expression(condition.exit)
     return "never" if ends == "false" else ends
 
 
 def _explain_dropped(condition: StateCondition) -> str:
     """Explain which events are dropped where they are read."""
-    neither = "what satisfies neither predicate, where it is read"
+    neither = "events that satisfy neither predicate, when they are read"
     if condition.delivery.wait is None:
-        return f"{neither}; of what is in order already, all that can start or end nothing"
+        return f"{neither}; of ordered input, all that can start or end nothing"
     live = "" if condition.delivery.late == "apply" else "; live nothing: any event may be late"
     return neither + live
 
@@ -144,7 +144,8 @@ def late_ones(late: Late, dropped: str) -> str:
     """Explain the treatment of late events."""
     match late:
         case Correct(within):
-            return f"corrects what was told; one more than {show_duration(within)} later than that {dropped}"
+            limit = show_duration(within)
+            return f"corrects earlier notifications; one more than {limit} later than that {dropped}"
         case "drop":
             return dropped
         case "apply":

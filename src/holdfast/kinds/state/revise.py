@@ -135,17 +135,17 @@ def _asks_no_more(hold: Hold, other: Hold) -> bool:
 def preview(was: AnyState, now: AnyState) -> str:
     """Describe in words the effect of a revision on the scopes of a state."""
     last = (
-        "is as the history says, where that is heard again, else as the last reading says, where that is "
-        "remembered and decides, else unknown until one does"
+        "follow from the history if it is read again, else from the last reading if it is stored and "
+        "decides, else they are unknown until a reading decides"
     )
     stays, stays_off = prospects(was, now)
-    first, second = ("stays so" if is_sure else last for is_sure in (stays, stays_off))
-    text = f"what holds {first}; what does not hold {second}"
+    first, second = ("stay as they are" if is_sure else last for is_sure in (stays, stays_off))
+    text = f"active scopes {first}; inactive scopes {second}"
     if was.tables == now.tables:
         return text
     if meaning(with_duration(was)) == meaning(with_duration(now)):
-        return f"what has another row ({_other_rows(was, now)}) {last}"
-    return f"{text}; and what has another row ({_other_rows(was, now)}) {last}"
+        return f"scopes with another row ({_other_rows(was, now)}) {last}"
+    return f"{text}; and scopes with another row ({_other_rows(was, now)}) {last}"
 
 
 def _other_rows(was: AnyState, now: AnyState) -> str:

@@ -7,7 +7,7 @@ from holdfast.definition.parse import parse
 from holdfast.plan.explain import explain
 
 TIMELY = (
-    "  delivery  timely: told when time has passed, by a later reading or by 'advance'; "
+    "  delivery  timely: evaluated when the watermark has passed, by a later reading or by 'advance'; "
     "an earlier reading is taken into account from then on"
 )
 
@@ -28,7 +28,7 @@ def test_the_plan_lists_inputs_instants_and_state():
         "  ends      A.value > 5.0",
         "  scopes    one for each location",
         "  evaluated at every time of an event that it looks at; when one leaves A; "
-        "when a predicate has held for long enough; every 10 s, at most 10,000 times after a reading",
+        "when a predicate has been true for long enough; every 10 s, at most 10,000 times after a reading",
         "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
         "  drops     events without location",
         "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
@@ -38,7 +38,7 @@ def test_the_plan_lists_inputs_instants_and_state():
         "component Near, level 2, from Cold, User",
         "  A         Cold within 10 m of here",
         "  starts    A.valid",
-        "  ends      at once (momentary: every detection is told)",
+        "  ends      at once (momentary: every detection is notified)",
         "  scopes    one with each source of User",
         "  evaluated at every time of an event that it looks at",
         TIMELY,
@@ -57,5 +57,5 @@ def test_the_plan_lists_inputs_instants_and_state():
         "  keeps     the latest of each place and status; the last event of each scope",
         "  plan      columns: value, many instants at once",
         "  same as   state Hot on T [value > 25.0; false] per source",
-        "            which is told at once and judged where readings are born",
+        "            which notifies at once and is evaluated at the publishers",
     ]

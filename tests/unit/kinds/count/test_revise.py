@@ -66,7 +66,7 @@ def test_a_roster_cannot_be_removed_if_the_groups_of_other_members_are_unknown(r
     engine = Engine(text.format(roster_of))
     for at, source in enumerate("acd"):
         push(engine, at, source, 30.0)
-    with pytest.raises(UsageError, match="where those are who were not on its roster is not known"):
+    with pytest.raises(UsageError, match="the groups of members that were not on its roster are not known"):
         engine.revise(text.format(""))
     assert as_rows(push(engine, 4, "b", 30.0)) == [("r", "ingress")]
 

@@ -276,7 +276,9 @@ def _exchanges(sent: Sequence[SentMessage]) -> list[list[SentMessage]]:
 
 
 def _before(last: SentMessage, sent: Sequence[SentMessage]) -> list[SentMessage]:
-    """Return the messages between the two nodes of ``last``, up to that message: the parts of one transfer."""
+    """Return the messages between the two nodes of ``last``, up to that message: the parts of one
+    transfer.
+    """
     ends = {last.path[0], last.path[-1]}
     if last.flood:
         return [last]

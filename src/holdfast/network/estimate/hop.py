@@ -213,7 +213,9 @@ class Contention(Access):
         return 1 - self._all_missed(both, missed)
 
     def _all_missed(self, both: float, missed: float) -> float:
-        """Return the probability that a listener misses all tries. A further try follows only a failed one."""
+        """Return the probability that a listener misses all tries. A further try follows only a
+        failed one.
+        """
         tries = self.mac.retries + 1 if self.mac.acknowledged else 1
         last = (1 - both) ** (tries - 1)
         earlier = sum((1 - both) ** k * both * missed ** (k + 1) for k in range(tries - 1))
@@ -261,7 +263,9 @@ class Listening(Access):
         return right * self._catches(sender, listener, self._cycle(size)) * min(1.0, looks)
 
     def _cycle(self, size: int) -> float:
-        """Return the µs from one strobe to the next, or the duration of a whole burst with a long preamble."""
+        """Return the µs from one strobe to the next, or the duration of a whole burst with a long
+        preamble.
+        """
         if self.mac.wake == "preamble":
             return self.mac.interval + self.check + self.radio.airtime(size)
         return self.radio.turnaround + self.radio.airtime(size) + self.patience

@@ -200,7 +200,9 @@ Handler = Callable[[Any], Any]
 
 @dataclass
 class Carrier:
-    """The routing service of a node in a rehearsal. It calls the receiver's handlers without sending frames."""
+    """The routing service of a node in a rehearsal. It calls the receiver's handlers without sending
+    frames.
+    """
 
     node: Node
     stage: Rehearsal

@@ -133,7 +133,9 @@ class Routes:
     # Control traffic.
 
     def control(self) -> tuple[Floats, float]:
-        """Return the joules of each node and the frames, both per second, for beacons in a settled network."""
+        """Return the joules of each node and the frames, both per second, for beacons in a settled
+        network.
+        """
         joules, frames = self.model.zeros(), 0.0
         if not isinstance(self.machine, Geographic | tree.Tree):
             return joules, frames

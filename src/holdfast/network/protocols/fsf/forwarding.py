@@ -221,7 +221,9 @@ class ForwardedOperators:
 def counting_test(
     filtering: CoveringTest | None, chance: np.random.Generator, tally: CoveringTally
 ) -> Ask | None:
-    """Return a function that decides and counts covering questions; ``None`` for a policy without filtering."""
+    """Return a function that decides and counts covering questions; ``None`` for a policy without
+    filtering.
+    """
     if filtering is None:
         return None
 

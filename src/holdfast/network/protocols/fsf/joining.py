@@ -41,7 +41,9 @@ More events never clear a flag.
 
 
 def join_input(group: OperatorGroup, store: EventStore, new: Sequence[StoredEvent], link: Peer) -> JoinInput:
-    """Return the new events and the stored events that may match them, except events that came over ``link``."""
+    """Return the new events and the stored events that may match them, except events that came over
+    ``link``.
+    """
     after, before = new[0].time - group.within, new[-1].time + group.within
     seen, columns = [], []
     for column, key in enumerate(group.keys):

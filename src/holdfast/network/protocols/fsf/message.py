@@ -93,7 +93,9 @@ class SubscriptionAccepted(msgspec.Struct, frozen=True):
 
 
 class SubscriptionRefused(msgspec.Struct, frozen=True):
-    """Informs a user that the subscription is dropped, because the filters ``missing`` have no source. [J7]"""
+    """Informs a user that the subscription is dropped, because the filters ``missing`` have no
+    source. [J7]
+    """
 
     name: str
     missing: tuple[RangeFilter, ...]
@@ -110,6 +112,8 @@ FsfAnswer = SubscriptionAccepted | SubscriptionRefused | SubscriptionWaiting
 
 
 class EventsFound(msgspec.Struct, frozen=True):
-    """Delivers events that are part of complex events of users' subscriptions; each event is delivered once."""
+    """Delivers events that are part of complex events of users' subscriptions; each event is
+    delivered once.
+    """
 
     members: Members

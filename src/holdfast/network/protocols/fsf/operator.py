@@ -87,7 +87,9 @@ def is_in_region(region: Region | None, sensor: str, at: Point | None) -> bool:
 
 
 def encloses(wide: Region | None, narrow: Region | None) -> bool:
-    """Return whether every sensor of the region ``narrow`` is in the region ``wide``. ``None`` is everywhere."""
+    """Return whether every sensor of the region ``narrow`` is in the region ``wide``. ``None`` is
+    everywhere.
+    """
     if wide is None or wide == narrow:
         return True
     if narrow is None or not set(narrow.sources) <= set(wide.sources):

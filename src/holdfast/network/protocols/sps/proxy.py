@@ -133,7 +133,7 @@ class ProxyState:
 
 @dataclass(frozen=True)
 class ProxyNode:
-    """The machine of a node with proxies. ``inner`` is a broker's machine or that of a node with components."""
+    """The machine of a node with proxies. ``inner`` is a broker, or a node with components."""
 
     inner: Any
     at: At

@@ -51,11 +51,12 @@ class Reception:
 
 @dataclass(frozen=True, slots=True)
 class LogDistance:
-    """Path loss ``L(d) = L(1 m) + 10·n·log10(d) + X``, with ``X`` normal for each pair and constant in time.
+    """A model of path loss: ``L(d) = L(1 m) + 10·n·log10(d) + X``, with ``X`` normal for each pair and
+    constant in time.
 
-    ``loss_at_1_m_db`` defaults to free space at the radio's frequency.  ``X`` has the deviation
-    ``shadowing_db`` and is the same in both directions; ``asymmetry_db`` is the deviation of a second part
-    for each direction (differences of transmitters and receivers).
+    ``loss_at_1_m_db`` defaults to free space at the radio's frequency. ``X`` has the deviation
+    ``shadowing_db`` and is the same in both directions. ``asymmetry_db`` is the deviation of a second part
+    for each direction, which models differences of transmitters and receivers.
     """
 
     kind: ClassVar = "log-distance"

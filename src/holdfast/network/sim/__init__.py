@@ -41,7 +41,7 @@ A routing protocol may use ``node.id``, ``node.position``, ``node.now`` (local t
         callbacks with a Frame: source, destination, payload, size, cause.  ``on_overheard`` costs every
         neighbour's processor (and the simulation) one task for each frame, so pass it only if needed
 
-A node that goes down loses its link, its timers (``after``, ``at``) and all protocols that ``boot`` installed;
+A node that goes down loses its link, its timers (``after``, ``at``) and the protocols of ``boot``;
 ``done`` is not called.  Use ``network.every``, ``network.at`` and ``network.clock`` for actions from outside
 the nodes.
 """

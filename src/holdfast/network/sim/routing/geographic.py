@@ -122,8 +122,9 @@ class Geographic:
     resends: int = 3
     """The number of further times that a datagram is sent to the same neighbour."""
     pause: Duration = 40 * MILLISECOND
-    """The longest random delay before a repetition, in µs. The delays of further tries to the same neighbour
-    are up to two and four times as long, because the neighbour may be unable to receive while others send.
+    """The longest random delay before a repetition, in µs. Further tries to the
+    same neighbour wait up to twice as long, and then four times as long as the try before. The neighbour may
+    be unable to receive while others send.
     """
     limit: int = 255
     """The number of hops after which a datagram is dropped. A walk around a small network may take a hundred

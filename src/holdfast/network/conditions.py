@@ -1,7 +1,7 @@
 """Compilation of checked conditions for brokers and subscribers of the content-based family (cbps).
 
-Every kind of condition can be evaluated by one broker. If a kind has a form for brokers
-(``Kind.on_broker``), every broker on the path filters events for its conditions.
+One broker can evaluate a condition of any kind. If a kind has a form for brokers (``Kind.on_broker``), every
+broker on the path filters events for its conditions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .protocols.cbps.scopes import NO_SCOPES, Scopes, contains
 
 
 def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
-    """Compile a checked definition with one condition on which no other builds."""
+    """Compile a checked definition that has exactly one condition on which no other condition builds."""
     known = conditions(checked)
     found = [name for name in known if not builds_on(checked, name)]
     if len(found) != 1:
@@ -81,7 +81,7 @@ def _active_scopes(name: str, operator: Operator, state: Any) -> list[tuple[str 
 
 
 def _inputs(operator: Operator) -> Iterator[Filter]:
-    """Yield filters for an operator's inputs: its topics, or single sources of them."""
+    """Yield filters for an operator's inputs: its topics, or single sources of its topics."""
     for topic in operator.topics:
         of_topic = Constraint("topic", "text", "=", topic)
         for source in sorted(operator.sources.get(topic, ())):
@@ -98,8 +98,8 @@ def _event(topics: Mapping[str, Topic], content: Content) -> Event | None:
 def _relevance_of(meant: Any, operator: Operator) -> Callable[[Event], bool]:
     """Return a predicate for relevant events.
 
-    Where time decides the output, every event is relevant, because it advances the watermark. Only conditions
-    whose output depends on events close in time are free of that.
+    Where time decides the output, every event is relevant, because it advances the watermark. Only a
+    condition whose output depends on events that are close in time may ignore other events.
     """
     machine = operator.machine
     if machine.traits.lookaround is None or meant.delivery.wait is not None:
@@ -113,9 +113,8 @@ def _relevance_of(meant: Any, operator: Operator) -> Callable[[Event], bool]:
 
 
 def replicated_condition(condition: Condition) -> ReplicatedCondition | None:
-    """Compile a condition of which every broker on the path runs a replica.
-
-    Returns ``None`` if its kind has no such form.
+    """Compile a condition of which every broker on the path runs a replica; ``None`` if its kind has no such
+    form.
     """
     form = kind(condition).on_broker(condition)
     if form is None:
@@ -152,7 +151,9 @@ def replicated_condition(condition: Condition) -> ReplicatedCondition | None:
 
 
 def _reach(form: BrokerForm, topic: Topic, filter_: Filter) -> Scopes:
-    """Return the scopes of the events that a filter lets pass; all if it does not pin the scope."""
+    """Return the scopes of the events that satisfy a filter; all scopes if the filter does not pin
+    the scope.
+    """
     pinned, forest = pins(filter_), form.forest
     fixes_region = forest is None or _fixes_region(forest, pinned)
     if not (fixes_region and form.scope_attributes <= pinned.keys()):
@@ -164,8 +165,10 @@ def _reach(form: BrokerForm, topic: Topic, filter_: Filter) -> Scopes:
 
 
 def _fixes_region(forest: Forest, pinned: Mapping[str, Value]) -> bool:
-    """Whether pinned values determine the region of events: a known place, or coordinates if neither a place
-    nor a source can contradict them.  [F11]"""
+    """Whether pinned values determine the region of events. [F11]
+
+    They do so with a known place, or with coordinates if neither a place nor a source can contradict these.
+    """
     if pinned.get("place") in forest.by_place:
         return True
     needed = {dimensions(shape) for shape, _ in forest.innermost_first}

@@ -1,7 +1,8 @@
-"""From a required lifetime to what must change: wider bands, fewer readings, another strategy.
+"""Search for the changes that give a network a required lifetime: wider bands, fewer readings, another
+strategy.
 
-A plan is judged by the detection it loses: intervals of the history in which a state is active, as defined
-and with every reading, are the intervals to be detected.
+The search rates a plan by the detection that it loses. The reference is the set of active intervals of each
+state, computed from all readings with the original definition.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from .rates import Rates, ReadingKind
 from .strategies import Strategy
 
 EVERY_NTH = (1, 2, 3, 5, 10, 20, 30, 60)
-"""One reading of so many is taken from each source."""
+"""The sampling rates to try: a rate of ``n`` uses every n-th reading of each source."""
 WIDER = (1.0, 1.5, 2.0, 3.0, 4.0)
-"""Factors for the width of a band; its exit moves away from its entrance."""
+"""The factors to try for the width of a band. Only the exit moves, away from the entrance."""
 
 
 Band = tuple[float | None, float | None]
-"""Entrance and exit."""
+"""The thresholds of a state's entrance and exit; ``None`` where a state has no such threshold."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Detection:
     known: int
     met: int
     late: float
-    """Mean delay in seconds; an interval that is not detected counts with its length."""
+    """The mean delay in seconds; an undetected interval counts with its whole length."""
     excess: float
-    """Seconds per interval for which the state is reported active although it is not."""
+    """The time in seconds, per interval, for which the state is wrongly reported active."""
 
     @property
     def share(self) -> float:
@@ -59,17 +60,17 @@ class SavingPlan:
     every: int
     wider: float
     bands: Mapping[str, Band]
-    """The band of each state that has one."""
+    """The thresholds of each state that has a tunable band."""
     days: float
     node: int
     joules: float
-    """Of all nodes, per day."""
+    """The energy of all nodes together, per day."""
     detection: Mapping[str, Detection]
 
     @property
     def loss(self) -> tuple[float, float]:
-        """For comparison, less is better: the share of intervals not detected, then the mean seconds of
-        wrong state.
+        """Return a key for comparing plans: the share of undetected intervals, then the mean seconds of wrong
+        state. A smaller key is better.
         """
         detections = self.detection.values()
         known = sum(each.known for each in detections) or 1
@@ -82,7 +83,7 @@ class SavingPlan:
 
 
 class Budget:
-    """All plans for the strategies of a network and a history."""
+    """The saving plans for all strategies of a network, computed from a history."""
 
     def __init__(self, ways: Sequence[Strategy], rates: Rates, definition: ScenarioDefinition) -> None:
         self._strategies = [strategy for strategy in ways if strategy.forecast is not None]
@@ -91,7 +92,7 @@ class Budget:
         self._known = {name: _intervals(found, rates.events) for name, found in self._bands.items()}
 
     def plans(self) -> Iterator[SavingPlan]:
-        """Every strategy with every rate and every band."""
+        """Yield a plan for every combination of strategy, sampling rate and band width."""
         for every in EVERY_NTH:
             events = _every_nth(self._rates.events, every)
             if len({event.time for event in events}) < 2:
@@ -106,8 +107,8 @@ class Budget:
 
 
 def fitting(plans: Sequence[SavingPlan], days: float) -> list[SavingPlan]:
-    """The plans with the required lifetime, the best of each strategy: least loss, then least change, then
-    longest life.
+    """Return the best plan of each strategy that lasts at least ``days``. Plans compare by least loss, then
+    by least change, then by longest lifetime.
     """
     lasting = [plan for plan in plans if plan.days >= days]
     lasting.sort(key=lambda plan: (plan.loss, plan.changes, -plan.days))
@@ -120,6 +121,9 @@ def fitting(plans: Sequence[SavingPlan], days: float) -> list[SavingPlan]:
 def _plan(
     strategy: Strategy, forecast: Forecast, every: int, wider: float, found: Mapping[str, BandResult]
 ) -> SavingPlan:
+    """Build the plan for one strategy, sampling rate and band factor. Raise a `UsageError` if no node has a
+    battery.
+    """
     a_day = _rates(forecast.rates, every, {name: result.turns for name, result in found.items()})
     lasts = forecast.days(a_day)
     if lasts is None:
@@ -131,7 +135,7 @@ def _plan(
 
 
 def _over(forecast: Forecast, name: str, detection: Detection) -> Detection:
-    """Detection at the subscriber: the network adds delay and losses."""
+    """Return the detection at the subscriber. The network adds delay and loses messages."""
     arrival = forecast.delay(name)
     if arrival is None:
         return detection
@@ -140,7 +144,9 @@ def _over(forecast: Forecast, name: str, detection: Detection) -> Detection:
 
 
 def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[ReadingKind, float]:
-    """Readings of each kind per day under a plan: state changes as counted, the others in proportion."""
+    """Return the readings per day of each kind under a plan. State changes are counted; the numbers of other
+    readings shrink in proportion.
+    """
     share = _shares(rates, turns)
     found: dict[ReadingKind, float] = {}
     for kind in rates.counts:
@@ -161,8 +167,8 @@ def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[
 
 
 def _shares(rates: Rates, turns: Mapping[str, Counter[str]]) -> Callable[[str, str], float]:
-    """A function for the share of a source's state changes that remain; over all sources where scopes are
-    not sources.
+    """Return a function for the share of a source's state changes that remain under a plan. Where scopes are
+    not sources, the share is computed over all sources.
     """
     now: dict[str, Counter[str]] = {name: Counter() for name in turns}
     for kind, count in rates.counts.items():
@@ -197,7 +203,7 @@ def _rows(found: Tunable, events: Sequence[Event]) -> MeasuredRows:
 
 
 def _intervals(found: Tunable, events: Sequence[Event]) -> dict[str | None, list[Interval]]:
-    """The active intervals of the state, by scope."""
+    """Return the active intervals of the state in the readings, by scope."""
     rows = _rows(found, events)
     return dict(_by_scope(rows, as_it_stands(rows, found, rows.span()[1])))
 
@@ -210,7 +216,7 @@ def _by_scope(rows: MeasuredRows, known: KnownTruth) -> Iterator[tuple[str | Non
 
 
 class BandResult(NamedTuple):
-    """The result of a state with one band."""
+    """The evaluation of a state with one band."""
 
     band: Band
     turns: Counter[str]
@@ -219,7 +225,7 @@ class BandResult(NamedTuple):
 
 
 class _BandTrial:
-    """A state with bands of several widths, on a part of the readings."""
+    """A state, evaluated with bands of several widths on a sample of the readings."""
 
     def __init__(
         self, found: Tunable, events: Sequence[Event], known: Mapping[str | None, list[Interval]]
@@ -233,7 +239,7 @@ class _BandTrial:
         self._counts = judge(Trial(self._rows, found, self._known, self._until), grid)
 
     def band(self, wider: float) -> Band:
-        """Entrance and exit; only the exit moves."""
+        """Return entrance and exit for a band that is ``wider`` times as wide; only the exit moves."""
         enter, exit = self._found.enter, self._found.exit
         if enter is None or exit is None or enter.of != exit.of:
             return (None if enter is None else enter.value), (None if exit is None else exit.value)
@@ -264,7 +270,7 @@ def _with_value(threshold: Threshold | None, value: float | None) -> Threshold |
 
 
 def _every_nth(events: Sequence[Event], every: int) -> list[Event]:
-    """One reading of every ``every`` from each source."""
+    """Return the first, then every ``every``-th reading of each source and topic."""
     seen: Counter[tuple[str, str]] = Counter()
     kept = []
     for event in events:
@@ -275,6 +281,8 @@ def _every_nth(events: Sequence[Event], every: int) -> list[Event]:
 
 
 def at_rest(forecast: Forecast) -> float | None:
-    """Lifetime in days of a node without activity, the upper bound of all plans."""
+    """Return the lifetime in days of a node without activity: the upper bound of all plans. ``None`` without
+    a battery.
+    """
     battery = forecast.plan.setup.battery_j
     return None if battery is None else battery / (forecast.rest * A_DAY)

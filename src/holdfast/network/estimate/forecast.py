@@ -1,7 +1,10 @@
-"""The forecast of a network with one protocol: all estimates together.
+"""The forecast of a network with one protocol, which combines all other estimates.
 
-Assumptions: frames collide only in a protocol's own bursts (the channel is mostly free), links always have
-their mean quality, routes have settled, no node fails, and readings come as in the history.
+The forecast makes these assumptions:
+
+- The channel is mostly free: frames collide only in bursts of the protocol itself.
+- Links always have their mean quality, routes have settled, and no node fails.
+- Readings occur as often as in the history.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from .routes import NodePath, Routes, Trip
 
 A_DAY = DAY / SECOND
 TOGETHER = 6
-"""From more simultaneous messages than this, a protocol's own traffic interferes with itself."""
+"""A protocol with more simultaneous messages than this interferes with itself, so its idle traffic is
+simulated.
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Joules of each node, frames, and seconds of transmission."""
+    """An amount of energy and radio use: joules of each node, number of frames, seconds of transmission."""
 
     joules: Floats
     frames: float = 0.0
@@ -43,7 +48,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class ReadingCost:
-    """The cost of a reading of a kind, and its delivery to subscribers."""
+    """The cost of a reading of one kind, and its delivery to each subscriber."""
 
     cost: Cost
     deliveries: Mapping[tuple[str, NodeId], tuple[float, float]]
@@ -59,23 +64,27 @@ class Forecast:
     rest: float
     """Power in W of a node without activity."""
     start: Cost
-    """The cost of starting, once."""
+    """The cost of starting the network, which occurs once."""
     control: Cost
-    """Per day: beacons, and processors that read sensors."""
+    """The cost per day of beacons, and of processors that read sensors."""
     idle: Cost
-    """Per day: the protocol's traffic without readings."""
+    """The cost per day of the protocol's messages that no reading causes."""
     readings: Mapping[ReadingKind, ReadingCost]
     is_simulated: bool
     """Whether the traffic without readings was simulated frame by frame."""
 
     def of_readings(self, a_day: Mapping[ReadingKind, float] | None = None) -> Cost:
-        """The cost of readings per day; at other rates, if given."""
+        """Return the cost of readings per day, at the rates ``a_day`` or, without them, at those of the
+        history.
+        """
         zero = Cost(np.zeros_like(self.idle.joules))
         rates = {kind: self.rates.a_day(kind) for kind in self.readings} if a_day is None else a_day
         return sum((self.readings[kind].cost.times(often) for kind, often in rates.items()), zero)
 
     def by_turns(self, subscription: str, a_day: float) -> float:
-        """Joules of all nodes per day if a subscription started and ended ``a_day`` times in total."""
+        """Return the joules of all nodes per day if a subscription started and ended ``a_day`` times in
+        total.
+        """
         place = self.rates.subscriptions.index(subscription)
         turning, other = (
             [(self.rates.counts[kind], reading.cost.joules.sum()) for kind, reading in self.readings.items()
@@ -87,7 +96,9 @@ class Forecast:
         return float(self.joules().sum() + (a_day - now) * more)
 
     def joules(self, a_day: Mapping[ReadingKind, float] | None = None) -> Floats:
-        """Joules of each node per day."""
+        """Return the joules of each node per day, at the rates ``a_day`` or, without them, at those of the
+        history.
+        """
         return np.asarray(self.rest * A_DAY + self.by_itself.joules + self.of_readings(a_day).joules)
 
     @property
@@ -106,7 +117,7 @@ class Forecast:
         return (self.by_itself.airtime + self.of_readings().airtime) / A_DAY
 
     def days(self, a_day: Mapping[ReadingKind, float] | None = None) -> tuple[float, NodeId] | None:
-        """Days until the first node dies, and that node; None without batteries."""
+        """Return the days until the first node dies, and that node; ``None`` if no node has a battery."""
         setup = self.plan.setup
         joules = self.joules(a_day)
         found = [
@@ -117,8 +128,8 @@ class Forecast:
         return min(found) if found else None
 
     def delay(self, subscription: str) -> tuple[float, float] | None:
-        """For starts and ends of a subscription: mean delay in seconds at its subscribers, and the share
-        that arrives.
+        """Return the mean delay in seconds and the share of deliveries for starts and ends of a subscription.
+        ``None`` if the history has none.
         """
         place = self.rates.subscriptions.index(subscription)
         weight = seconds = arrived = 0.0
@@ -138,7 +149,7 @@ def _mean(group: Sequence[tuple[int, float]]) -> float:
 
 
 def forecast(case: SimulationCase, seed: int, rates: Rates) -> Forecast:
-    """The forecast for a case in which a history is cast, with the rates of that history."""
+    """Forecast the cost of a case whose publishers replay a history, given the rates of that history."""
     rehearsal = rehearse(case, seed, rates.examples)
     plan = plan_run(case, seed)
     routes = _routes(case, seed)
@@ -174,8 +185,8 @@ def forecast(case: SimulationCase, seed: int, rates: Rates) -> Forecast:
 
 
 def _average(group: Sequence[ReadingCost]) -> Cost:
-    """The mean cost of readings of a kind, whose roles may be at several nodes; the first is left out if
-    there are more, since it may have caused one-time traffic.
+    """Return the mean cost of readings of one kind, whose protocol roles may be at several nodes. The first
+    reading is left out if there are more, because it may have caused one-time traffic.
     """
     first, *others = (one.cost for one in group[1:] or group)
     return sum(others, first).times(1 / (1 + len(others)))
@@ -188,7 +199,7 @@ def _at(model: RadioModel, node: NodeId, joules: float) -> Cost:
 
 
 def _routes(case: SimulationCase, seed: int) -> Routes:
-    """The paths of the network with its own MAC; a rehearsal has another."""
+    """Return the paths of the network with its own MAC. The rehearsal itself runs with a different MAC."""
     run = Rehearsal(case, seed)
     machine = run.routes.machine
     network = Network(plan_run(case, seed).setup)
@@ -196,7 +207,7 @@ def _routes(case: SimulationCase, seed: int) -> Routes:
 
 
 class _MessageCosts:
-    """The costs of messages."""
+    """Computes the costs of messages, and stores the trip of each distinct message."""
 
     def __init__(self, routes: Routes, rehearsal: RehearsalResult) -> None:
         self._routes, self._patience = routes, rehearsal.patience
@@ -211,7 +222,7 @@ class _MessageCosts:
         return self._trips[key]
 
     def cost(self, sent: Sequence[SentMessage]) -> Cost:
-        """The cost of some messages, with all repetitions."""
+        """Return the cost of messages, including repetitions by the protocol."""
         total = Cost(self._routes.model.zeros())
         for group in _exchanges(sent):
             for message, often in zip(group, self._often(group), strict=True):
@@ -220,8 +231,8 @@ class _MessageCosts:
         return total
 
     def _often(self, group: Sequence[SentMessage]) -> list[float]:
-        """How often each message of an exchange is sent: the exchange is repeated until its last message
-        arrives, and whenever the answer takes longer than the sender waits.
+        """Return how often each message of an exchange is sent. The sender repeats an exchange until its last
+        message arrives, and whenever the answer takes longer than its timeout.
         """
         if len(group) == 1 or self._patience is None:
             return [1.0] * len(group)
@@ -233,12 +244,14 @@ class _MessageCosts:
     def reading(
         self, sent: Sequence[SentMessage], deliveries: Mapping[tuple[str, NodeId], Instant]
     ) -> ReadingCost:
-        """The cost of a reading, and its delivery to its subscribers."""
+        """Return the cost of a reading, and its delivery to its subscribers."""
         arrivals = {who: self._arrival(who[1], sent, at) for who, at in deliveries.items()}
         return ReadingCost(self.cost(sent), arrivals)
 
     def _arrival(self, node: NodeId, sent: Sequence[SentMessage], at: Instant) -> tuple[float, float]:
-        """Delay in seconds and probability of delivery, along the messages of the delivery."""
+        """Return the delay in seconds and the probability of a delivery at a node. The messages of the
+        delivery are traced backwards from that node.
+        """
         seconds, chance, here = 0.0, 1.0, node
         shared = {id(message): group for group in _exchanges(sent) for message in group}
         for message in reversed([one for one in sent if one.at <= at]):
@@ -255,7 +268,7 @@ class _MessageCosts:
 
 
 def _exchanges(sent: Sequence[SentMessage]) -> list[list[SentMessage]]:
-    """Group messages with those that answer them."""
+    """Group messages with those that answer them, such as data and its acknowledgement."""
     found: dict[object, list[SentMessage]] = {}
     for i, message in enumerate(sent):
         found.setdefault((i,) if message.exchange is None else message.exchange, []).append(message)
@@ -263,7 +276,9 @@ def _exchanges(sent: Sequence[SentMessage]) -> list[list[SentMessage]]:
 
 
 def _before(last: SentMessage, sent: Sequence[SentMessage]) -> list[SentMessage]:
-    """The messages of two nodes up to a given one: its parts, one after the other."""
+    """Return the messages between the two nodes of ``last``, up to that message: the parts of one
+    transfer.
+    """
     ends = {last.path[0], last.path[-1]}
     if last.flood:
         return [last]

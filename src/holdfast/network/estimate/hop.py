@@ -1,6 +1,7 @@
-"""A hop: tries, receivers and energy of one frame between neighbours, with no other traffic on the channel.
+"""The cost of a hop, that is of one frame between neighbours: tries, receivers and energy.
 
-Joules are those above rest.  A radio in range receives every frame, whatever its destination.  [D33-D35]
+The model assumes that no other traffic is on the channel. Joules are those above the power of an inactive
+node. Every radio in range receives a frame, whatever its destination. [D33-D35]
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ MILLI = 1e-3
 
 
 class Hop(NamedTuple):
-    """The mean cost of a message to a neighbour, or to all of them."""
+    """The mean cost of sending a message to one neighbour, or to all neighbours."""
 
     joules: Floats
-    """By node."""
+    """The energy of each node above rest."""
     frames: float
     delivered: float
     """The probability that the neighbour receives it."""
     known: float
     """The probability that the sender gets an acknowledgement."""
     seconds: float
-    """Delay until its arrival, if it arrives."""
+    """The delay until the message arrives, given that it arrives."""
     airtime: float
     """Seconds of transmission."""
 
@@ -59,20 +60,20 @@ class RadioModel:
 
     @cached_property
     def near(self) -> list[dict[NodeId, Reception]]:
-        """For each node its receivers, and how they receive its signal."""
+        """For each node, the neighbours that can decode its frames, with the quality of reception."""
         in_range = map(self.network.receptions, range(self.nodes))
         return [{each.node: each for each in receptions if each.decodable} for receptions in in_range]
 
     def right(self, sender: NodeId, receiver: NodeId, size: int) -> float:
-        """The probability that a frame of ``size`` bytes arrives."""
+        """Return the probability that a frame of ``size`` bytes arrives."""
         if (found := self.near[sender].get(receiver)) is None:
             return 0.0
         radio = self.network.setup.radio
         return found.quality * exp(found.per_us * (radio.airtime(size) - radio.synchronisation))
 
     def usable(self, node: NodeId, least: float) -> dict[NodeId, float]:
-        """The neighbours of a node, with the share of frames that arrive there and back if it is at least
-        ``least``.
+        """Return the neighbours to which at least a share ``least`` of frames arrive in both directions, with
+        that share.
         """
         both = {to: self.right(node, to, TYPICAL) * self.right(to, node, TYPICAL) for to in self.near[node]}
         return {neighbour: share for neighbour, share in both.items() if share >= least}
@@ -93,12 +94,12 @@ class RadioModel:
         return access(self)
 
     def above(self, state: int) -> float:
-        """Power in W of a radio in a state, above its power between frames."""
+        """Return the power in W of a radio in a state, above its mean power between frames."""
         radio = self.network.draw.radio
         return (radio[state] - radio[SLEEP if self.access.duty < 1 else LISTEN]) * MILLI
 
     def working(self, micros: float) -> float:
-        """Joules of a processor that works for ``micros`` µs, above rest."""
+        """Return the energy in joules of a processor that works for ``micros`` µs, above rest."""
         mcu = self.network.draw.mcu
         return micros / SECOND * (mcu[ACTIVE] - mcu[REST]) * MILLI
 
@@ -107,16 +108,19 @@ class RadioModel:
 
 
 class Access:
-    """A MAC: the cost of bringing a frame to a neighbour, or to all."""
+    """The model of a MAC: the cost of sending a frame to a neighbour, or to all neighbours.
+
+    A subclass implements `_unicast`, `_broadcast` and `overhear_probability` for one MAC.
+    """
 
     duty = 1.0
-    """The share of time in which an inactive radio listens."""
+    """The share of time in which an inactive radio listens; 1 for a radio that never sleeps."""
 
     def __init__(self, model: RadioModel) -> None:
         self.model, self.radio = model, model.network.setup.radio
         work = model.network.setup.platform.work
         self._sending, self._receiving = model.working(work.send), model.working(work.receive)
-        """Joules of a processor that sends or receives a frame."""
+        """The energy in joules of a processor that sends or receives a frame."""
         self.unit = self.radio.turnaround + self.radio.sensing
         self.patience = self.unit + self.radio.turnaround + self.radio.airtime(ACK_BYTES)
         self.unicast = lru_cache(maxsize=None)(self._unicast)
@@ -129,11 +133,13 @@ class Access:
         raise NotImplementedError
 
     def overhear_probability(self, sender: NodeId, to: NodeId, size: int, listener: NodeId, /) -> float:
-        """The probability that ``listener`` overhears a node send a message to another."""
+        """Return the probability that ``listener`` overhears the message that ``sender`` sends to ``to``."""
         raise NotImplementedError
 
     def _add_overhearing(self, joules: Floats, sender: NodeId, to: NodeId, size: int, times: float) -> None:
-        """Add the work of processors that process frames for other nodes."""
+        """Add the energy of processors that process frames for other nodes, if processors do so in this
+        network.
+        """
         if self.model.overhears:
             for node in self.model.near[sender]:
                 if node != to:
@@ -141,7 +147,7 @@ class Access:
 
 
 def access(model: RadioModel) -> Access:
-    """The model of the network's MAC; a UsageError if there is none."""
+    """Return the model of the network's MAC; raise a `UsageError` if no model exists for it."""
     match mac := model.network.setup.mac:
         case Csma():
             return Contention(model, mac)
@@ -156,7 +162,9 @@ def access(model: RadioModel) -> Access:
 
 
 class Contention(Access):
-    """Radios always listen; a station sends on a clear channel, and again without an acknowledgement."""
+    """The model of a MAC with radios that always listen. A station sends on a clear channel, and repeats a
+    frame without an acknowledgement.
+    """
 
     def __init__(self, model: RadioModel, mac: Csma) -> None:
         super().__init__(model)
@@ -164,15 +172,15 @@ class Contention(Access):
         self.waits = ((1 << mac.min_exponent) - 1) / 2 * self.unit + self.radio.sensing
 
     def _frame(self, joules: Floats, sender: NodeId, size: int, times: float) -> None:
-        """Add the energy of frames: the sender transmits, all nodes in range receive."""
+        """Add the radio energy of ``times`` frames: the sender transmits, and all nodes in range receive."""
         seconds = times * self.radio.airtime(size) / SECOND
         joules[sender] += seconds * self.model.above(TRANSMIT)
         for node, link in self.model.near[sender].items():
             joules[node] += seconds * link.quality * self.model.above(RECEIVE)
 
     def _unicast(self, sender: NodeId, to: NodeId, size: int) -> Hop:
-        """[802.15.4, 7.5.6.4]  Up to ``retries`` further tries, until data and acknowledgement have
-        arrived.
+        """Return the cost of up to ``retries`` + 1 tries, until data and acknowledgement have arrived.
+        [802.15.4, 7.5.6.4]
         """
         size += DATA_OVERHEAD
         there = self.model.right(sender, to, size)
@@ -205,8 +213,8 @@ class Contention(Access):
         return 1 - self._all_missed(both, missed)
 
     def _all_missed(self, both: float, missed: float) -> float:
-        """The probability that a listener misses all tries; there is a next try only if the last one
-        failed.
+        """Return the probability that a listener misses all tries. A further try follows only a
+        failed one.
         """
         tries = self.mac.retries + 1 if self.mac.acknowledged else 1
         last = (1 - both) ** (tries - 1)
@@ -225,8 +233,8 @@ class Contention(Access):
 
 
 class Listening(Access):
-    """Radios sleep and check for a signal in every interval; a sender repeats its frame until its
-    neighbour wakes.
+    """The model of low-power listening: radios sleep and look for a signal once in every interval. A sender
+    repeats its frame until its neighbour wakes.
     """
 
     def __init__(self, model: RadioModel, mac: LowPowerListening) -> None:
@@ -238,28 +246,32 @@ class Listening(Access):
         self.waits = ((1 << mac.exponent) - 1) / 2 * self.unit + self.check
 
     def _catches(self, sender: NodeId, node: NodeId, cycle: float) -> float:
-        """The probability that a node notices strobes in its check: a strobe starts during the check or,
-        if the signal makes the channel busy, at any time.
+        """Return the probability that a node notices strobes in its check. A strobe has to start during the
+        check; if the signal makes the channel busy, any time is sufficient.
         """
         by_power = isinstance(self.model.network.setup.propagation, LogDistance)
         strong = not by_power or self.model.near[sender][node].power_mw >= milliwatts(self.radio.carrier_dbm)
         return 1.0 if strong or self.mac.wake == "preamble" else min(1.0, self.check / cycle)
 
     def overhear_probability(self, sender: NodeId, to: NodeId, size: int, listener: NodeId, /) -> float:
-        """The listener also has to wake during the burst."""
+        """Return the probability that ``listener`` overhears the message. The listener also has to wake
+        during the burst.
+        """
         size += DATA_OVERHEAD
         looks = self._burst(sender, to, size) / self.mac.interval
         right = self.model.right(sender, listener, size)
         return right * self._catches(sender, listener, self._cycle(size)) * min(1.0, looks)
 
     def _cycle(self, size: int) -> float:
-        """µs from one strobe to the next; the whole duration with a long preamble."""
+        """Return the µs from one strobe to the next, or the duration of a whole burst with a long
+        preamble.
+        """
         if self.mac.wake == "preamble":
             return self.mac.interval + self.check + self.radio.airtime(size)
         return self.radio.turnaround + self.radio.airtime(size) + self.patience
 
     def _burst(self, sender: NodeId, to: NodeId, size: int) -> float:
-        """Mean duration of a burst in µs: until the neighbour wakes and answers, or to its end."""
+        """Return the mean duration of a burst in µs: until the neighbour wakes and answers, or to its end."""
         cycle = self._cycle(size)
         if self.mac.wake == "preamble":
             return cycle
@@ -267,11 +279,11 @@ class Listening(Access):
         return caught * (self.mac.interval / 2 + cycle) + (1 - caught) * (self.mac.interval + self.check)
 
     def _on_joules(self, listening: float, receiving: float) -> float:
-        """Joules of a radio that is on for so many µs."""
+        """Return the joules of a radio that listens and receives for the given times in µs."""
         return (listening * self.model.above(LISTEN) + receiving * self.model.above(RECEIVE)) / SECOND
 
     def _unicast(self, sender: NodeId, to: NodeId, size: int) -> Hop:
-        """Bursts until data and acknowledgement have arrived, at most ``retries`` further ones."""
+        """Return the cost of up to ``retries`` + 1 bursts, until data and acknowledgement have arrived."""
         size += DATA_OVERHEAD
         on_air, ack, cycle = self.radio.airtime(size), self.radio.airtime(ACK_BYTES), self._cycle(size)
         notices = self._catches(sender, to, cycle)
@@ -307,7 +319,7 @@ class Listening(Access):
         )
 
     def _broadcast(self, sender: NodeId, size: int) -> Hop:
-        """Send for a whole interval; a node that notices it stays on to the end."""
+        """Return the cost of a burst of a whole interval. A node that notices it stays on until its end."""
         size += DATA_OVERHEAD
         on_air = self.radio.airtime(size)
         whole = self.mac.interval + self.check

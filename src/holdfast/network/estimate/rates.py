@@ -1,7 +1,8 @@
-"""How often each kind of reading comes, from a history: those that change a condition, relevant ones, others.
+"""How often each kind of reading occurs in a history.
 
-The messages for a reading depend on its effect on the subscribed conditions: none (a filter drops it at its
-source), a satisfied predicate (all that a filter can see alone), or a start or an end.
+A kind is defined by the effect of a reading on the subscribed conditions, because the effect determines which
+messages a protocol sends. A reading has no effect (a filter drops it at its source), satisfies a predicate
+(all that a filter can decide alone), or starts or ends a condition.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from ..motes.account import NodeSubscription
 from ..motes.conditions import Evaluator, ScenarioDefinition, why_not_alone
 
 A_FEW = 10
-"""The least number of readings of a source for an estimate of a day."""
+"""An estimate of a day needs at least this many readings of a source."""
 
 Sort = tuple[tuple[bool, bool], ...]
-"""For each subscription: whether a reading starts or ends it, and whether it satisfies one of its
-predicates.
+"""The effect of a reading on each subscription: whether it starts or ends the condition, and whether it
+satisfies one of the predicates.
 """
 
 
 class ReadingKind(NamedTuple):
-    """Readings that every protocol treats alike."""
+    """A class of readings that have the same source, topic and effect, so that every protocol handles them
+    equally.
+    """
 
     source: str
     topic: str
@@ -45,7 +48,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Rates:
-    """The readings of a history by kind."""
+    """The readings of a history, classified by kind."""
 
     span: Duration
     events: Sequence[Event]
@@ -53,7 +56,7 @@ class Rates:
     """The kind of each event."""
     subscriptions: tuple[str, ...]
     alone: bool
-    """Whether each source has states of its own."""
+    """Whether each source has its own states, so that a source can evaluate every subscription alone."""
 
     @cached_property
     def counts(self) -> Mapping[ReadingKind, int]:
@@ -61,11 +64,11 @@ class Rates:
 
     @cached_property
     def examples(self) -> Sequence[Example]:
-        """Two readings of each kind, and earlier ones that change a condition, in order of time."""
+        """Two readings of each kind and earlier ones that change a condition, in the order of time."""
         return _examples(self.events, self.kinds, self.alone)
 
     def of(self, subscriptions: tuple[str, ...]) -> Rates:
-        """The rates if only these subscriptions existed."""
+        """Return the rates for a definition in which only these subscriptions exist."""
         if subscriptions == self.subscriptions:
             return self
         places = [self.subscriptions.index(name) for name in subscriptions]
@@ -73,15 +76,16 @@ class Rates:
         return Rates(self.span, self.events, kinds, subscriptions, self.alone)
 
     def a_day(self, kind: ReadingKind) -> float:
+        """Return the number of readings of a kind per day."""
         return self.counts[kind] * DAY / self.span
 
     def turns(self, subscription: str) -> int:
-        """How often a subscription starts or ends in the history."""
+        """Return how often a subscription starts or ends in the history."""
         place = self.subscriptions.index(subscription)
         return sum(count for kind, count in self.counts.items() if kind.sort[place][0])
 
     def period(self) -> float:
-        """Mean seconds between two readings of a source."""
+        """Return the mean time in seconds between two readings of a source."""
         sources = {(kind.source, kind.topic) for kind in self.counts}
         return self.span / 1e6 * len(sources) / max(1, sum(self.counts.values()))
 
@@ -89,7 +93,7 @@ class Rates:
 def rates(
     events: Sequence[Event], definition: ScenarioDefinition, subscriptions: Iterable[NodeSubscription]
 ) -> Rates:
-    """The kinds of readings in a history, and their numbers."""
+    """Classify the readings of a history by their effect on the subscribed conditions."""
     names = tuple(dict.fromkeys(sub.name for sub in subscriptions if not sub.plain))
     filters = definition.filters
     alone = all(name in filters and why_not_alone(filters[name]) is None for name in names)
@@ -97,13 +101,13 @@ def rates(
 
 
 def most_of_one(events: Sequence[Event]) -> int:
-    """The number of readings of the most frequent source."""
+    """Return the number of readings of the most frequent source."""
     return max(Counter((event.source, event.topic) for event in events).values(), default=0)
 
 
 def span(events: Sequence[Event]) -> Duration:
-    """The time that the history covers: from the first reading to the last, and one mean period of the
-    most frequent source.
+    """Return the time in µs that the history covers: from the first reading to the last, plus one mean period
+    of the most frequent source.
     """
     times = [event.time for event in events]
     most = most_of_one(events)
@@ -125,7 +129,9 @@ def _kinds(
 
 
 def _relevant(definition: ScenarioDefinition, name: str, events: Sequence[Event]) -> set[int]:
-    """The indices of readings that satisfy a predicate; all if the subscription is not a filter."""
+    """Return the indices of readings that satisfy a predicate; all indices if the subscription is not a
+    filter.
+    """
     operator = definition.operators()[name]
     if name not in definition.filters:
         return set(range(len(events)))
@@ -139,11 +145,11 @@ def _relevant(definition: ScenarioDefinition, name: str, events: Sequence[Event]
 
 
 def _examples(events: Sequence[Event], kinds: Sequence[ReadingKind], alone: bool) -> list[Example]:
-    """The first two readings of each kind, and all earlier ones that change a condition, so that states are
-    as they were.
+    """Return the first two readings of each kind, preceded by all readings that change a condition.
 
-    If each source has states of its own, earlier readings of the same source are enough.  Two readings, since
-    a publisher may not know all subscriptions at its first one.
+    The earlier readings bring the conditions into the right state. If each source has its own states, those
+    of the same source are sufficient. Two readings are needed, because a publisher may not know all
+    subscriptions at its first reading.
     """
     first: dict[ReadingKind, list[int]] = {}
     for i, kind in enumerate(kinds):

@@ -1,7 +1,7 @@
-"""A rehearsal: the protocol's machines run on the nodes, and messages arrive at once and completely.
+"""A rehearsal: a run of a protocol's machines in which every message arrives complete and almost at once.
 
-It shows which messages are sent end to end for a reading, for a reading that changes a condition, and without
-readings.  The costs of their hops are estimated elsewhere.
+It shows which messages a protocol sends end to end, for readings that change a condition, for other readings,
+and without readings. `hop` and `routes` estimate what these messages cost.
 """
 
 from __future__ import annotations
@@ -34,80 +34,81 @@ from .routes import NodePath, Routes
 
 LATENCY = MILLISECOND
 SLOT = 2 * SECOND
-"""The least time for each reading; all messages that it causes are sent within it."""
+"""The least time in µs for each reading. The slot must contain all messages that the reading causes."""
 SETTLED = 60 * SECOND
-"""The time before the first reading, in which discovery completes."""
+"""The time in µs before the first reading, in which discovery completes."""
 QUIET = 1050 * SECOND
-"""The time after the last reading, to observe traffic without readings.  Readings are spread over as much
-time, so that a rotating role comes to several nodes.
+"""The time in µs after the last reading, to observe traffic without readings. Readings are distributed over
+the same time, so that a rotating role visits several nodes.
 """
 
 INEXHAUSTIBLE = 1e9
-"""Battery capacity in joules, so that no node dies in a rehearsal."""
+"""The battery capacity in joules for a rehearsal, so that no node dies."""
 
 EVENTS = frozenset(("data", "ack", "notification", "publication"))
-"""Causes of messages that a reading triggers; all others are sent anyway."""
+"""Causes of messages that a reading triggers. All other messages are sent without readings too."""
 
 
 SETTLING, CYCLES = 2, 3
-"""Cycles before the measurement, and the least number of cycles measured."""
+"""The number of cycles before the measurement, and the least number of cycles to measure."""
 MESSAGES, FRAMES = 1500, 20_000
-"""The measurement may end after as many messages or frames."""
+"""The numbers of messages or frames after which the measurement may end."""
 
 
 @dataclass(frozen=True)
 class SentMessage:
-    """A message sent end to end."""
+    """A message that a protocol sends from one node to another, or to all."""
 
     at: Instant
     path: NodePath
-    """The nodes on its path; of a flood, its senders."""
+    """The nodes on its path; for a flood, the nodes that send it."""
     flood: bool
     size: int
     word: str
     more: tuple[int, ...]
-    """Additional bytes that routing writes on it at each hop; empty if there are none."""
+    """The bytes that routing adds at each hop; empty if it adds none."""
     exchange: Any
-    """A key that it shares with the messages that it answers, or that answer it; None if there are none."""
+    """A key that a message shares with its answers; ``None`` for a message without answers."""
 
     @property
     def ends(self) -> tuple[NodeId, ...]:
-        """The nodes that receive it."""
+        """The nodes at which the message arrives for its handlers."""
         return self.path[1:] if self.flood else self.path[-1:]
 
 
 @dataclass(frozen=True)
 class RehearsalResult:
-    """The messages sent, and the notifications of subscribers."""
+    """The messages sent in a rehearsal, and the notifications of subscribers."""
 
     start: list[SentMessage]
     """Messages before the first reading."""
     by_reading: list[list[SentMessage]]
-    """Messages triggered by each reading."""
+    """The messages that each reading triggers."""
     notified: list[dict[tuple[str, NodeId], Instant]]
-    """Times of the notifications triggered by each reading, by subscription and node."""
+    """For each reading, the times of the notifications that it triggers, by subscription and node."""
     idle: list[SentMessage]
-    """Messages since the first reading that no reading triggered."""
+    """The messages since the first reading that no reading triggers."""
     seconds: float
-    """The duration in which these were sent."""
+    """The duration in seconds in which the ``idle`` messages were sent."""
     patience: float | None
-    """Seconds after which a node without an answer sends again."""
+    """The seconds after which a node without an answer sends again; ``None`` if the protocol does not repeat.
+    """
     cycle: Duration | None
-    """The period of traffic without readings."""
+    """The period in µs of traffic without readings; ``None`` if that traffic is not periodic."""
 
     @property
     def a_second(self) -> float:
-        """Messages without readings per second."""
+        """The number of messages per second that no reading triggers."""
         return len(self.idle) / self.seconds
 
     @property
     def together(self) -> int:
-        """The most messages without readings that are sent at the same time."""
+        """The greatest number of ``idle`` messages that are sent at the same time."""
         return max(Counter(sent.at for sent in self.idle).values(), default=0)
 
 
 def rehearse(case: SimulationCase, seed: int, examples: Sequence[Example]) -> RehearsalResult:
-    """Publish readings one after the other, each in a slot of its own, then none."""
+    """Publish each reading in a slot of its own, then observe the protocol without readings."""
     slot = max(SLOT, QUIET // max(1, len(examples)))
     when = [i * slot for i in range(len(examples))]
     events = [replace(sent.event, time=at) for sent, at in zip(examples, when, strict=True)]
@@ -120,7 +121,7 @@ def rehearse(case: SimulationCase, seed: int, examples: Sequence[Example]) -> Re
 
 
 def without_disturbance(case: SimulationCase) -> SimulationCase:
-    """The network without deaths, failures and plain traffic."""
+    """Return the case without deaths, failures and plain traffic."""
     energy = replace(case.scenario.energy, battery=INEXHAUSTIBLE if case.scenario.energy.battery else None)
     calm = replace(case.scenario, energy=energy, failures=(), traffic=())
     return replace(case, scenario=replace(calm, warm_up=SETTLED, duration=2 * SETTLED))
@@ -159,7 +160,7 @@ def simulate_idle(
 
 
 class Rehearsal(SimulationRun):
-    """A run whose messages need no radio."""
+    """A simulation run whose nodes exchange messages directly, without radio."""
 
     def __init__(self, case: SimulationCase, seed: int) -> None:
         super().__init__(case, seed)
@@ -172,7 +173,7 @@ class Rehearsal(SimulationRun):
         return self.carriers[node.id]
 
     def result(self, when: Sequence[Instant], length: Duration) -> RehearsalResult:
-        """The messages sent, by the reading that triggered them."""
+        """Return the messages sent, grouped by the reading that triggered them."""
         begin, slots = when[0] if when else SETTLED, len(when)
         by_reading: list[list[SentMessage]] = [[] for _ in when]
         notified: list[dict[tuple[str, NodeId], Instant]] = [{} for _ in when]
@@ -199,7 +200,9 @@ Handler = Callable[[Any], Any]
 
 @dataclass
 class Carrier:
-    """The routing service of a node in a rehearsal."""
+    """The routing service of a node in a rehearsal. It calls the receiver's handlers without sending
+    frames.
+    """
 
     node: Node
     stage: Rehearsal
@@ -222,7 +225,7 @@ class Carrier:
             self.node.clock.after(LATENCY, carry, datagram)
 
     def _carry(self, datagram: Datagram) -> None:
-        """Send from node to node; handlers that peek may change or consume the message."""
+        """Carry a message from node to node. Handlers that peek may change or consume it on the way."""
         destination, path = datagram.destination, [self.node.id]
         routes, onward, more = self.stage.routes, NodePath(), NodePath()
         if self.stage.network.now >= routes.opens:
@@ -241,7 +244,7 @@ class Carrier:
             self.stage.carriers[path[-1]].deliver(datagram)
 
     def peek(self, datagram: Datagram) -> Datagram | None:
-        """The message as the node sends it on; None if it was consumed."""
+        """Return the message as the node forwards it; ``None`` if a handler consumed it."""
         for peek in self.peekers.get(datagram.type, ()):
             message = peek(datagram)
             if message is None:
@@ -254,7 +257,7 @@ class Carrier:
             receive(datagram)
 
     def _flood(self, datagram: Datagram) -> None:
-        """Each node that receives it repeats it once, unless a handler that peeks consumes it."""
+        """Send a message to all nodes. Each node repeats it once, unless a handler that peeks consumes it."""
         senders, received, todo = [], {self.node.id}, deque([(self.node.id, datagram)])
         while todo:
             node, carried = todo.popleft()
@@ -268,7 +271,7 @@ class Carrier:
         self._record(tuple(senders), datagram, (), flood=True)
 
     def _spread(self, datagram: Datagram) -> None:
-        """Send to all nodes in a rectangle."""
+        """Send a message to all nodes in a rectangle."""
         assert isinstance(datagram.destination, Rectangle)
         if self.stage.network.now < self.stage.routes.opens:
             return
@@ -287,14 +290,14 @@ class Carrier:
             self._use_energy(path, now)
 
     def _use_energy(self, path: NodePath, now: Instant) -> None:
-        """Use some energy at the nodes on the path and in range, so that elections by energy rotate."""
+        """Use some energy at the nodes on the path and in range, so that roles elected by energy rotate."""
         for node in path:
             for sent in (node, *self.stage.routes.model.near[node]):
                 self.stage.network.nodes[sent].energy.mcu.work(now, self.node.work.receive)
 
 
 def _exchange(path: NodePath, message: Any) -> Any:
-    """The key that a message shares with its answer."""
+    """Return the key that a message shares with its answer; ``None`` for messages without answers."""
     match message:
         case DataMessage(name=name, reliable=True) | SampleAck(name=name):
             return name

@@ -1,4 +1,8 @@
-"""Paths of messages and the cost of all their hops, with resends of routing and beacons."""
+"""Paths of messages, and the cost of all their hops. Costs include beacons and messages that routing sends
+again.
+
+For a new routing protocol, add a case to `Routes._hop` and to `_steps`.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +27,14 @@ from ..sim.routing.static import Static
 from .hop import Floats, Hop, RadioModel
 
 REPORT = ADDRESS + 1
-"""Bytes for each neighbour in a beacon."""
+"""The number of bytes that a beacon needs for each neighbour."""
 
 NodePath = tuple[NodeId, ...]
-"""The nodes from a message's origin to its last node."""
+"""The nodes on the path of a message, from its origin to its last node."""
 
 
 class Trip(NamedTuple):
-    """The cost of a message from end to end."""
+    """The cost of a message from end to end; the fields have the meaning and units of `Hop`."""
 
     joules: Floats
     frames: float
@@ -48,24 +52,24 @@ class Routes:
         self._next = _steps(model, machine)
 
     def path(self, origin: NodeId, to: Destination) -> NodePath:
-        """The nodes on the path to a destination; only the origin if there is none."""
+        """Return the nodes on the path to a destination; only the origin if there is no path."""
         if (origin, to) not in self._found:
             self._found[origin, to] = self._next(origin, to)
         return self._found[origin, to]
 
     def more(self, origin: NodeId, to: Destination) -> tuple[int, ...]:
-        """Additional bytes that routing writes on a message at each hop of a path."""
+        """Return the bytes that routing adds to a message at each hop of a path; empty if it adds none."""
         self.path(origin, to)
         return self._next.more.get((origin, to), ()) if isinstance(self._next, _GeographicPaths) else ()
 
     def spread(self, origin: NodeId, area: Rectangle) -> SpreadResult[NodeId]:
-        """Send a message to all nodes in a rectangle."""
+        """Return the nodes that send and receive a message to all nodes in a rectangle."""
         assert isinstance(self._next, _GeographicPaths)  # no other protocol routes to a rectangle
         return spread(origin, area, self._next.known)
 
     def trip(self, path: NodePath, size: int, more: Sequence[int] = ()) -> Trip:
-        """The cost of a message of ``size`` bytes along a path; a lost message costs nothing on the
-        remaining hops.
+        """Return the cost of a message of ``size`` bytes along a path. After a loss, the remaining hops cost
+        nothing.
         """
         joules, frames, there, seconds, airtime = self.model.zeros(), 0.0, 1.0, 0.0, 0.0
         for place in range(len(path) - 1):
@@ -78,7 +82,9 @@ class Routes:
         return Trip(joules, frames, there, seconds, airtime)
 
     def flood(self, nodes: Sequence[NodeId], size: int) -> Trip:
-        """The cost of a message that each of these nodes sends once to its neighbours."""
+        """Return the cost of a message of ``size`` bytes that each of these nodes sends once to its
+        neighbours.
+        """
         hops = [self.model.access.broadcast(node, size + HEADER) for node in nodes]
         joules = sum((hop.joules for hop in hops), self.model.zeros())
         frames, airtime = sum(hop.frames for hop in hops), sum(hop.airtime for hop in hops)
@@ -99,8 +105,8 @@ class Routes:
         raise AssertionError(self.machine)
 
     def _overhearing_hop(self, path: NodePath, place: int, size: int) -> Hop:
-        """A hop of ID-based routing: a node that does not overhear the next one forward sends again, and
-        gets a notice that it was done.
+        """Return the cost of a hop of ID-based routing. A node that does not overhear the next node forward
+        the message sends it again, and gets a notice that the message was forwarded.
         """
         a, b, access = path[place], path[place + 1], self.model.access
         assert isinstance(self.machine, IdGrid)
@@ -118,14 +124,18 @@ class Routes:
 
     @property
     def opens(self) -> Instant:
-        """When booted nodes have routes: after two beacons where neighbours are found by beacons."""
+        """The time at which booted nodes have routes. Where nodes find neighbours by beacons, that is after
+        two beacons.
+        """
         machine = self.machine
         return 3 * machine.beacons.fast if isinstance(machine, Geographic | tree.Tree) else BEGINNING
 
     # Control traffic.
 
     def control(self) -> tuple[Floats, float]:
-        """Joules and frames per second for beacons, once the network has settled."""
+        """Return the joules of each node and the frames, both per second, for beacons in a settled
+        network.
+        """
         joules, frames = self.model.zeros(), 0.0
         if not isinstance(self.machine, Geographic | tree.Tree):
             return joules, frames
@@ -143,7 +153,7 @@ class Routes:
 
 
 def _with_resends(hop: Hop, resends: int) -> Hop:
-    """A hop that routing repeats up to ``resends`` times without an acknowledgement."""
+    """Return the cost of a hop that routing repeats up to ``resends`` times without an acknowledgement."""
     times = sum((1 - hop.known) ** k for k in range(resends + 1))
     delivered, known = (1 - (1 - once) ** (resends + 1) for once in (hop.delivered, hop.known))
     spent = times * hop.joules, times * hop.frames
@@ -180,7 +190,7 @@ def _by_rules(columns: int) -> Steps:
 
 @dataclass
 class _TreePaths:
-    """Paths with the fewest expected transmissions, over links that work in both directions."""
+    """Paths with the fewest expected transmissions, over links that are usable in both directions."""
 
     model: RadioModel
     _onward: dict[NodeId, dict[NodeId, NodeId]] = field(default_factory=dict)
@@ -196,7 +206,7 @@ class _TreePaths:
 
 
 class _GeographicPaths:
-    """Paths by the steps of geographic routing, with the neighbours' long-term knowledge of one another."""
+    """Paths by the steps of geographic routing. Each node knows the positions and links of its neighbours."""
 
     def __init__(self, model: RadioModel, machine: Geographic) -> None:
         self._machine = machine

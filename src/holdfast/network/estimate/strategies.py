@@ -1,4 +1,7 @@
-"""The strategies by which events can reach subscribers, compared in one network."""
+"""The strategies by which readings can reach subscribers, compared in one network.
+
+A strategy is a protocol with settings. To compare a further one, add it to `strategies`.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +37,18 @@ QUADS = "Quad-PubSub"
 
 @dataclass(frozen=True)
 class Strategy:
-    """A protocol in the network, with its forecast, or the reason why it is impossible."""
+    """A protocol in the network with its forecast, or with the reason why it cannot run there."""
 
     name: str
     case: SimulationCase
     forecast: Forecast | None
     without: Mapping[str, Forecast | None]
-    """For each subscription the forecast without it; None if it is the only one."""
+    """For each subscription, the forecast without it; ``None`` if it is the only subscription."""
     why_not: str = ""
     note: str = ""
 
     def adds(self, sub: str) -> tuple[float, float]:
-        """Joules and frames per day that one subscription adds to the others."""
+        """Return the joules and frames per day that one subscription adds to the others."""
         assert self.forecast is not None
         other = self.without[sub]
         if other is None:
@@ -56,7 +59,9 @@ class Strategy:
 
 
 def strategies(case: SimulationCase) -> dict[str, SimulationCase]:
-    """The network with each protocol; settings of its own protocol are kept."""
+    """Return the network with each protocol, by the name of the strategy. The settings of the network's own
+    protocol are preserved.
+    """
     own = case.scenario.protocol
     dds, cbps, qps = _as(own, Dds()), _as(own, Cbps()), _as(own, Qps())
     found: dict[str, Protocol] = {SINK: Direct(), SOURCE: Direct(filters="source"), SCOPES: cbps}
@@ -75,7 +80,7 @@ def _as(own: Protocol, other: P) -> P:
 
 
 def only_subscription(case: SimulationCase, seed: int, only: str | None) -> SimulationCase:
-    """The network with one subscription only, or unchanged if ``only`` is None."""
+    """Return the network with one subscription only, or unchanged if ``only`` is ``None``."""
     if only is None:
         return case
     names = {sub.name for sub in plan_run(case, seed).subscriptions}
@@ -96,7 +101,7 @@ def _with(case: SimulationCase, seed: int, names: set[str]) -> SimulationCase:
 
 
 def compare_strategies(case: SimulationCase, seed: int, events: Sequence[Event]) -> Iterator[Strategy]:
-    """Each strategy with its forecast, and with what each subscription adds."""
+    """Yield each strategy with its forecast, and with the forecasts without each subscription."""
     source_positions(cast(case, events), seed)
     plan = plan_run(cast(case, events), seed)
     whole = rates(events, case.definition, plan.subscriptions)
@@ -118,7 +123,7 @@ def compare_strategies(case: SimulationCase, seed: int, events: Sequence[Event])
 
 
 def forecast_own_protocol(case: SimulationCase, seed: int, events: Sequence[Event], sub: str) -> Forecast:
-    """The forecast of the network with its own protocol, for one subscription."""
+    """Forecast the network with its own protocol, for one subscription."""
     case = only_subscription(case, seed, sub)
     source_positions(cast(case, events), seed)
     subscriptions = plan_run(cast(case, events), seed).subscriptions

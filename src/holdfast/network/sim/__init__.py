@@ -4,20 +4,20 @@
     chance       stream(seed, *names) -> random.Random: independent random streams from one seed
     frame        Frame, BROADCAST; outcomes of packets (Outcome) and causes of lost signals
     radio        Radio: CC2420, CC1000; bit error rates by modulation
-    propagation  LogDistance (SINR), UnitDisk, Measured: which nodes receive a signal, and how well
-    medium       Medium: the signals in transmission, and which receivers decode them
+    propagation  LogDistance (SINR), UnitDisk, Measured: models of the reception of signals
+    medium       Medium: the signals in transmission, and the receivers that decode them
     transceiver  Transceiver: a node's radio
     mac/         Aloha, Csma (802.15.4), RtsCts (802.11), LowPowerListening, Tdma: parameters as values
                  Station: the link of a node, with the same interface for all MACs
     platforms    Platform: currents of MicaZ, TelosB, ... or from a file
     energy       NodeEnergy: microseconds in each state and for each cause, hence joules; Rest; Battery
     node         Node: position, clock, random numbers, timers, energy, link
-    host         Routing (the interface of a routing protocol); NodeHost: a protocol machine on a node
+    host         RoutingService: the interface of routing; NodeHost: a protocol machine on a node
     network      Setup -> Network: build, boot, run, kill, restart, cut, partition, drift; Totals
     trace        Trace: columns, to Parquet; integrate: energy from the trace alone
     metrics      lifetime, packets per joule, total and wasted energy, relative consumption, footprint
     topology     positions and link qualities, from files or rules
-    routing/     Router: routing protocols that implement host.Routing
+    routing/     Router: routing protocols that implement host.RoutingService
     statistics   means and confidence intervals over several runs
 
 A run in Python::
@@ -41,7 +41,7 @@ A routing protocol may use ``node.id``, ``node.position``, ``node.now`` (local t
         callbacks with a Frame: source, destination, payload, size, cause.  ``on_overheard`` costs every
         neighbour's processor (and the simulation) one task for each frame, so pass it only if needed
 
-A node that goes down loses its link, its timers (``after``, ``at``) and everything that ``boot`` installed;
+A node that goes down loses its link, its timers (``after``, ``at``) and the protocols of ``boot``;
 ``done`` is not called.  Use ``network.every``, ``network.at`` and ``network.clock`` for actions from outside
 the nodes.
 """

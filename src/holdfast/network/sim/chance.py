@@ -1,4 +1,4 @@
-"""Random streams from one seed: equal names give equal streams, independent of all other draws."""
+"""Independent random streams from one seed: equal names give equal streams, whatever other streams exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 
 
 def derive_seed(seed: int, *names: object) -> int:
-    """A seed of 64 bits, derived from the run's seed and a purpose such as ``("node", 7)``.
+    """Return a seed of 64 bits, derived from the run's seed and a purpose such as ``("node", 7)``.
 
     >>> derive_seed(1, "node", 7) == derive_seed(1, "node", 7) != derive_seed(1, "node", 8)
     True
@@ -17,5 +17,5 @@ def derive_seed(seed: int, *names: object) -> int:
 
 
 def stream(seed: int, *names: object) -> Random:
-    """A random stream for one purpose, given by names."""
+    """Return a random stream for one purpose, which the names identify."""
     return Random(derive_seed(seed, *names))

@@ -1,7 +1,8 @@
-"""Simulated time in whole microseconds from 0; events run in order of (time, priority, sequence).
+"""The clocks of a simulation: `Clock` orders all events, `LocalClock` is the clock of one node.
 
-A symbol of 802.15.4 lasts 16 µs exactly.  A frame at 38.4 kbit/s does not last a whole number of
-microseconds; its airtime is rounded up once, for the whole frame.
+Simulated time is an integer in microseconds from 0. Events run in the order of (time, priority, sequence). A
+symbol of 802.15.4 lasts exactly 16 µs. A frame at 38.4 kbit/s does not last a whole number of microseconds;
+its airtime is rounded up once, for the whole frame.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from typing import Any
 from ...model.instant import Duration, Instant
 
 SIGNAL_ENDS = 0
-"""A signal that ends at the time at which another starts does not overlap with it."""
+"""The priority of the end of a signal. Ends come first, so that a signal that starts at the same time does
+not overlap.
+"""
 SIGNAL_STARTS = 1
 TIMER = 2
 
 Action = Callable[[Any], None]
 Entry = list[Any]
-"""A scheduled call: time, priority, sequence number, action (None once cancelled), argument."""
+"""A scheduled call: time, priority, sequence number, action, argument. A cancelled call has ``None`` as
+action.
+"""
 
 
 class Clock:
@@ -34,7 +39,7 @@ class Clock:
         self._until: Instant = 0
 
     def at(self, time: Instant, action: Action, argument: Any = None, priority: int = TIMER) -> Entry:
-        """Schedule ``action(argument)`` for a time that has not passed; return the entry for ``cancel``."""
+        """Schedule ``action(argument)`` for a time that has not passed; return the entry for `cancel`."""
         assert time >= self.now, f"{time} µs has passed: it is {self.now} µs"
         self._sequence += 1
         entry = [time, priority, self._sequence, action, argument]
@@ -42,7 +47,9 @@ class Clock:
         return entry
 
     def after(self, delay: Duration, action: Action, argument: Any = None, priority: int = TIMER) -> Entry:
-        """Schedule ``action(argument)`` after ``delay`` µs, which must not be negative."""
+        """Schedule ``action(argument)`` after ``delay`` µs, which must not be negative; return the entry for
+        `cancel`.
+        """
         assert delay >= 0, f"{-delay} µs ago has passed"
         self._sequence += 1
         entry = [self.now + delay, priority, self._sequence, action, argument]
@@ -51,11 +58,11 @@ class Clock:
 
     @staticmethod
     def cancel(entry: Entry) -> None:
-        """Cancel a scheduled call; without effect if it already ran."""
+        """Cancel a scheduled call. A call that has already run is not affected."""
         entry[3] = None
 
     def stop(self) -> None:
-        """End the current ``run`` after the event that is being processed."""
+        """End the current `run` after the event that is being processed."""
         self._until = self.now - 1
 
     def run(self, until: Instant) -> int:
@@ -77,7 +84,7 @@ BILLION = 1_000_000_000
 
 
 class LocalClock:
-    """A node's own clock: it may have an offset and run fast or slow (parts per billion)."""
+    """A node's own clock. It may have an offset in µs and run fast or slow (in parts per billion)."""
 
     __slots__ = ("_anchor", "_drift", "_shown")
 
@@ -87,20 +94,20 @@ class LocalClock:
         self._drift = drift_ppb
 
     def local(self, now: Instant) -> Instant:
-        """The time that this clock shows at the simulated time ``now``."""
+        """Return the time that this clock shows at the simulated time ``now``."""
         if not self._drift:
             return self._shown + now - self._anchor
         return self._shown + (now - self._anchor) * (BILLION + self._drift) // BILLION
 
     def when(self, local: Instant) -> Instant:
-        """The first simulated time at which this clock shows at least ``local``."""
+        """Return the first simulated time at which this clock shows at least ``local``."""
         ahead = local - self._shown
         if not self._drift:
             return self._anchor + ahead
         return self._anchor - (-ahead * BILLION // (BILLION + self._drift))
 
     def drift(self, now: Instant, drift_ppb: int) -> None:
-        """Change the speed from ``now`` on; the shown time does not jump."""
+        """Change the speed from ``now`` on. The shown time does not jump."""
         self._anchor, self._shown, self._drift = now, self.local(now), drift_ppb
 
     def step(self, now: Instant, offset: Duration) -> None:

@@ -1,10 +1,10 @@
-"""Energy accounting during a run: microseconds in each state for each cause, converted to joules when read.
+"""Energy accounting during a run: time in each state for each cause, converted to joules when read.
 
-Every change of state of radio and processor is accounted as Δt·V·I [D33–D35].  Times are whole microseconds,
-so causes add up to the total exactly, and reading changes nothing [D37].
+Every change of state of radio and processor is accounted as Δt·V·I [D33–D35]. Times are integers in µs, so
+causes add up to the total exactly, and reading changes nothing [D37].
 
-The two listings of the thesis are corrected: energy accumulates (5.2 assigned it), and rest is the time
-between two changes of state, not all rest since the beginning again in every round (5.1).
+This module corrects two listings of the thesis. Energy accumulates; listing 5.2 assigned it. Rest is the time
+between two changes of state; listing 5.1 added all rest since the beginning again in every round.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ REST, ACTIVE = 1, 2
 MCU_STATES = ("off", "rest", "active")
 
 NO_CAUSE = ""
-"""The cause of energy that no message causes: listening and sleeping."""
+"""The cause of energy that no message causes, such as listening and sleeping."""
 
 JOULES = 1e-9  # of a mW·µs
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The currents between activities.  They decide most comparisons, so every result prints them.
+    """The currents between activities. They decide most comparisons, so every result prints them.
 
-    ``listen`` charges a radio that only listens as receiving, as a real one draws; ``idle`` and ``sleep``
-    charge the lower current although the radio still receives, as if an ideal wake-up signal existed.  A MAC
-    that switches its radio off is charged ``sleep`` for that time in every case.
+    ``listen`` charges a radio that only listens as if it received, which is what real radios draw. ``idle``
+    and ``sleep`` charge the lower current although the radio still receives, as if an ideal wake-up signal
+    existed. A MAC that switches its radio off is charged ``sleep`` for that time in every case.
     """
 
     radio: Literal["listen", "idle", "sleep"] = "listen"
@@ -62,7 +62,7 @@ class Draw:
 
 
 def draw(platform: Platform, rest: Rest, power_dbm: float) -> Draw:
-    """The power of a platform in each state, when it transmits at ``power_dbm``."""
+    """Return the power of a platform in each state if it transmits at ``power_dbm``."""
     volts, radio, mcu = platform.volts, platform.radio, platform.mcu
     listening = {"listen": radio.receive, "idle": radio.idle, "sleep": radio.sleep}[rest.radio]
     resting = {"idle": mcu.idle, "sleep": mcu.sleep}[rest.mcu]
@@ -73,13 +73,13 @@ def draw(platform: Platform, rest: Rest, power_dbm: float) -> Draw:
 
 
 Observer = Callable[[Instant, int], None]
-"""Called with time and state at every change (by batteries and traces).  A processor's change to rest is
-reported when its next task arrives.
+"""A function to call with time and state at every change, used by batteries and traces. A processor's change
+to rest is reported late, when its next task arrives.
 """
 
 
 class StateTimes(dict[str, list[Duration]]):
-    """µs in each state, by cause."""
+    """The time in µs in each state, by cause. A new cause starts with zeros."""
 
     def __missing__(self, cause: str) -> list[Duration]:
         times = self[cause] = [0] * len(RADIO_STATES)
@@ -87,7 +87,7 @@ class StateTimes(dict[str, list[Duration]]):
 
 
 class RadioMeter:
-    """Measures how long a radio is in each state, for each cause."""
+    """Measures the time that a radio spends in each state, for each cause."""
 
     __slots__ = ("_by_cause", "_charged", "_mw", "_since", "observers", "state")
 
@@ -100,7 +100,7 @@ class RadioMeter:
         self._since: Instant = 0
 
     def change(self, now: Instant, state: int, cause: str = NO_CAUSE) -> None:
-        """Enter a state at ``now``; its time is charged to ``cause``."""
+        """Enter a state at ``now``, and charge its time to ``cause``."""
         self._charged[self.state] += now - self._since
         self._since = now
         self.state = state
@@ -109,14 +109,14 @@ class RadioMeter:
             observer(now, state)
 
     def times(self, now: Instant) -> dict[str, list[Duration]]:
-        """µs in each state, by cause, up to ``now``."""
+        """Return the time in µs in each state, by cause, up to ``now``."""
         found = {cause: times.copy() for cause, times in self._by_cause.items()}
         current = next(cause for cause, times in self._by_cause.items() if times is self._charged)
         found[current][self.state] += now - self._since
         return found
 
     def nanojoules(self, now: Instant) -> float:
-        """Energy used up to ``now``, in nJ."""
+        """Return the energy used up to ``now``, in nJ."""
         mw = self._mw
         used = (now - self._since) * mw[self.state]
         for times in self._by_cause.values():
@@ -124,12 +124,12 @@ class RadioMeter:
         return used
 
     def power(self) -> float:
-        """The present power in mW."""
+        """Return the present power in mW."""
         return self._mw[self.state]
 
 
 class McuMeter:
-    """Measures how long a processor is active, for each cause; tasks run one after the other."""
+    """Measures the time for which a processor is active, for each cause. Tasks run one after the other."""
 
     __slots__ = ("_by_cause", "_mw", "_on", "_since", "_tasks", "busy_until", "observers")
 
@@ -148,7 +148,7 @@ class McuMeter:
         self._notify(now, REST)
 
     def stop(self, now: Instant) -> None:
-        """Switch the processor off, even in the middle of a task."""
+        """Switch the processor off, even during a task."""
         assert self._since is not None
         self._by_cause, _ = self.times(now)
         self._tasks.clear()
@@ -157,7 +157,7 @@ class McuMeter:
         self._notify(now, OFF)
 
     def work(self, now: Instant, length: Duration, cause: str = NO_CAUSE) -> None:
-        """Queue a task of ``length`` µs behind those already queued [D34]."""
+        """Queue a task of ``length`` µs behind the tasks that are already queued. [D34]"""
         if self._tasks:
             self.settle(now)
         if not length or self._since is None:
@@ -178,7 +178,7 @@ class McuMeter:
                 self._notify(end, REST)
 
     def times(self, now: Instant) -> tuple[dict[str, Duration], Duration]:
-        """Active µs by cause, and µs at rest, up to ``now``."""
+        """Return the active time in µs by cause, and the time at rest in µs, up to ``now``."""
         self.settle(now)
         found = dict(self._by_cause)
         if self._tasks:
@@ -188,12 +188,12 @@ class McuMeter:
         return found, on - sum(found.values())
 
     def nanojoules(self, now: Instant) -> float:
-        """Energy used up to ``now``, in nJ."""
+        """Return the energy used up to ``now``, in nJ."""
         active, rest = self.times(now)
         return sum(active.values()) * self._mw[ACTIVE] + rest * self._mw[REST]
 
     def power(self, now: Instant) -> float:
-        """The present power in mW."""
+        """Return the present power in mW."""
         return self._mw[OFF if self._since is None else ACTIVE if now < self.busy_until else REST]
 
     def _notify(self, at: Instant, state: int) -> None:
@@ -203,7 +203,7 @@ class McuMeter:
 
 @dataclass(frozen=True, slots=True)
 class EnergyReading:
-    """Joules used so far, by part and state [D37]."""
+    """The energy used up to the time of reading, in joules, by part and state. [D37]"""
 
     radio: dict[str, float]
     mcu: dict[str, float]
@@ -222,7 +222,7 @@ class EnergyReading:
 
 
 class NodeEnergy:
-    """The energy of one node; it can be read at any time during a run [D37]."""
+    """The energy account of one node, which can be read at any time during a run. [D37]"""
 
     __slots__ = ("_battery", "_draw", "mcu", "radio")
 
@@ -233,13 +233,13 @@ class NodeEnergy:
         self._battery: Battery | None = None
 
     def supply(self, joules: float, clock: Clock, empty: Callable[[], None]) -> None:
-        """Install a battery of so many joules; ``empty`` is called when it is exhausted."""
+        """Install a battery with a capacity in joules. ``empty`` is called when it is exhausted."""
         self._battery = Battery(joules, self, clock, empty)
         self.radio.observers.append(self._battery.on_change)
         self.mcu.observers.append(self._battery.on_change)
 
     def record(self, node: int, trace: Trace) -> None:
-        """Write every change of state to a trace, unless the trace leaves this node out."""
+        """Write every change of state to a trace, unless the trace excludes this node."""
         if trace.states_of is not None and node not in trace.states_of:
             return
         add = trace.states.append
@@ -250,24 +250,24 @@ class NodeEnergy:
         return self.radio.nanojoules(now) + self.mcu.nanojoules(now)
 
     def joules(self, now: Instant) -> float:
-        """Energy used up to ``now``, in joules."""
+        """Return the energy used up to ``now``, in joules."""
         return self.nanojoules(now) * JOULES
 
     @property
     def capacity(self) -> float | None:
-        """The battery's joules; None for an unlimited supply."""
+        """The capacity of the battery in joules; ``None`` for an unlimited supply."""
         return None if self._battery is None else self._battery.joules
 
     def residual(self, now: Instant) -> float | None:
-        """The joules left in the battery; None for an unlimited supply."""
+        """Return the remaining energy of the battery in joules; ``None`` for an unlimited supply."""
         return None if self._battery is None else max(0.0, self._battery.joules - self.joules(now))
 
     def power(self, now: Instant) -> float:
-        """The present power in mW."""
+        """Return the present power in mW."""
         return self.radio.power() + self.mcu.power(now)
 
     def read(self, now: Instant) -> EnergyReading:
-        """Joules used so far, by part and state."""
+        """Return the energy used up to ``now`` in joules, by part and state."""
         states = [sum(column) for column in zip(*self.radio.times(now).values(), strict=True)]
         active, rest = self.mcu.times(now)
         on = zip(RADIO_STATES[1:], states[1:], self._draw.radio[1:], strict=True)
@@ -277,7 +277,9 @@ class NodeEnergy:
         return EnergyReading(radio, mcu)
 
     def by_cause(self, now: Instant) -> dict[str, float]:
-        """Joules used so far, by cause; energy without a cause is under ``""``."""
+        """Return the energy used up to ``now`` in joules, by cause. Energy without a cause is under
+        ``""``.
+        """
         found = {
             cause: sum(us * mw for us, mw in zip(times, self._draw.radio, strict=True)) * JOULES
             for cause, times in self.radio.times(now).items()
@@ -290,10 +292,10 @@ class NodeEnergy:
 
 
 class Battery:
-    """A battery of so many joules; the node dies when they are used [D50].
+    """A battery with a capacity in joules. The node dies when the energy is used up. [D50]
 
-    A timer is set for the time at which the battery is empty at the present power.  If power falls, the timer
-    fires too early and is set again; if power rises, it is set again at once.
+    A timer is set for the time at which the battery is empty at the present power. If the power falls, the
+    timer fires too early and is set again. If the power rises, the timer is set again at once.
     """
 
     __slots__ = ("_account", "_clock", "_empty", "_expected", "_timer", "joules")
@@ -302,11 +304,11 @@ class Battery:
         self.joules = joules
         self._account, self._clock, self._empty = account, clock, empty
         self._expected = 0.0
-        """The power in mW that the present timer assumes."""
+        """The power in mW for which the present timer was computed."""
         self._timer: Entry | None = None
 
     def on_change(self, *_: int) -> None:
-        """Set the timer again if power has risen; called at every change of state."""
+        """Set the timer again if the power has risen. Called at every change of state."""
         if self._account.power(self._clock.now) > self._expected:
             self._plan()
 

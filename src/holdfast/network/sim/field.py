@@ -1,6 +1,6 @@
 """A network without radios: nodes are linked within a distance, and geographic routing finds the paths.
 
-It tells how many messages and hops a protocol needs apart from the costs and losses of a link layer.
+It shows how many messages and hops a protocol needs, apart from the costs and losses of a link layer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .routing.spreading import SpreadResult, spread
 
 
 class Field:
-    """Positions of nodes, the links between them, and which nodes are down."""
+    """The positions of nodes, the links between them, and the nodes that are down."""
 
     def __init__(self, places: Iterable[Point], reach: float) -> None:
         self.places = [(float(place[0]), float(place[1])) for place in places]
@@ -36,11 +36,11 @@ class Field:
 
     @property
     def alive(self) -> list[NodeId]:
-        """The nodes that are up."""
+        """Return the nodes that are up."""
         return [node for node in range(len(self.places)) if node not in self.down]
 
     def near(self, node: NodeId) -> Mapping[NodeId, Point]:
-        """The linked neighbours of a node that are up, with their positions."""
+        """Return the linked neighbours of a node that are up, with their positions."""
         return self._near[node]
 
     def fail(self, node: NodeId) -> None:
@@ -65,9 +65,9 @@ class Field:
             self._planar.pop(other, None)
 
     def path(self, start: NodeId, to: Point) -> list[NodeId]:
-        """The nodes on the path of a message to a point, the first and the last included.
+        """Return the nodes on the path of a message to a point, including the first and the last node.
 
-        The last is the node nearest to the point: the message goes once round the face that encloses the
+        The last node is the node nearest to the point. The message goes once round the face that encloses the
         point, and ends where it found no nearer node.
         """
         if (start, to) not in self._paths:
@@ -79,7 +79,9 @@ class Field:
         return self._paths[start, to]
 
     def hop(self, here: NodeId, to: Point, course: Course) -> tuple[NodeId, Course] | None:
-        """The next node for a message that arrived on ``course``; None if it has arrived."""
+        """Return the next node for a message that arrived on ``course``; ``None`` if the message has
+        arrived.
+        """
         if (here, to, course) not in self._hops:
             view = RoutingView(here, self.places, self._near[here], planar=self._planes(here))
             chosen = step(view, to, course)

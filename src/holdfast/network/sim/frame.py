@@ -1,4 +1,7 @@
-"""Frames and packets, the outcomes of packets, and the causes of lost signals."""
+"""Frames and packets, the outcomes of packets, and the causes of lost signals.
+
+A packet is what a protocol sends to a neighbour; each transmission of it is a frame.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from ...model.instant import Duration
 NodeId = int
 BROADCAST: Final[NodeId] = -1
 NEIGHBOURS: Final[NodeId] = -2
-"""Destination of a datagram for all nodes that receive one transmission; used by routing."""
+"""The destination of a datagram for all nodes that receive one transmission. Only routing uses it."""
 
 # Kinds of frames.
 DATA, ACK, RTS, CTS = "data", "ack", "rts", "cts"
 
 Outcome = str
-"""The result that a sender learns: ``ACKNOWLEDGED``, ``AIRED`` (sent without acknowledgement), or why the
-packet was dropped.
+"""The result of a packet that its sender gets: ``ACKNOWLEDGED``, ``AIRED`` (sent without acknowledgement), or
+the reason why the packet was dropped.
 """
 ACKNOWLEDGED, AIRED = "acknowledged", "aired"
 NO_ACK, CHANNEL_BUSY, QUEUE_FULL, NODE_DOWN = "no ack", "channel busy", "queue full", "node down"
 NOT_RECEIVED = "not received"
-"""A unicast packet that was sent once without acknowledgement and did not arrive."""
+"""The reason for a unicast packet that was sent once without acknowledgement and did not arrive."""
 
 # Why a node in range did not receive a signal.
 NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT = (
@@ -40,18 +43,18 @@ LOSSES = (NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT)
 
 
 class LinkPacket(msgspec.Struct, eq=False):
-    """A payload on its way to one neighbour, or to all of them."""
+    """A payload on its way to one neighbour, or to all neighbours."""
 
     destination: NodeId
     payload: Any
     size: int
-    """Bytes of the payload."""
+    """The length of the payload in bytes."""
     cause: str
     done: Callable[[Outcome], None] | None
     sequence: int
     tries: int = 0
     arrived: bool = False
-    """Whether the neighbour has received it; its sender may not know this."""
+    """Whether the neighbour has received the packet. Its sender may not know this."""
 
 
 class Frame(msgspec.Struct, eq=False):
@@ -62,17 +65,17 @@ class Frame(msgspec.Struct, eq=False):
     destination: NodeId
     sequence: int
     size: int
-    """Bytes of the payload."""
+    """The length of the payload in bytes."""
     bytes: int
-    """Bytes of the whole frame after its length field."""
+    """The length of the frame after its length field, in bytes."""
     cause: str
     packet: LinkPacket | None = None
     wakeup: Duration = 0
-    """Duration of an additional preamble, in µs."""
+    """The duration of an additional preamble in µs."""
     reserve: Duration = 0
-    """How long other nodes must not send after this frame, in µs."""
+    """The time in µs after this frame in which other nodes must not send."""
     id: int = 0
-    """Number among all transmissions, assigned by the medium."""
+    """The number of the frame among all transmissions, assigned by the medium."""
 
     @property
     def payload(self) -> Any:

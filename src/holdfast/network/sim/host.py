@@ -1,4 +1,4 @@
-"""A protocol machine on a node: its sends go through routing, its timers through the node's clock."""
+"""A protocol machine on a simulated node: sends use the node's routing, and timers use the node's clock."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from .routing.datagram import Datagram
 
 KIND = "machine"
 SPREAD, NEARBY = "/spread", "/nearby"
-"""Suffixes of message types: for all nodes in a rectangle, and for nodes one hop away."""
+"""Suffixes of message types, for messages to all nodes in a rectangle and to all nodes one hop away."""
 
 
 class RoutingService(Protocol):
     """The interface of a routing protocol for the layers above [F19, F20]."""
 
     def send(self, destination: Any, type: str, message: Any, size: int, cause: str = "") -> None:
-        """Send a message of ``size`` bytes over any number of hops: to a node, to all (``BROADCAST``), to
-        the node nearest to a point, or to all nodes in a rectangle.
+        """Send a message of ``size`` bytes over any number of hops.
+
+        The destination is a node, all nodes (``BROADCAST``), the node nearest to a point, or all nodes in a
+        rectangle. ``cause`` names the purpose of the message in accounts.
         """
 
     def register_handler(self, type: str, peek: bool, callback: Callable[[Any], Any]) -> None:
-        """Call ``callback`` with each message of a type: those for this node or, with ``peek``, those in
-        transit.
+        """Call ``callback`` with each message of a type: messages for this node or, with ``peek``, messages
+        in transit.
         """
 
 
 def _ignore(*_: Any) -> None:
-    """Discard a delivery."""
+    """Discard a delivery. This is the default of `NodeHost.deliver`."""
 
 
 @dataclass(eq=False, slots=True)
 class NodeHost:
-    """Runs a protocol machine on a node.  Peers are node numbers; messages from a dropped peer are
-    ignored.
-    """
+    """Runs a protocol machine on a node. Peers are node numbers. Messages from a dropped peer are ignored."""
 
     node: Node
     machine: ProtocolMachine
@@ -64,7 +64,7 @@ class NodeHost:
     cause: str = ""
     kind: str = KIND
     stored_state: InitVar[Any] = None
-    """The machine's stored state from before a restart, if it has one."""
+    """The machine's state from before a restart; ``None`` to start without state."""
     _host: Host = field(init=False)
     _dropped: dict[Peer, str] = field(default_factory=dict, init=False)
 

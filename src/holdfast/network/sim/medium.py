@@ -1,9 +1,9 @@
 """The radio channel: which signals are in transmission, and which receivers decode them.
 
-A signal starts at all nodes in range at once (300 m are 1 µs).  A listening radio locks on to the first
-signal that stands out of noise and interference; until that signal's preamble has passed, a stronger one
-replaces it (capture).  Every change of interference ends a segment.  A frame is received correctly with the
-product of its segments' probabilities, and one random number is drawn for it.
+A signal starts at all nodes in range at the same time, because 300 m take only 1 µs. A listening radio locks
+on to the first signal that is strong enough against noise and interference. Until the preamble of that signal
+has passed, a stronger signal replaces it (capture). Every change of interference ends a segment. A frame is
+received correctly with the product of its segments' probabilities; one random number decides.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 WHY_MISSED = {OFF: DEAD, SLEEP: ASLEEP, TURN: DEAF, TRANSMIT: DEAF}
-"""The cause of a loss by the mode of a receiver that does not listen when a signal starts."""
+"""The cause of a loss, by the mode of a receiver that does not listen when a signal starts."""
 
 SPOILED = (BUSY, COLLISION)
-"""Causes after which a signal cannot be joined late where overlap alone destroys frames: it was
-overlapped.
+"""Causes of loss that mean that another signal overlapped. Where overlap alone destroys frames, a receiver
+cannot join such a signal late.
 """
 
 CAPTURE = milliwatts(CAPTURE_DB)
@@ -47,7 +47,9 @@ class Medium:
         self.clock = clock
         self.radio = radio
         self.carrier = milliwatts(radio.carrier_dbm) if table is not None else 0.5
-        """Power in mW from which the channel counts as busy (of a measured link: half of a perfect one)."""
+        """The power in mW at which the channel counts as busy. With measured links it is half of a perfect
+        link.
+        """
         self.transmissions = self.signals = self.received = 0
         self.lost = dict.fromkeys(LOSSES, 0)
         self._on_air: dict[Transmission, None] = {}
@@ -64,12 +66,12 @@ class Medium:
         self._trace = trace
 
     def connect(self, sender: NodeId, audience: Audience) -> None:
-        """Set the nodes that a sender's signal reaches, from now on."""
+        """Set the nodes that a sender's signal reaches from now on."""
         self._audiences[sender] = audience
         self._senders.clear()
 
     def senders(self, receiver: NodeId) -> set[NodeId]:
-        """The nodes from which a node can receive."""
+        """Return the nodes from which a node can receive."""
         if not self._senders:
             for sender, audience in self._audiences.items():
                 for path in audience.receivers:
@@ -114,7 +116,7 @@ class Medium:
         return transmission
 
     def offer(self, transmission: Transmission, path: Path, interference: float) -> str | None:
-        """Let a receiver lock on to a signal; return the cause if it does not."""
+        """Let a receiver lock on to a signal; return the cause of the loss if it cannot."""
         receiver, power, per_us, quality = path
         disturbed, now = False, self.clock.now
         since = now
@@ -137,7 +139,10 @@ class Medium:
         return None
 
     def join(self, transmission: Transmission, receiver: Transceiver) -> bool:
-        """Let a node that starts to listen lock on to a signal whose preamble has not passed."""
+        """Let a node that starts to listen lock on to a signal; return whether it did.
+
+        This is possible until the preamble of the signal has passed.
+        """
         if self.clock.now >= transmission.synchronised:
             return False
         why = transmission.missed.get(receiver)
@@ -150,7 +155,9 @@ class Medium:
         return why is None
 
     def _overlap(self, old: Transmission, new: Transmission, path: Path) -> None:
-        """Start a signal at a node that is receiving another: it captures the receiver, or it interferes."""
+        """Start a signal at a node that is receiving another one. The new signal captures the receiver, or
+        interferes.
+        """
         receiver = path.receiver
         level = receiver.level()
         stronger = path.power > receiver.path.power and self.clock.now < old.synchronised
@@ -161,7 +168,7 @@ class Medium:
             self._disturb(receiver, level + path.power)
 
     def _disturb(self, receiver: Transceiver, level: float) -> None:
-        """Start a segment with the given total power in mW, the received signal included."""
+        """Start a segment with the given total power in mW, including the received signal."""
         receiver.settle(self.clock.now)
         receiver.disturbed = True
         power = receiver.path.power
@@ -173,7 +180,7 @@ class Medium:
             receiver.per_us = receiver.path.per_us
 
     def _relieve(self, receiver: Transceiver) -> None:
-        """Start a segment with one interfering signal less."""
+        """Start a segment after an interfering signal has ended."""
         if len(receiver.signals) > 1:
             self._disturb(receiver, receiver.level())
         else:
@@ -181,7 +188,7 @@ class Medium:
             receiver.per_us = receiver.path.per_us
 
     def _end(self, transmission: Transmission) -> None:
-        """End a signal: decide for each receiver that is locked on to it whether the frame is correct."""
+        """End a signal. For each receiver that is locked on to it, decide whether the frame is correct."""
         now, missed = self.clock.now, transmission.missed
         received: list[Transceiver] = []
         failed: list[Transceiver] = []
@@ -209,7 +216,7 @@ class Medium:
     def _notify_stations(
         transmission: Transmission, received: list[Transceiver], failed: list[Transceiver]
     ) -> None:
-        """Notify the stations of sender and receivers."""
+        """Notify the stations of the sender and the receivers that a signal has ended."""
         sender = transmission.sender
         for radio in (*received, *failed, sender):
             radio.rest()
@@ -223,7 +230,7 @@ class Medium:
             sender.upper.on_transmitted(transmission.frame)
 
     def cut(self, transmission: Transmission) -> None:
-        """Abort a signal whose sender goes down: no node receives it."""
+        """Abort a signal whose sender goes down. No node receives it."""
         Clock.cancel(transmission.end)
         failed = []
         for path in transmission.audience.receivers:

@@ -1,4 +1,4 @@
-"""Measures of a network: lifetime, packets per joule, energy used and wasted, and memory."""
+"""Measures of a network: lifetime, packets per joule, used and wasted energy, and memory."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ from .network import Network
 from .platforms import Platform
 
 STEPS = 20
-"""Relative consumption is rounded to steps of 5 % [D65]."""
+"""The number of steps for relative consumption, which is rounded to 5 %. [D65]"""
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyMeasures:
-    """The thesis' measures of energy [D64]; each depends on ``rest``, the assumed currents at rest."""
+    """The energy measures of the thesis [D64]. Each depends on ``rest``, the assumed currents between
+    activities.
+    """
 
     rest: str
     lifetime: Instant | None
-    """NLT: when the first battery was empty; None if all nodes live."""
+    """NLT, the network lifetime: the time at which the first battery was empty; ``None`` if no node
+    has died.
+    """
     total_mj: float
-    """TEC: energy used by all nodes."""
+    """TEC, the total energy consumption of all nodes in mJ."""
     wasted_mj: float | None
-    """WE: energy left in all batteries; None with an unlimited supply."""
+    """WE, the wasted energy: the energy left in all batteries in mJ; ``None`` with an unlimited supply."""
     packets_per_joule: float | None
-    """PPJ: packets received per joule used by all nodes; None if nothing was used."""
+    """PPJ: packets received per joule used by all nodes; ``None`` if no energy was used."""
 
 
 def energy(network: Network, received: int) -> EnergyMeasures:
-    """NLT, TEC, WE and PPJ now; ``received`` is the application's count of received packets.
+    """Return the measures NLT, TEC, WE and PPJ now. ``received`` is the application's count of received
+    packets.
 
-    The thesis takes PPJ over the lifetime: to get it, stop the run at the first death (``Network.on_death``).
+    The thesis computes PPJ over the lifetime. To do so, stop the run at the first death
+    (``Network.on_death``).
     """
     total = sum(network.joules())
     capacities = [node.energy.capacity for node in network.nodes]
@@ -46,7 +52,7 @@ def energy(network: Network, received: int) -> EnergyMeasures:
 
 
 def relative(consumed: Sequence[float]) -> list[float]:
-    """Each node's share of the largest consumption, to the nearest 5 % [D65].
+    """Return each node's share of the largest consumption, rounded to 5 %. [D65]
 
     >>> relative([500.0, 125.0, 0.0])
     [1.0, 0.25, 0.0]
@@ -57,9 +63,9 @@ def relative(consumed: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """An estimate of a node's memory, compared with what its platform has [D70].
+    """An estimate of a node's memory, compared with the memory of its platform. [D70]
 
-    RAM is counted from the run; code size is a measured value given by the caller, since Python code has no
+    RAM is counted from the run. The caller measures the code size and passes it, because Python code has no
     size on a mote.
     """
 
@@ -78,19 +84,21 @@ class Footprint:
 
 
 BASE_RAM, BASE_ROM = 1_162, 20_270
-"""TinyOS with radio stack and DYMO on TelosB, without middleware: the thesis' baseline application (§3.2)."""
+"""The bytes of the thesis' baseline application: TinyOS with radio stack and DYMO on TelosB, without
+middleware (§3.2).
+"""
 
 ENTRY_BYTES = 4
-"""Bytes of an entry in the table of neighbours' latest sequence numbers."""
+"""The bytes of an entry in the table of neighbours' latest sequence numbers."""
 
 
 def footprint(
     network: Network, protocol: Mapping[str, int] | None = None, rom_bytes: int = BASE_ROM
 ) -> Footprint:
-    """The footprint of the node that needs most: queue and neighbours as used in the run, and the protocol's
-    state.
+    """Return the memory footprint of the node that needs most.
 
-    ``protocol`` gives bytes by name, such as ``{"subscriptions": 12 * 8, "ring buffer": 20 * 20}``.
+    It counts queue and neighbours as used in the run, and the protocol's state. ``protocol`` gives bytes by
+    name, such as ``{"subscriptions": 12 * 8, "ring buffer": 20 * 20}``.
     """
     longest = network.setup.radio.longest
     queue = max(node.link.most_queued for node in network.nodes) * longest

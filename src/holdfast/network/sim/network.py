@@ -1,4 +1,7 @@
-"""Network: nodes on a shared channel, built from a ``Setup``, booted, run, disturbed, and read."""
+"""A network of simulated nodes on a shared channel, built from a ``Setup``.
+
+A `Network` boots and runs its nodes, applies failures, and returns counts and energy.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,25 @@ from .transceiver import Audience, Path, Transceiver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Everything that a run depends on, except the protocols on the nodes."""
+    """The properties of a run, except the protocols on the nodes."""
 
     positions: Sequence[Point]
-    """In metres, in two or three dimensions; a node's number is its index in this list."""
+    """The positions of the nodes in metres, in two or three dimensions. A node's number is its index."""
     propagation: Propagation = field(default_factory=LogDistance)
     radio: Radio = CC2420
     mac: Mac = field(default_factory=Csma)
     platform: Platform = MICAZ
     rest: Rest = field(default_factory=Rest)
     battery_j: float | None = None
-    """Joules of each node's battery; None: unlimited."""
+    """The capacity of each node's battery in joules; ``None`` for an unlimited supply."""
     batteries: Mapping[NodeId, float | None] = field(default_factory=dict)
-    """Joules of single nodes with another battery."""
+    """The capacities, in joules, of nodes whose battery differs from ``battery_j``."""
     drift_ppm: Mapping[NodeId, float] = field(default_factory=dict)
-    """Deviation of single nodes' clocks, in parts per million."""
+    """The deviation of clocks in parts per million, for nodes whose clock is not exact."""
     delays: bool = False
-    """Whether the processor's time for a frame (``platform.work``) delays it, and not only costs energy."""
+    """Whether the processing time of a frame (``platform.work``) delays it. Its energy is charged in any
+    case.
+    """
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -62,32 +67,32 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts at one time.  Signals, packets and broadcasts each equal the sum of the counts of their
+    """Counts at one time. Signals, packets and broadcasts each equal the sum of the counts of their
     outcomes.
     """
 
     time: Instant
     transmissions: int
     signals: int
-    """Signals, counted for each node that could have received them: received + lost + on_air."""
+    """The number of signals, once for each node that could have received them: received + lost + on_air."""
     received: int
     lost: dict[str, int]
     on_air: int
     packets: int
-    """Packets to a neighbour: delivered + dropped + waiting."""
+    """The number of packets to one neighbour: delivered + dropped + waiting."""
     delivered: int
     dropped: dict[str, int]
     waiting: int
     broadcasts: int
-    """Packets to all neighbours: aired + not_aired + unaired."""
+    """The number of packets to all neighbours: aired + not_aired + unaired."""
     aired: int
     not_aired: dict[str, int]
     unaired: int
     events: int
-    """Events that the clock processed."""
+    """The number of events that the clock processed."""
 
     def is_conserved(self) -> bool:
-        """Whether every signal and packet is accounted for exactly once."""
+        """Return whether every signal and packet is counted under exactly one outcome."""
         return (
             self.signals == self.received + sum(self.lost.values()) + self.on_air
             and self.packets == self.delivered + sum(self.dropped.values()) + self.waiting
@@ -96,7 +101,7 @@ class Totals:
 
 
 class Network:
-    """Nodes that share a channel.  Equal setups, boots and calls give equal runs, bit for bit."""
+    """Nodes that share a channel. Equal setups, boots and calls give equal runs, bit for bit."""
 
     def __init__(self, setup: Setup, trace: Trace | None = None) -> None:
         self.setup = setup
@@ -155,19 +160,21 @@ class Network:
     # Running.
 
     def boot(self, boot: Boot) -> None:
-        """Switch all nodes on; ``boot(node)`` installs the protocols on one, now and after each restart."""
+        """Switch all nodes on. ``boot(node)`` installs the protocols on a node, now and after each
+        restart.
+        """
         self._boot = boot
         for node in self.nodes:
             node.start(boot)
 
     def at(self, time: Instant, action: Callable[[], None]) -> Entry:
-        """Schedule an action from outside the nodes: a failure, a measurement."""
+        """Schedule an action from outside the nodes, such as a failure or a measurement."""
         if time < self.clock.now:
             raise UsageError(f"{time} µs has passed: it is {self.clock.now} µs")
         return self.clock.at(time, lambda _: action())
 
     def every(self, period: Duration, action: Callable[[], None]) -> None:
-        """Repeat an action with a period, first after one period."""
+        """Call an action periodically, first after one period in µs."""
         if period <= 0:
             raise UsageError(f"a period of {period} µs; it must be above 0")
 
@@ -184,11 +191,13 @@ class Network:
             node.energy.mcu.settle(self.now)
 
     def stop(self) -> None:
-        """End the run after the present event (to be called during a run)."""
+        """End the run after the present event. Call this from an action during a run."""
         self.clock.stop()
 
     def on_death(self, action: Callable[[Node], None]) -> None:
-        """Call ``action(node)`` when a battery is empty; ``lambda _: network.stop()`` ends the run."""
+        """Call ``action(node)`` when a battery is empty. To end the run then, pass ``lambda _:
+        network.stop()``.
+        """
         self._on_death = action
 
     @property
@@ -198,26 +207,26 @@ class Network:
     # Failures.
 
     def kill(self, id: NodeId) -> None:
-        """Take a node down, in the middle of its work.  Without effect if it is down."""
+        """Take a node down immediately, even while it sends. A node that is down is not affected."""
         if (node := self._existing(id)).alive:
             node.halt()
 
     def restart(self, id: NodeId) -> None:
-        """Start a node again with no memory; without effect if its battery is empty."""
+        """Start a node again without memory. A node whose battery is empty is not affected."""
         node = self._existing(id)
         if not node.alive and node.died is None:
             node.start(self._boot)
 
     def cut(self, a: NodeId, b: NodeId, *, both: bool = True) -> None:
-        """Break the link from ``a`` to ``b`` (and back); frames in transmission still arrive."""
+        """Break the link from ``a`` to ``b``, and back if ``both``. Frames in transmission still arrive."""
         self._change([(a, b), (b, a)] if both else [(a, b)], self._broken.add)
 
     def mend(self, a: NodeId, b: NodeId, *, both: bool = True) -> None:
-        """Restore the link from ``a`` to ``b`` (and back) to its original quality."""
+        """Restore the link from ``a`` to ``b``, and back if ``both``, to its original quality."""
         self._change([(a, b), (b, a)] if both else [(a, b)], self._broken.discard)
 
     def partition(self, *groups: Iterable[NodeId]) -> None:
-        """Break all links between groups; nodes that are in no group form one together."""
+        """Break all links between groups of nodes. The nodes that are in no group form one further group."""
         member = {self._existing(id).id: i for i, group in enumerate(groups) for id in group}
         pairs = [(a, b.node) for a, in_range in enumerate(self._receptions) for b in in_range]
         apart = [(a, b) for a, b in pairs if member.get(a) != member.get(b)]
@@ -228,8 +237,9 @@ class Network:
         self._change(sorted(self._broken), self._broken.discard)
 
     def disturb(self, per_us: float) -> None:
-        """Worsen all links from now on: add ``per_us``, at most 0, to the log of the probability that 1 µs
-        is correct.
+        """Worsen all links from now on.
+
+        ``per_us``, at most 0, is added to the log of the probability that 1 µs of a signal is correct.
         """
         if not per_us <= 0:
             raise UsageError(f"a chance worse by a logarithm of {per_us}; it is 0 or less")
@@ -257,7 +267,7 @@ class Network:
             self._connect(sender)
 
     def _connect(self, sender: NodeId) -> None:
-        """Compute anew which nodes a sender's signal reaches."""
+        """Compute again which nodes a sender's signal reaches."""
         receivers: list[Path] = []
         disturbed: list[tuple[Transceiver, float]] = []
         for reception in self._receptions[sender]:
@@ -281,27 +291,27 @@ class Network:
     # Reading.
 
     def receivers(self) -> dict[NodeId, set[NodeId]]:
-        """For each node, the nodes that can receive from it (while no link is cut)."""
+        """Return, for each node, the nodes that can receive from it. Cut links count as intact."""
         found = ({each.node for each in in_range if each.decodable} for in_range in self._receptions)
         return dict(enumerate(found))
 
     def receptions(self, id: NodeId) -> list[Reception]:
-        """How each node in range receives a node's signal."""
+        """Return the reception of a node's signal at each node in range."""
         return self._receptions[self._existing(id).id]
 
     def joules(self) -> list[float]:
-        """Energy used so far by each node."""
+        """Return the energy in joules that each node has used."""
         return [node.energy.joules(self.now) for node in self.nodes]
 
     def by_cause(self) -> dict[str, float]:
-        """Joules of all nodes so far, by cause."""
+        """Return the energy in joules that all nodes have used, by cause."""
         found: Counter[str] = Counter()
         for node in self.nodes:
             found.update(node.energy.by_cause(self.now))
         return dict(found)
 
     def meter(self, round: Duration = 10 * SECOND) -> None:
-        """Write every node's energy to the trace once per ``round`` [D38]."""
+        """Write every node's energy to the trace once per ``round`` µs. [D38]"""
         if self.trace is None:
             raise UsageError("a meter writes to the trace; make the network with a Trace")
         self.every(round, self._measure)
@@ -314,7 +324,7 @@ class Network:
             self.trace.energy.append(self.now, node.id, reading.radio_joules, reading.mcu_joules, residual)
 
     def totals(self) -> Totals:
-        """The counts so far."""
+        """Return the counts up to now."""
         medium, unicast, broadcast = self.medium, self.ledgers.unicast, self.ledgers.broadcast
         waiting = [packet for node in self.nodes if node.alive for packet in node.link.in_flight()]
         unaired = sum(self.ledgers.of(packet) is broadcast for packet in waiting)

@@ -1,4 +1,4 @@
-"""A node: position, clock, random numbers, energy, timers, and the link to its neighbours."""
+"""A simulated node: position, clock, random numbers, energy, timers, and the link to its neighbours."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from .platforms import Platform, ProcessingTimes
 from .transceiver import Transceiver
 
 Boot = Callable[["Node"], None]
-"""Installs the protocols on a node; called when it starts, and again after each restart."""
+"""A function that installs the protocols on a node. It is called when the node starts, and after each
+restart.
+"""
 
 
 @dataclass(eq=False)
 class Node:
-    """The members and services that protocols on a node may use.  Timers and ``now`` follow the node's own
-    clock.
+    """A node with the members and services that its protocols may use. Timers and ``now`` follow the node's
+    own clock.
     """
 
     id: NodeId
@@ -40,12 +42,12 @@ class Node:
     mac: Mac
     ledgers: PacketLedgers
     delays: bool = False
-    """Whether the processor's time for a frame delays it."""
+    """Whether the processing time of a frame delays it."""
     boots: int = field(default=0, init=False)
-    """How many times the node was switched on."""
+    """The number of times that the node was switched on."""
     alive: bool = field(default=False, init=False)
     died: Instant | None = field(default=None, init=False)
-    """When its battery was empty."""
+    """The simulated time at which its battery was empty; ``None`` while it is not."""
     work: ProcessingTimes = field(init=False)
     link: Station = field(init=False)
 
@@ -54,23 +56,25 @@ class Node:
 
     @property
     def now(self) -> Instant:
-        """The time that its clock shows."""
+        """The time that the node's clock shows."""
         return self.local.local(self.clock.now)
 
     def after(self, delay: Duration, action: Action, argument: Any = None) -> Entry:
-        """Call ``action(argument)`` when ``delay`` µs have passed on the node's clock, unless it went
-        down.
+        """Call ``action(argument)`` when ``delay`` µs have passed on the node's clock, unless the node goes
+        down before.
         """
         return self.at(self.now + delay, action, argument)
 
     def at(self, local: Instant, action: Action, argument: Any = None) -> Entry:
-        """Call ``action(argument)`` when the node's clock shows ``local``; at once if that has passed."""
+        """Call ``action(argument)`` when the node's clock shows ``local``, or at once if that time has
+        passed.
+        """
         when = max(self.local.when(local), self.clock.now)
         return self.clock.at(when, self._fire, (self.boots, action, argument))
 
     @staticmethod
     def cancel(timer: Entry) -> None:
-        """Cancel a timer."""
+        """Cancel a timer of `after` or `at`."""
         Clock.cancel(timer)
 
     def _fire(self, timer: tuple[int, Action, Any]) -> None:
@@ -80,7 +84,7 @@ class Node:
             action(argument)
 
     def start(self, boot: Boot) -> None:
-        """Switch the node on, with a new link and no memory, and call ``boot``."""
+        """Switch the node on with a new link and without memory, and call ``boot``."""
         assert not self.alive
         now = self.clock.now
         self.boots += 1
@@ -91,7 +95,7 @@ class Node:
         boot(self)
 
     def halt(self) -> None:
-        """Switch the node off, in the middle of its work."""
+        """Switch the node off immediately, even while it works."""
         assert self.alive
         self.alive = False
         self.link.halt()

@@ -1,9 +1,9 @@
 """Platforms: currents of radio and processor in each state [D36], and memory sizes.
 
-Currents of MicaZ and TelosB are those of the thesis (tables 7 and 8); transmit currents below 0 dBm are the
-CC2420 data sheet's (SWRS041, "output power programming").  Mica2 is PowerTOSSIM's table (Shnayder et al.,
-SenSys 2004).  ``Work`` is our estimate of what TinyOS needs for a frame over SPI; the thesis has no such
-number.
+The currents of MicaZ and TelosB are those of the thesis (tables 7 and 8). Transmit currents below 0 dBm come
+from the CC2420 data sheet (SWRS041, "output power programming"). Mica2 uses PowerTOSSIM's table (Shnayder et
+al., SenSys 2004). ``ProcessingTimes`` is an estimate of the time that TinyOS needs for a frame over SPI,
+because the thesis gives no such number. To add a platform, add it to `PLATFORMS` or write a TOML file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...model.instant import Duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RadioCurrents:
-    """The radio's current in mA in each state; ``transmit`` has pairs of output power (dBm) and current."""
+    """The radio's current in mA in each state. ``transmit`` has pairs of output power (dBm) and current."""
 
     receive: float
     transmit: tuple[tuple[float, float], ...]
@@ -29,7 +29,7 @@ class RadioCurrents:
     sleep: float
 
     def at(self, power_dbm: float) -> float:
-        """The current while transmitting, interpolated linearly between two rows of the table."""
+        """Return the transmit current in mA, interpolated linearly between two rows of the table."""
         rows = sorted(self.transmit)
         return float(np.interp(power_dbm, [dbm for dbm, _ in rows], [ma for _, ma in rows]))
 
@@ -45,7 +45,7 @@ class McuCurrents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingTimes:
-    """µs for which the processor is active: for a frame sent, a frame received, and a timer."""
+    """The time in µs for which the processor is active: for a frame sent, a frame received, and a timer."""
 
     send: Duration = 1_500
     receive: Duration = 1_500
@@ -54,7 +54,7 @@ class ProcessingTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """A type of node: E = Δt·V·I for each state of radio and processor [D35]."""
+    """A type of node with its currents, voltage and memory. The energy of a state is E = Δt·V·I. [D35]"""
 
     name: str
     radio: RadioCurrents
@@ -111,7 +111,7 @@ def platform(name: str) -> Platform:
 
 
 def read_platform(path: Path) -> Platform:
-    """Read a platform from a TOML file with the fields of ``Platform``."""
+    """Read a platform from a TOML file with the fields of `Platform`."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -126,7 +126,7 @@ def read_platform(path: Path) -> Platform:
 
 
 def validate(platform: Platform, where: str) -> Platform:
-    """Return the platform; raise InputError if a value is out of range."""
+    """Return the platform; raise an `InputError` if a value is out of range."""
     radio, mcu = platform.radio, platform.mcu
     currents = {
         "radio.receive": radio.receive, "radio.idle": radio.idle, "radio.sleep": radio.sleep,

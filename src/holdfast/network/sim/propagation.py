@@ -1,11 +1,11 @@
-"""Which nodes receive a signal, and how well: three models of links, as values.
+"""Three models of links, as values: which nodes receive a signal, and how well.
 
-``LogDistance`` gives each pair of nodes a received power; reception follows from signal, noise and
-interference, and frames are lost only to bit errors.  ``UnitDisk`` receives everything within a range unless
-two signals overlap.  ``Measured`` draws for each frame whether it is received, with the share that was
-measured for the link; that share also stands for the signal's strength, so that of two overlapping signals
-one survives if it is twice as strong (``CAPTURE_DB``).  The first two models may also have a share for each
-link (``quality``), drawn by the seed, for losses without a modelled cause.
+``LogDistance`` gives each pair of nodes a received power. Reception follows from signal, noise and
+interference, and frames are lost only to bit errors. ``UnitDisk`` receives every frame within a range unless
+two signals overlap. ``Measured`` uses the share of frames that was measured for each link, and draws for each
+frame whether it is received. The share also stands for the signal's strength: of two overlapping signals, one
+survives if it is twice as strong (``CAPTURE_DB``). The first two models may also have a share for each link
+(``quality``), drawn by the seed, for losses without a modelled cause.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .frame import NodeId
 from .radio import ErrorTable, Floats, Radio, milliwatts
 
 CUT_OFF_DB = 10.0
-"""Signals this far below the noise are left out; each would raise the noise by at most 0.4 dB."""
+"""Signals this far below the noise, in dB, are ignored. Each would raise the noise by at most 0.4 dB."""
 
 CAPTURE_DB = 3.0
-"""By how much a signal of ``UnitDisk`` or ``Measured`` must exceed others to survive them: CC2420's
-co-channel rejection.
+"""The ratio in dB by which a signal of ``UnitDisk`` or ``Measured`` must exceed other signals to survive
+them. It is CC2420's co-channel rejection.
 """
 
 LIGHT = 299_792_458.0
@@ -37,12 +37,12 @@ LIGHT = 299_792_458.0
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """How a node receives another node's signal."""
+    """The reception of a signal of one node at another node."""
 
     node: NodeId
     power_mw: float
     per_us: float
-    """Log of the probability that 1 µs of the signal is correct without interference."""
+    """The log of the probability that 1 µs of the signal is correct without interference."""
     quality: float = 1.0
     """The probability that a frame is received at all, where power alone does not decide."""
     decodable: bool = True
@@ -51,11 +51,12 @@ class Reception:
 
 @dataclass(frozen=True, slots=True)
 class LogDistance:
-    """Path loss ``L(d) = L(1 m) + 10·n·log10(d) + X``, with ``X`` normal for each pair and constant in time.
+    """A model of path loss: ``L(d) = L(1 m) + 10·n·log10(d) + X``, with ``X`` normal for each pair and
+    constant in time.
 
-    ``loss_at_1_m_db`` defaults to free space at the radio's frequency.  ``X`` has the deviation
-    ``shadowing_db`` and is the same in both directions; ``asymmetry_db`` is the deviation of a second part
-    for each direction (differences of transmitters and receivers).
+    ``loss_at_1_m_db`` defaults to free space at the radio's frequency. ``X`` has the deviation
+    ``shadowing_db`` and is the same in both directions. ``asymmetry_db`` is the deviation of a second part
+    for each direction, which models differences of transmitters and receivers.
     """
 
     kind: ClassVar = "log-distance"
@@ -74,7 +75,9 @@ class LogDistance:
 
 @dataclass(frozen=True, slots=True)
 class UnitDisk:
-    """Nodes within ``range_m`` receive; nodes within ``interference_m`` (default: the same) are disturbed."""
+    """Nodes within ``range_m`` receive. Nodes within ``interference_m`` (default: the same range) are
+    disturbed.
+    """
 
     kind: ClassVar = "disk"
     range_m: Metres
@@ -94,7 +97,7 @@ class UnitDisk:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The measured share of frames received on each link, by (sender, receiver); other pairs have no link."""
+    """The measured share of frames received on each link, by (sender, receiver). Other pairs have no link."""
 
     quality: Mapping[tuple[NodeId, NodeId], float]
 
@@ -105,7 +108,7 @@ class Measured:
 
 
 Shares = tuple[float, float]
-"""Bounds of the share of frames received on a link, in each direction; the seed draws it."""
+"""The bounds of the share of frames received on a link, in each direction. The seed draws the share."""
 
 
 def _require_shares(model: LogDistance | UnitDisk) -> None:
@@ -123,7 +126,7 @@ Propagation = LogDistance | UnitDisk | Measured
 def receptions(
     model: Propagation, positions: Sequence[Point], radio: Radio, seed: int
 ) -> Iterator[list[Reception]]:
-    """For each node, in order, how the nodes in range receive its signal."""
+    """Yield, for each node in order, the receptions of its signal at the nodes in range."""
     for position in positions:
         if not all(map(isfinite, position)):
             raise UsageError(f"a node's position is {position}; coordinates are finite numbers of metres")
@@ -138,7 +141,7 @@ def receptions(
 
 
 def free_space_1m_db(frequency_hz: float) -> float:
-    """Path loss over the first metre in free space, by the formula of Friis.
+    """Return the path loss in dB over the first metre in free space, by the formula of Friis.
 
     >>> round(free_space_1m_db(2.44e9), 1)
     40.2
@@ -147,7 +150,7 @@ def free_space_1m_db(frequency_hz: float) -> float:
 
 
 def mean_power_dbm(model: LogDistance, radio: Radio, metres: Floats) -> Floats:
-    """The mean received power at a distance; less than 1 m counts as 1 m."""
+    """Return the mean received power in dBm at a distance; less than 1 m counts as 1 m."""
     loss = free_space_1m_db(radio.frequency_hz) if model.loss_at_1_m_db is None else model.loss_at_1_m_db
     return np.asarray(radio.power_dbm - loss - 10.0 * model.exponent * np.log10(np.maximum(metres, 1.0)))
 
@@ -175,7 +178,7 @@ def _log_distance(model: LogDistance, places: Floats, radio: Radio, seed: int) -
 
 
 def _qualities(shares: Shares, seed: int, sender: NodeId, nodes: int) -> list[float]:
-    """For each node, the share of frames from ``sender`` that it receives."""
+    """Return, for each node, the share of frames from ``sender`` that it receives."""
     low, high = shares
     if low == high:
         return [low] * nodes
@@ -208,20 +211,20 @@ def _from_shares(model: Measured, nodes: int) -> Iterator[list[Reception]]:
 
 
 def interference_rule(model: Propagation, radio: Radio) -> tuple[float, ErrorTable | None]:
-    """The noise in mW, and the table of bit errors; None where overlap alone destroys frames."""
+    """Return the noise in mW and the table of bit errors; ``None`` where overlap alone destroys frames."""
     if isinstance(model, LogDistance):
         return milliwatts(radio.noise_dbm), ErrorTable(radio)
     return 0.0, None
 
 
 def _normal(key: int, a: np.ndarray, b: np.ndarray) -> Floats:
-    """A standard normal number for each pair, determined by key and pair."""
+    """Return a standard normal number for each pair, determined by key and pair."""
     first, second = _uniform(key, a, b)
     return np.asarray(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * pi * second))
 
 
 def _uniform(key: int, a: np.ndarray, b: np.ndarray) -> tuple[Floats, Floats]:
-    """Two numbers between 0 and 1 for each pair, determined by key and pair."""
+    """Return two uniform numbers between 0 and 1 for each pair, determined by key and pair."""
     with np.errstate(over="ignore"):
         pair = _mix(_mix(np.uint64(key % 2**64) + a.astype(np.uint64)) ^ b.astype(np.uint64))
         again = _mix(pair)
@@ -231,7 +234,7 @@ def _uniform(key: int, a: np.ndarray, b: np.ndarray) -> tuple[Floats, Floats]:
 
 
 def _mix(words: np.ndarray) -> np.ndarray:
-    """The mixing function of splitmix64 (Steele, Lea, Flood 2014)."""
+    """Apply the mixing function of splitmix64 (Steele, Lea, Flood 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

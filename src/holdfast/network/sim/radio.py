@@ -1,4 +1,7 @@
-"""Radios: rates, powers, thresholds, and bit error rates by signal-to-noise ratio."""
+"""Radios: rates, powers, thresholds, and bit error rates by signal-to-noise ratio.
+
+To add a radio, define a `Radio` from its data sheet and add it to `RADIOS`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def oqpsk(sinr: Floats) -> Floats:
-    """Bit error rate of the 2.4 GHz PHY of 802.15.4: O-QPSK, 16 sequences of 32 chips.
+    """Return the bit error rate of the 2.4 GHz PHY of 802.15.4: O-QPSK, 16 sequences of 32 chips.
 
     [IEEE 802.15.4-2006, E.4.1.8]  ``8/15 · 1/16 · Σ_{k=2}^{16} (-1)^k C(16,k) exp(20·SINR·(1/k - 1))``
     """
@@ -26,11 +29,11 @@ def oqpsk(sinr: Floats) -> Floats:
 
 
 def tossim(sinr: Floats) -> Floats:
-    """Bit error rate of TOSSIM's CC2420, fitted to measurements (``CpmModelC`` of TinyOS 2.1).
+    """Return the bit error rate of TOSSIM's CC2420, fitted to measurements (``CpmModelC`` of TinyOS 2.1).
 
     TOSSIM defines the share of wrong symbols, ``½·erfc(0.9794·(SINR - 2.3851 dB)/√2)``, and receives a frame
-    if 46 symbols are right.  These are 23 bytes of two symbols each, so the error rate of a bit is that of a
-    quarter symbol.
+    if 46 symbols are right. These are 23 bytes of two symbols each, so a bit has the error rate of a quarter
+    symbol.
     """
     decibels = 10.0 * np.log10(np.maximum(np.asarray(sinr, dtype=float), 1e-9))
     wrong = [0.5 * erfc(0.9794 * (decibel - 2.3851) / sqrt(2)) for decibel in decibels.ravel()]
@@ -39,45 +42,47 @@ def tossim(sinr: Floats) -> Floats:
 
 
 def ncfsk(sinr: Floats) -> Floats:
-    """Bit error rate of non-coherent FSK, noise bandwidth equal to the bit rate: ``½·exp(-SINR/2)``."""
+    """Return the bit error rate of non-coherent FSK with noise bandwidth equal to the bit rate:
+    ``½·exp(-SINR/2)``.
+    """
     return np.asarray(0.5 * np.exp(-0.5 * np.asarray(sinr, dtype=float)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Radio:
-    """The parameters of a transceiver that matter on the channel, as in its data sheet."""
+    """The parameters of a transceiver that affect the channel, as in its data sheet."""
 
     name: str
     bit_rate: int
     frequency_hz: float
     power_dbm: float
     noise_dbm: float
-    """Noise in the receiver's bandwidth, including its own: chosen so that the data sheet's sensitivity
-    holds.
+    """The noise in the receiver's bandwidth, including the receiver's own. The value is chosen so that the
+    data sheet's sensitivity holds.
     """
     error_rate: Callable[[Floats], Floats]
     synchronise_db: float
     """The least signal-to-noise-and-interference ratio at which a receiver detects the start of a frame."""
     carrier_dbm: float
-    """The channel is busy at or above this power, or while a frame is being received."""
+    """The channel is busy at or above this power in dBm, or while a frame is being received."""
     co_channel_db: float | None = None
-    """By how much a frame must exceed all simultaneous frames (the data sheet's co-channel rejection).
-    None: bit errors alone decide, with other frames counted as noise.
+    """The ratio by which a frame must exceed all simultaneous frames, in dB (the data sheet's co-channel
+    rejection). With ``None``, bit errors alone decide, and other frames count as noise.
     """
     floor_dbm: float | None = None
-    """A receive threshold: weaker frames are not received, whatever the noise."""
+    """A receive threshold in dBm. Weaker frames are not received, whatever the noise."""
     preamble: int = 5
-    """Bytes until a receiver is synchronised: preamble and start delimiter."""
+    """The number of bytes after which a receiver is synchronised: preamble and start delimiter."""
     header: int = 1
-    """Bytes between these and the frame itself: its length field."""
+    """The number of bytes between the preamble and the frame itself: its length field."""
     longest: int = 127
     """Largest frame in bytes, without preamble and length field."""
     turnaround: Duration = 192
     sensing: Duration = 128
-    """How long the channel is sampled before it counts as clear, in µs."""
+    """The time in µs for which the channel is sampled before it counts as clear."""
 
     def airtime(self, size: int) -> Duration:
-        """The duration of a frame of ``size`` bytes (without preamble and length field), in µs."""
+        """Return the duration of a frame of ``size`` bytes (without preamble and length field), in µs."""
         return -(-(self.preamble + self.header + size) * 8 * SECOND // self.bit_rate)
 
     @property
@@ -105,8 +110,8 @@ rejection -3 dB: a frame survives another one if it is 3 dB stronger.
 CC2420_TOSSIM = replace(
     CC2420, name="cc2420-tossim", error_rate=tossim, noise_dbm=-100.94, synchronise_db=0.0, co_channel_db=None
 )
-"""CC2420 as TOSSIM models it: one curve for noise and interference, with no reception below 3 dB; the
-noise is chosen so that the data sheet's sensitivity holds.
+"""CC2420 as TOSSIM models it: one curve for noise and interference, with no reception below 3 dB. The noise
+is chosen so that the data sheet's sensitivity holds.
 """
 
 CC1000 = Radio(
@@ -143,7 +148,8 @@ def milliwatts(dbm: float) -> float:
 
 
 class ErrorTable:
-    """Log of the probability that a bit is correct, by SINR in steps of 1/20 dB, without interpolation.
+    """A table of the log of the probability that a bit is correct, by SINR in steps of 1/20 dB, without
+    interpolation.
 
     An error rate below 10^-12 counts as zero, so that a frame on a good link needs no random number.
     """
@@ -159,7 +165,7 @@ class ErrorTable:
         self._per_us: list[float] = (np.log1p(-wrong) * radio.bit_rate / SECOND).tolist()
 
     def per_us(self, sinr: float) -> float:
-        """Log of the probability that 1 µs of a signal is received correctly."""
+        """Return the log of the probability that 1 µs of a signal is received correctly."""
         if sinr <= 0.01:
             return self._per_us[0]
         index = int((10.0 * log10(sinr) - self.LOWEST) * self.STEPS)

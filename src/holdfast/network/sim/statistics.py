@@ -16,7 +16,7 @@ class Estimate:
 
     mean: float
     half: float | None
-    """None for a single run, which has no interval."""
+    """Half the width of the interval; ``None`` for a single run, which has no interval."""
     runs: int
 
     @property
@@ -28,12 +28,14 @@ class Estimate:
         return None if self.half is None else self.mean + self.half
 
     def to_json(self) -> dict[str, float | None]:
-        """Mean, bounds of the interval, and number of runs."""
+        """Return the mean, the bounds of the interval, and the number of runs."""
         return {"mean": self.mean, "low": self.low, "high": self.high, "runs": self.runs}
 
 
 def estimate(values: Iterable[float | None]) -> Estimate | None:
-    """Student's confidence interval for the mean of independent runs; runs without a value are left out.
+    """Return Student's confidence interval for the mean of independent runs; ``None`` if no run has a value.
+
+    Runs without a value are ignored.
 
     >>> found = estimate([1.0, 2.0, 3.0])
     >>> found.mean, round(found.half, 3)
@@ -51,12 +53,12 @@ def estimate(values: Iterable[float | None]) -> Estimate | None:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """``part / whole``; None if ``whole`` is 0."""
+    """Return ``part / whole``; ``None`` if ``whole`` is 0."""
     return part / whole if whole else None
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """The given percentile of sorted values; None if there are none.
+    """Return a percentile of sorted values, interpolated linearly; ``None`` if there are no values.
 
     >>> percentile([1.0, 2.0, 3.0], 50), percentile([], 50)
     (2.0, None)

@@ -1,4 +1,4 @@
-"""Positions of nodes and, where they were measured, link qualities."""
+"""Positions of nodes, computed by rules or read from files, and measured link qualities."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ...errors import InputError, UsageError
 from ...model.space import Point
 
 Link = tuple[int, int]
-"""The indices of sender and receiver in the list of nodes."""
+"""The index of the sender and the index of the receiver in the list of nodes."""
 
 ATTEMPTS = 1_000
-"""How many random placements ``uniform`` tries before it gives up."""
+"""The number of random placements that `uniform` tries."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,20 @@ class Topology:
     names: tuple[str, ...]
     positions: tuple[Point, ...]
     columns: int | None = None
-    """The number of columns of a full grid that is numbered row by row; required by ID-based routing
-    [D52].
+    """The number of columns of a full grid that is numbered row by row, which ID-based routing requires
+    [D52]; ``None`` for other topologies.
     """
     quality: Mapping[Link, float] | None = None
-    """The measured share of frames received on each link."""
+    """The measured share of frames received on each link; ``None`` if it was not measured."""
     located: bool = True
-    """Whether the positions are real; otherwise they only serve to draw a map."""
+    """Whether the positions are real. Otherwise they only serve to draw a map."""
 
     def __len__(self) -> int:
         return len(self.names)
 
 
 def grid(rows: int, columns: int, spacing: float) -> Topology:
-    """A grid of nodes, named by number from 0, row by row."""
+    """Place nodes on a grid, named by number from 0, row by row, ``spacing`` metres apart."""
     if rows < 1 or columns < 1 or not (spacing > 0 and math.isfinite(spacing)):
         size = f"{rows} rows and {columns} columns, {spacing} m apart"
         raise UsageError(f"a grid of {size}: each must be above 0")
@@ -51,7 +51,9 @@ def grid(rows: int, columns: int, spacing: float) -> Topology:
 
 
 def uniform(count: int, width: float, height: float, reach: float, seed: int) -> Topology:
-    """Nodes at random positions in a rectangle, drawn again until all are connected over ``reach`` metres."""
+    """Place nodes at random positions in a rectangle. Positions are drawn again until all nodes are connected
+    over ``reach`` metres.
+    """
     if count < 1 or not min(width, height, reach) > 0:
         size = f"{width} m × {height} m with a reach of {reach} m"
         raise UsageError(f"{count} nodes in {size}: each must be above 0")
@@ -70,7 +72,7 @@ def uniform(count: int, width: float, height: float, reach: float, seed: int) ->
 
 
 def components(positions: NDArray[np.float64], reach: float) -> int:
-    """The number of connected components, if nodes within ``reach`` metres are linked."""
+    """Return the number of connected components if nodes within ``reach`` metres are linked."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import KDTree
@@ -98,7 +100,7 @@ def from_csv(nodes: Path, links: Path | None = None) -> Topology:
 
 
 def from_links(links: Path) -> Topology:
-    """Read a measured table ``sender,receiver,quality`` of nodes without positions; they are drawn on a
+    """Read a measured table ``sender,receiver,quality`` of nodes without positions. Maps draw the nodes on a
     circle.
     """
     rows = list(_links(links))
@@ -111,9 +113,9 @@ def from_links(links: Path) -> Topology:
 
 
 def intel_lab(locations: Path, connectivity: Path | None = None) -> Topology:
-    """The motes of the Intel Berkeley lab: ``mote_locs.txt`` and, measured, ``connectivity.txt``.
+    """Read the motes of the Intel Berkeley lab: ``mote_locs.txt`` and, if measured, ``connectivity.txt``.
 
-    Mote 0 of the connectivity file, the gateway, has no position and is left out, as is a line without a
+    Mote 0 of the connectivity file, the gateway, has no position and is ignored, as is a line without a
     quality.
     """
     places = {}
@@ -132,7 +134,7 @@ _COMPASS = (
 
 
 def redwood(locations: Path, tree: str = "interior") -> Topology:
-    """One of the two redwoods of Sonoma: motes by height, side of the trunk and distance from it."""
+    """Read one of the two redwoods of Sonoma: motes by height, side of the trunk and distance from it."""
     rows = list(_words(locations, 5, heading="ID"))
     trees = sorted({row[4] for _, row in rows})
     if tree not in trees:
@@ -158,8 +160,8 @@ def _links(path: Path) -> Iterator[_LinkRow]:
 
 
 def _qualities(places: Iterable[str], rows: Iterable[_LinkRow], *, strict: bool) -> dict[Link, float]:
-    """The links between known nodes; an unknown node is an error if ``strict``, else its links are left
-    out.
+    """Return the quality of the links between known nodes. If ``strict``, an unknown node is an error;
+    otherwise its links are ignored.
     """
     index = {name: i for i, name in enumerate(places)}
     found: dict[Link, float] = {}
@@ -177,7 +179,7 @@ def _qualities(places: Iterable[str], rows: Iterable[_LinkRow], *, strict: bool)
 def _table(
     path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV file by column, each with its place (file and line)."""
+    """Yield the rows of a CSV file by column, each with its file and line for error messages."""
     with _open(path) as lines:
         reader = csv.reader(lines)
         columns = [name.strip() for name in next(reader, [])]
@@ -195,7 +197,7 @@ def _table(
 
 
 def _words(path: Path, least: int, heading: str | None) -> Iterator[tuple[str, list[str]]]:
-    """The fields of a file separated by blanks, line by line, each with its place (file and line)."""
+    """Yield the blank-separated fields of each line of a file, with file and line for error messages."""
     with _open(path) as lines:
         for number, line in enumerate(lines, 1):
             words = line.split()

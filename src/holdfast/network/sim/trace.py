@@ -39,7 +39,7 @@ _CODES = {pa.int64(): "q", pa.int32(): "i", pa.float64(): "d", _WORD: "h"}
 
 
 class TraceTable:
-    """A table that grows row by row."""
+    """A table of columns that grows row by row."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -54,7 +54,7 @@ class TraceTable:
             column.append(value if words is None else words.setdefault(value, len(words)))
 
     def table(self) -> pa.Table:
-        """The rows so far as an Arrow table."""
+        """Return the appended rows as an Arrow table."""
         arrays = []
         for column, words, field in zip(self._columns, self._words, self._schema, strict=True):
             values = np.array(column, dtype=column.typecode)
@@ -66,9 +66,9 @@ class TraceTable:
 
 
 class Trace:
-    """Records everything that happens in a run.
+    """Records the frames, the changes of state and the energy of a run.
 
-    With ``states_of`` only these nodes' states are recorded; states are most of the rows.
+    With ``states_of``, only the states of these nodes are recorded, because states are most of the rows.
     """
 
     def __init__(self, states_of: Container[NodeId] | None = None) -> None:
@@ -93,11 +93,11 @@ class Trace:
         self.frames.append(now, node, what, frame.id, frame.kind, *ends, frame.bytes, airtime, frame.cause)
 
     def tables(self) -> dict[str, pa.Table]:
-        """The three tables by name."""
+        """Return the three tables by name."""
         return {"frames": self.frames.table(), "states": self.states.table(), "energy": self.energy.table()}
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the tables as Parquet files into a folder."""
+        """Write the tables as Parquet files into a folder; return the paths of the files."""
         folder.mkdir(parents=True, exist_ok=True)
         files = {folder / f"{name}.parquet": table for name, table in self.tables().items()}
         for file, table in files.items():
@@ -106,10 +106,10 @@ class Trace:
 
 
 def integrate(states: pa.Table, draw: Draw, until: Instant) -> dict[tuple[NodeId, str], float]:
-    """Joules of each node and part (``radio``, ``mcu``), computed from the trace of states alone.
+    """Return the joules of each node and part (``radio``, ``mcu``), computed from the trace of states alone.
 
-    It shares no code with the running accounts, so that it can check them: the time from one row of a node
-    and part to the next, multiplied by the power of the earlier row.
+    This function shares no code with the energy accounts of a run, so that it can verify them. It multiplies
+    the time from one row of a node and part to the next by the power of the earlier row.
     """
     found: dict[tuple[NodeId, str], float] = {}
     for part, names, levels in (("radio", RADIO_STATES, draw.radio), ("mcu", MCU_STATES, draw.mcu)):

@@ -1,4 +1,4 @@
-"""A node's radio: its mode, the signals it receives, and the frame it is locked on to."""
+"""A node's radio: its mode, the signals that reach it, and the frame to which it is locked."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from .medium import Medium
 
 TURN = 5
-"""The mode in which a radio turns from listening to transmitting: it receives nothing and draws the
-current of listening.
+"""The mode in which a radio turns from listening to transmitting. It receives nothing and draws the current
+of listening.
 """
 
 
 class Path(NamedTuple):
-    """How a receiver gets the signal of one sender."""
+    """The path of a signal from one sender to a receiver."""
 
     receiver: Transceiver
     power: float
-    """Received power in mW."""
+    """The received power in mW."""
     per_us: float
-    """Log of the probability that 1 µs of the signal is received correctly without interference."""
+    """The log of the probability that 1 µs of the signal is received correctly without interference."""
     quality: float
     """The probability that the receiver can synchronise to a frame at all."""
 
 
 class Audience(NamedTuple):
-    """The nodes that a signal reaches: those that could receive it, and those at which it only interferes."""
+    """The nodes that a signal reaches: nodes that could receive it, and nodes at which it only interferes."""
 
     receivers: tuple[Path, ...]
     disturbed: tuple[tuple[Transceiver, float], ...]
@@ -49,14 +49,14 @@ class Transmission:
         self.sender = sender
         self.audience = audience
         self.synchronised = synchronised
-        """The time at which its preamble has passed."""
+        """The time at which the preamble of the frame has passed."""
         self.missed: dict[Transceiver, str] = {}
         """The nodes that could have received it and do not, with the cause."""
         self.end: Entry
 
 
 class Transceiver:
-    """A node's radio.  The MAC switches it and transmits; the medium locks it on to signals."""
+    """A node's radio. The MAC switches it and transmits; the medium locks it on to signals."""
 
     __slots__ = (
         "_clock",
@@ -108,13 +108,13 @@ class Transceiver:
             self.rest()
 
     def off(self) -> None:
-        """Sleep; a frame being received is lost."""
+        """Let the radio sleep. A frame that is being received is lost."""
         assert self.mode in (SLEEP, LISTEN, RECEIVE), f"node {self.id} cannot sleep in mode {self.mode}"
         self._lose(ASLEEP)
         self.enter(SLEEP)
 
     def transmit(self, frame: Frame) -> None:
-        """Turn to transmitting and send a frame; a frame being received is lost."""
+        """Turn to transmitting and send a frame. A frame that is being received is lost."""
         assert self.mode in (LISTEN, RECEIVE), f"node {self.id} cannot send in mode {self.mode}"
         if self.locked is not None:
             self._lose(DEAF)
@@ -124,17 +124,17 @@ class Transceiver:
         self._turning = self._clock.after(turnaround, self._start_signal, frame, SIGNAL_STARTS)
 
     def clear(self) -> bool:
-        """Whether the channel is clear: no frame is being received, and the power is below the carrier
+        """Return whether the channel is clear: no frame is being received, and the power is below the carrier
         threshold.
         """
         return self.locked is None and (not self.signals or self.level() < self.medium.carrier)
 
     def level(self) -> float:
-        """Total power of all signals at this node, in mW."""
+        """Return the total power of all signals at this node, in mW."""
         return sum(self.signals.values())
 
     def halt(self) -> None:
-        """Go down at once; a frame being sent is cut short."""
+        """Switch off at once. The transmission of a frame is aborted."""
         self._lose(CUT)
         if self._turning is not None:
             Clock.cancel(self._turning)
@@ -146,13 +146,13 @@ class Transceiver:
     # Called by the medium.
 
     def settle(self, now: Instant) -> None:
-        """Close the segment that ends now."""
+        """Close the segment of constant interference that ends now."""
         if now > self.since:
             self.log_right += (now - self.since) * self.per_us
             self.since = now
 
     def enter(self, mode: int, cause: str = NO_CAUSE) -> None:
-        """Change to another mode; its energy is charged to ``cause``."""
+        """Change to another mode, and charge its energy to ``cause``."""
         self.mode = mode
         self.meter.change(self._clock.now, mode, cause)
 

@@ -1,6 +1,6 @@
 """Sorted index of the values that stored items allow for one attribute.
 
-The thesis keeps six sorted collections for each attribute, one for each operator [B24].  Here an item has one
+The thesis uses six sorted collections for each attribute, one for each operator [B24]. Here an item has one
 entry, from its lowest cut to its highest. Single values are sorted by position, ranges by both of their ends.
 A search scans the shorter of the two slices that can contain a match.
 """
@@ -16,7 +16,7 @@ from .content import Contents
 from .ranges import Cut, Values
 
 Entry = tuple[Cut, int]
-"""The position of one end of an item's values, and the number of the item."""
+"""The cut at one end of an item's values, and the number of the item."""
 
 
 class EntrySlice(NamedTuple):
@@ -38,7 +38,7 @@ class EntrySlice(NamedTuple):
 
 @dataclass(slots=True)
 class AttributeIndex:
-    """The entries of one attribute on one line (number, text or bool)."""
+    """The entries of one attribute for one `Line` of comparable values (number, text or bool)."""
 
     points: list[Entry] = field(default_factory=list)
     lows: list[Entry] = field(default_factory=list)
@@ -78,8 +78,9 @@ class AttributeIndex:
                 return [inside, around] if _is_single(query) else [around]
 
     def _around(self, begin: int, end: int) -> EntrySlice:
-        """Return the ranges that end at or after ``begin`` or those that start before ``end``, whichever are
-        fewer."""
+        """Return the ranges that end at or after ``begin``, or those that start before ``end``, whichever
+        slice is shorter.
+        """
         late = EntrySlice(self.highs, begin, len(self.highs))
         early = EntrySlice(self.lows, 0, end)
         return early if early.size <= late.size else late

@@ -1,8 +1,8 @@
-"""The border between clients and a broker: names of bundles that a client cannot forge.
+"""The border between clients and a broker: bundle names that a client cannot forge.
 
-A client chooses the names of its bundles. The broker appends a mark of the connection to each name, so a name
-that is forged, used twice or reused after a clock was set back means another bundle. Only brokers write how a
-bundle came (its context).
+A client chooses the names of its bundles, and the broker appends a mark of the connection to each name. A
+name that is forged, used twice, or reused after a clock was set back therefore denotes another bundle. Only
+brokers write the context of a bundle, that is, how it reached them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def mark(node: str, number: int) -> str:
 
 
 def is_marked(key: BundleKey, node: str) -> bool:
-    """Whether this broker was the first to receive the bundle."""
+    """Return whether this broker was the first to receive the bundle."""
     origin, _, number = key.origin.rpartition(".")
     return number.isdigit() and origin.endswith(f"@{node}")
 
@@ -89,7 +89,9 @@ def qualify_keys(message: CbpsMessage, mark: str) -> CbpsMessage | None:
 
 
 def strip_mark(message: CbpsMessage, mark: str) -> CbpsMessage:
-    """Remove the mark from the names in a message to a client, so that it sees the names that it chose."""
+    """Remove the mark from the names in a message to a client, so that the client reads the names that it
+    chose.
+    """
     return _rename_in_answer(message, lambda key: BundleKey(key.origin.removesuffix(mark), key.sequence))
 
 
@@ -99,14 +101,14 @@ def restore_mark(message: CbpsMessage, mark: str) -> CbpsMessage:
 
 
 def _rename_in_answer(message: CbpsMessage, name: Callable[[BundleKey], BundleKey]) -> CbpsMessage:
-    """Return a message to a client with other bundle names, if it is about a bundle."""
+    """Return a message to a client with renamed bundles, if it refers to a bundle."""
     if isinstance(message, BundleRefusal | StateRequest | Interruption | HostedNotification):
         return _rename_keys(message, name)
     return message
 
 
 def _rename_keys(message: Any, name: Callable[[BundleKey], BundleKey]) -> Any:
-    """Return a message about a bundle, or about one of its subscriptions, with another bundle name."""
+    """Return a message with another name for the bundle, or the subscription's bundle, that it refers to."""
     if isinstance(message, BundleRefusal | UnadvertiseBundle | UnsubscribeBundle):
         return replace(message, bundle=name(message.bundle))
     return replace(message, of=SubscriptionRef(name(message.of.bundle), message.of.place))

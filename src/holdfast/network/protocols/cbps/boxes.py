@@ -1,6 +1,6 @@
 """A columnar set of boxes that finds, for each of many points, the boxes that contain it.
 
-It is made for thousands of boxes and more over a few dozen numbered attributes; ``kernels/match.py``
+It is designed for thousands of boxes and more over a few dozen numbered attributes. ``kernels/match.py``
 describes the algorithm. Boxes can be inserted and deleted at any time: a new box takes a free slot. When the
 set has grown to more than twice its size at the last arrangement, or shrunk to less than a quarter, all boxes
 are arranged again.
@@ -18,7 +18,7 @@ from ....errors import UsageError
 from ....kernels.match import contain, gather, lie_within, locate, place, span
 
 BUCKETS = 31
-"""The number of buckets for the values of an attribute; one more is for missing values."""
+"""The number of buckets for the values of an attribute. One further bucket is for missing values."""
 
 WORDS = 64
 """Words per bitmap in a block: 4,096 boxes, whose bitmaps fit into the cache of one core."""
@@ -27,13 +27,13 @@ TILE = 1024
 """The number of points that are compared with a block while it is in the cache."""
 
 SMALLEST = 64
-"""The smallest number of boxes for which an arrangement pays."""
+"""The smallest number of boxes for which an arrangement is faster than a linear search."""
 
 SAMPLE = 100_000
-"""The buckets are chosen from at most this many boxes."""
+"""The greatest number of boxes from which the buckets are computed."""
 
 SORTED_BY = 4
-"""The number of attributes, the most selective ones, by which the boxes are sorted."""
+"""The number of attributes by which the boxes are sorted; the most selective attributes are used."""
 
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.int32]
@@ -42,8 +42,9 @@ Spans = NDArray[np.uint8]
 
 
 class BoxRanges(NamedTuple):
-    """The ranges of several boxes: box ``i`` has the first ``sizes[i]`` of row ``i``; both ends belong
-    to it."""
+    """The ranges of several boxes: box ``i`` has the first ``sizes[i]`` ranges of row ``i``. Both ends belong
+    to a range.
+    """
 
     sizes: NDArray[np.int16]
     attributes: NDArray[np.int16]
@@ -91,7 +92,7 @@ class NumberPool:
 
 
 class Boxes:
-    """A set of boxes over ``width`` attributes. Each box has a number, which can be reused after deletion."""
+    """A set of boxes over ``width`` attributes. Each box has a number, which is reused after deletion."""
 
     def __init__(self, width: int, ranges: BoxRanges | None = None) -> None:
         nothing = np.empty((0, 1))
@@ -143,7 +144,9 @@ class Boxes:
             self._arrange(*self._all())
 
     def match(self, points: Any) -> Matches:
-        """Find the boxes that contain each point, a row of ``width`` values; NaN is missing."""
+        """Find the boxes that contain each point, a row of ``width`` values; NaN stands for a missing
+        value.
+        """
         rows = np.ascontiguousarray(points, np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise UsageError(f"a point is a row of {self.width} values, NaN where one is missing")
@@ -176,8 +179,8 @@ class Boxes:
         return Matches(ends, found), room
 
     def within(self, lows: Floats, highs: Floats) -> Numbers:
-        """Return the boxes that constrain every attribute of one box and lie inside it; NaN means no
-        constraint.
+        """Return the boxes that lie inside one box and constrain every attribute that it constrains. NaN in
+        ``lows`` and ``highs`` means no constraint.
 
         Every box is compared. A box must have at most one range for an attribute.
         """
@@ -205,8 +208,9 @@ class Boxes:
             raise UsageError(f"attributes are numbered from 0 to {last}; a box mentions another one")
 
     def _arrange(self, numbers: Numbers, ranges: BoxRanges) -> None:
-        """Choose buckets, sort the boxes so that a block contains similar ones, and reserve as many free
-        slots."""
+        """Choose buckets, sort the boxes so that a block contains similar ones, and reserve equally many free
+        slots.
+        """
         count, most = ranges.attributes.shape
         self._cuts = _cuts(ranges, self.width)
         first, last = _spans(ranges, self._cuts)

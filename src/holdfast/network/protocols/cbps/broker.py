@@ -1,8 +1,9 @@
-"""The event broker: a protocol machine that forwards bundles only to peers that need them.  [Fulcrum §6.12]
+"""The event broker: a protocol machine that forwards bundles only to the peers that need them. [Fulcrum
+§6.12]
 
-A broker stores exactly what its live connections have stored and not withdrawn, and has forwarded exactly
-what those bundles and the known advertisements require. The order in which advertisements, subscriptions and
-connections come and go therefore makes no difference [B10].
+A broker stores exactly the bundles that its live connections have stored and not withdrawn. It has forwarded
+exactly the bundles that those bundles and the known advertisements require. The order in which
+advertisements, subscriptions and connections come and go therefore makes no difference [B10].
 """
 
 from __future__ import annotations
@@ -71,14 +72,14 @@ from .watch_table import WatchTable
 
 BROKER_FACTOR = 16
 HEADROOM = 1 << 10
-"""Bytes by which a bundle may grow on its way, because brokers extend its context."""
+"""The number of bytes by which a bundle may grow on its way, because brokers extend its context."""
 MOST_HOPS = 64
 """A bundle that has passed this many brokers is assumed to travel in a cycle and is discarded."""
 
 
 @dataclass(slots=True)
 class CbpsBrokerState:
-    """The state of a broker; ``counted`` holds counters for statistics."""
+    """The state of a broker. ``counted`` contains counters for statistics."""
 
     connections: Connections
     routing: RoutingTable = field(default_factory=RoutingTable)
@@ -92,7 +93,9 @@ class CbpsBrokerState:
 
     @property
     def account(self) -> dict[str, int]:
-        """The counters, and where not zero the number of hosted conditions and of spare connections."""
+        """Return the counters, and the numbers of hosted conditions and of spare connections if they are not
+        zero.
+        """
         spare_count = self.connections.topology.spare_count
         current = {"conditions run here": self.watching.hosted_count, "spare": spare_count}
         return {**self.counted, **{name: number for name, number in current.items() if number}}
@@ -102,10 +105,10 @@ class CbpsBrokerState:
 class CbpsBroker:
     """The broker machine.
 
-    ``conditions`` compiles definitions. One connection may store at most ``most`` bundles; a client may store
-    ``most_bytes`` bytes, and a broker, which acts for many clients, ``BROKER_FACTOR`` times as much. Without
-    ``memoize`` the broker neither writes nor reads express slips. ``limit`` is the longest message in bytes
-    that the host accepts; 0 means no bound.
+    ``conditions`` compiles definitions. One connection may store at most ``most`` bundles. A client may store
+    ``most_bytes`` bytes; a broker may store ``BROKER_FACTOR`` times as much, because it acts for many
+    clients. Without ``memoize`` the broker neither writes nor reads express slips. ``limit`` is the longest
+    message in bytes that the host accepts; 0 means no limit.
     """
 
     conditions: CompileCondition
@@ -201,7 +204,9 @@ class _BrokerStep(ConnectionSteps):
                 self.withdraw_unused(sender, watch.stored)
 
     def _is_for_brokers(self, sender: Peer, watch: ConditionWatch) -> bool:
-        """Whether a client takes part in the protocol of a hosted condition, which only brokers may run."""
+        """Return whether a client takes part in the protocol of a hosted condition, which only brokers may
+        run.
+        """
         return sender in self.connections.marks and isinstance(watch, HostedWatch)
 
     def withdraw_part(self, sender: Peer, key: BundleKey, part: Callable[[Bundle], Bundle]) -> None:
@@ -212,7 +217,9 @@ class _BrokerStep(ConnectionSteps):
     # --- bundles ---
 
     def on_bundle(self, sender: Peer, bundle: Bundle) -> None:
-        """Store the parts of a bundle that last and forward it once to every peer that it concerns.  [B15]"""
+        """Store the parts of a bundle that can be stored, and forward the bundle once to every peer that
+        needs it. [B15]
+        """
         is_client = sender in self.connections.marks
         make_context = context_from_client if is_client else context_from_broker
         bundle = drop_malformed_slips(replace(bundle, context=make_context(bundle, sender, self.now)))
@@ -250,7 +257,8 @@ class _BrokerStep(ConnectionSteps):
             self.forward(sender, transient_part(bundle))
 
     def drop_withdrawals(self, stored: StoredBundle, effects_before: int) -> None:
-        """Drop withdrawals of an old bundle that its replacement makes unnecessary, so that agents go on.
+        """Drop withdrawals of an old bundle that its replacement makes unnecessary, so that its agents
+        continue to run.
 
         ``effects_before`` is the number of effects before the replacement began.
         """
@@ -260,7 +268,9 @@ class _BrokerStep(ConnectionSteps):
         self.effects[effects_before:] = [e for e in self.effects[effects_before:] if e not in gone]
 
     def without_duplicates(self, bundle: Bundle) -> Bundle:
-        """Remove the parts of a broker's bundle that came before over another path or from this broker."""
+        """Remove the parts of a broker's bundle that arrived earlier over another path or that
+        started here.
+        """
         if is_marked(bundle.key, self.connections.topology.me):
             return Bundle(bundle.key, bundle.context)
         if not has_transient_part(bundle) or self.connections.duplicates.is_first(bundle.key):
@@ -268,7 +278,7 @@ class _BrokerStep(ConnectionSteps):
         return stored_part(bundle)
 
     def size_refusal(self, bundle: Bundle) -> BundleRefusal | None:
-        """Return a refusal if the bundle, which grows on its way, may become too long for a broker."""
+        """Return a refusal if the bundle may become too long for a broker, because it grows on its way."""
         if not (longest := self.connections.topology.common_limit):
             return None
         longest -= min(HEADROOM, longest // 4)
@@ -302,9 +312,9 @@ class _BrokerStep(ConnectionSteps):
             self.emit(Send(stored.source, refusal))
 
     def forward(self, sender: Peer, bundle: Bundle, stored: StoredBundle | None = None) -> None:
-        """Send a new bundle to every peer that it concerns and pass its events to the watched conditions.
+        """Send a new bundle to every peer that needs it, and pass its events to the watched conditions.
 
-        Peers that are known through an express slip come first, then those that match [B46].
+        Peers that an express slip names come first; peers that match come next [B46].
         """
         assert bundle.context is not None
         seen = content_of(bundle.context, self.now)
@@ -330,7 +340,9 @@ class _BrokerStep(ConnectionSteps):
     def watched_events(
         self, bundle: Bundle, view: Content, sender: Peer
     ) -> list[tuple[ConditionWatch, Any, bool]]:
-        """Return the watches that the bundle's events concern, each with the event and whether it passes."""
+        """Return the watches for which the bundle's events are relevant, each with the event and whether it
+        passes.
+        """
         peers, accepting = AllExcept(self.watching.watches, {sender}), self.routing.accepting["notification"]
         return [
             (watch, event, watch.should_forward(event, sender, self.emitter))
@@ -342,14 +354,14 @@ class _BrokerStep(ConnectionSteps):
     # --- timers ---
 
     def on_timer(self, timer: str) -> None:
-        """Handle a timer: leases have run out, or a hosted condition is due."""
+        """Handle a timer: either leases have expired, or a hosted condition is due."""
         if timer == LEASES:
             self.expire_leases()
         elif timer in self.watching.hosts:
             self.watching.hosts[timer].on_timer(self.emitter)
 
     def renew_leases(self, sender: Peer, keys: Iterable[BundleKey]) -> None:
-        """Restart leases here and at every peer to which the bundles went."""
+        """Restart the leases of bundles here and at every peer that has received these bundles."""
         onward: dict[Peer, list[BundleKey]] = {}
         for key in keys:
             if stored := self.find_stored(sender, key):
@@ -360,7 +372,7 @@ class _BrokerStep(ConnectionSteps):
             self.emit(Send(peer, Renewal(tuple(peer_keys)), cause="renewal"))
 
     def expire_leases(self) -> None:
-        """Withdraw bundles whose leases have run out."""
+        """Withdraw the bundles whose leases have expired."""
         for stored in self.state.leases.pop_expired(self.now, self.find_stored):
             self.state.counted["expired"] += 1
             self.withdraw(stored.source, [(stored, stored.bundle)])

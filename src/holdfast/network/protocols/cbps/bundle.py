@@ -1,4 +1,6 @@
-"""Functions on bundles: which parts are stored, which are accepted by a peer, what a withdrawal leaves."""
+"""Functions on bundles: which parts are stored, which parts a peer accepts, what remains after a
+withdrawal.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _BY_WEIGHT: tuple[Kind, ...] = (
 
 
 def is_empty(bundle: Bundle) -> bool:
-    """Whether a bundle carries nothing.  [B16]"""
+    """Return whether a bundle has no component. [B16]"""
     return not any(getattr(bundle, name) for name in FIELDS.values())
 
 
@@ -48,20 +50,20 @@ def transient_part(bundle: Bundle) -> Bundle:
 
 
 def has_transient_part(bundle: Bundle) -> bool:
-    """Whether a bundle has a part that is not stored, and must not be delivered twice."""
+    """Return whether a bundle has a part that is not stored, and that must not be delivered twice."""
     return bool(bundle.notifications) or any(not slip.persistent for slip in bundle.slips)
 
 
 def has_stored_part(bundle: Bundle) -> bool:
-    """Whether a bundle has a part that is stored."""
+    """Return whether a bundle has a part that is stored."""
     return bool(bundle.advertisements) or has_interest(bundle)
 
 
 def is_droppable(message: CbpsMessage) -> bool:
-    """Whether a message may be dropped for a peer that is too slow.
+    """Return whether a message may be dropped for a peer that is too slow.
 
-    Only messages that report what happened may be; nothing that is stored, and no message of an agent,
-    because agents rely on delivery.
+    Only messages that report events may be dropped. A message with a stored part may not, nor may a message
+    of an agent, because agents rely on delivery.
     """
     if isinstance(message, Bundle):
         is_transient = bool(message.notifications) and not has_stored_part(message)
@@ -70,12 +72,12 @@ def is_droppable(message: CbpsMessage) -> bool:
 
 
 def has_interest(bundle: Bundle) -> bool:
-    """Whether a bundle has a part that an unsubscription withdraws."""
+    """Return whether a bundle has a part that an unsubscription withdraws."""
     return bool(bundle.subscriptions or bundle.slips or bundle.active)
 
 
 def is_equal_content(a: Bundle, b: Bundle) -> bool:
-    """Whether two bundles differ at most in their context."""
+    """Return whether two bundles differ at most in their context."""
     return replace(a, context=None) == replace(b, context=None)
 
 
@@ -129,7 +131,7 @@ def restrict_to(bundle: Bundle, kinds: frozenset[Kind]) -> Bundle:
 
 
 def is_source(kinds: frozenset[Kind]) -> bool:
-    """Whether a peer that accepts these kinds is a publisher that runs replicas itself."""
+    """Return whether a peer that accepts these kinds is a publisher that runs replicas itself."""
     return "subscription" in kinds and "advertisement" not in kinds
 
 
@@ -144,9 +146,10 @@ def _fits(slip: RoutingSlip) -> bool:
 
 
 def for_next_hop(bundle: Bundle) -> Bundle:
-    """Return the bundle as the next broker receives it.  [B42]
+    """Return the bundle as the next broker receives it. [B42]
 
-    Bounds on hops are reduced by one. If no event can satisfy them any more, nothing is left to be stored.
+    Bounds on hops are reduced by one. If no event can satisfy these bounds any more, the stored parts are
+    removed.
     """
     if not bundle.incoming:
         return bundle

@@ -1,8 +1,8 @@
-"""Publishers and subscribers: the client machine of an overlay.  [B51, B52]
+"""The client machine of an overlay, for publishers and subscribers. [B51, B52]
 
-A client has one connection, to a broker. Its advertisements and subscriptions have names and are sent again
-whenever the connection returns. The client runs the conditions that it watches. When events may have been
-lost, it reports each active condition as unknown until an event decides.
+A client has one connection, to a broker. Its advertisements and subscriptions have names. The client sends
+them again whenever the connection is restored. It evaluates the conditions that it watches. When events may
+have been lost, it reports each active condition as unknown until a later event decides.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ from .source_filter import SourceFilter
 from .watch import Emitter
 
 RENEW = "renew"
-"""The timer that fires when leases are to be renewed."""
+"""The timer for the renewal of leases."""
 
 NEW = BundleKey("", 0)
-"""The key of a bundle that the client has not named yet."""
+"""The key of a bundle to which the client has not yet assigned a key."""
 
 Filters = tuple[Filter, ...]
 
@@ -101,9 +101,9 @@ Filters = tuple[Filter, ...]
 class Submit(msgspec.Struct, frozen=True):
     """Request: send a bundle.
 
-    The part that is stored is known under ``name`` until it is withdrawn. ``code`` is the source text that
-    its active subscriptions name by digest; brokers request it when needed. ``exact`` is a condition that is
-    evaluated at the client, behind the gates that the bundle requests from brokers.
+    The stored part of the bundle is known under ``name`` until it is withdrawn. ``code`` is the source text
+    that its active subscriptions name by digest; brokers request it when they need it. ``exact`` is a
+    condition that the client evaluates, behind the gates that the bundle requests from brokers.
     """
 
     bundle: Bundle
@@ -113,28 +113,32 @@ class Submit(msgspec.Struct, frozen=True):
 
 
 class ReplaceActive(msgspec.Struct, frozen=True):
-    """Request: replace the active subscriptions submitted under a name; their agents go on.  [B64]"""
+    """Request: replace the active subscriptions submitted under a name. Their agents continue to run.
+    [B64]
+    """
 
     name: str
     bundle: Bundle
 
 
 class WithdrawSubmission(msgspec.Struct, frozen=True):
-    """Request: withdraw everything submitted under a name."""
+    """Request: withdraw all bundles submitted under a name."""
 
     name: str
 
 
 class ReleaseSubscription(msgspec.Struct, frozen=True):
-    """Request: deliver no further starts of the conditions under a name, and withdraw it after the
-    last end."""
+    """Request: deliver no further starts of the conditions under a name, and withdraw the name after the last
+    end.
+    """
 
     name: str
 
 
 class LeaveNetwork(msgspec.Struct, frozen=True):
-    """Request: withdraw everything. A client that leaves in this way has lost nothing, so no peer is in
-    doubt."""
+    """Request: withdraw all bundles. A client that leaves in this way loses no events, so no peer becomes
+    uncertain.
+    """
 
 
 def advertise(name: str, filter_: Filter, *, flood_forward: bool = True, aggregation: bool = True) -> Submit:
@@ -151,21 +155,24 @@ def subscribe(
     flood_forward: bool = False,
     aggregation: bool = True,
 ) -> Submit:
-    """Build the request for all notifications that satisfy a filter and one of the context filters."""
+    """Build the request for all notifications that satisfy ``filter_`` and one of the context filters
+    ``incoming``.
+    """
     subscription = CbpsSubscription(filter_, flood_forward, aggregation)
     return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
 
 
 def watch(name: str, definition: str, *, incoming: Filters = ()) -> Submit:
-    """Build the request for the starts and ends of a condition."""
+    """Build the request for the starts and ends of the condition in ``definition``."""
     subscription = CbpsSubscription(Filter(), state=ConditionText(definition))
     return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
 
 
 def watch_exactly(name: str, gates: Iterable[str], exact: SubscriberCondition) -> Submit:
-    """Build the request for a condition that only this client can evaluate, because it uses a local lookup.
+    """Build the request for a condition that only this client can evaluate, because the condition uses a
+    local lookup.
 
-    Brokers run ``gates``, which pass every event that can matter to ``exact``.
+    Brokers evaluate ``gates``, which pass every event that is relevant to ``exact``.
     """
     subscriptions = tuple(CbpsSubscription(Filter(), state=ConditionText(definition)) for definition in gates)
     return Submit(Bundle(NEW, subscriptions=subscriptions), name, exact=exact)
@@ -181,7 +188,7 @@ def publish(content: Content, *, flood_forward: bool = False, outgoing: Filters 
 
 
 class ReceivedNotification(msgspec.Struct, frozen=True):
-    """A notification that satisfies a subscription, and what came with it."""
+    """A notification that satisfies a subscription, with its context and the payloads of its bundle."""
 
     subscription: str
     bundle: BundleKey
@@ -198,9 +205,10 @@ class ConditionChange(msgspec.Struct, frozen=True):
 
 
 class ConditionUnknown(msgspec.Struct, frozen=True):
-    """An active condition became unknown, because events that could have ended it may be lost.
+    """Reports that an active condition became unknown, because events that could have ended it may be lost.
 
-    If ``is_preserved``, the next event that decides confirms or ends it; otherwise it starts again.
+    If ``is_preserved``, the next event that decides confirms or ends the condition. Otherwise the condition
+    starts again.
     """
 
     subscription: str
@@ -212,7 +220,7 @@ class ConditionUnknown(msgspec.Struct, frozen=True):
 
 
 class SubscriptionClosed(msgspec.Struct, frozen=True):
-    """Every start that was delivered under a released name has ended; the name is withdrawn."""
+    """Reports that every delivered start of a released name has ended, and that the name is withdrawn."""
 
     name: str
 
@@ -225,21 +233,23 @@ class AddressedPayload(msgspec.Struct, frozen=True):
 
 
 class SubmissionRefused(msgspec.Struct, frozen=True):
-    """A broker could not store what was submitted under a name; the name is withdrawn."""
+    """Reports that a broker could not store a bundle, and that its name is withdrawn."""
 
     name: str
     why: str
 
 
 class AgentsInterrupted(msgspec.Struct, frozen=True):
-    """The connection is lost, so the relationships of an active subscription are unknown.  [B69]"""
+    """Reports that the connection is lost, so the relationships of an active subscription are
+    unknown. [B69]
+    """
 
     name: str
     why: str
 
 
 class BundleUnsent(msgspec.Struct, frozen=True):
-    """Notifications were dropped because there is no connection."""
+    """Reports that notifications were dropped because there is no connection."""
 
     bundle: BundleKey
     why: str
@@ -250,7 +260,7 @@ class BundleUnsent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class LocalCondition:
-    """A condition that this client evaluates for a subscription; its result is final."""
+    """A condition that this client evaluates for a subscription. No broker decides its result."""
 
     name: str
     condition: SubscriberCondition
@@ -258,11 +268,11 @@ class LocalCondition:
 
     @property
     def preserves_activity(self) -> bool:
-        """Whether an active scope stays active while it is in doubt."""
+        """Return whether an active scope stays active while it is uncertain."""
         return isinstance(self.condition, ReplicatedCondition)
 
     def mark_uncertain(self, scopes: Scopes) -> list[tuple[str | None, Instant]]:
-        """Mark scopes as uncertain; return those that were active, and since when."""
+        """Mark scopes as uncertain; return the scopes that were active, each with its start."""
         self.runner.state, lost = self.condition.mark_uncertain(self.runner.state, scopes)
         return lost
 
@@ -271,9 +281,9 @@ class LocalCondition:
 class RemoteCondition:
     """A condition that a broker evaluates for a subscription.
 
-    ``active`` maps active scopes to their start. ``unknown`` are scopes last reported as unknown, which the
-    broker may have forgotten since. ``ended`` are scopes that have ended, recorded only if the condition can
-    become active without a notification.
+    ``active`` maps active scopes to their start. ``unknown`` are the scopes last reported as unknown, which
+    the broker may have forgotten since. ``ended`` are scopes that have ended; they are recorded only if the
+    condition can become active without a notification.
     """
 
     name: str
@@ -285,16 +295,16 @@ class RemoteCondition:
     preserves_activity = False
 
     def mark_uncertain(self, _scopes: Scopes) -> list[tuple[str | None, Instant]]:
-        """Forget the state of all scopes; return those that were active, and since when."""
+        """Forget the state of all scopes; return the scopes that were active, each with its start."""
         lost = list(self.active.items())
         for table in (self.active, self.unknown, self.ended):
             table.clear()
         return lost
 
     def record(self, change: model.Notification) -> bool:
-        """Record a start or end; false if it does not follow from the known state.
+        """Record a start or end; return false if it does not follow from the known state.
 
-        In that case the notification before it was lost, and the message that reports this is on its way.
+        In that case the notification before it was lost, and the message that reports the loss is on its way.
         """
         scope, may_start_silently = change.scope, self.condition.may_start_silently
         is_unknown = scope in self.unknown
@@ -327,17 +337,17 @@ class CbpsClientState:
     local_conditions: dict[SubscriptionRef, LocalCondition] = field(default_factory=dict)
     remote_conditions: dict[SubscriptionRef, RemoteCondition] = field(default_factory=dict)
     code: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By digest: the submitted code, and the name under which it was submitted."""
+    """The submitted code and the name under which it was submitted, by the digest of the code."""
     pairing: PairTracker = field(default_factory=PairTracker)
     duplicates: DuplicateFilter = field(default_factory=DuplicateFilter)
     source_filter: SourceFilter = field(default_factory=SourceFilter)
     promises: PromiseIndex = field(default_factory=PromiseIndex)
-    """The filters of its advertisements."""
+    """The filters of the client's advertisements."""
     subscribing: dict[str, None] = field(default_factory=dict)
-    """The names under which it has subscriptions, in order."""
+    """The names with subscriptions, in the order of submission."""
 
     def store(self, name: str, bundle: Bundle) -> None:
-        """Remember the stored part of a bundle under a name, in place of an earlier one."""
+        """Store the part of a bundle that lasts under a name, in place of an earlier bundle."""
         if name in self.bundles:
             self.promises.remove(a.filter for a in self.bundles[name].advertisements)
         self.bundles[name] = bundle
@@ -355,16 +365,16 @@ class CbpsClientState:
 
 SUBSCRIBER_KINDS: tuple[Kind, ...] = ("notification", "context", "payload")
 PUBLISHER_KINDS: tuple[Kind, ...] = ("subscription", *SUBSCRIBER_KINDS)
-"""The kinds that a publisher accepts which drops unwanted events itself."""
+"""The kinds that a publisher accepts if it drops unwanted events itself."""
 
 
 @dataclass(frozen=True)
 class CbpsClient:
     """The client machine.
 
-    ``accepts`` are the kinds of components that brokers may send to it. With a ``lease``, in microseconds,
-    brokers forget its bundles when it is silent for that long. A client that accepts subscriptions drops
-    events that no subscription needs before it sends them.
+    ``accepts`` are the kinds of components that brokers may send to the client. With a ``lease`` in µs,
+    brokers forget its bundles when the client is silent for that long. A client that accepts subscriptions
+    drops events that no subscription needs before it sends them.
     """
 
     name: str
@@ -374,7 +384,7 @@ class CbpsClient:
 
     @property
     def filters_at_source(self) -> bool:
-        """Whether the client drops events that no subscription needs."""
+        """Return whether the client drops events that no subscription needs."""
         return is_source(frozenset(self.accepts))
 
     def initial(self) -> CbpsClientState:
@@ -418,7 +428,7 @@ class _ClientStep:
         self.emit(Send(self.state.broker, message, cause))
 
     def deliver(self, what: Any) -> None:
-        """Deliver something to the user, except released starts and the ends of those starts."""
+        """Deliver an answer to the user, except released starts and the ends of those starts."""
         pairing, bundles, is_wanted = self.state.pairing, self.state.bundles, True
         match what:
             case ConditionChange(name, change):
@@ -434,7 +444,7 @@ class _ClientStep:
             self.emit(Deliver(what))
 
     def close_finished(self) -> None:
-        """Withdraw released names of which everything has ended."""
+        """Withdraw the released names whose delivered starts have all ended."""
         if self.state.pairing.released:
             for name in list(self.state.pairing.finished(self._progress)):
                 self._withdraw(name)
@@ -456,7 +466,7 @@ class _ClientStep:
             self.emit(SetTimer(RENEW, self.now + self.client.lease // 3))
 
     def on_left(self, why: str) -> None:
-        """Report everything that depended on the connection as unknown."""
+        """Report every condition that depended on the connection as unknown."""
         state = self.state
         state.broker = None
         state.source_filter.reset()
@@ -514,7 +524,7 @@ class _ClientStep:
                 raise UsageError(f"a client can {known}; it cannot {request!r}")
 
     def _submit(self, asked: Submit) -> None:
-        """Check and name a bundle, start its conditions and send it if there is a connection."""
+        """Check and name a bundle, start its conditions, and send it if there is a connection."""
         state, name, bundle = self.state, asked.name, asked.bundle
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
@@ -547,7 +557,7 @@ class _ClientStep:
     def _start_conditions(
         self, asked: Submit, key: BundleKey, conditions: Iterable[NetworkCondition | None]
     ) -> None:
-        """Start the conditions of a bundle, each for the subscription with its index."""
+        """Start the conditions of a bundle, each for the subscription with the same index."""
         state, name, exact = self.state, asked.name, asked.exact
         local = None if exact is None else LocalCondition(name, exact, ConditionRunner.start(exact))
         for i, condition in enumerate(conditions):
@@ -561,7 +571,7 @@ class _ClientStep:
                 state.remote_conditions[part] = RemoteCondition(name, condition)
 
     def _check_promises(self, bundle: Bundle) -> None:
-        """Raise an error if a notification is outside of what the advertisements promise.  [B51]"""
+        """Raise an error if a notification does not conform to the client's advertisements. [B51]"""
         known, promises = self.state.promises, PromiseIndex()
         promises.add(a.filter for a in bundle.advertisements)
         for content in (notification.content for notification in bundle.notifications):
@@ -602,7 +612,7 @@ class _ClientStep:
             self.send(UnadvertiseBundle(bundle.key), "advertisement")
 
     def _send_bundle(self, bundle: Bundle) -> None:
-        """Send a bundle unless it is filtered at the source, and place the replicas of its conditions."""
+        """Send a bundle unless it is filtered at the source, and send the placements of replicas."""
         source_filter, filters_at_source = self.state.source_filter, self.client.filters_at_source
         replicas: list[Effect] = []
         emitter = Emitter(self.now, replicas.append)
@@ -648,7 +658,9 @@ class _ClientStep:
                 self.deliver(ConditionChange(state.remote_conditions[part].name, change))
 
     def _on_bundle(self, bundle: Bundle) -> None:
-        """Deliver a bundle to each matching subscription, once; take over subscriptions that it carries."""
+        """Deliver a bundle once to each matching subscription. Store the subscriptions that the bundle
+        carries.
+        """
         state = self.state
         if bundle.subscriptions and self.client.filters_at_source and state.broker is not None:
             conditions = compile_conditions(bundle, self.client.conditions)
@@ -676,7 +688,7 @@ class _ClientStep:
     # --- conditions ---
 
     def _react(self, part: SubscriptionRef, content: Content) -> None:
-        """Pass a notification to a condition that is evaluated here."""
+        """Pass a notification to a condition that this client evaluates."""
         watched = self.state.local_conditions[part]
         event = watched.condition.event(content)
         if event is not None:
@@ -700,7 +712,10 @@ class _ClientStep:
             self.emit(SetTimer(_timer_name(part), at))
 
     def _final_time(self, watched: LocalCondition) -> Instant | None:
-        """Return the time after which a released condition can be corrected no more, if it is released."""
+        """Return the time from which a released condition can no longer correct delivered notifications.
+
+        ``None`` if the condition is not released, makes no corrections, or is already final.
+        """
         name, pairing = watched.name, self.state.pairing
         progress = self._progress(name) if name in pairing.corrections_until else None
         if progress is None or progress.final_until > (last := pairing.settled_after(name)):
@@ -715,7 +730,7 @@ class _ClientStep:
 
 
 def _submitted_bundle(state: CbpsClientState, name: str) -> Bundle:
-    """Return the bundle submitted under a name; an error suggests a similar name if there is none."""
+    """Return the bundle submitted under a name. If there is none, the error suggests a similar name."""
     if name not in state.bundles:
         hint = did_you_mean(name, state.bundles) or ""
         raise UsageError(f"nothing was submitted under the name '{name}'. {hint}".rstrip())
@@ -723,7 +738,7 @@ def _submitted_bundle(state: CbpsClientState, name: str) -> Bundle:
 
 
 def _mark_again(bundle: Bundle) -> Bundle:
-    """Return a bundle whose agents do not know what was reported before they start."""
+    """Return a bundle whose agents do not know the reports before their start."""
     return replace(bundle, active=tuple(replace(active, again=True) for active in bundle.active))
 
 

@@ -1,7 +1,8 @@
-"""The items of a large table as boxes of floats, to find those that may contain a box or lie within it.
+"""The items of a large table as boxes of floats, to find the items that may contain a box or lie within it.
 
-Numbers become the nearest float, texts the number that their first bytes form. Both preserve the order, so
-containment is preserved too, and the search returns a superset. The caller compares each result exactly.
+Numbers become the nearest float, and texts the number that their first bytes form. Both conversions preserve
+the order, and therefore containment, so the search returns a superset. The caller compares each result
+exactly.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from .content import Box
 from .ranges import Cut, Line, ValueRange, line
 
 MOST_ATTRIBUTES = 64
-"""Further attributes are ignored; items that have only ignored attributes are always returned."""
+"""The greatest number of attributes in the index. Items that have only other attributes are always
+returned.
+"""
 
 LEADING = 6
 """The number of leading bytes of a text that a float represents exactly as a number."""
@@ -29,7 +32,7 @@ Place = tuple[str, Line]
 
 
 class BoxColumns:
-    """Items by number, each a box without empty fields."""
+    """Items by number; each item is a box without empty fields."""
 
     def __init__(self, items: Mapping[int, Box]) -> None:
         places = dict.fromkeys(place for box in items.values() for place in _places_of(box))
@@ -40,7 +43,7 @@ class BoxColumns:
         self.add(items)
 
     def fits(self, box: Box) -> bool:
-        """Whether all attributes of a box are indexed, or no further attribute can be."""
+        """Return whether all attributes of a box are indexed, or the index cannot take further attributes."""
         full = len(self._attributes) == MOST_ATTRIBUTES
         return full or all(place in self._attributes for place in _places_of(box))
 

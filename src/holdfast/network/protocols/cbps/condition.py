@@ -1,7 +1,7 @@
 """A condition as brokers and subscribers evaluate it.
 
-The host passes predicates, scopes and the condition machine as plain functions. A protocol machine knows
-neither the language nor its compilers.
+The host passes predicates, scopes and the condition machine as plain functions, so that a protocol machine
+does not depend on the language and its compilers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ScopeChain = tuple[str | None, ...]
 class NetworkCondition:
     """A compiled definition.
 
-    ``inputs`` are filters for the notifications that it consumes, and ``event`` converts such a notification
-    into an event. ``to_notifications`` converts transitions of the machine into notifications for the
-    subscriber.
+    ``inputs`` are filters for the notifications that the condition consumes. ``event`` converts such a
+    notification into an event. ``to_notifications`` converts transitions of the machine into notifications
+    for the subscriber.
     """
 
     name: str
@@ -41,8 +41,8 @@ class HostedCondition(NetworkCondition):
     """A condition that one broker evaluates.
 
     ``is_relevant`` tests whether an event can change the output. If ``may_start_silently``, a scope may
-    become active without a notification. ``topics`` are those that it consumes, and ``active_scopes`` returns
-    the active scopes of a state, each with its start.
+    become active without a notification. ``topics`` are the topics that the condition consumes.
+    ``active_scopes`` returns the active scopes of a state, each with its start.
     """
 
     is_relevant: Callable[[Event], bool]
@@ -54,9 +54,8 @@ class HostedCondition(NetworkCondition):
 class CorrectionProgress(NamedTuple):
     """The progress of a condition that corrects its notifications.
 
-    Starts before ``notified_until`` were delivered. Everything before ``final_until`` is final; that is
-    ``lag`` microseconds before the latest event. ``active_since`` are the starts of the scopes that are
-    active now.
+    Starts before ``notified_until`` were delivered. Everything before ``final_until``, which is ``lag`` µs
+    before the latest event, is final. ``active_since`` contains the start of each active scope.
     """
 
     notified_until: Instant
@@ -69,10 +68,10 @@ class CorrectionProgress(NamedTuple):
 class SubscriberCondition(NetworkCondition):
     """A condition that its subscriber evaluates.
 
-    ``bits`` returns the keys of the scopes whose bit is set, and ``uncertain_bits`` those of them that are in
-    doubt. ``mark_uncertain`` marks scopes as uncertain after a loss of events; it returns the new state and
-    the outermost scopes that were active and not yet in doubt, each with its start. ``progress`` returns the
-    progress if the condition corrects its notifications.
+    ``bits`` returns the keys of the scopes whose bit is set, and ``uncertain_bits`` the uncertain ones among
+    these keys. ``mark_uncertain`` marks scopes as uncertain after a loss of events. It returns the new state
+    and the outermost scopes that were active and certain before, each with its start. ``progress`` returns
+    the progress if the condition corrects its notifications.
     """
 
     bits: Callable[[Any], Collection[str]]
@@ -85,12 +84,13 @@ class SubscriberCondition(NetworkCondition):
 class ReplicatedCondition(SubscriberCondition):
     """A state filter of which every broker on the path runs a replica.
 
-    Its starts and ends are events as they were published. A scope in doubt keeps its bit. ``chain`` returns
-    the keys of the scopes that contain an event, innermost first; ``reach`` returns those of all events that
-    satisfy a filter. If not ``is_filterable``, the condition must see every event, so no broker may drop any.
+    Its starts and ends are events as they were published. An uncertain scope keeps its bit. ``chain`` returns
+    the keys of the scopes that contain an event, innermost first. ``reach`` returns the keys for all events
+    that satisfy a filter. If not ``is_filterable``, the condition needs every event, so no broker may drop
+    events.
 
-    With ``ends`` it is a gate: it covers conditions that only the subscriber can tell apart. While the gate
-    is open, every event that may end one of them passes.
+    A condition with ``ends`` is a gate: it covers conditions that only the subscriber can distinguish. While
+    the gate is open, every event that may end one of these conditions passes.
     """
 
     chain: Callable[[Event], ScopeChain | None]

@@ -1,5 +1,6 @@
-"""Connections as they come and go: to clients, which are isolated from each other, and to brokers, in one
-tree."""
+"""The connections of a broker: to clients, which are isolated from each other, and to brokers, in one
+tree.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .topology import BrokerTopology
 class Connections:
     """The open connections: the ``marks`` of clients, and the turns of the broker connections in use.
 
-    ``duplicates`` filters repeated bundles of brokers: while the network contains a cycle, every message
+    ``duplicates`` filters repeated bundles of brokers. While the network contains a cycle, every message
     arrives again.
     """
 
@@ -29,14 +30,16 @@ class Connections:
     clients: int = 0
 
     def accept(self, sender: Peer, message: CbpsMessage) -> CbpsMessage | None:
-        """Return a message with qualified names; ``None`` if the sender may not send it, or not now."""
+        """Return a message with qualified names; ``None`` if the sender must not send it, or not at
+        present.
+        """
         if (mark := self.marks.get(sender)) is not None:
             return qualify_keys(message, mark)
         is_spare = sender in self.topology.links and sender not in self.turns
         return None if is_spare or isinstance(message, LinkUse | LinkState | Echo) else message
 
     def restore(self, peer: Peer, message: CbpsMessage) -> CbpsMessage:
-        """Return an undelivered message with the names that the broker uses."""
+        """Return an undelivered message with the names that the broker uses instead of the client's own."""
         return restore_mark(message, self.marks[peer]) if peer in self.marks else message
 
     def prepare(self, effect: Effect) -> Effect:
@@ -47,7 +50,7 @@ class Connections:
 
 
 class ConnectionSteps(BundlePropagation):
-    """Handles changes of connections; base class of the broker's step."""
+    """Handles changes of connections. This is the base class of the broker's step."""
 
     connections: Connections
 
@@ -63,7 +66,7 @@ class ConnectionSteps(BundlePropagation):
         self.attach(peer)
 
     def on_left(self, peer: Peer) -> None:
-        """Handle the end of a connection; if it was in use, a spare connection may replace it."""
+        """Handle the end of a connection. If it was in use, a spare connection may replace it."""
         connections = self.connections
         connections.marks.pop(peer, None)
         if peer not in connections.topology.links:
@@ -74,8 +77,9 @@ class ConnectionSteps(BundlePropagation):
         self.apply_topology(connections.topology.on_left(peer))
 
     def on_link_message(self, sender: Peer, message: CbpsMessage) -> bool:
-        """Handle link messages of brokers and echoes of clients; return whether the message was one of
-        these."""
+        """Handle link messages of brokers and echoes of clients. Return whether the message was of
+        this kind.
+        """
         if isinstance(message, Echo) and sender in self.connections.marks:
             self.emit(Send(sender, message))
             return True
@@ -90,8 +94,9 @@ class ConnectionSteps(BundlePropagation):
         return False
 
     def apply_topology(self, messages: Iterable[Send]) -> None:
-        """Send topology messages, detach connections that became spare and attach those that came into
-        use."""
+        """Send topology messages, detach connections that became spare, and attach those that came
+        into use.
+        """
         for send in messages:
             self.emit(send)
         turns = self.connections.turns
@@ -107,12 +112,12 @@ class ConnectionSteps(BundlePropagation):
     # --- in use ---
 
     def attach(self, peer: Peer) -> None:
-        """Start to use a connection: announce the accepted kinds and ask for those of the peer.  [B18]"""
+        """Start to use a connection: announce the accepted kinds and request the kinds of the peer. [B18]"""
         self.routing.link(peer, ())
         self.emit(Send(peer, Registration(KINDS, request=True)))
 
     def register(self, peer: Peer, registration: Registration) -> None:
-        """Record the kinds that a peer accepts and send it the stored bundles that it needs.  [B18, B19]"""
+        """Record the kinds that a peer accepts, and send it the stored bundles that it needs. [B18, B19]"""
         self.routing.link(peer, registration.accepts)
         if registration.request:
             self.emit(Send(peer, Registration(KINDS, reply=True)))
@@ -121,8 +126,9 @@ class ConnectionSteps(BundlePropagation):
                 self.offer(stored, [peer])
 
     def detach(self, peer: Peer) -> None:
-        """Withdraw everything that a connection has stored [B21] and report affected conditions as
-        unknown."""
+        """Withdraw all bundles that a connection has stored [B21], and report affected conditions as
+        unknown.
+        """
         self.routing.unlink(peer)
         for watch in self.watching.all():
             if watch.peer != peer:

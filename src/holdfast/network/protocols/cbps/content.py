@@ -1,9 +1,9 @@
 """The content model: constraints, their conjunctions, and set relations between them.
 
 A subscription or advertisement is a *filter*: a box with a set of values in each of its fields. A
-notification is a filter in which every field has one value [B26], so one family of relations decides
-everything: {subset, superset} of fields × {subset, superset, intersection} of the contents of the common
-fields [B22]. Numbers compare by value: ``long`` is the whole numbers of 64 bits, ``double`` all numbers.
+notification is a filter in which every field has one value [B26]. Therefore one family of relations decides
+all matches: {subset, superset} of fields × {subset, superset, intersection} of the contents of the common
+fields [B22]. Numbers compare by value: ``long`` contains the integers of 64 bits, ``double`` all numbers.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ class Constraint:
 
     @property
     def range(self) -> ValueRange | None:
-        """The values that satisfy it; for ``!=`` all values of its type, from which the caller
-        excludes one."""
+        """The range of values that satisfy the constraint. For ``!=`` it contains all values of the type,
+        from which the caller excludes one value.
+        """
         everything = EVERYTHING[self.type]
         if self.value is None:
             return everything
@@ -122,13 +123,13 @@ def _is_a(kind: Type, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Filter:
-    """A conjunction of constraints: a box. Several constraints on one attribute intersect.  [B2]"""
+    """A conjunction of constraints: a box. Constraints on the same attribute intersect. [B2]"""
 
     constraints: tuple[Constraint, ...] = ()
 
     @cached_property
     def box(self) -> Box:
-        """The allowed values of each attribute; ``!=`` leaves two ranges."""
+        """The allowed values of each attribute; ``!=`` gives two ranges."""
         by_name = defaultdict[str, list[Constraint]](list)
         for constraint in self.constraints:
             by_name[constraint.name].append(constraint)
@@ -136,13 +137,12 @@ class Filter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no content can satisfy it."""
+        """Return whether no content can satisfy the filter."""
         return not all(self.box.values())
 
     @cached_property
     def digest(self) -> str:
-        """A digest that is equal, at every broker, for filters with the same constraints in any order.
-        [B44]"""
+        """A digest that is equal at every broker for filters with the same constraints in any order. [B44]"""
         parts = sorted({(c.name, c.type, c.op, repr(c.value)) for c in self.constraints})
         return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -158,7 +158,7 @@ def allowed_values(constraints: Iterable[Constraint]) -> Values:
 
 
 def satisfies(filter_: Filter, content: Readings) -> bool:
-    """Whether a notification has every field of a filter, with a value that it allows.  [B8]"""
+    """Return whether a notification has every field of a filter, with a value that the filter allows. [B8]"""
     return all(
         (value := content.get(name)) is not None and any(value in piece for piece in pieces)
         for name, pieces in filter_.box.items()
@@ -178,8 +178,9 @@ Contents = Literal["subset", "superset", "intersection"]
 
 
 class BoxRelation(NamedTuple):
-    """The required relation of a row item to a column item: of the fields, and of the contents of common
-    fields."""
+    """The required relation of a row item to a column item: of their fields, and of the contents of common
+    fields.
+    """
 
     fields: Fields
     contents: Contents
@@ -194,7 +195,7 @@ Kind = Literal[
     "context",
     "context filter",
 ]
-"""The kind of an item; deployment and express slips are slips of their type."""
+"""The kind of an item. Deployment slips and express slips have the kind of their type."""
 
 MATCHES: Mapping[tuple[Kind, Kind], BoxRelation] = {
     ("advertisement", "subscription"): BoxRelation("superset", "intersection"),
@@ -207,24 +208,25 @@ MATCHES: Mapping[tuple[Kind, Kind], BoxRelation] = {
     ("context", "context filter"): BoxRelation("superset", "subset"),
     ("context filter", "context"): BoxRelation("subset", "superset"),
 }
-"""When a row item matches a stored column item; pairs that are not listed never match.  [B23, tables 6-2 to
-6-5]"""
+"""The relation in which a row item matches a stored column item. Pairs that are not listed never match. [B23,
+tables 6-2 to 6-5]
+"""
 
 COVERED_BY: Mapping[Kind, BoxRelation] = {
     "advertisement": BoxRelation("subset", "subset"),
     "subscription": BoxRelation("superset", "subset"),
 }
-"""When a row item is covered by a column item of its kind and source.  [B12]"""
+"""The relation in which a column item of the same kind and source covers a row item. [B12]"""
 
 COVERS: Mapping[Kind, BoxRelation] = {
     "advertisement": BoxRelation("superset", "superset"),
     "subscription": BoxRelation("subset", "superset"),
 }
-"""When a row item covers a column item of its kind and source.  [B12]"""
+"""The relation in which a row item covers a column item of the same kind and source. [B12]"""
 
 
 def is_related(row: Box, column: Box, relation: BoxRelation) -> bool:
-    """Whether two boxes are in a relation.  [B22]"""
+    """Return whether two boxes are in a relation. [B22]"""
     few, many = (row, column) if relation.fields == "subset" else (column, row)
     if not few.keys() <= many.keys():
         return False
@@ -238,11 +240,11 @@ def is_related(row: Box, column: Box, relation: BoxRelation) -> bool:
 
 
 def matches(row: Kind, item: Filter, column: Kind, stored: Filter) -> bool:
-    """Whether an item of one kind matches a stored item of another kind."""
+    """Return whether an item of one kind matches a stored item of another kind."""
     relation = MATCHES.get((row, column))
     return relation is not None and is_related(item.box, stored.box, relation)
 
 
 def covers(kind: Kind, wide: Filter, narrow: Filter) -> bool:
-    """Whether an item makes another item of its kind and source unnecessary."""
+    """Return whether the item ``wide`` makes the item ``narrow`` of the same kind and source unnecessary."""
     return is_related(wide.box, narrow.box, COVERS[kind])

@@ -1,7 +1,7 @@
-"""The context of a message, that is how a bundle came to a broker, and filters on it.  [B40–B43]
+"""The context of a message, that is, the path and the times of a bundle, and filters on it. [B40–B43]
 
 Filters use the attributes ``origin``, ``sender``, ``hopCnt``, ``arrivalTime``, ``brokerLatencyTime`` and
-``travelTime``; times and durations are whole microseconds.
+``travelTime``. Times and durations are integers in microseconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOP_COUNT, TRAVEL_TIME = "hopCnt", "travelTime"
 FAR = 1 << 62
 """Upper bound of hop counts and of durations in microseconds."""
 LOCAL = frozenset({"sender", "arrivalTime", "brokerLatencyTime"})
-"""Attributes that have a meaning at one broker only."""
+"""Attributes that have a meaning at a single broker only."""
 
 
 def stamp_arrival(message: CbpsMessage, now: Instant) -> CbpsMessage:
@@ -41,15 +41,16 @@ def add_output_delay(message: CbpsMessage, waited: Duration) -> CbpsMessage:
 def context_from_client(bundle: Bundle, sender: Peer, now: Instant) -> BundleContext:
     """Return the context of a bundle at the broker to which a client sent it.
 
-    From the client's own context only the arrival time is used, which the host has written.
+    Of the client's own context only the arrival time is used, because the host has written it.
     """
     given = bundle.context or BundleContext()
     return BundleContext(sender, sender, 1, now if given.arrival_time is None else given.arrival_time)
 
 
 def context_from_broker(bundle: Bundle, sender: Peer, now: Instant) -> BundleContext:
-    """Return the context of a bundle at a broker that received it from a broker; 1 hop at the first
-    broker."""
+    """Return the context of a bundle at a broker that received it from a broker. The first broker counts as 1
+    hop.
+    """
     given = bundle.context or BundleContext()
     return BundleContext(
         origin=bundle.key.origin if given.origin is None else given.origin,
@@ -61,13 +62,13 @@ def context_from_broker(bundle: Bundle, sender: Peer, now: Instant) -> BundleCon
 
 
 def context_on_departure(context: BundleContext, now: Instant) -> BundleContext:
-    """Return the context with which a bundle leaves, including the time it spent here."""
+    """Return the context with which a bundle leaves, including the time that it spent at this broker."""
     assert context.arrival_time is not None
     return replace(context, arrival_time=None, travel_time=_travel_time(context, now))
 
 
 def _travel_time(context: BundleContext, now: Instant) -> Duration:
-    """Return the travel time so far, bounded so that it can always be encoded and added to."""
+    """Return the travel time in µs, limited so that it can always be encoded and increased."""
     spent = 0 if context.arrival_time is None else now - context.arrival_time
     return min(context.travel_time + max(spent, 0), FAR)
 
@@ -86,7 +87,7 @@ def content_of(context: BundleContext, now: Instant) -> Content:
 
 
 def passes_any(filters: Iterable[Filter], context: Content) -> bool:
-    """Whether a context satisfies one of the filters; true if there are none.  [B41]"""
+    """Return whether a context satisfies one of the filters; true without filters. [B41]"""
     filters = tuple(filters)
     return not filters or any(satisfies(filter_, context) for filter_ in filters)
 
@@ -97,10 +98,10 @@ def within_hops(hops: int) -> Filter:
 
 
 def shift_one_hop(filter_: Filter) -> Filter | None:
-    """Return an incoming filter as the next broker applies it; ``None`` if nothing can satisfy it there.
+    """Return an incoming filter as the next broker applies it; ``None`` if no bundle can satisfy it there.
 
     A message will have made one hop more when it arrives here, so bounds on hops are reduced by one [B42].
-    Constraints that only this broker can evaluate are left out.
+    Constraints that only this broker can evaluate are omitted.
     """
     shifted = Filter(tuple(c for constraint in filter_.constraints for c in _shift_constraint(constraint)))
     reachable = Filter((*shifted.constraints, Constraint(HOP_COUNT, "long", ">=", 1)))

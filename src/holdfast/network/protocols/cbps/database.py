@@ -1,8 +1,8 @@
-"""The forwarding database: the items that each connection has stored, and a search for matches.  [B22–B25]
+"""The forwarding database: the items that each connection has stored, and the search for matches. [B22–B25]
 
-There is one table for each connection and kind of item, so that the search of a connection can stop at its
-first match. An item that another item of its table covers stays in the table as inactive and becomes active
-when the other is deleted.
+Each connection has a table for each kind of item, so that the search of a connection can stop at its first
+match. An item that is covered by another item of its table stays in the table as inactive. It becomes active
+when the covering item is deleted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from .content import COVERED_BY, COVERS, MATCHES, Box, BoxRelation, Filter, Kind
 from .ranges import Line, line
 
 MANY = 1000
-"""With more candidates than this a search builds and uses columns, if it can; the columns are stored."""
+"""With more candidates than this, a search builds columns if the relation allows it. The columns are
+stored.
+"""
 
 FEW = 64
-"""With more candidates than this a search uses columns that exist already."""
+"""With more candidates than this, a search uses columns that exist already."""
 
 BY_COLUMNS: Mapping[BoxRelation, Callable[[BoxColumns, Box], Iterator[int]]] = {
     BoxRelation("superset", "subset"): BoxColumns.containing,
@@ -32,10 +34,11 @@ BY_COLUMNS: Mapping[BoxRelation, Callable[[BoxColumns, Box], Iterator[int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A stored filter, the bundle that it belongs to, and its covering group.
+    """A stored filter, with the bundle that it belongs to and its covering group.
 
-    An item covers only items of its group; an item whose group is ``None`` takes no part in covering [B13].
-    ``pinned`` are the attributes that determine its scopes: an item that covers it pins no others.
+    An item covers only items of its group. An item whose group is ``None`` takes no part in covering [B13].
+    ``pinned`` are the attributes that determine its scopes. An item that covers it must not pin other
+    attributes.
     """
 
     key: Hashable
@@ -46,14 +49,18 @@ class Item:
 
 
 class InsertResult(NamedTuple):
-    """The result of an insertion: the item that covers the new one, or else the items that it covers now."""
+    """The result of an insertion: the item that covers the new item, or else the items that the new item
+    covers.
+    """
 
     covered_by: Item | None
     covered: tuple[Item, ...]
 
 
 class DeleteResult(NamedTuple):
-    """The result of a deletion: the item, whether it was active, and the items that became active."""
+    """The result of a deletion: the item, whether it was active, and the items that became active as a
+    result.
+    """
 
     item: Item
     was_active: bool
@@ -70,11 +77,11 @@ class ItemTable:
     _covered: dict[Hashable, tuple[Item, Hashable]] = field(default_factory=dict)
     _covered_by: dict[Hashable, dict[Hashable, None]] = field(default_factory=dict)
     _shelves: dict[int, dict[tuple[str, Line], AttributeIndex]] = field(default_factory=dict)
-    """By the number of an item's fields, then by attribute."""
+    """The indexes of the active items, by the number of an item's fields and then by attribute."""
     _unindexed: dict[int, None] = field(default_factory=dict)
-    """Items without fields, or with a field that no value satisfies."""
+    """The numbers of items without fields, or with a field that no value satisfies."""
     _columns: BoxColumns | None = field(default=None, compare=False)
-    """All items but the odd ones; built when a search had too many candidates."""
+    """The columns of all items except unindexed ones, built when a search had too many candidates."""
     _next: int = 0
 
     def __len__(self) -> int:
@@ -99,7 +106,7 @@ class ItemTable:
         yield from (item for item, _ in self._covered.values())
 
     def insert(self, item: Item) -> InsertResult:
-        """Store an item under a new key and check covering in both directions.  [B12]"""
+        """Store an item under a new key and check covering in both directions. [B12]"""
         assert item.key not in self, f"there is an item {item.key!r} already"
         wider = (other for other in self._related(item, COVERED_BY) if other.pinned <= item.pinned)
         coverer = next(wider, None)
@@ -116,8 +123,9 @@ class ItemTable:
         return InsertResult(None, covered)
 
     def delete(self, key: Hashable) -> DeleteResult | None:
-        """Delete an item; items that only it covered become active. Returns ``None`` if there is no such
-        item."""
+        """Delete an item; return ``None`` if there is no item with this key. Items that only it covered
+        become active.
+        """
         if key in self._covered:
             item, coverer = self._covered.pop(key)
             self._covered_by[coverer].pop(key)
@@ -178,9 +186,9 @@ class ItemTable:
     def search(self, box: Box, relation: BoxRelation) -> Iterator[Item]:
         """Yield the active items to which a box has a relation.
 
-        This counts matching attributes [B24] as far as necessary: an item that must match in ``needed`` of
-        ``n`` attributes is among the candidates of any ``n - needed + 1`` of them, so only the shortest lists
-        are scanned. The table must not change during the iteration.
+        The search counts matching attributes [B24]. An item that must match in ``needed`` of ``n`` attributes
+        is among the candidates of any ``n - needed + 1`` attributes, so only the shortest lists are scanned.
+        The table must not change during the iteration.
         """
         if not all(box.values()) or not box:
             numbers: Iterable[int] = self._active
@@ -271,7 +279,7 @@ class ForwardingDatabase:
         """Call ``callback`` with each match of each connection until it returns true for that connection.
         [B25]
 
-        Returns the connections for which it returned true, in the order given.
+        Return the connections for which ``callback`` returned true, in the order of ``peers``.
         """
         relation = MATCHES.get((row, column))
         if relation is None:

@@ -1,4 +1,4 @@
-"""A budget, in characters, for the definitions of clients that a broker compiles."""
+"""A budget, in characters, that limits the definitions that a broker compiles for a client."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ....model.instant import SECOND, Instant
 from ....model.protocol import Peer
 
 BURST, RATE = 1 << 18, 1 << 12
-"""Characters that are compiled for a client at once, and per second after that."""
+"""The number of characters that a client may have compiled at once, and the number per second after that."""
 INVALID_FACTOR = 4
 """The factor by which an invalid definition costs more."""
 MOST = 4_096
-"""The number of definitions, and of clients, that are remembered."""
+"""The greatest number of definitions, and of clients, that are stored."""
 
 
 @dataclass(slots=True)
 class DefinitionBudget:
     """The results of compiled definitions, by digest, and the remaining budget of each client.
 
-    A result is ``None`` for a valid definition, else the reason for its refusal.
+    A result is ``None`` for a valid definition, and otherwise the reason for its refusal.
     """
 
     results: dict[bytes, str | None] = field(default_factory=dict)
@@ -31,8 +31,9 @@ class DefinitionBudget:
     def refusal_reason(
         self, text: str, compile_definition: Callable[[str], object], client: Peer | None, now: Instant
     ) -> str | None:
-        """Return the reason why a definition is refused, or ``None``; known definitions are not compiled
-        again."""
+        """Return the reason why a definition is refused; ``None`` if it is valid. Known definitions are not
+        compiled again.
+        """
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if key in self.results:
             return self.results[key]
@@ -53,7 +54,7 @@ class DefinitionBudget:
         return why
 
     def _spend(self, client: Peer, cost: int, now: Instant) -> bool:
-        """Charge a client; return whether its budget was sufficient."""
+        """Charge a client for a definition; return whether its budget was sufficient."""
         remaining, since = self.remaining.pop(client, (BURST, now))
         remaining = min(BURST, remaining + (now - since) * RATE // SECOND)
         self.remaining[client] = max(remaining - cost, 0), now

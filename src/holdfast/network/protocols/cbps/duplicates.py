@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from .message import BundleKey
 
 WINDOW = 1_024
-"""The number of sequence numbers of one origin that are remembered; older ones count as seen."""
+"""The number of recent sequence numbers that are stored for each origin. Older numbers count as
+duplicates.
+"""
 
 MOST_ORIGINS = 100_000
-"""The number of origins that are remembered; the one without a message for longest is forgotten first."""
+"""The number of origins that are stored. The origin with the oldest last message is removed first."""
 
 
 @dataclass(slots=True)
 class DuplicateFilter:
-    """For each origin the highest sequence number, and a bitmap of those just below it."""
+    """A filter for repeated bundles. For each origin it stores the highest sequence number, and a bitmap of
+    the numbers just below it.
+    """
 
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 

@@ -1,7 +1,8 @@
 """Conversion between events of the model and notifications.
 
-The notification of an event has the fields ``topic``, ``time`` (whole microseconds), ``source`` and
-``sequence``, where known ``place``, ``x``, ``y`` and ``z``, and the attributes. Missing values are left out.
+The notification of an event has the fields ``topic``, ``time`` (in µs), ``source`` and ``sequence``, and all
+attributes. If the location is known, it also has ``place``, ``x``, ``y`` and ``z``. Missing values are
+omitted.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def to_content(event: Event) -> dict[str, Value]:
 
 
 def to_event(topic: Topic, content: Content) -> Event | None:
-    """Return the event of a notification; ``None`` if it is no event of the topic.
+    """Return the event of a notification; ``None`` if it is not an event of the topic.
 
-    An attribute of another type than the topic declares is missing.
+    An attribute is missing if its type differs from the declared type.
     """
     time, sequence = whole_number(content.get("time")), whole_number(content.get("sequence", UNNUMBERED))
     source, place = content.get("source"), content.get("place")
@@ -50,14 +51,15 @@ def to_event(topic: Topic, content: Content) -> Event | None:
 
 
 def location_fields(event: Event) -> dict[str, Value]:
-    """Return the location of an event as fields that an advertisement may pin."""
+    """Return the location of an event as fields of a notification. An advertisement may pin these fields."""
     fields: dict[str, Value] = dict(zip(AXES, event.location or (), strict=False))
     return fields if event.place is None else {"place": event.place, **fields}
 
 
 def advertisement_for(topic: Topic, **pinned: Value) -> Filter:
-    """Return the filter that a publisher of a topic advertises; ``pinned`` values help to place state
-    filters."""
+    """Return the filter that a publisher of a topic advertises. ``pinned`` values help brokers to place state
+    filters.
+    """
     types: dict[str, Type] = {"time": "long", "source": "text", "sequence": "long"}
     types |= {attribute.name: TYPE[attribute.kind] for attribute in topic.attributes}
     return Filter(
@@ -70,7 +72,7 @@ def advertisement_for(topic: Topic, **pinned: Value) -> Filter:
 
 
 def whole_number(value: Value | None) -> int | None:
-    """Return the value if it is a 64-bit integer, else ``None``."""
+    """Return the value if it is a 64-bit integer; otherwise ``None``."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value in LONG else None
 
 
@@ -88,6 +90,6 @@ def _of_kind(kind: Kind, value: Value | None) -> Value | None:
 
 
 def location_of(content: Content) -> tuple[float, ...] | None:
-    """Return the coordinates up to the first missing axis, or ``None``."""
+    """Return the coordinates before the first missing axis; ``None`` if there are none."""
     values = (_of_kind("float", content.get(axis)) for axis in AXES)
     return tuple(takewhile(lambda at: at is not None, values)) or None  # type: ignore[arg-type]

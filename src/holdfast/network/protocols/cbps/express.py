@@ -1,7 +1,7 @@
-"""Distributed memoization: the next broker looks up a match that one broker has found.  [B44–B47]
+"""Distributed memoization: a broker reuses a match that the previous broker has found. [B44–B47]
 
-Every stored advertisement and subscription has a twin, its digest, which is the same at all brokers. A bundle
-that was forwarded because of a match carries the digest of the matched item.
+Every stored advertisement and subscription has a digest that is equal at all brokers. A bundle that was
+forwarded because of a match carries the digest of the matched item, so the next broker looks it up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Items = dict[Hashable, Item]
 class Twins:
     """The stored items by digest and connection.
 
-    Slips of type ``subscription`` find advertisements, slips of type ``notification`` find subscriptions.
+    Slips of type ``subscription`` refer to advertisements, slips of type ``notification`` to subscriptions.
     """
 
     _found: dict[tuple[SlipType, str], dict[Peer, _Items]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Twins:
             del self._found[type_, item.filter.digest]
 
     def find(self, slip: ExpressSlip) -> Mapping[Peer, Collection[Item]]:
-        """Return the items that a slip names, by connection."""
+        """Return the items to which a slip refers, by connection."""
         peers = self._found.get((slip.type, slip.cache_id), {})
         return {peer: items.values() for peer, items in peers.items()}
 

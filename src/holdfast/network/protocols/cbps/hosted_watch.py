@@ -1,14 +1,14 @@
-"""A condition that one broker evaluates: the last broker, seen from the subscriber, that receives all its
+"""A condition that one broker evaluates: the broker furthest from the subscriber that receives all its
 events.
 
-A broker that is responsible for the condition checks through which connections its events come. If that is
-one connection, to a broker, it offers the state to that broker and relays its notifications. Otherwise it
-evaluates the condition itself, on the events that the brokers above forward.
+A broker that is responsible for the condition checks through which connections its events come. If they come
+through one connection, to a broker, it offers the state to that broker and relays its notifications.
+Otherwise it evaluates the condition itself, on the events that the brokers above forward.
 
 There is one state, at one broker or on its way between two. The offered broker accepts with a request, which
-confirms that it has forwarded every earlier event. The broker that answers stops evaluating; the one that
-asked has recorded later events. When advertisements change, a state is called back in the same way. Messages
-of a connection arrive in order, so no event is lost and none is processed twice.
+confirms that it has forwarded every earlier event. The broker that answers stops evaluating, and the broker
+that requested the state has recorded later events. When advertisements change, a state is called back in the
+same way. Messages of a connection arrive in order, so no event is lost and none is processed twice.
 """
 
 from __future__ import annotations
@@ -37,26 +37,27 @@ from .runner import ConditionRunner
 from .watch import ConditionWatch, Emitter
 
 StateLocation = Literal["below", "asked for", "here", "above", "called back"]
-"""Where the state is, from the view of one broker; in ``asked for`` and ``called back`` it is on its way
-here."""
+"""Where the state is, from the view of one broker. In ``asked for`` and ``called back`` it is on its way
+here.
+"""
 
 PIECE = 1 << 16
-"""Bytes of a state per message."""
+"""The number of bytes of a state in one message."""
 LARGEST = 1 << 26
-"""The largest state, in bytes, that is accepted from another broker."""
+"""The largest state, in bytes, that a broker accepts from another broker."""
 LONGEST_RECORD = 10_000
-"""The number of events that are recorded while the state is on its way here."""
+"""The greatest number of events to record while the state is on its way here."""
 
 
 @dataclass(slots=True, eq=False)
 class HostedWatch(ConditionWatch):
-    """A watch that evaluates a condition here or at a broker above.
+    """A watch of a condition that this broker or a broker above evaluates.
 
-    ``is_responsible`` is true while the subscriber's side leaves the evaluation to this broker or to those
-    above; ``placement_number`` is the number of the last placement that was sent above.
+    ``is_responsible`` is true while the subscriber's side leaves the evaluation to this broker or to the
+    brokers above. ``placement_number`` is the number of the last placement that was sent above.
     ``advertisement_counts`` counts the relevant advertisements of each connection. ``peer_above`` is the
-    connection above to which the state is offered, which has it, or from which it is called back. A state
-    that ``has_gap`` has missed an event and is discarded on arrival.
+    connection above that has the state, that is offered it, or from which it is called back. A state that
+    ``has_gap`` has missed an event and is discarded on arrival.
     """
 
     part: SubscriptionRef
@@ -80,7 +81,7 @@ class HostedWatch(ConditionWatch):
 
     @property
     def timer(self) -> str:
-        """The name of its timer."""
+        """The name of the timer of this watch."""
         return f"due {self.part.place} {self.part.bundle.sequence} {self.part.bundle.origin}"
 
     # --- advertisements ---
@@ -94,7 +95,8 @@ class HostedWatch(ConditionWatch):
 
     def notify_peers(self, emitter: Emitter) -> None:
         """Offer the state, hand it over or call it back, as advertisements and the placement from below
-        require."""
+        require.
+        """
         above = self._only_source() if self.is_responsible else None
         if self.where == "above" and above != self.peer_above:
             self._call_back(emitter)
@@ -105,15 +107,16 @@ class HostedWatch(ConditionWatch):
                 self._hand_over(self.peer, "below", emitter)
 
     def _only_source(self) -> Peer | None:
-        """Return the only connection from which events come, if it is a broker that can evaluate the
-        condition."""
+        """Return the only connection from which events come; ``None`` unless it is a broker that can evaluate
+        the condition.
+        """
         if len(self.advertisement_counts) != 1 or self.subscription.flood_forward:
             return None
         (peer,) = self.advertisement_counts
         return peer if peer in self.stored.sent else None
 
     def _offer(self, above: Peer | None, emitter: Emitter) -> None:
-        """Offer the state to one connection, and revoke the offer to another."""
+        """Offer the state to the connection ``above``, and revoke an earlier offer. ``None`` only revokes."""
         if self.peer_above is not None:
             self._place(self.peer_above, None, emitter)
         if above is not None:
@@ -132,7 +135,7 @@ class HostedWatch(ConditionWatch):
         self._place(self.peer_above, None, emitter)
 
     def must_stay_at(self, peer: Peer) -> bool:
-        """Whether the peer has the state, or had it and has not returned it yet."""
+        """Whether the peer has the state, or has not yet returned it."""
         return self.where in ("above", "called back") and self.peer_above == peer
 
     def on_withdrawn(self, peer: Peer) -> None:
@@ -157,7 +160,7 @@ class HostedWatch(ConditionWatch):
         return event if event is not None and self.condition.is_relevant(event) else None
 
     def should_forward(self, view: Event, sender: Peer, emitter: Emitter) -> bool:
-        """Process or record an event; whether it must be forwarded below."""
+        """Process or record an event; return whether it must be forwarded below."""
         match self.where:
             case "here":
                 assert self.runner is not None
@@ -211,7 +214,7 @@ class HostedWatch(ConditionWatch):
     # --- the state goes from one broker to another ---
 
     def on_subscriber_message(self, message: ConditionMessage, emitter: Emitter) -> None:
-        """Handle a placement, or a piece of the state, from the subscriber's side."""
+        """Handle a placement or a piece of the state from the subscriber's side."""
         match message:
             case ScopePlacement(_, shared, number):
                 self.is_responsible = shared is not None
@@ -227,8 +230,9 @@ class HostedWatch(ConditionWatch):
                 self._on_piece(message, emitter)
 
     def on_publisher_message(self, sender: Peer, message: ConditionMessage, emitter: Emitter) -> None:
-        """Handle a request, a piece of the state, a notification or an interruption from a publisher's
-        side."""
+        """Handle a request, a piece of the state, a notification or an interruption from a
+        publisher's side.
+        """
         match message:
             case StateRequest(_, self.placement_number) if self.where == "here" and sender == self.peer_above:
                 self._hand_over(sender, "above", emitter)
@@ -241,7 +245,7 @@ class HostedWatch(ConditionWatch):
                 self.restart_after_loss(emitter)
 
     def _hand_over(self, peer: Peer, to: StateLocation, emitter: Emitter) -> None:
-        """Send the state in pieces and stop evaluating."""
+        """Send the state to a peer in pieces and stop evaluating."""
         assert self.runner is not None
         raw, self.where = self.runner.to_bytes(), to
         self.stop(emitter)
@@ -249,7 +253,7 @@ class HostedWatch(ConditionWatch):
             emitter.emit(Send(peer, StateHandover(self.part, raw[i : i + PIECE], i + PIECE >= len(raw))))
 
     def _on_piece(self, message: StateHandover, emitter: Emitter) -> None:
-        """Collect a piece of the state; with the last piece start to evaluate."""
+        """Collect a piece of the state. With the last piece, start to evaluate."""
         if message.piece is None:
             emitter.emit(Send(self.peer, Interruption(self.part, None)))
             self.has_gap = True
@@ -263,7 +267,9 @@ class HostedWatch(ConditionWatch):
         self.notify_peers(emitter)
 
     def _start(self, raw: bytes | None, emitter: Emitter) -> None:
-        """Start the condition, from a state or from the beginning, and process the recorded events."""
+        """Start the condition with the state ``raw`` or, if that is ``None``, without state. Then process the
+        recorded events.
+        """
         runner = ConditionRunner.start(self.condition, raw)
         self.where, self.peer_above, self.has_gap, self.runner = "here", None, False, runner
         record, self.record, self.pieces = self.record, [], bytearray()

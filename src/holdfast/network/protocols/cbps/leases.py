@@ -1,4 +1,4 @@
-"""Leases: a bundle that is not renewed in time is withdrawn.  [F14]"""
+"""Leases: a broker withdraws a bundle that its client does not renew in time. [F14]"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .message import BundleKey
 from .routing import StoredBundle
 
 LEASES = "leases"
-"""The timer that fires when the next lease runs out."""
+"""The name of the timer for the next expiry of a lease."""
 
 
 @dataclass(slots=True)
@@ -33,8 +33,9 @@ class Leases:
     def pop_expired(
         self, now: Instant, find_stored: Callable[[Peer, BundleKey], StoredBundle | None]
     ) -> Iterator[StoredBundle]:
-        """Yield the bundles whose leases have run out; ``find_stored`` finds a stored bundle by connection
-        and key."""
+        """Yield the bundles whose leases have expired. ``find_stored`` finds a stored bundle by connection
+        and key.
+        """
         self.timer_at = None
         while self._due and self._due[0][0] <= now:
             _, peer, key = heappop(self._due)
@@ -47,7 +48,7 @@ class Leases:
                 yield stored
 
     def next_timer(self) -> Instant | None:
-        """Return the time to set the timer for; ``None`` if it is set already."""
+        """Return the time for which to set the timer; ``None`` if the timer is set already or not needed."""
         if not self._due or (self.timer_at is not None and self.timer_at <= self._due[0][0]):
             return None
         self.timer_at = self._due[0][0]

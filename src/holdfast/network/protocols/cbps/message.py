@@ -1,9 +1,9 @@
 """The messages between brokers and clients.
 
-A *bundle* carries advertisements, subscriptions and notifications, slips with its destinations, and other
-parts that travel with them; it is forwarded whole or not at all [B15]. The other messages are about a
-connection or about a stored bundle. All messages are frozen values that msgspec encodes; their tags and field
-names are the wire format.
+A *bundle* carries advertisements, subscriptions, notifications, slips with its destinations, and other
+components. A broker forwards it whole or not at all [B15]. The other messages are about a connection or about
+a stored bundle. All messages are frozen values that msgspec encodes. Their tags and field names are the wire
+format.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from .ranges import Value
 Kind = Literal[
     "advertisement", "subscription", "notification", "slip", "active subscription", "context", "payload"
 ]
-"""The kinds of components of a bundle; a peer announces which of them it accepts.  [B18]"""
+"""The kinds of components of a bundle. A peer announces the kinds that it accepts. [B18]"""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SlipType = Literal["subscription", "notification"]
 
 Node = str
-"""The identity of a broker process: a broker that is restarted under the same name is another node."""
+"""The identity of a broker process. A broker that restarts under the same name is another node."""
 
 
 class BundleKey(NamedTuple):
-    """The name of a bundle: its maker, and an increasing number.
+    """The unique key of a bundle: the name of its maker, and an increasing number.
 
-    No two bundles with the same key are delivered. A stored bundle is withdrawn by its key.
+    Of several bundles with the same key, only the first is delivered. A stored bundle is withdrawn by its
+    key.
     """
 
     origin: str
@@ -49,7 +50,7 @@ class SubscriptionRef(NamedTuple):
 
 
 class Advertisement(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A promise of notifications, which may have further fields.  [B2, B11]"""
+    """A promise of notifications. They may have fields that the filter does not mention. [B2, B11]"""
 
     filter: Filter
     flood_forward: bool = True
@@ -57,13 +58,15 @@ class Advertisement(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ConditionText(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A condition in the language of Holdfast: its topics, its regions, and one subscription."""
+    """A condition in the language of Holdfast: the text of its topics, its regions, and one subscription."""
 
     definition: str
 
 
 class CbpsSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A request for notifications; with a state filter, only for those that start or end its condition."""
+    """A request for notifications. With a ``state``, only notifications that start or end the condition are
+    sent.
+    """
 
     filter: Filter
     flood_forward: bool = False
@@ -72,15 +75,16 @@ class CbpsSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PublishedNotification(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A published notification: a value for each name.  [B2]"""
+    """A published notification, which has a value for each field. [B2]"""
 
     content: Mapping[str, Value]
     flood_forward: bool = False
 
 
 class RoutingSlip(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An address: the bundle goes to every peer to which a subscription or notification of this content
-    would.  [B27]"""
+    """An address: the bundle goes to every peer that would receive a subscription or notification of this
+    content. [B27]
+    """
 
     type: SlipType
     filter: Filter
@@ -88,8 +92,9 @@ class RoutingSlip(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AgentStrategy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The agent to start beside the publisher that the deployment slip describes, and its parameters.  [B29,
-    B31]"""
+    """The agent to start beside each publisher that the filter ``slip`` describes, with its parameters. [B29,
+    B31]
+    """
 
     slip: Filter
     implementation: str
@@ -97,10 +102,11 @@ class AgentStrategy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ActiveSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Strategies, and the digest of their code if it is shipped, which may be ``signed``.
+    """Strategies, and the digest of their code if the client ships it; ``signed`` is the signature of the
+    code.
 
-    Brokers route and store it; it does nothing by itself. With ``again``, agents do not know what was
-    reported before they started. With ``disabled``, no agents run.
+    Brokers route and store it; it has no other effect on them. With ``again``, agents do not know the reports
+    before their start. With ``disabled``, no agents run.
     """
 
     strategies: tuple[AgentStrategy, ...]
@@ -111,14 +117,16 @@ class ActiveSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ExpressSlip(msgspec.Struct, frozen=True):
-    """The digest of the stored item that the last broker matched; the next broker looks it up.  [B46]"""
+    """The digest of the stored item that the previous broker matched. The next broker looks it up. [B46]"""
 
     type: SlipType
     cache_id: str
 
 
 class BundleContext(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a bundle came to a broker; the first broker fills in missing fields.  [B40]"""
+    """The path and times of a bundle on its way to a broker. The first broker fills in missing
+    fields. [B40]
+    """
 
     origin: str | None = None
     sender: str | None = None
@@ -128,12 +136,12 @@ class BundleContext(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Bundle(msgspec.Struct, frozen=True, omit_defaults=True, tag="bundle"):
-    """The container of everything that is routed.  [B15]
+    """The container of everything that brokers route. [B15]
 
-    ``incoming`` filters apply to the context of messages that match a stored part of the bundle, ``outgoing``
-    filters to its own context before it is forwarded; of several filters one must be satisfied [B41]. A
-    stored bundle is forgotten after ``lease`` microseconds without renewal; without a lease it stays as long
-    as the connection.
+    ``incoming`` filters apply to the context of messages that match a stored part of the bundle. ``outgoing``
+    filters apply to the bundle's own context before it is forwarded. Of several filters one must be satisfied
+    [B41]. A stored bundle is forgotten after ``lease`` µs without renewal. Without a lease it is stored until
+    the connection ends.
     """
 
     key: BundleKey
@@ -151,7 +159,7 @@ class Bundle(msgspec.Struct, frozen=True, omit_defaults=True, tag="bundle"):
 
 
 class Registration(msgspec.Struct, frozen=True, omit_defaults=True, tag="registration"):
-    """The kinds that one end of a connection accepts; the peer sends no others.  [B18]"""
+    """The kinds that one end of a connection accepts. The peer sends no other kinds. [B18]"""
 
     accepts: tuple[Kind, ...] = ()
     request: bool = False
@@ -177,14 +185,14 @@ class Renewal(msgspec.Struct, frozen=True, tag="renewal"):
 
 
 class BundleRefusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """Reports that a bundle, or a part of it, cannot be stored, and why."""
+    """Reports that a bundle, or a part of it, cannot be stored, with the reason."""
 
     bundle: BundleKey
     why: str
 
 
 class Echo(msgspec.Struct, frozen=True, tag="echo"):
-    """A client's request to be answered when all earlier messages have been processed."""
+    """A client's request for an answer after all its earlier messages have been processed."""
 
     number: int
 
@@ -193,10 +201,10 @@ class Echo(msgspec.Struct, frozen=True, tag="echo"):
 
 
 class LinkState(msgspec.Struct, frozen=True, omit_defaults=True, tag="neighbours"):
-    """Link state: the brokers that a broker is connected to, each with the rank of the connection.
+    """Link state: the brokers to which a broker is connected, each with the rank of the connection.
 
     ``number`` increases with each message. ``limit`` is the longest message in bytes that the broker accepts;
-    0 means no bound.
+    0 means no limit.
     """
 
     node: Node
@@ -206,8 +214,11 @@ class LinkState(msgspec.Struct, frozen=True, omit_defaults=True, tag="neighbours
 
 
 class LinkUse(msgspec.Struct, frozen=True, tag="use"):
-    """The sender's identity, the number under which it uses the connection (0: spare), and the peer's last
-    number."""
+    """The sender's identity and its use of the connection.
+
+    ``mine`` is the number under which the sender uses the connection; 0 means that it is spare. ``yours`` is
+    the last number of the peer.
+    """
 
     node: Node
     mine: int
@@ -225,12 +236,12 @@ class ConditionMessage(msgspec.Struct, frozen=True):
 
 
 class ScopePlacement(ConditionMessage, frozen=True, omit_defaults=True, tag="placement"):
-    """From the subscriber's side: the scopes of a condition that have publishers elsewhere; ``None`` means
-    all.
+    """From the subscriber's side: the scopes of a condition that also have publishers elsewhere; ``None``
+    means all.
 
-    The receiver must not drop relevant events of these scopes, and requests the bits of all others. A hosted
-    condition has one scope: an empty list asks the receiver to request its state and evaluate it, ``None`` to
-    hand it back.
+    The receiver must not drop relevant events of these scopes, and requests the bits of all other scopes. A
+    hosted condition has one scope: an empty list asks the receiver to request its state and evaluate it,
+    ``None`` asks it to hand the state back.
     """
 
     shared: tuple[str, ...] | None
@@ -239,13 +250,14 @@ class ScopePlacement(ConditionMessage, frozen=True, omit_defaults=True, tag="pla
 
 class StateRequest(ConditionMessage, frozen=True, tag="ask"):
     """From the publisher's side: requests the bits, or the state, after all earlier messages are
-    processed."""
+    processed.
+    """
 
     number: int
 
 
 class StateAnswer(ConditionMessage, frozen=True, omit_defaults=True, tag="answer"):
-    """The bits: the active scopes of a condition, and those of them that are in doubt."""
+    """The bits of a condition: its active scopes, and the uncertain ones among them."""
 
     number: int
     bits: tuple[str, ...]
@@ -253,15 +265,17 @@ class StateAnswer(ConditionMessage, frozen=True, omit_defaults=True, tag="answer
 
 
 class Interruption(ConditionMessage, frozen=True, tag="interruption"):
-    """From the publisher's side: events of these scopes may be lost, so they are unknown; ``None``
-    means all."""
+    """From the publisher's side: events of these scopes may be lost, so their state is unknown. ``None``
+    means all scopes.
+    """
 
     scopes: tuple[str, ...] | None
 
 
 class StateHandover(ConditionMessage, frozen=True, omit_defaults=True, tag="handover"):
-    """A piece of the state of a condition. Without a piece the state is lost and the condition starts
-    again."""
+    """A piece of the state of a condition. ``None`` means that the state is lost and the condition starts
+    again.
+    """
 
     piece: bytes | None
     last: bool = True
@@ -277,13 +291,13 @@ class HostedNotification(ConditionMessage, frozen=True, tag="said"):
 
 
 class CodeRequest(msgspec.Struct, frozen=True, tag="wanted"):
-    """Requests code by its digest."""
+    """Requests the code with this digest."""
 
     digest: str
 
 
 class CodeText(msgspec.Struct, frozen=True, tag="code"):
-    """The text of code with this digest.  [B33]"""
+    """The source text of the code with this digest. [B33]"""
 
     digest: str
     text: str

@@ -1,7 +1,7 @@
 """The parts of a bundle: the items that the database stores, and the addresses to which the bundle goes.
 
-Addresses are matched regardless of the meaning of an advertisement, a subscription or a notification: every
-part of a bundle either is an address or floods.  [B26]
+Every part of a bundle is either an address or floods. Addresses are matched in the same way for
+advertisements, subscriptions and notifications. [B26]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .ranges import Value
 
 
 class PartAddress(NamedTuple):
-    """A part of a bundle that goes to matching peers; ``needs`` is the kind that a peer must accept."""
+    """A part of a bundle that goes to matching peers. ``needs`` is the kind that a peer must accept."""
 
     needs: Kind | None
     row: content.Kind
@@ -26,7 +26,7 @@ class PartAddress(NamedTuple):
 
 
 def database_items(bundle: Bundle, owner: Any) -> Iterator[tuple[content.Kind, Item]]:
-    """Yield the items of a bundle for the database, without state filters."""
+    """Yield the items of a bundle for the database, except subscriptions with a state filter."""
     key = bundle.key
     for i, advertisement in enumerate(bundle.advertisements):
         group = _group(bundle, advertisement)
@@ -45,7 +45,7 @@ def database_items(bundle: Bundle, owner: Any) -> Iterator[tuple[content.Kind, I
 
 
 def state_items(bundle: Bundle) -> Iterator[tuple[SubscriptionRef, Item]]:
-    """Yield the subscriptions with a state filter; equal ones have equal keys."""
+    """Yield the subscriptions with a state filter. Equal subscriptions have equal keys."""
     for i, subscription in enumerate(bundle.subscriptions):
         if subscription.state is not None:
             key = subscription.filter.digest, subscription.state.definition
@@ -53,18 +53,20 @@ def state_items(bundle: Bundle) -> Iterator[tuple[SubscriptionRef, Item]]:
 
 
 def _group(bundle: Bundle, part: CbpsSubscription | Advertisement) -> Hashable:
-    """Return the covering group: covering needs equal context filters and an unrestricted range.
-    [B12, B13]"""
+    """Return the covering group of a part; ``None`` if it takes no part in covering.
+
+    Covering needs equal context filters and an unrestricted range. [B12, B13]
+    """
     return None if not part.aggregation or bundle.outgoing else (part.flood_forward, bundle.incoming)
 
 
 def pins(filter_: Filter) -> dict[str, Value]:
-    """Return the attributes for which a filter allows one value."""
+    """Return the attributes for which a filter allows exactly one value, with that value."""
     return {c.name: c.value for c in filter_.constraints if c.op == "=" and c.value is not None}
 
 
 def kinds_to_flood(bundle: Bundle, hidden: Collection[Hashable]) -> set[Kind]:
-    """Return the kinds of which a part of a bundle goes to every peer that accepts them.  [B14]"""
+    """Return the kinds of the parts of a bundle that go to every peer that accepts their kind. [B14]"""
     kinds: set[Kind] = set()
     if any(notification.flood_forward for notification in bundle.notifications):
         kinds.add("notification")
@@ -95,7 +97,7 @@ def addresses(bundle: Bundle, hidden: Collection[Hashable]) -> Iterator[PartAddr
 
 
 def has_address(bundle: Bundle, hidden: Collection[Hashable], type_: SlipType) -> bool:
-    """Whether a slip of a type can have been written for some part of a bundle."""
+    """Whether a slip of a type can have been written for a part of a bundle."""
     if type_ == "notification":
         return bool(bundle.notifications or any(slip.type == type_ for slip in bundle.slips))
     in_sight = any((bundle.key, type_, i) not in hidden for i in range(len(bundle.subscriptions)))

@@ -1,6 +1,6 @@
 """The promises of a client: the filters that it has advertised.
 
-Publishers advertise each source separately. Promises are indexed by the values that they pin, so a
+A publisher advertises each of its sources separately. The index uses the values that promises pin, so a
 notification is compared only with the promises of its own source.
 """
 
@@ -39,7 +39,7 @@ class PromiseIndex:
             counts[promise] = counts.get(promise, 0) + 1
 
     def remove(self, promises: Iterable[Filter]) -> None:
-        """Remove promised filters, once for each time they were added."""
+        """Remove promised filters. A filter that was added several times must be removed as often."""
         for promise in promises:
             names, values = _index_key(promise)
             counts = self._by_pins[names][values]
@@ -52,7 +52,7 @@ class PromiseIndex:
                 del self._by_pins[names]
 
     def fulfils_any(self, content: Content) -> bool:
-        """Whether a notification fulfils one of the promises."""
+        """Whether a notification conforms to at least one of the promises."""
         return any(
             fulfils(content, promise)
             for names, by_values in self._by_pins.items()
@@ -67,11 +67,11 @@ def _index_key(promise: Filter) -> tuple[Names, Values]:
 
 
 def fulfils(content: Content, promise: Filter) -> bool:
-    """Whether a notification fulfils the promise of an advertisement.
+    """Whether a notification conforms to the promise of an advertisement.
 
-    It must have the pinned values and no value that is not allowed. It may have further fields [B11], and
-    values may be missing. Where coordinates are pinned, it must not have a place, which could contradict
-    them.
+    It must have the pinned values and no value that the promise excludes. It may have further fields [B11],
+    and values may be missing. Where coordinates are pinned, it must not have a place, which could contradict
+    the coordinates.
     """
     pinned = pins(promise)
     if "x" in pinned and "place" in content and "place" not in pinned:

@@ -1,7 +1,7 @@
-"""Propagation of stored bundles: each is sent to peers that need it and withdrawn from those that do not.
+"""Propagation of stored bundles: sends each bundle to the peers that need it, and withdraws it from others.
 
-The forwarded bundles are at all times those that the known advertisements and subscriptions require, with one
-exception: a bundle that becomes covered later stays where it is.
+The forwarded bundles are at all times exactly those that the known advertisements and subscriptions require.
+There is one exception: a bundle that becomes covered later is not withdrawn.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BundlePropagation:
     # --- sending ---
 
     def send(self, peer: Peer, bundle: Bundle, slip: ExpressSlip | None, stored: StoredBundle | None) -> None:
-        """Send a bundle to a connection, and remember that if it is stored there."""
+        """Send a bundle to a connection, and record this if the peer stores it."""
         outgoing = self._for_kinds(bundle, slip, self.routing.links[peer])
         self.emit(Send(peer, outgoing, cause=main_kind(outgoing)))
         if stored is not None and has_stored_part(outgoing):
@@ -71,7 +71,9 @@ class BundlePropagation:
                 watch.notify_peers(self.emitter)
 
     def _for_kinds(self, bundle: Bundle, slip: ExpressSlip | None, kinds: frozenset[Kind]) -> Bundle:
-        """Return a bundle as sent to peers that accept these kinds; one message object for all of them."""
+        """Return a bundle as sent to peers that accept these kinds. All of these peers get the same message
+        object.
+        """
         express = slip if self.memoize and "subscription" in kinds else None
         cache_key = id(bundle), express, kinds
         if cache_key not in self._outgoing:
@@ -83,13 +85,13 @@ class BundlePropagation:
         return self._outgoing[cache_key][1]
 
     def offer(self, stored: StoredBundle, peers: Collection[Peer]) -> None:
-        """Send a stored bundle to those of some connections that need it and do not have it."""
+        """Send a stored bundle to those of ``peers`` that need it and do not have it."""
         lacking = AllExcept(peers, {stored.source, *stored.sent})
         for peer, slip in self._peers_needing(stored, lacking, stored.covered).items():
             self.send(peer, stored.bundle, slip, stored)
 
     def _peers_needing(self, stored: StoredBundle, peers: Set[Peer], hidden: Hidden = ()) -> Slips:
-        """Return the connections that need a stored bundle."""
+        """Return those of ``peers`` that need a stored bundle, each with the express slip for its match."""
         assert stored.bundle.context is not None
         seen = content_of(stored.bundle.context, self.now)
         return self.routing.match(stored.bundle, seen, peers, hidden)
@@ -97,8 +99,9 @@ class BundlePropagation:
     # --- coming and going ---
 
     def activate(self, stored: StoredBundle, spread: Callable[[], None]) -> None:
-        """Put a bundle in force: ``spread`` sends it to the peers that need it, then dependent bundles
-        follow."""
+        """Put a bundle in force, then send the bundles that depend on it. ``spread`` sends the bundle itself
+        to the peers that need it.
+        """
         change = self.routing.activate(stored)
         for i, condition in compile_conditions(stored.bundle, self.conditions).items():
             self.watching.start(stored, SubscriptionRef(stored.bundle.key, i), condition)
@@ -130,14 +133,15 @@ class BundlePropagation:
             watch.notify_peers(self.emitter)
 
     def _withdraw_unneeded(self, peer: Peer, advertisement: Item) -> None:
-        """Withdraw bundles from a connection that only an advertisement which it withdrew required."""
+        """Withdraw from a connection the bundles that only the advertisement required which it withdrew."""
         covered = (stored for stored in self.routing.in_force.values() if stored.covered)
         for stored in dict.fromkeys(chain(self.routing.interested_bundles(advertisement, peer), covered)):
             self.withdraw_unused(peer, stored)
 
     def withdraw_unused(self, peer: Peer, stored: StoredBundle) -> None:
-        """Withdraw a bundle from a connection that does not need it, unless it has the state of a
-        condition."""
+        """Withdraw a bundle from a connection that does not need it, unless the peer has the state of a
+        condition.
+        """
         if peer not in stored.sent or any(watch.must_stay_at(peer) for watch in self.watching.of(stored)):
             return
         if peer not in self._peers_needing(stored, {peer}):
@@ -146,8 +150,8 @@ class BundlePropagation:
     def withdraw(self, peer: Peer, withdrawn: Iterable[tuple[StoredBundle, Bundle]]) -> None:
         """Forget parts of a connection's bundles.
 
-        Bundles that they covered are sent before they are withdrawn, so that no subscription is missing in
-        between. Then waiting bundles take their places.
+        Bundles that were covered by these are sent before the withdrawal, so that no subscription is missing
+        in between. Then bundles that wait for the same key come in force.
         """
         change = RoutingChange()
         withdrawn = [(stored, part) for stored, part in withdrawn if has_stored_part(part)]
@@ -164,7 +168,9 @@ class BundlePropagation:
                 self.activate(successor, partial(self.offer, successor, self.routing.links))
 
     def _retract(self, stored: StoredBundle, part: Bundle, peer: Peer) -> None:
-        """Withdraw a part of a bundle from a connection, or all of it if the rest is not needed there."""
+        """Withdraw a part of a bundle from a connection, or the whole bundle if the rest is not
+        needed there.
+        """
         whole = part is stored.bundle or not has_stored_part(stored.bundle)
         rest = not whole and peer in self._peers_needing(stored, {peer})
         if part.advertisements or (stored.bundle.advertisements and not rest):
@@ -179,5 +185,5 @@ class BundlePropagation:
     # --- looking up ---
 
     def find_stored(self, peer: Peer, key: BundleKey) -> StoredBundle | None:
-        """Return the bundle with a key that a connection has stored, or ``None``."""
+        """Return the bundle with a key that a connection has stored; ``None`` if there is none."""
         return self.routing.bundles.get(peer, {}).get(key)

@@ -1,9 +1,9 @@
 """Exact sets of values of one attribute.
 
-A *cut* lies between two values. A range contains the values between two cuts, in a normal form, so that equal
-sets are equal ranges: whole numbers begin and end with a number, and a text cut lies before a text (the text
-after ``s`` is ``s + "\\0"``). Doubles are treated as real numbers, so a range may count as non-empty although
-it contains no float; routing then sends once too often, never too seldom.
+A *cut* lies between two values, and a range contains the values between two cuts. Ranges have a normal form,
+so that equal sets are equal ranges. A range of integers begins and ends with an integer. A text cut lies
+before a text (the text after ``s`` is ``s + "\\0"``). Doubles are treated as real numbers, so a range may
+count as non-empty although it contains no float. Routing then sends a message too many, never one too few.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Type = Literal["long", "double", "text", "bool"]
 TYPES: tuple[Type, ...] = get_args(Type)
 Value = int | float | str | bool
 Cut = tuple[Any, Any]
-"""A number and whether the cut comes after it; or 0 and the text it comes before; or ``(1, "")``, the end."""
+"""The position of a cut. For numbers: a number, and whether the cut comes after it. For texts: 0 and the text
+after the cut, or ``(1, "")`` for the end.
+"""
 
 Line = Literal["number", "text", "bool"]
 """A set of comparable values; values of different lines are never related."""
@@ -48,7 +50,7 @@ class ValueRange:
 
     @property
     def is_one(self) -> bool:
-        """Whether it contains a single value."""
+        """Whether the range contains a single value."""
         if self.type == "text":
             return self.high == (0, f"{self.low[1]}\0")
         return bool(self.low[0] == self.high[0])
@@ -120,7 +122,7 @@ def single_value(value: Value) -> Values:
 
 
 def line_of(value: object) -> Line:
-    """Return the line of a value."""
+    """Return the line of comparable values to which a value belongs."""
     match value:
         case bool():
             return "bool"
@@ -146,7 +148,7 @@ def type_of(value: Value) -> Type:
 
 
 def without(range_: ValueRange, points: Iterable[Value]) -> Values:
-    """Return a range without some points of its type."""
+    """Return a range without the given points of its type."""
     pieces, low = [], range_.low
     for point in sorted({point for point in points if point in range_}):
         pieces.append(between(range_.type, low, before(range_.type, point)))

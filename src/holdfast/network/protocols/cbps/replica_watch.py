@@ -1,7 +1,7 @@
 """The replica of a state filter that a broker runs for one of its connections.
 
-A broker sends each connection to which it passed the subscription the scopes that have publishers elsewhere
-too. So every broker knows for which scopes it sees all events.
+A broker sends the subscription to connections above. It also sends each of them the scopes that have
+publishers elsewhere too. So every broker knows for which scopes it receives all events.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .watch import ConditionWatch, Emitter
 class ReplicaWatch(ConditionWatch):
     """A watch that filters events with a replica.
 
-    It stores the scopes that are reached through every other connection, the placement last sent to each, and
-    whether the bits of some scopes have to be requested (``must_ask``).
+    It stores the scopes that each other connection reaches, and the placement last sent to each. ``must_ask``
+    is true while the bits of scopes have to be requested.
     """
 
     part: SubscriptionRef
@@ -70,8 +70,9 @@ class ReplicaWatch(ConditionWatch):
                 emitter.emit(Send(peer, ScopePlacement(self.part, to_wire(scopes))))
 
     def _placement(self, peer: Peer) -> Scopes:
-        """Return the shared scopes to send to a connection above; all if the subscription is flooded
-        there."""
+        """Return the shared scopes to send to a connection above; all scopes if the subscription is flooded
+        there.
+        """
         if self.subscription.flood_forward or self.replica.shared is None:
             return None
         return self.reach.shared(peer, self.replica.shared)
@@ -83,7 +84,7 @@ class ReplicaWatch(ConditionWatch):
         self.sent_placements.pop(peer, None)
 
     def on_left(self, peer: Peer, emitter: Emitter) -> None:
-        """Report the scopes that were reached through a lost connection as unknown."""
+        """Report the scopes that a lost connection reached as unknown."""
         self._interrupt(None if self.is_flooded_to(peer) else self.reach.through(peer), emitter)
         self.sent_placements.pop(peer, None)
 
@@ -131,7 +132,7 @@ class ReplicaWatch(ConditionWatch):
         emitter.emit(Send(self.peer, StateRequest(self.part, self.replica.ask())))
 
     def _interrupt(self, scopes: Scopes, emitter: Emitter) -> None:
-        """Mark scopes as uncertain, because events may be lost, and pass this on to the subscriber."""
+        """Mark scopes as uncertain, because events may be lost, and inform the subscriber."""
         if scopes == NO_SCOPES:
             return
         self.replica.mark_uncertain(scopes)

@@ -1,6 +1,6 @@
-"""The routing tables of a broker, and the search for the peers that a bundle goes to.
+"""The routing tables of a broker, and the search for the peers to which a bundle goes.
 
-A bundle goes, whole and once, to each connection for which one of its parts qualifies.  [B15]
+A bundle goes, whole and once, to each connection for which one of its parts qualifies. [B15]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .shared_index import MANY, SharedIndex, build_shared_index
 Slips = dict[Peer, ExpressSlip | None]
 """The connections to which a bundle goes, each with the express slip for its match."""
 Hidden = Collection[Hashable]
-"""The keys of covered items, for which a bundle is not sent."""
+"""The keys of covered items. A bundle is not sent because of these items."""
 NO_KEYS: frozenset[Hashable] = frozenset()
 TWIN: dict[content.Kind, SlipType] = {"advertisement": "subscription", "subscription": "notification"}
 """The type of express slips that find a stored item of each kind."""
@@ -39,12 +39,14 @@ TWIN: dict[content.Kind, SlipType] = {"advertisement": "subscription", "subscrip
 
 @dataclass(slots=True, eq=False)
 class StoredBundle:
-    """A bundle that a connection has stored: the peers to which it was sent, and its covered parts."""
+    """A bundle that a connection has stored, with the peers to which it was sent and its covered parts."""
 
     bundle: Bundle
     source: Peer
     sent: dict[Peer, None] = field(default_factory=dict)
-    """Written only by `RoutingTable.record_sent` and `RoutingTable.record_withdrawn`."""
+    """The peers to which the bundle was sent, as an ordered set. Only `RoutingTable.record_sent` and
+    `RoutingTable.record_withdrawn` may change it.
+    """
     covered: set[Hashable] = field(default_factory=set)
     expires: Instant | None = None
     size: int = 0
@@ -52,8 +54,11 @@ class StoredBundle:
 
 @dataclass(slots=True)
 class RoutingChange:
-    """The effect of storing or withdrawing: advertisements that became active or inactive, and bundles with a
-    subscription that became active."""
+    """The effect of storing or withdrawing a bundle.
+
+    ``activated`` and ``deactivated`` are advertisements that became active or inactive. ``restored`` are
+    bundles with a subscription that became active.
+    """
 
     activated: list[Item] = field(default_factory=list)
     deactivated: list[Item] = field(default_factory=list)
@@ -62,21 +67,21 @@ class RoutingChange:
 
 @dataclass(slots=True)
 class RoutingTable:
-    """The connections of a broker, with the kinds that they accept and everything that they have stored.
+    """The connections of a broker, with the kinds that they accept and all bundles that they have stored.
 
-    A bundle comes by one path. While the network changes it may be known from two connections; the first one
-    is in force, and the other waits until that one is withdrawn.
+    A bundle comes by one path. While the network changes, the same bundle may come from two connections. The
+    first is then in force, and the second waits until the first is withdrawn.
 
-    Subscriptions with a state filter have one table for all connections: every one that an event matches must
-    process it, so a search among them never stops early. Equal ones are one item, whose ``bundle`` is the
-    dict of all subscriptions that share it [S7].
+    Subscriptions with a state filter have one table for all connections. Every matching subscription must
+    process an event, so a search among them never stops early. Equal subscriptions are one item, whose
+    ``bundle`` is the dict of all subscriptions that share it [S7].
     """
 
     links: dict[Peer, frozenset[Kind]] = field(default_factory=dict)
     accepting: defaultdict[Kind, set[Peer]] = field(default_factory=lambda: defaultdict(set))
     bundles: dict[Peer, dict[BundleKey, StoredBundle]] = field(default_factory=dict)
     sizes: Counter[Peer] = field(default_factory=Counter)
-    """The bytes that each connection has stored."""
+    """The number of bytes that each connection has stored."""
     in_force: dict[BundleKey, StoredBundle] = field(default_factory=dict)
     waiting: dict[BundleKey, dict[Peer, StoredBundle]] = field(default_factory=dict)
     sent: dict[Peer, dict[StoredBundle, None]] = field(default_factory=dict)
@@ -86,10 +91,12 @@ class RoutingTable:
     twins: Twins = field(default_factory=Twins)
     shared_index: SharedIndex | None = None
     changed: dict[BundleKey, None] | None = None
-    """The keys of bundles that came in force, changed or went; recorded only if a host reads them."""
+    """The keys of bundles that came in force, changed or were withdrawn; ``None`` unless a host reads
+    them.
+    """
 
     def __len__(self) -> int:
-        """The number of stored entries; 0 when everything is withdrawn."""
+        """Return the number of stored entries; 0 when all bundles are withdrawn."""
         bundles = sum(map(len, self.bundles.values())) + len(self.in_force) + len(self.waiting)
         sent = sum(map(len, self.sent.values()))
         return bundles + sent + len(self.database) + len(self.states) + len(self.twins)
@@ -112,7 +119,7 @@ class RoutingTable:
         self.sent.setdefault(peer, {})[stored] = None
 
     def record_withdrawn(self, stored: StoredBundle, peer: Peer) -> None:
-        """Record that a bundle is not stored at a peer any more."""
+        """Record that a bundle is no longer stored at a peer."""
         del stored.sent[peer], self.sent[peer][stored]
         if not self.sent[peer]:
             del self.sent[peer]
@@ -120,7 +127,7 @@ class RoutingTable:
     # --- storing ---
 
     def add(self, stored: StoredBundle) -> bool:
-        """Store a bundle of a connection; whether it may come in force."""
+        """Store a bundle of a connection; return whether it may come in force."""
         key = stored.bundle.key
         self.bundles.setdefault(stored.source, {})[key] = stored
         self.sizes[stored.source] += stored.size
@@ -130,7 +137,7 @@ class RoutingTable:
         return True
 
     def successor(self, key: BundleKey) -> StoredBundle | None:
-        """Return a bundle that waits to replace a withdrawn one, or ``None``."""
+        """Return a bundle that waits to replace a withdrawn bundle; ``None`` if there is none."""
         waiting = self.waiting.get(key)
         if not waiting or key in self.in_force:
             return None
@@ -144,7 +151,7 @@ class RoutingTable:
         return stored
 
     def activate(self, stored: StoredBundle) -> RoutingChange:
-        """Put a bundle in force; covering is checked within its connection.  [B12]"""
+        """Put a bundle in force, and check covering among the bundles of its connection. [B12]"""
         self.in_force[stored.bundle.key] = stored
         self._mark_changed(stored)
         change = RoutingChange()
@@ -168,7 +175,7 @@ class RoutingTable:
         return change
 
     def withdraw(self, stored: StoredBundle, part: Bundle, change: RoutingChange) -> None:
-        """Forget a part of a bundle; items that only it covered become active."""
+        """Forget a part of a bundle. Items that only this part covered become active."""
         in_force = self.in_force.get(stored.bundle.key) is stored
         if in_force:
             self._mark_changed(stored)
@@ -234,7 +241,7 @@ class RoutingTable:
                 self.shared_index.add(peer, kind, item)
 
     def _shared_index(self) -> SharedIndex | None:
-        """Return the shared index if there are many connections, else ``None``."""
+        """Return the shared index if there are many connections; otherwise ``None``."""
         if len(self.links) <= MANY:
             self.shared_index = None
         elif self.shared_index is None:
@@ -247,7 +254,7 @@ class RoutingTable:
         """Return the connections for which a part of a bundle qualifies, each with an express slip for its
         match.
 
-        ``seen`` is the bundle's context, for the filters of the matched items.
+        ``seen`` is the bundle's context, to which the filters of the matched items apply.
         """
         if not passes_any(bundle.outgoing, seen):
             return {}
@@ -259,8 +266,9 @@ class RoutingTable:
 
     @property
     def sources(self) -> set[Peer]:
-        """Publishers that run replicas themselves, and so receive subscriptions without a change for the next
-        hop."""
+        """The publishers that run replicas themselves. They receive subscriptions without the change for the
+        next hop.
+        """
         return self.accepting["subscription"] - self.accepting["advertisement"]
 
     def _match(self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Hidden) -> Slips:
@@ -273,7 +281,9 @@ class RoutingTable:
         return dict(sorted(found.items()))
 
     def _peers_for(self, address: PartAddress, seen: Content, peers: Set[Peer], needs: Set[Kind]) -> Slips:
-        """Return the connections that an address leads to; each must accept one of the kinds in ``needs``."""
+        """Return the connections to which an address leads. Each must accept one of the kinds in
+        ``needs``.
+        """
         found: Slips = {}
 
         def accepts(peer: Peer) -> bool:
@@ -299,8 +309,9 @@ class RoutingTable:
     def _search_shared_index(
         self, address: PartAddress, peers: Set[Peer], take: Callable[[Peer, Item], bool]
     ) -> bool:
-        """Search the shared index; false if there are so many matches that a search by connection is
-        faster."""
+        """Search the shared index; return false if it has so many matches that a search by connection is
+        faster.
+        """
         shared_index, accepted = self._shared_index(), set[Peer]()
         assert shared_index is not None
         for i, (peer, item) in enumerate(shared_index.search(address.row, address.box, address.column)):
@@ -313,7 +324,7 @@ class RoutingTable:
     def express_peers(
         self, bundle: Bundle, seen: Content, source: Peer, hidden: Hidden = NO_KEYS
     ) -> list[Peer]:
-        """Return the other connections that have stored the item named by a bundle's express slip.  [B46]"""
+        """Return the other connections that have stored the item named by a bundle's express slip. [B46]"""
         slip = bundle.express
         if slip is None or not has_address(for_next_hop(bundle), hidden, slip.type):
             return []
@@ -326,7 +337,7 @@ class RoutingTable:
         ]
 
     def interested_bundles(self, advertisement: Item, peer: Peer) -> list[StoredBundle]:
-        """Return the bundles of other connections with an active interest in an advertisement.  [B10]"""
+        """Return the bundles of other connections with an active interest in an advertisement. [B10]"""
         box = advertisement.filter.box
         found = self._matching_bundles("advertisement", box, "subscription", peer)
         found += self._matching_bundles("advertisement", box, "subscription slip", peer)
@@ -341,7 +352,7 @@ class RoutingTable:
     def _matching_bundles(
         self, row: content.Kind, box: Box, column: content.Kind, peer: Peer
     ) -> list[StoredBundle]:
-        """Return the bundles of all connections but one with a part that an item matches."""
+        """Return the bundles, of all connections except ``peer``, with a part that an item matches."""
         if (index := self._shared_index()) is not None:
             return [item.bundle for other, item in index.search(row, box, column) if other != peer]
         found: list[StoredBundle] = []

@@ -1,8 +1,8 @@
 """A condition machine at a broker or client, with its state and its watermark.
 
-Events advance the watermark. Between events the clock does: the watermark follows the clock at a distance of
-the longest delay of any event so far. So live sensors are followed by the clock, and a replay of old readings
-is not disturbed by it.
+Events advance the watermark. Between events the clock advances it: the watermark follows the clock at a
+distance of the longest delay of any event. Conditions on live sensors therefore do not wait for further
+events, and the clock does not disturb a replay of old readings.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .condition import NetworkCondition, SubscriberCondition
 class ConditionRunner:
     """Runs one condition.
 
-    ``watermark`` is the watermark, ``lag`` the longest delay between an event's time and its arrival, and
-    ``timer_at`` the time for which a timer is set.
+    ``lag`` is the longest delay in µs between an event's time and its arrival. ``timer_at`` is the time for
+    which a timer is set.
     """
 
     condition: NetworkCondition
@@ -35,9 +35,9 @@ class ConditionRunner:
 
     @classmethod
     def start(cls, condition: NetworkCondition, raw: bytes | None = None) -> ConditionRunner:
-        """Return a runner before any event, or one that continues from bytes of `to_bytes`.
+        """Return a runner without events, or a runner that continues from the bytes of `to_bytes`.
 
-        Raises a `UsageError` if the bytes are damaged.
+        Raise a `UsageError` if the bytes are damaged.
         """
         if raw is None:
             return cls(condition, condition.machine.initial())
@@ -57,21 +57,22 @@ class ConditionRunner:
         return self.condition.to_notifications(transitions)
 
     def _is_late(self, event: Event) -> bool:
-        """Whether an event corrects earlier notifications; its delay does not count for ``lag``."""
+        """Whether an event corrects earlier notifications. Its delay does not change ``lag``."""
         if event.time >= self.watermark or not isinstance(self.condition, SubscriberCondition):
             return False
         progress = self.condition.progress(self.state)
         return progress is not None and event.time < progress.notified_until
 
     def on_timer(self, now: Instant) -> list[Notification]:
-        """Advance the watermark to the clock after the timer has fired."""
+        """Advance the watermark to the clock after the timer has fired; return the notifications."""
         self.timer_at, self.watermark = None, max(self.watermark, now - self.lag)
         self.state, transitions = advance_alone(self.condition.machine, self.state, self.watermark)
         return self.condition.to_notifications(transitions)
 
     def next_timer(self, extra: Instant | None = None) -> Instant | None:
-        """Return the time to set the timer for, ``None`` if it is set; ``extra`` is a further time to wait
-        for."""
+        """Return the time for which to set the timer; ``None`` if it is set already. ``extra`` is a further
+        time to wait for.
+        """
         times = (at for at in (self.condition.machine.due(self.state), extra) if at is not None)
         due = min(times, default=None)
         if due is None or (self.timer_at is not None and self.timer_at <= due + self.lag + 1):
@@ -80,5 +81,5 @@ class ConditionRunner:
         return self.timer_at
 
     def to_bytes(self) -> bytes:
-        """Serialize state, watermark and lag, to continue elsewhere."""
+        """Serialize state, watermark and lag, so that another broker can continue."""
         return msgspec.msgpack.encode((self.condition.machine.dump(self.state), self.watermark, self.lag))

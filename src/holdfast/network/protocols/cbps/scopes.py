@@ -1,8 +1,8 @@
-"""The scopes of a condition that publishers reach, and those that several connections share.  [F11, S5]
+"""The scopes of a condition that publishers reach, and the scopes that several connections share. [F11, S5]
 
-A broker may drop events of a scope for a state filter only if it receives them all, that is, if no publisher
-of that scope is elsewhere. Advertisements decide: one that pins every attribute of the scope's key reaches
-that scope, any other may reach all.
+A broker may drop events of a scope for a state filter only if it receives all events of that scope, that is,
+if no publisher of the scope is elsewhere. Advertisements decide this. An advertisement that pins every
+attribute of the scope's key reaches that scope; any other advertisement may reach all scopes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def intersect(a: Scopes, b: Scopes) -> Scopes:
 
 
 def contains(a: Scopes, key: str) -> bool:
-    """Whether a scope is in a set."""
+    """Whether a scope is in a set of scopes."""
     return a is None or key in a
 
 
 def includes(a: Scopes, b: Scopes) -> bool:
-    """Whether every scope of the second set is in the first."""
+    """Whether every scope of ``b`` is in ``a``."""
     return a is None or (b is not None and b <= a)
 
 
@@ -110,6 +110,6 @@ class ScopeReach:
 
 
 def _common(a: Set[str], b: Set[str]) -> Set[str]:
-    """Return the intersection in time proportional to the smaller set."""
+    """Return the intersection of two sets in time proportional to the smaller set."""
     few, many = (a, b) if len(a) < len(b) else (b, a)
     return {key for key in few if key in many}

@@ -1,8 +1,8 @@
 """One search table for all connections of a broker.
 
-The forwarding database searches each connection separately and stops at its first match [B24], which is
-fastest for a few neighbours with large tables. For many clients with small tables one search among all of
-them is faster.
+The forwarding database searches each connection separately and stops at its first match [B24]. That is
+fastest for a few neighbours with large tables. For many clients with small tables, one search in a common
+table is faster.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .content import MATCHES, Box, Kind
 from .database import ForwardingDatabase, Item, ItemTable
 
 MANY = 16
-"""With more connections than this the shared index is used."""
+"""The greatest number of connections for which the database is searched without the shared index."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllExcept(Set[Peer]):
-    """A set of connections with exceptions, as a view: nothing is copied."""
+    """A set of connections with exceptions, as a view that copies no elements."""
 
     all: Collection[Peer]
     excluded: Set[Peer]

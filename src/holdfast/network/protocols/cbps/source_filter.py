@@ -1,9 +1,9 @@
-"""Filtering at the publisher: it drops events that no subscription needs and that change no bit.  [S5]
+"""Filtering at the publisher: it drops events that no subscription needs and that change no bit. [S5]
 
-The broker passes subscriptions on to the publisher as to another broker, and the publisher runs a replica of
-each state filter, so irrelevant events do not even cross the first connection. Until the broker has confirmed
-that it processed all advertisements, every event is sent. An event that happens while a new subscription is
-on its way from the broker counts as earlier.
+The broker forwards subscriptions to the publisher as to another broker, and the publisher runs a replica of
+each state filter. So irrelevant events do not even cross the first connection. Until the broker has confirmed
+that it processed all advertisements, the publisher sends every event. An event that occurs while a new
+subscription is on its way from the broker counts as earlier than the subscription.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ SELF: Peer = ""
 
 @dataclass(slots=True)
 class SourceFilter:
-    """The subscriptions that the broker has passed on, and the replicas of those with a state filter.
+    """The subscriptions that the broker has forwarded, and the replicas of their state filters.
 
-    ``requests`` counts the requests for confirmation, ``answered`` is the last one that the broker answered.
+    ``requests`` counts the requests for confirmation; ``answered`` is the number of the last answered
+    request.
     """
 
     subscriptions: dict[BundleKey, Bundle] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class SourceFilter:
     answered: int = 0
 
     def reset(self) -> None:
-        """Forget all subscriptions after the connection is lost; the next broker sends its own."""
+        """Forget all subscriptions after the connection is lost. The next broker sends its own."""
         self.subscriptions.clear()
         self.replicas.clear()
         self.requests += 1
@@ -64,7 +65,7 @@ class SourceFilter:
     def add_subscription(
         self, stored: StoredBundle, conditions: Conditions, promises: Iterable[Filter], emitter: Emitter
     ) -> None:
-        """Add or replace a subscription that the broker passes on, with its compiled conditions by index."""
+        """Add or replace a subscription that the broker forwards, with its compiled conditions by index."""
         bundle = stored.bundle
         self.remove_subscription(bundle.key)
         self.subscriptions[bundle.key] = bundle
@@ -89,8 +90,9 @@ class SourceFilter:
             replica.on_subscriber_message(message, emitter)
 
     def should_send(self, bundle: Bundle, emitter: Emitter) -> bool:
-        """Whether a bundle must be sent, because it may match a subscription or is more than
-        notifications."""
+        """Whether a bundle must be sent, because it may match a subscription or has other parts than
+        notifications.
+        """
         notifications, views = bundle.notifications, []
         is_flooded = any(notification.flood_forward for notification in notifications)
         is_wanted = has_stored_part(bundle) or bool(bundle.slips) or is_flooded

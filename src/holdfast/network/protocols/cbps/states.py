@@ -1,16 +1,16 @@
-"""Covering of states: whether one condition is active whenever another is, decided from the definitions.
+"""Covering of states: decides from definitions whether one condition is active whenever another is active.
 
-``[eA; xA]`` covers ``[eB; xB]`` if eB ⇒ eA (A starts when B does, unless it is active), xA ⇒ xB (when A ends,
-B ends) and eB ∧ xA is impossible (B does not start with the event that ends A). The test here is complete:
-the predicates divide all events into at most sixteen classes and the two filters together have four states,
-so checking every possible step is enough.
+``[eA; xA]`` covers ``[eB; xB]`` under three conditions. eB ⇒ eA: A starts when B does, unless A is active. xA
+⇒ xB: when A ends, B ends. eB ∧ xA is impossible: B does not start with the event that ends A. The test here
+is complete: the predicates divide all events into at most sixteen classes, and the two filters together have
+four states, so checking every possible step is sufficient.
 
-Several states together cover one if one of them is active whenever that is, though none of them need cover it
-alone: ``[v > 20; v < 10]`` and ``[v < 30; v > 40]`` together cover any condition on ``v``. The test is the
-same, with as many bits as there are states.
+Several states together cover a state if one of them is active whenever that state is active, even if none of
+them covers it alone. For example, ``[v > 20; v < 10]`` and ``[v < 30; v > 40]`` together cover any condition
+on ``v``. The test is the same, with as many bits as there are states.
 
-Covering does not make B computable from the events that A lets pass, because A drops events while it is
-active. Covering is therefore only reported to users (``explain``); brokers forward every state.
+Covering does not make B computable from the events that A passes, because A drops events while it is active.
+Covering is therefore only reported to users (``explain``); brokers forward every state.
 """
 
 from __future__ import annotations
@@ -29,28 +29,30 @@ Region = tuple[Filter, ...]
 """A disjunction of filters: a union of boxes. ``()`` is false, ``(Filter(),)`` is true."""
 
 MOST_PIECES = 10_000
-"""If the predicates divide the events into more boxes than this, the answer is "not covered"."""
+"""The greatest number of boxes into which predicates may divide the events. Beyond it the answer is "not
+covered".
+"""
 MOST_TOGETHER = 6
-"""More states than this are not tested together."""
+"""The greatest number of states that are tested together."""
 
 
 @dataclass(frozen=True)
 class EnterLeave:
-    """``[enter; leave]``, two predicates over boxes."""
+    """A state ``[enter; leave]`` with two predicates over boxes."""
 
     enter: Region
     leave: Region
 
     @property
     def is_momentary(self) -> bool:
-        """Whether it ends as soon as it starts: the exit is ``true`` [S3]."""
+        """Whether the state ends as soon as it starts, because its exit is always satisfied. [S3]"""
         return any(not filter_.constraints for filter_ in self.leave)
 
 
 def covers_state(a: EnterLeave | Sequence[EnterLeave], b: EnterLeave) -> bool:
-    """Whether A, or one of several, is active whenever B is, for every sequence of events.
+    """Whether A, or one of several states A, is active whenever B is, for every sequence of events.
 
-    Returns false if the test would be too expensive.
+    Return false if the test would be too expensive.
     """
     states = (a,) if isinstance(a, EnterLeave) else a
     if len(states) > MOST_TOGETHER:
@@ -82,7 +84,9 @@ Masks = tuple[int, ...]
 
 
 def truth_classes(regions: tuple[Region, ...]) -> set[Truths]:
-    """Return the combinations of truth values that predicates can have; all if the test is too expensive."""
+    """Return the combinations of truth values that predicates can have; all combinations if the test is too
+    expensive.
+    """
     samples = _samples(filter_.box for region in regions for filter_ in region)
     everything = tuple((1 << len(values)) - 1 for values in samples.values())
     pieces: dict[Truths, list[Masks]] = {(): [everything]}
@@ -102,7 +106,7 @@ def _all(count: int) -> set[Truths]:
 
 
 def _divide(remaining: list[Masks], boxes: list[Masks]) -> tuple[list[Masks], list[Masks]]:
-    """Return the parts of pieces inside a union of boxes, and the parts outside."""
+    """Return the parts of ``remaining`` inside a union of boxes, and the parts outside."""
     inside: list[Masks] = []
     for box in boxes:
         outside: list[Masks] = []
@@ -127,8 +131,9 @@ def _minus(piece: Masks, box: Masks) -> Iterator[Masks]:
 
 
 Sample = Value | Fraction | None
-"""A value that represents all values that no constraint distinguishes from it; ``None`` is a missing
-attribute."""
+"""A value that represents all values that no constraint distinguishes from it. ``None`` is a missing
+attribute.
+"""
 
 
 def _samples(boxes: Iterable[Box]) -> Mapping[str, list[Sample]]:

@@ -1,12 +1,12 @@
-"""The choice of the connections between brokers that are in use: those of one spanning tree.
+"""The choice of the connections between brokers that are in use: the edges of one spanning tree.
 
-Every broker announces its connections to all others (link state), so all compute the same tree. Of two paths
-the older one stays in use; a connection that would close a cycle is a spare until a used connection is lost.
-Then the tree changes by that connection alone, and other brokers are not affected.
+Every broker announces its connections to all other brokers (link state), so all compute the same tree. Of two
+paths, the older one stays in use. A connection that would close a cycle is a spare until a used connection is
+lost. The tree then changes by that connection alone, and other brokers are not affected.
 
-Both ends of a connection must agree that it is in use. Each announces its use with a number of its own and
-the last number of the peer. A turn begins when the own number comes back; messages sent before that belong to
-another turn.
+Both ends of a connection must agree that it is in use. Each end announces its use with a number of its own
+and the last number of the peer. A turn begins when the own number comes back. Messages sent before that
+belong to another turn.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from ....model.protocol import Peer, Send
 from .message import LinkState, LinkUse, Node
 
 SHORTEST = 1 << 10
-"""Every broker accepts messages of this many bytes, whatever limit it announces."""
+"""The message length in bytes that every broker accepts, whatever limit it announces."""
 
 YOUNGEST = 1 << 62
-"""The highest rank that counts in announcements of other brokers."""
+"""The highest rank that counts in the announcements of other brokers."""
 
 Edge = tuple[int, Node, Node]
-"""The rank of a connection (a higher rank is younger) and its ends in order."""
+"""The rank of a connection (a higher rank is younger), and its two ends in order."""
 
 
 @dataclass(slots=True)
 class BrokerLink:
     """A connection to another broker.
 
-    ``own_number`` is the number under which this end uses it, 0 if it is spare; ``peer_number`` is the last
-    number of the peer. ``is_confirmed`` is true once the peer has confirmed ``own_number``.
+    ``own_number`` is the number under which this end uses the connection; 0 means that it is spare.
+    ``peer_number`` is the last number of the peer. ``is_confirmed`` is true once the peer has confirmed
+    ``own_number``.
     """
 
     node: Node = ""
@@ -43,7 +44,7 @@ class BrokerLink:
 
     @property
     def turn(self) -> tuple[int, int] | None:
-        """The turn that both ends agree on, or ``None``."""
+        """The turn on which both ends agree; ``None`` if there is none."""
         is_agreed = self.own_number and self.peer_number and self.is_confirmed
         return (self.own_number, self.peer_number) if is_agreed else None
 
@@ -52,8 +53,8 @@ class BrokerLink:
 class BrokerTopology:
     """The topology as one broker knows it.
 
-    ``limit`` is the longest message in bytes that this broker accepts, ``common_limit`` the longest that all
-    accept; 0 means no bound.
+    ``limit`` is the longest message in bytes that this broker accepts, and ``common_limit`` the longest that
+    all brokers accept; 0 means no limit.
     """
 
     me: Node
@@ -79,7 +80,7 @@ class BrokerTopology:
     # --- what happens ---
 
     def on_joined(self, peer: Peer) -> Iterator[Send]:
-        """Add a connection to a broker and send the own identity."""
+        """Add a connection to a broker, and send this broker's identity."""
         self.links[peer] = BrokerLink()
         yield Send(peer, LinkUse(self.me, 0, 0), cause="topology")
 
@@ -89,7 +90,7 @@ class BrokerTopology:
             yield from self._announce()
 
     def on_use(self, peer: Peer, use: LinkUse) -> Iterator[Send]:
-        """Handle the identity of a peer and whether it uses the connection."""
+        """Handle the identity of a peer and its use of the connection."""
         link = self.links[peer]
         is_news = use.mine != link.peer_number
         link.peer_number, link.is_confirmed = use.mine, use.yours == link.own_number
@@ -103,8 +104,9 @@ class BrokerTopology:
             yield from self._announce()
 
     def on_neighbours(self, peer: Peer, announcement: LinkState) -> Iterator[Send]:
-        """Handle an announcement: if it is newer than the known one and its broker is reachable, forward it
-        and update the tree."""
+        """Handle an announcement. If it is newer than the known one and its broker is reachable, forward it
+        and update the tree.
+        """
         old = self.known.get(announcement.node)
         if announcement.node == self.me or (old is not None and old.number >= announcement.number):
             return
@@ -119,9 +121,10 @@ class BrokerTopology:
             yield from self._recompute()
 
     def _extend_tree(self, old: LinkState | None, announcement: LinkState) -> bool:
-        """Extend the tree if an announcement only adds connections that close no cycle; whether it did.
+        """Extend the tree if an announcement only adds connections that close no cycle; return whether this
+        was possible.
 
-        Then the new connections are used, all others stay as they were, and no recomputation is necessary.
+        The new connections are then used, all others stay as they were, and no recomputation is necessary.
         Large networks are built in such steps.
         """
         links_before, links_now = (set(old.links) if old else set()), dict(announcement.links)
@@ -151,13 +154,13 @@ class BrokerTopology:
         yield from self._recompute()
 
     def _forward(self, announcement: LinkState, excluded: Peer | None = None) -> Iterator[Send]:
-        """Send an announcement to all brokers but one."""
+        """Send an announcement to all brokers except ``excluded``."""
         for peer, link in self.links.items():
             if link.node and peer != excluded:
                 yield Send(peer, announcement, cause="topology")
 
     def _recompute(self) -> Iterator[Send]:
-        """Recompute the tree, and use its connections and no others."""
+        """Recompute the tree. Use its connections and no others."""
         self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
         bounds = [announcement.limit for announcement in self.known.values() if announcement.limit > 0]
         self.common_limit = max(min(bounds), SHORTEST) if bounds else 0
@@ -166,7 +169,7 @@ class BrokerTopology:
         yield from self._update_use()
 
     def _update_use(self) -> Iterator[Send]:
-        """Send each peer whose connection came into use, or became spare, the new number."""
+        """Send the new number to each peer whose connection came into use or became spare."""
         for peer, link in self.links.items():
             is_used = frozenset((self.me, link.node)) in self._tree
             if is_used != bool(link.own_number):
@@ -176,8 +179,7 @@ class BrokerTopology:
 
 
 def edges(known: Mapping[Node, LinkState]) -> list[Edge]:
-    """Return the connections that both ends announce, the oldest first, each with the higher of its two
-    ranks."""
+    """Return the connections that both ends announce, oldest first, each with the higher of its two ranks."""
     ranks = {(state.node, peer): rank for state in known.values() for peer, rank in state.links}
     both = {(a, b): rank for (a, b), rank in ranks.items() if a < b and (b, a) in ranks}
     return sorted((max(rank, ranks[b, a]), a, b) for (a, b), rank in both.items())
@@ -202,8 +204,9 @@ class ConnectedComponents:
 
 
 def spanning_tree(known: Mapping[Node, LinkState]) -> tuple[set[frozenset[Node]], ConnectedComponents]:
-    """Return the connections in use (of each cycle all but the youngest) and the components that they
-    connect."""
+    """Return the connections in use, and the components that they connect. Of each cycle, all connections but
+    the youngest are in use.
+    """
     parts, edges_in_use = ConnectedComponents(), set[frozenset[Node]]()
     for _, a, b in edges(known):
         if parts.representative(a) != parts.representative(b):

@@ -1,4 +1,7 @@
-"""The interface of a condition that a broker watches for one of its connections."""
+"""The interface of a condition that a broker watches for one of its connections.
+
+`hosted_watch` and `replica_watch` implement it for the two kinds of conditions.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from .routing import StoredBundle
 
 
 class Emitter(NamedTuple):
-    """The time of the input that is handled, and the function that collects its effects."""
+    """The time of the current input, and the function that collects its effects."""
 
     now: Instant
     emit: Callable[[Effect], None]
 
 
 class ConditionWatch(Protocol):
-    """A condition watched for the connection that has stored a subscription to it.
+    """A condition that a broker watches for the connection that has stored a subscription to it.
 
     *Below* is that connection, on the subscriber's side; *above* are the connections to which the
     subscription was forwarded.
@@ -54,7 +57,7 @@ class ConditionWatch(Protocol):
         """Remove an advertisement that became inactive."""
 
     def notify_peers(self, emitter: Emitter) -> None:
-        """Send the connections above and below whatever has changed for them."""
+        """Send changed placements, offers or requests to the connections above and below."""
 
     def must_stay_at(self, peer: Peer) -> bool:
         """Whether the subscription must stay at a connection above although no publisher is there."""
@@ -63,19 +66,20 @@ class ConditionWatch(Protocol):
         """Handle the withdrawal of the subscription from a connection above."""
 
     def on_left(self, peer: Peer, emitter: Emitter) -> None:
-        """Handle the loss of a connection, which may be one above."""
+        """Handle the loss of a connection, which may be above."""
 
     # --- events ---
 
     def view_of(self, content: Content) -> Any:
-        """Return a notification as this condition, and all equal ones, consume it; ``None`` if it is not
-        relevant."""
+        """Convert a notification to the input of this condition and all equal ones; ``None`` if it is not
+        relevant.
+        """
 
     def should_forward(self, view: Any, sender: Peer, emitter: Emitter) -> bool:
-        """Process an event from a connection; whether it is forwarded below."""
+        """Process an event from a connection; return whether it must be forwarded below."""
 
     def on_forwarded(self, view: Any, emitter: Emitter) -> None:
-        """Handle the fact that an event was forwarded below, for this condition or for another."""
+        """Handle the forwarding of an event below, for this condition or for another one."""
 
     def on_undelivered(self, view: Any, emitter: Emitter) -> None:
         """Handle the loss of an event that was forwarded below."""

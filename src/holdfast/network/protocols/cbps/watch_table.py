@@ -23,8 +23,8 @@ from .watch import ConditionWatch, Emitter
 class WatchTable:
     """All watches of a broker, by connection and subscription.
 
-    A condition that consumes several kinds of notifications has several subscriptions; they share one watch,
-    which is identified by the first.
+    A condition that consumes several kinds of notifications has several subscriptions. They share one watch,
+    which is identified by the first subscription.
     """
 
     routing: RoutingTable
@@ -36,12 +36,12 @@ class WatchTable:
         return sum(map(len, self.watches.values()))
 
     def all(self) -> dict[ConditionWatch, None]:
-        """Return every watch once."""
+        """Return every watch exactly once, as an ordered set."""
         return {watch: None for watches in self.watches.values() for watch in watches.values()}
 
     @property
     def hosted_count(self) -> int:
-        """The number of conditions that are evaluated here."""
+        """The number of conditions that this broker evaluates."""
         return sum(host.where == "here" for host in self.hosts.values())
 
     def of(self, stored: StoredBundle) -> dict[ConditionWatch, None]:
@@ -50,14 +50,14 @@ class WatchTable:
         return {watches[part]: None for part in subscription_refs(stored.bundle) if part in watches}
 
     def find(self, part: SubscriptionRef) -> ConditionWatch | None:
-        """Return the watch of a subscription in force, or ``None``."""
+        """Return the watch of a subscription in force; ``None`` if there is none."""
         stored = self.routing.in_force.get(part.bundle)
         return None if stored is None else self.watches.get(stored.source, {}).get(part)
 
     # --- coming and going ---
 
     def start(self, stored: StoredBundle, part: SubscriptionRef, condition: NetworkCondition) -> None:
-        """Start to watch a subscription that has just been stored."""
+        """Start to watch a subscription that was just stored."""
         watch = self._create(stored, part, condition)
         self.watches.setdefault(stored.source, {})[part] = watch
         box = stored.bundle.subscriptions[part.place].filter.box
@@ -71,7 +71,7 @@ class WatchTable:
     def _create(
         self, stored: StoredBundle, part: SubscriptionRef, condition: NetworkCondition
     ) -> ConditionWatch:
-        """Return a new watch, or the existing one of the same hosted condition."""
+        """Return a new watch, or the bundle's existing watch of the same hosted condition."""
         if isinstance(condition, ReplicatedCondition):
             return ReplicaWatch(part, stored, condition)
         assert isinstance(condition, HostedCondition)
@@ -119,7 +119,8 @@ class WatchTable:
     def matching_watches(
         self, content: Content, peers: Collection[Peer], context: Content | None = None
     ) -> Iterator[tuple[ConditionWatch, Any]]:
-        """Yield the watches of some connections for which a notification is relevant, with their view of it.
+        """Yield the watches of ``peers`` for which a notification is relevant, each with its view of the
+        notification.
 
         The view is computed once for equal conditions.
         """

@@ -1,7 +1,7 @@
-"""Filtering: whether the demand of an operator is covered by earlier operators.  [J4, J5]
+"""Filtering: tests whether earlier operators already request all events of a new operator. [J4, J5]
 
-A box has a closed range for each of its dimensions; a set of boxes is an array with a row for each box. A
-wrong "covered" loses events, a wrong "not covered" only costs messages.
+A box has a closed range for each of its dimensions. A set of boxes is an array with one row for each box. A
+wrong "covered" loses events; a wrong "not covered" only costs messages.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ....errors import UsageError
 from ....kernels.gap import GAP, UNKNOWN, find_gap
 
 AT_ONCE = 64
-"""The number of points that are tested together."""
+"""The number of random points that one step tests together."""
 
 Box = NDArray[np.float64]
-"""Rows of low and high."""
+"""An array with a row ``(low, high)`` for each dimension."""
 Boxes = NDArray[np.float64]
-"""Boxes of one width."""
+"""An array of boxes with the same number of dimensions."""
 Flags = NDArray[np.bool_]
 
 
 class Verdict(Enum):
-    """The result of filtering; an operator that is undecided must be forwarded."""
+    """The result of a covering test. An undecided operator must be forwarded."""
 
     COVERED = "covered"
     NOT_COVERED = "not covered"
@@ -37,29 +37,35 @@ class Verdict(Enum):
 
 
 class CoveringTest(Protocol):
-    """A method to decide whether a box is covered; a value that can be printed and compared."""
+    """A method to decide whether boxes cover a box. Implementations are values that can be printed and
+    compared.
+    """
 
     def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator, /) -> Verdict:
-        """Decide whether ``boxes``, one or more, cover ``box``."""
+        """Decide whether one or more ``boxes`` cover ``box``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairwiseCovering:
-    """Covering by a single box."""
+    """A test whether a single box covers the box."""
 
     def decide(self, box: Box, boxes: Boxes, _chance: np.random.Generator) -> Verdict:
-        """Decide whether one of the boxes contains the box."""
+        """Decide whether a single one of ``boxes`` contains ``box``."""
         return Verdict.COVERED if _is_contained(box, boxes) else Verdict.NOT_COVERED
 
 
 @dataclass(frozen=True, slots=True)
 class ExactCovering:
-    """Covering by the union, without error; undecided after ``most`` comparisons of two boxes."""
+    """An exact test whether the union of boxes covers the box; undecided after ``most`` comparisons of two
+    boxes.
+    """
 
     most: int = 1_000_000
 
     def decide(self, box: Box, boxes: Boxes, _chance: np.random.Generator) -> Verdict:
-        """Decide whether the union contains every point; corners are tested first."""
+        """Decide whether the union of ``boxes`` contains every point of ``box``. Corners are tested first,
+        because they are cheap.
+        """
         boxes = _intersecting(box, boxes)
         if not len(boxes):
             return Verdict.NOT_COVERED
@@ -75,12 +81,14 @@ class ExactCovering:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilisticCovering:
-    """Covering by the union, unless one of several random points is in no box: set filtering.
+    """Set filtering: a test by random points whether the union of boxes covers the box.
 
-    [Ouksel et al., Efficient Probabilistic Subsumption Checking; Middleware 2006]  If there is a gap, a
-    random point of the box is in it with a probability of at least ρ, the share of the smallest gap that the
-    ends of boxes allow; ``ln error / ln (1 - ρ)`` points miss it with a probability of at most ``error``. For
-    thin gaps at most ``most`` points are drawn, and the error is larger.
+    [Ouksel et al., Efficient Probabilistic Subsumption Checking; Middleware 2006]
+
+    The box counts as covered unless a random point is in no other box. Let ρ be the share of the smallest gap
+    that the ends of the boxes allow. If there is a gap, a random point is in it with a probability of at
+    least ρ. So ``ln error / ln (1 - ρ)`` points miss the gap with a probability of at most ``error``. At most
+    ``most`` points are drawn; for thin gaps the error is therefore larger.
     """
 
     error: float = 0.01
@@ -94,7 +102,7 @@ class ProbabilisticCovering:
             )
 
     def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
-        """Decide by random points."""
+        """Decide whether the union of ``boxes`` covers ``box``, by random points."""
         boxes = _intersecting(box, boxes)
         if not len(boxes):
             return Verdict.NOT_COVERED
@@ -113,7 +121,7 @@ class ProbabilisticCovering:
         return Verdict.COVERED
 
     def trials(self, box: Box, boxes: Boxes) -> int:
-        """Return the number of points to draw."""
+        """Return the number of random points to draw."""
         share = smallest_share(box, boxes)
         if share >= 1:
             return 1
@@ -122,9 +130,10 @@ class ProbabilisticCovering:
 
 
 def smallest_share(box: Box, boxes: Boxes) -> float:
-    """Return a lower bound of a gap's share of the box.
+    """Return a lower bound of the share of ``box`` that a gap between ``boxes`` can have.
 
-    It is the product, over all dimensions, of the least distance of two ends between which a gap can lie.
+    The bound is a product over all dimensions. Each factor is the least distance of two ends between which a
+    gap can lie, divided by the width of the box.
     """
     share = 1.0
     for j, (low, high) in enumerate(zip(*_finite_ends(box, boxes), strict=True)):
@@ -140,9 +149,8 @@ def smallest_share(box: Box, boxes: Boxes) -> float:
 def relevant_boxes(box: Box, boxes: Boxes) -> Boxes:
     """Return the boxes that can affect the answer: the minimal set of the cited work.
 
-    A gap lies beyond a free side of every box (a side beyond which the covered box extends). A box is
-    redundant if one of its free sides conflicts with no other box's, or if it has at least as many free sides
-    as there are boxes.
+    A free side of a box is a side beyond which the covered box extends and no other box conflicts. A box is
+    redundant if it has a free side, or if it has at least as many sides as there are boxes.
     """
     while len(boxes):
         below, above = boxes[:, :, 0] > box[:, 0], boxes[:, :, 1] < box[:, 1]
@@ -158,7 +166,7 @@ def relevant_boxes(box: Box, boxes: Boxes) -> Boxes:
 
 
 def _max_of_others(values: Box) -> Box:
-    """Return, for each row, the greatest value of the other rows in each column."""
+    """Return, for each row, the greatest value of all other rows in each column."""
     if len(values) == 1:
         return np.full_like(values, -np.inf)
     order = np.sort(values, axis=0)
@@ -166,13 +174,13 @@ def _max_of_others(values: Box) -> Box:
 
 
 def _intersecting(box: Box, boxes: Boxes) -> Boxes:
-    """Return the boxes that intersect a box."""
+    """Return the boxes that intersect ``box``."""
     meets = (boxes[:, :, 0] <= box[:, 1]) & (boxes[:, :, 1] >= box[:, 0])
     return boxes[meets.all(axis=1)]
 
 
 def _is_contained(box: Box, boxes: Boxes) -> bool:
-    """Whether a single box contains the box."""
+    """Return whether a single one of ``boxes`` contains ``box``."""
     within = (boxes[:, :, 0] <= box[:, 0]) & (boxes[:, :, 1] >= box[:, 1])
     return bool(within.all(axis=1).any())
 
@@ -187,14 +195,14 @@ def _is_in_any(points: Box, boxes: Boxes) -> Flags:
 
 
 def _corners(box: Box) -> Box:
-    """Return the corners of a box, using at most six dimensions; the others are at their low end."""
+    """Return the corners of a box in its first six dimensions; the other dimensions use their low end."""
     few = 6
     ends = [box[j] if j < few else box[j, :1] for j in range(len(box))]
     return np.array(list(product(*ends)))
 
 
 def _finite_ends(box: Box, boxes: Boxes) -> tuple[Box, Box]:
-    """Return the ends of a box; an infinite end is replaced by a value just beyond all ends of the boxes."""
+    """Return the ends of a box. A value just beyond all ends of ``boxes`` replaces an infinite end."""
     finite = np.where(np.isfinite(boxes), boxes, np.nan)
     low, high = box[:, 0].copy(), box[:, 1].copy()
     for j in np.flatnonzero(~np.isfinite(box).all(axis=1)):

@@ -1,4 +1,4 @@
-"""The store U of a node's recent events, in time order.  [J8]"""
+"""The store U of a node's recent events, in the order of time. [J8]"""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ _time = attrgetter("time")
 
 @dataclass(eq=False, slots=True)
 class StoredEvent:
-    """An event, the link from which it came, and the links to which it was forwarded."""
+    """An event in the store, with the link from which it came and the links to which it was forwarded."""
 
     event: Simple
     time: Instant
     origin: Peer
     crossed_links: tuple[Peer, ...] = ()
-    """The links that it crossed; each at most once."""
+    """The links to which the event was forwarded, each at most once."""
     result_rows: dict[object, int] | None = None
     """For each group of operators, a bit mask of the rows whose result set contains it."""
     subscriptions: frozenset[str] = frozenset()
-    """The subscriptions for which it came, if events carry them."""
+    """The subscriptions for which the event came, if the policy names them in messages."""
 
     def first_for(self, group: object, rows: int) -> int:
-        """Add the event to result sets; return the rows for which it is new."""
+        """Add the event to the result sets of ``rows``, a bit mask. Return the rows for which the event is
+        new.
+        """
         if self.result_rows is None:
             self.result_rows = {}
         known_rows = self.result_rows.get(group, 0)
@@ -41,7 +43,7 @@ class StoredEvent:
 
 @dataclass(slots=True)
 class EventStore:
-    """Events by attribute and sensor; each list is in time order."""
+    """The events of a node by attribute and sensor; each list is in the order of time."""
 
     _seen: dict[Simple, StoredEvent] = field(default_factory=dict)
     _order: list[StoredEvent] = field(default_factory=list)
@@ -51,7 +53,7 @@ class EventStore:
         return len(self._seen)
 
     def add(self, events: Iterable[Simple], origin: Peer) -> list[StoredEvent]:
-        """Store events; return the new ones in time order."""
+        """Store events and return the new ones in the order of time."""
         new = []
         for event in sorted(events, key=_time):
             if event not in self._seen:
@@ -67,7 +69,9 @@ class EventStore:
         return new
 
     def add_names(self, members: Iterable[tuple[Simple, Iterable[str]]]) -> list[StoredEvent]:
-        """Record the subscriptions for which events came; return those with new ones, in time order."""
+        """Record the subscriptions for which events came. Return the events with new subscriptions, in the
+        order of time.
+        """
         fresh = []
         for event, names in members:
             seen = self._seen[event]
@@ -82,13 +86,13 @@ class EventStore:
         return row[bisect_right(row, after, key=_time) : bisect_left(row, before, key=_time)]
 
     def clear_row(self, group: object, row: int) -> None:
-        """Remove all events from the result set of a row that is used for another operator now."""
+        """Remove all events from the result set of a row, because the row now belongs to another operator."""
         for seen in self._order:
             if seen.result_rows and group in seen.result_rows:
                 seen.result_rows[group] &= ~(1 << row)
 
     def forget(self, horizon: Instant) -> None:
-        """Drop the events up to a time."""
+        """Drop the events up to and including the time ``horizon``."""
         if not self._order or self._order[0].time > horizon:
             return
         old = self._order[: bisect_right(self._order, horizon, key=_time)]
@@ -108,5 +112,5 @@ def _merge(row: list[StoredEvent], some: list[StoredEvent]) -> None:
 
 
 def keys(event: Simple) -> tuple[Key, Key]:
-    """Return the keys of the filters that an event may satisfy."""
+    """Return the two keys of filters that an event may satisfy: for its sensor, and for any sensor."""
     return (event.attribute, event.sensor), (event.attribute, None)

@@ -1,7 +1,7 @@
-"""The operators that a node has requested of one neighbour, and those that these cover.  [J9]
+"""The operators that a node requests of one neighbour, and the operators that these cover. [J9]
 
-This is the store ``S^n`` that the neighbour has for the node, stored on the near side of the link. So a
-covered part does not even cross the link, as in the paper's example [J12].
+The cited work stores this set, ``S^n``, at the neighbour. Here it is on the near side of the link, so a
+covered part does not even cross the link, as in the example of that work. [J12]
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .covering import Box, Boxes, CoveringTest, Verdict
 from .operator import FsfOperator, Key, encloses
 
 Shape = tuple[tuple[Key, ...], tuple[bool, ...]]
-"""Operators are compared only if they have the same keys and the same wanted keys.  [J5]"""
+"""The keys of an operator, and which of them are wanted. Only operators of equal shape are compared. [J5]"""
 
 
 class CoveringQuestion(NamedTuple):
-    """Whether the boxes cover the box."""
+    """The question whether ``boxes`` cover ``box``."""
 
     box: Box
     boxes: Boxes
@@ -33,7 +33,7 @@ Ask = Callable[[CoveringQuestion], Verdict]
 
 @dataclass(slots=True)
 class OperatorRows:
-    """Operators of one shape, as rows that can be compared together."""
+    """Operators of one shape as rows of arrays, so that they can be compared together."""
 
     operators: list[FsfOperator] = field(default_factory=list)
     _bounds: Boxes = field(default_factory=lambda: np.empty((0, 0, 2)))
@@ -60,15 +60,17 @@ class OperatorRows:
         self._reach[rest] = self._reach[at + 1 : len(self.operators) + 1]
 
     def of_all(self, sensor: str) -> Boxes:
-        """Return the ranges of operators on any sensor, or on this one by name."""
+        """Return the ranges of operators that apply to a sensor: those without a region, or whose region
+        names the sensor.
+        """
         rows = [i for i, member in enumerate(self.operators) if _names(member.region, sensor)]
         return self._bounds[rows]
 
     def question(self, operator: FsfOperator) -> CoveringQuestion | None:
         """Return the covering question for an operator; ``None`` if no other operator can help to cover it.
 
-        Only operators with no smaller δt and δl are compared: every complex event of the operator is one of
-        theirs too. A simple operator needs no joint events.
+        Only operators with at least the same δt and δl are compared, because every complex event of
+        ``operator`` is also a complex event of theirs. An operator with one filter needs no joint events.
         """
         count = len(self.operators)
         if len(operator.filters) == 1 and operator.region is None:
@@ -88,7 +90,7 @@ class OperatorRows:
 
 
 def bounds(operator: FsfOperator) -> Box:
-    """Return the ranges of values, in the order of the keys."""
+    """Return the ranges of values of an operator's filters, in the order of its keys."""
     return np.array([(one.low, one.high) for one in operator.filters], float)
 
 
@@ -100,7 +102,7 @@ def is_comparable(member: Region | None, region: Region | None) -> bool:
 def region_ranges(member: Region | None, operator: FsfOperator) -> Box:
     """Return the ranges of an operator's region as further dimensions.
 
-    The region is one more attribute of each filter's event, not of all events together, because two sensors
+    The region is a further attribute of each filter's event, not of all events together, because two sensors
     may be in different regions. A region that encloses that of the operator allows every position.
     """
     region = operator.region
@@ -125,7 +127,7 @@ def _sides(region: Region | None) -> list[tuple[float, float]]:
 
 @dataclass(slots=True)
 class CoveringTally:
-    """Counts of covering questions and answers."""
+    """Counts of covering questions and of their answers."""
 
     asked: int = 0
     covered: int = 0
@@ -134,10 +136,10 @@ class CoveringTally:
 
 @dataclass(slots=True)
 class ForwardedOperators:
-    """The operators that a neighbour has received, and those that were not sent because the others cover
-    them.
+    """The operators that a neighbour has received, and those that were not sent because others cover them.
 
-    An operator that several of the node's own operators need is held by each of them.
+    Several operators of the node may need the same part. Each of them is a holder of that part, and the part
+    is released with its last holder.
     """
 
     _holders: dict[FsfOperator, set[FsfOperator]] = field(default_factory=dict)
@@ -173,7 +175,7 @@ class ForwardedOperators:
         return True, [other for other in loose if self._add(other, ask)]
 
     def _shapes_helped(self, shape: Shape) -> list[Shape]:
-        """Return the shapes of covered operators that operators of a shape help to cover."""
+        """Return the shapes of covered operators that operators of ``shape`` help to cover."""
         keys, wanted = shape
         of_all = len(keys) == 1 and keys[0][1] is None
 
@@ -184,12 +186,12 @@ class ForwardedOperators:
         return list(filter(is_helped, self._covered))
 
     def was_sent(self, operator: FsfOperator) -> bool:
-        """Whether the neighbour has received the operator."""
+        """Return whether the neighbour has received the operator."""
         covered = self._covered.get((operator.keys, operator.wanted), {})
         return operator in self._holders and operator not in covered
 
     def _add(self, operator: FsfOperator, ask: Ask | None) -> bool:
-        """Add an operator, as covered or as sent; return whether it must be sent."""
+        """Record an operator as covered or as sent. Return whether it must be sent."""
         shape = operator.keys, operator.wanted
         shelf = self._shelves.setdefault(shape, OperatorRows())
         if ask is not None:
@@ -203,8 +205,9 @@ class ForwardedOperators:
     def _with_any_sensor(
         self, operator: FsfOperator, question: CoveringQuestion | None
     ) -> CoveringQuestion | None:
-        """Extend the question for a simple operator on one sensor by operators on any sensor.  [J5, the
-        exception]"""
+        """Extend the question for an operator with one filter on one sensor by operators on any sensor. [J5,
+        the exception]
+        """
         (attribute, sensor), *more = operator.keys
         if more or sensor is None or operator.region is not None:
             return question
@@ -218,7 +221,9 @@ class ForwardedOperators:
 def counting_test(
     filtering: CoveringTest | None, chance: np.random.Generator, tally: CoveringTally
 ) -> Ask | None:
-    """Return a function that decides and counts covering questions; ``None`` without filtering."""
+    """Return a function that decides and counts covering questions; ``None`` for a policy without
+    filtering.
+    """
     if filtering is None:
         return None
 

@@ -1,4 +1,4 @@
-"""Joining: which of a node's stored events are wanted after new ones have arrived.  [J2]"""
+"""Joining: functions that decide which stored events operators want after new events have arrived. [J2]"""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from .operator import is_in_region
 from .sources import HERE
 
 FEW = 1_000
-"""With at most this many comparisons the interpreted kernel is used, because loading compiled code costs
-more."""
+"""Up to this size of the result the interpreted kernel runs, because loading compiled code costs more."""
 
 Flags = NDArray[np.bool_]
 Positions = NDArray[np.int64]
@@ -27,7 +26,7 @@ Places = NDArray[np.float64]
 
 
 class JoinInput(NamedTuple):
-    """The events to which a group's filters apply, in time order."""
+    """The events to which the filters of a group apply, in the order of time."""
 
     seen: list[StoredEvent]
     times: NDArray[np.int64]
@@ -36,12 +35,15 @@ class JoinInput(NamedTuple):
 
 
 Join = Callable[[OperatorGroup, JoinInput], Flags]
-"""Returns a mask of events (rows) and operators of the group that want them; more events never clear a
-flag."""
+"""A function that returns a mask: for each event (row), the operators of the group (columns) that want it.
+More events never clear a flag.
+"""
 
 
 def join_input(group: OperatorGroup, store: EventStore, new: Sequence[StoredEvent], link: Peer) -> JoinInput:
-    """Return the new events and those that may match one of them, without those that came over ``link``."""
+    """Return the new events and the stored events that may match them, except events that came over
+    ``link``.
+    """
     after, before = new[0].time - group.within, new[-1].time + group.within
     seen, columns = [], []
     for column, key in enumerate(group.keys):
@@ -58,23 +60,23 @@ def join_input(group: OperatorGroup, store: EventStore, new: Sequence[StoredEven
 
 
 def join_single(group: OperatorGroup, found: JoinInput) -> Flags:
-    """An event is wanted if it satisfies its filter."""
+    """Mark every event that satisfies its filter as wanted."""
     values = found.values[:, None]
     return (group.lows[found.columns] <= values) & (values <= group.highs[found.columns])
 
 
 def join_ring(group: OperatorGroup, found: JoinInput) -> Flags:
-    """Binary joins: an event is wanted if it satisfies its filter and an event of the next filter matches it.
+    """Mark an event as wanted if it satisfies its filter and an event of the next filter matches it: binary
+    joins.
 
-    The next of the last filter is the first.
+    The next filter after the last is the first.
     """
     wanted = _run(member.ring, group, found)
     return wanted if group.near == math.inf else _restrict_ring(group, found, wanted)
 
 
 def join_complete(group: OperatorGroup, found: JoinInput) -> Flags:
-    """An event is wanted if it is part of a complex event: one event for each filter, all within δt
-    and δl."""
+    """Mark every event of a complex event as wanted: one event for each filter, all within δt and δl."""
     if len(set(found.columns.tolist())) < len(group.keys):
         return np.zeros((0, 0), bool)
     wanted = _run(member.complete, group, found)
@@ -84,7 +86,7 @@ def join_complete(group: OperatorGroup, found: JoinInput) -> Flags:
 
 
 def _run(kernel: Kernel, group: OperatorGroup, found: JoinInput) -> Flags:
-    """Run a kernel on the events, compiled if there are many."""
+    """Run a kernel on the events; many events use the compiled kernel."""
     wanted = np.zeros((len(found.seen), group.lows.shape[1]), bool)
     run: Any = kernel.compiled if wanted.size > FEW else kernel
     run(found.times, found.columns, found.values, group.lows, group.highs, group.within, wanted)
@@ -95,7 +97,7 @@ def _run(kernel: Kernel, group: OperatorGroup, found: JoinInput) -> Flags:
 
 
 def _restrict_complete(group: OperatorGroup, found: JoinInput, wanted: Flags) -> Flags:
-    """Restrict events that match in time to those of complex events that also match in space."""
+    """Restrict the events that match in time to those of complex events that also match in space."""
     places, left = _positions(found), np.zeros_like(wanted)
     for row in np.flatnonzero(wanted.any(axis=0)):
         members = np.flatnonzero(wanted[:, row])
@@ -110,7 +112,9 @@ def _restrict_complete(group: OperatorGroup, found: JoinInput, wanted: Flags) ->
 def _complex_event(
     group: OperatorGroup, found: JoinInput, places: Places, one: np.int64, others: list[Positions]
 ) -> list[np.int64]:
-    """Return one event and one of each of the others that match each other; empty if there are none."""
+    """Return the event ``one`` and one event of each of ``others`` such that all match each other; empty if
+    there are none.
+    """
     others = [_matching(group, found, places, one, some) for some in others]
     if not others:
         return [one]
@@ -123,7 +127,7 @@ def _complex_event(
 
 
 def _restrict_ring(group: OperatorGroup, found: JoinInput, wanted: Flags) -> Flags:
-    """Restrict events that match in time to those that an event of the next filter is near to."""
+    """Restrict the events that match in time to those for which an event of the next filter is near."""
     places, satisfied, left = _positions(found), join_single(group, found), np.zeros_like(wanted)
     by_column = [np.flatnonzero(found.columns == column) for column in range(len(group.keys))]
     for one in np.flatnonzero(wanted.any(axis=1)):
@@ -136,7 +140,7 @@ def _restrict_ring(group: OperatorGroup, found: JoinInput, wanted: Flags) -> Fla
 def _matching(
     group: OperatorGroup, found: JoinInput, places: Places, one: np.int64, others: Positions
 ) -> Positions:
-    """Return the events that match one event in time and space."""
+    """Return those of ``others`` that match the event ``one`` in time and space."""
     time = found.times[one]
     begin = np.searchsorted(found.times, time - group.within, "right")
     end = np.searchsorted(found.times, time + group.within, "left")
@@ -146,6 +150,6 @@ def _matching(
 
 
 def _positions(found: JoinInput) -> Places:
-    """Return the positions of events; missing coordinates are 0, a missing position is NaN."""
+    """Return the positions of events. A missing coordinate is 0; a missing position is NaN."""
     nowhere = (math.nan,) * 3
     return np.array([(*one.event.at, 0.0, 0.0, 0.0)[:3] if one.event.at else nowhere for one in found.seen])

@@ -1,4 +1,4 @@
-"""The operators that one link has requested of a node, grouped for matching."""
+"""The operators that one link has requested of a node, in groups that are matched together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bounds = NDArray[np.float64]
 
 @dataclass(eq=False, slots=True)
 class OperatorGroup:
-    """Operators that differ only in names and ranges, one row each."""
+    """Operators that differ only in their names and ranges, with one row for each operator."""
 
     keys: tuple[Key, ...]
     wanted: tuple[bool, ...]
@@ -28,14 +28,14 @@ class OperatorGroup:
     region: Region | None
     rows: dict[FsfOperator, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
-    """Rows of removed operators."""
+    """The rows of removed operators, to use again."""
     names: list[str] = field(default_factory=list)
     lows: Bounds = field(default_factory=lambda: np.empty((0, 0)))
-    """By key, then row; NaN where there is no operator."""
+    """An array by key and row; NaN in a row without an operator."""
     highs: Bounds = field(default_factory=lambda: np.empty((0, 0)))
 
     def add(self, operator: FsfOperator) -> int:
-        """Assign a row to an operator and return it."""
+        """Assign a row to an operator and return the row."""
         row = self.free.pop() if self.free else self._new_row()
         self.rows[operator], self.names[row] = row, operator.name
         self.lows[:, row] = [one.low for one in operator.filters]
@@ -58,22 +58,22 @@ class OperatorGroup:
         self.free.append(row)
 
     def names_of(self, rows: int) -> list[str]:
-        """Return the subscriptions of the rows in a bit mask."""
+        """Return the names of the subscriptions whose rows are set in the bit mask ``rows``."""
         from_the_lowest = f"{rows:b}"[::-1]
         return [name for name, bit in zip(self.names, from_the_lowest, strict=False) if bit == "1"]
 
 
 @dataclass(slots=True)
 class LinkRequests:
-    """All operators that one link has requested."""
+    """All operators that one link has requested of the node."""
 
     names: Counter[str] = field(default_factory=Counter)
-    """The subscriptions whose operators they are, with their counts."""
+    """The subscriptions of these operators, with the number of operators of each."""
     _groups: dict[Any, OperatorGroup] = field(default_factory=dict)
     _by_key: dict[Key, list[OperatorGroup]] = field(default_factory=dict)
 
     def add(self, operator: FsfOperator) -> tuple[OperatorGroup, int]:
-        """Add an operator; return its group and row."""
+        """Add an operator; return its group and its row."""
         common = _common(operator)
         group = self._groups.get(common)
         if group is None:
@@ -84,7 +84,7 @@ class LinkRequests:
         return group, group.add(operator)
 
     def remove(self, operator: FsfOperator) -> None:
-        """Remove an operator."""
+        """Remove an operator that the link requested."""
         common = _common(operator)
         group = self._groups[common]
         group.remove(operator)

@@ -1,4 +1,7 @@
-"""Messages between nodes, requests of users, and deliveries to users."""
+"""Messages between nodes, requests of users, and deliveries to users.
+
+Requests of a node's own sensors and users arrive on the link `HERE` of `sources`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .operator import FsfOperator
 FsfEvent = Simple
 """A measurement of a sensor."""
 FsfSubscription = Correlation
-"""A user's subscription."""
+"""A subscription of a user."""
 
 # --- between nodes -------------------------------------------------------------------------------
 
@@ -25,7 +28,7 @@ class FsfAdvertise(msgspec.Struct, frozen=True):
 
 
 class FsfWithdraw(msgspec.Struct, frozen=True):
-    """Announces that a sensor is gone."""
+    """Announces that a sensor no longer exists."""
 
     sensor: str
 
@@ -43,17 +46,17 @@ class FsfUnsubscribe(msgspec.Struct, frozen=True):
 
 
 class FsfReadings(msgspec.Struct, frozen=True):
-    """Simple events, for all subscriptions."""
+    """Events that are sent once, for all subscriptions."""
 
     events: tuple[FsfEvent, ...]
 
 
 Members = tuple[tuple[FsfEvent, tuple[str, ...]], ...]
-"""Simple events, each with the subscriptions whose result sets contain it."""
+"""Events, each with the subscriptions whose result sets contain it."""
 
 
 class FsfResults(msgspec.Struct, frozen=True):
-    """Members of result sets; an event in several sets is sent once for each."""
+    """Members of result sets. An event in several sets is sent once for each set."""
 
     members: Members
 
@@ -64,7 +67,7 @@ FsfMessage = FsfAdvertise | FsfWithdraw | FsfSubscribe | FsfUnsubscribe | FsfRea
 
 
 class FsfWant(msgspec.Struct, frozen=True):
-    """A user subscribes; with ``pending`` the subscription may wait for a source."""
+    """Requests a subscription for a user. With ``pending``, the subscription may wait for a source."""
 
     name: str
     subscription: FsfSubscription
@@ -72,32 +75,34 @@ class FsfWant(msgspec.Struct, frozen=True):
 
 
 class FsfCancel(msgspec.Struct, frozen=True):
-    """A user ends a subscription."""
+    """Ends a subscription of a user."""
 
     name: str
 
 
 FsfRequest = FsfAdvertise | FsfWithdraw | FsfWant | FsfCancel | FsfReadings
-"""A node's own sensors use the same messages as nodes."""
+"""A request of a node's own sensors or users. Sensors use the same messages as nodes."""
 
 # --- to users ------------------------------------------------------------------------------------
 
 
 class SubscriptionAccepted(msgspec.Struct, frozen=True):
-    """Every filter of the subscription has a source."""
+    """Informs a user that every filter of the subscription has a source."""
 
     name: str
 
 
 class SubscriptionRefused(msgspec.Struct, frozen=True):
-    """The subscription is dropped because some filters have no source.  [J7]"""
+    """Informs a user that the subscription is dropped, because the filters ``missing`` have no
+    source. [J7]
+    """
 
     name: str
     missing: tuple[RangeFilter, ...]
 
 
 class SubscriptionWaiting(msgspec.Struct, frozen=True):
-    """The subscription waits until these filters have a source."""
+    """Informs a user that the subscription waits until the filters ``missing`` have a source."""
 
     name: str
     missing: tuple[RangeFilter, ...]
@@ -107,6 +112,8 @@ FsfAnswer = SubscriptionAccepted | SubscriptionRefused | SubscriptionWaiting
 
 
 class EventsFound(msgspec.Struct, frozen=True):
-    """Simple events that take part in complex events of users' subscriptions; each is delivered once."""
+    """Delivers events that are part of complex events of users' subscriptions; each event is
+    delivered once.
+    """
 
     members: Members

@@ -1,4 +1,7 @@
-"""A node of the network: it stores advertisements, operators and events, and forwards them by a policy."""
+"""The machine of a node: it stores advertisements, operators and events, and forwards them by a policy.
+
+`policy` defines the approaches; `splitting`, `joining` and `covering` contain the decisions of each approach.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +43,20 @@ from .splitting import Parts
 
 @dataclass(slots=True)
 class FsfState:
-    """The state of a node."""
+    """The state of a node. `FsfNode.handle` changes it in place."""
 
     chance: np.random.Generator
     peers: dict[Peer, ForwardedOperators] = field(default_factory=dict)
-    """The neighbours, and the operators requested of each."""
+    """The neighbours, each with the operators that the node requests of it."""
     sources: SensorSources = field(default_factory=SensorSources)
     requests: dict[Peer, LinkRequests] = field(default_factory=dict)
-    """The operators that each link has requested, including the node's own users."""
+    """The operators that each link has requested; `HERE` is the link to the node's own users."""
     parts: dict[tuple[Peer, FsfOperator], Parts] = field(default_factory=dict)
-    """The parts into which an operator of a link has been split."""
+    """The parts into which each requested operator was split."""
     own: dict[str, FsfOperator] = field(default_factory=dict)
-    """The users' subscriptions."""
+    """The operators of the node's own users, by the name of the subscription."""
     missing: dict[str, tuple[RangeFilter, ...]] = field(default_factory=dict)
-    """By waiting subscription: the filters without a source."""
+    """For each waiting subscription, the filters without a source."""
     events: EventStore = field(default_factory=EventStore)
     longest: Duration = 0
     joins: dict[OperatorGroup, Join] = field(default_factory=dict)
@@ -62,11 +65,11 @@ class FsfState:
 
 @dataclass(frozen=True, slots=True)
 class FsfNode:
-    """The machine.
+    """The machine of a node.
 
-    ``towards`` is the link to the central node, if the policy has one. ``validity`` is how long events are
-    stored, in microseconds: it must exceed the longest δt by the greatest delay of an event. The default is
-    twice the longest δt of any operator so far.
+    ``towards`` is the link to the central node, if the policy has one. ``validity`` is the time in µs for
+    which the node stores events. It must exceed the longest δt by the greatest delay of an event. The default
+    is twice the longest δt of all operators that the node has received.
     """
 
     policy: FsfPolicy
@@ -99,7 +102,7 @@ class FsfNode:
 
 
 class _FsfStep:
-    """Handles one input of a node."""
+    """Handles one input of a node and collects the effects."""
 
     def __init__(self, node: FsfNode, state: FsfState) -> None:
         self.policy, self.towards, self.validity = node.policy, node.towards, node.validity
@@ -115,7 +118,7 @@ class _FsfStep:
         self.effects.append(Deliver(what))
 
     def on_message(self, now: Instant, link: Peer, message: object) -> None:
-        """Dispatch a message of a neighbour or of a user."""
+        """Dispatch a message from a neighbour or from a user."""
         match message:
             case FsfReadings() if self.policy.central and self.towards is not None:
                 self.send(self.towards, message)
@@ -161,13 +164,13 @@ class _FsfStep:
             self._split_again(known.attribute)
 
     def _flood(self, link: Peer, message: FsfAdvertise | FsfWithdraw) -> None:
-        """Send a message to all neighbours but one."""
+        """Send a message to all neighbours except the one from which it came."""
         for peer in self.state.peers:
             if peer != link:
                 self.send(peer, message, "advertisement")
 
     def on_left(self, peer: Peer) -> None:
-        """Handle the loss of a neighbour, with its requests and all sensors behind it."""
+        """Handle the loss of a neighbour: remove its requests and all sensors behind it."""
         del self.state.peers[peer]
         for link, operator in [held for held in self.state.parts if held[0] == peer]:
             self._remove_operator(link, operator)
@@ -189,7 +192,7 @@ class _FsfStep:
         self._add_operator(HERE, operator)
 
     def _answer(self, name: str, missing: tuple[RangeFilter, ...]) -> None:
-        """Inform a user whether a subscription waits."""
+        """Inform a user that a subscription is accepted, or that it waits for a source."""
         if missing:
             self.state.missing[name] = missing
             self.deliver(SubscriptionWaiting(name, missing))
@@ -198,7 +201,7 @@ class _FsfStep:
             self.deliver(SubscriptionAccepted(name))
 
     def _filters_without_source(self, operator: FsfOperator) -> tuple[RangeFilter, ...]:
-        """Return the filters of an operator without a source."""
+        """Return the filters of an operator that have no source."""
         ways = self.state.sources.ways(operator, HERE)
         return tuple(one for one, way in zip(operator.filters, ways, strict=True) if not way)
 
@@ -223,7 +226,9 @@ class _FsfStep:
         self.state.requests[link].remove(operator)
 
     def _split_again(self, attribute: str | None = None) -> None:
-        """Split operators again after sources (of one attribute) have changed."""
+        """Split operators again after the sources of an attribute have changed; ``None`` stands for all
+        attributes.
+        """
         state = self.state
         state.joins.clear()
         for link, operator in list(state.parts):
@@ -235,7 +240,7 @@ class _FsfStep:
                 self._answer(name, missing)
 
     def _split(self, link: Peer, operator: FsfOperator) -> None:
-        """Split an operator and request its parts of the neighbours."""
+        """Split an operator and request its parts from the neighbours."""
         if not self.policy.central:
             parts = self.policy.splitting(operator, link, self.state.sources)
         elif self.towards not in self.state.peers or (
@@ -259,7 +264,7 @@ class _FsfStep:
                 self._release(peer, part, operator, ask)
 
     def _release(self, peer: Peer, part: FsfOperator, holder: FsfOperator, ask: Ask | None) -> None:
-        """Give up a part of an operator, and send the operators that it covered."""
+        """Give up a part of an operator. Send the operators that only this part covered."""
         gone, shown = self.state.peers[peer].release(part, holder, ask)
         for other in shown:
             self.send(peer, FsfSubscribe(other), other.name)
@@ -269,7 +274,7 @@ class _FsfStep:
     # --- events [J2, J8] ---
 
     def _on_events(self, now: Instant, link: Peer, events: Iterable[Simple], members: Members = ()) -> None:
-        """Process new events: they and stored ones may be wanted now."""
+        """Process new events. They may also complete complex events with stored ones."""
         state = self.state
         if self.policy.central:
             link = HERE  # the central node matches all events, for every link
@@ -286,7 +291,7 @@ class _FsfStep:
                     self._forward_events(asker, groups, new)
 
     def _forward_events(self, link: Peer, groups: list[OperatorGroup], new: list[StoredEvent]) -> None:
-        """Forward the events that a link wants and has not received."""
+        """Forward the events that a link wants and has not yet received."""
         state, policy = self.state, self.policy
         once = link != HERE and not policy.result_sets and not policy.named
         found: dict[StoredEvent, list[str]] = {}
@@ -312,29 +317,32 @@ class _FsfStep:
             self._send_members(link, tuple((seen.event, tuple(names)) for seen, names in found.items()))
 
     def _join(self, link: Peer, group: OperatorGroup) -> Join:
-        """Return the join of a group, which depends on the current sources."""
+        """Return the join of a group, which depends on the current sources. It is stored until sources
+        change.
+        """
         joins = self.state.joins
         if group not in joins:
             joins[group] = self.policy.joining(next(iter(group.rows)), link, self.state.sources)
         return joins[group]
 
     def _send_members(self, link: Peer, members: Members) -> None:
-        """Send members of result sets to a link, or deliver them to the users here."""
+        """Send members of result sets to a link, or deliver them to the node's own users."""
         if link == HERE:
             self.deliver(EventsFound(members))
         else:
             self.send(link, FsfResults(members))
 
     def _forward_results(self, members: Members) -> None:
-        """Forward result sets of the central node to the links of their subscriptions."""
+        """Forward result sets of the central node to the links that requested the subscriptions."""
         for link, wants in self.state.requests.items():
             named = [(event, tuple(n for n in names if n in wants.names)) for event, names in members]
             if theirs := tuple((event, names) for event, names in named if names):
                 self._send_members(link, theirs)
 
     def _rows_forwarded_whole(self, link: Peer, group: OperatorGroup) -> dict[str, int]:
-        """Return the rows of a group's operators that were forwarded unchanged, by name: others have joined
-        for them."""
+        """Return, by name, the rows of a group's operators that were forwarded unchanged. Another node has
+        joined events for these operators.
+        """
         state = self.state
         return {
             operator.name: row
@@ -345,7 +353,7 @@ class _FsfStep:
 
 
 def _select_named(wanted: Flags, here: JoinInput, relayed: dict[str, int]) -> None:
-    """For operators that were forwarded unchanged, want exactly the events that came for them."""
+    """Restrict operators that were forwarded unchanged to the events that came for them."""
     came = [at for at, seen in enumerate(here.seen) if seen.origin != HERE]
     wanted[np.ix_(came, list(relayed.values()))] = False
     rows = cache(lambda names: [relayed[name] for name in names if name in relayed])

@@ -1,4 +1,4 @@
-"""Operators: the requests of a node to its neighbour.  [J1, J6]"""
+"""Operators: the requests that a node sends to its neighbours. [J1, J6]"""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ....model.instant import Duration
 from ....model.space import Point, Region, contains, relation
 
 Key = tuple[str, str | None]
-"""The subject of a filter: an attribute of any sensor, or of one sensor."""
+"""The subject of a filter: an attribute, and a sensor or ``None`` for any sensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class FsfOperator:
     """Filters of one subscription that events must satisfy together.
 
-    ``wanted`` marks the filters whose events are requested; events of the others only have to exist.
+    ``wanted`` marks the filters whose events are requested. Events of the other filters only have to exist.
+    ``within`` is δt in µs, and ``near`` is δl, the greatest distance.
     """
 
     name: str
@@ -41,7 +42,7 @@ def key_of(one: RangeFilter) -> Key:
 
 
 def to_operator(name: str, subscription: Correlation) -> FsfOperator:
-    """Return a subscription as an operator; raise a `UsageError` if it cannot be satisfied."""
+    """Convert a subscription to an operator; raise a `UsageError` if it cannot be satisfied."""
     filters = tuple(sorted(subscription.filters, key=lambda one: (one.attribute, one.sensor or "")))
     if fault := _fault(filters, subscription):
         raise UsageError(f"subscription '{name}' {fault}")
@@ -50,7 +51,7 @@ def to_operator(name: str, subscription: Correlation) -> FsfOperator:
 
 
 def _fault(filters: tuple[RangeFilter, ...], subscription: Correlation) -> str | None:
-    """Return why a subscription cannot be satisfied, or ``None``."""
+    """Return why a subscription cannot be satisfied; ``None`` if it can."""
     if not filters:
         return "has no filter; give it one for each attribute"
     if len(set(map(key_of, filters))) < len(filters):
@@ -70,20 +71,25 @@ def _fault(filters: tuple[RangeFilter, ...], subscription: Correlation) -> str |
 def sub_operator(
     operator: FsfOperator, chosen: Sequence[int], wanted: Sequence[int] | None = None
 ) -> FsfOperator:
-    """Return an operator with some of the filters; by default all of their events are wanted."""
+    """Return an operator with the filters at the indices ``chosen``.
+
+    ``wanted`` gives the indices of the filters whose events are requested; ``None`` stands for all filters.
+    """
     filters = tuple(operator.filters[i] for i in chosen)
     return replace(operator, filters=filters, wanted=tuple(wanted is None or i in wanted for i in chosen))
 
 
 def is_in_region(region: Region | None, sensor: str, at: Point | None) -> bool:
-    """Whether a sensor is in a region, by its name or by its position."""
+    """Return whether a sensor is in a region, by its name or by its position."""
     if region is None or sensor in region.sources:
         return True
     return region.shape is not None and contains(region.shape, at)
 
 
 def encloses(wide: Region | None, narrow: Region | None) -> bool:
-    """Whether every sensor of the second region is in the first."""
+    """Return whether every sensor of the region ``narrow`` is in the region ``wide``. ``None`` is
+    everywhere.
+    """
     if wide is None or wide == narrow:
         return True
     if narrow is None or not set(narrow.sources) <= set(wide.sources):

@@ -1,4 +1,4 @@
-"""The approaches, as choices that each node makes.  [J10]
+"""The approaches, as values of `FsfPolicy` that determine the decisions of each node. [J10]
 
 | approach             | not forwarded               | split            | sent back                        |
 |----------------------|-----------------------------|------------------|----------------------------------|
@@ -10,18 +10,20 @@
 
 In the centralized approach the central node sends result sets.
 
-*Multi-join.*  A subscription travels whole up to the first node whose sources are behind several links, and
-from there filter by filter, so that all events that satisfy a filter come to that node. There it is the ring
-of binary joins of each filter, the main one, with the next, the filtering one: an event is forwarded if it
-satisfies the main filter and an event that satisfies the filtering one lies within δt and δl of it, whether
-or not the other filters are satisfied. From there to the user an event is forwarded whenever it satisfies a
-filter. Nothing is compared again, so false positives arrive, including those of other subscriptions on the
-same path.
+*Multi-join.* A subscription travels whole to the first node whose sources are behind several links. Beyond
+that node it travels filter by filter, so all events that satisfy a filter come to that node. The node joins
+each filter, the main one, with the next, the filtering one; these binary joins form a ring. It forwards an
+event if the event satisfies the main filter and an event of the filtering one lies within δt and δl of it.
+The other filters have no influence. On the path from there to the user, a node forwards every event that
+satisfies a filter. No node joins the events again, so false positives arrive, including those of other
+subscriptions on the same path.
 
-The document does not define what happens on that path ("events follow matching subscriptions and
-corresponding binary joins"), so there are two variants: in ``multi-join-named`` an event is forwarded only
-for the subscriptions that joined it; in ``multi-join-again`` every node on the path compares as the first
-did.
+The document does not define the behaviour on that path ("events follow matching subscriptions and
+corresponding binary joins"), so there are two variants. In ``multi-join-named`` a node forwards an event only
+for the subscriptions that joined it. In ``multi-join-again`` every node on the path joins as the first node
+does.
+
+To add an approach, add a row to `POLICIES`.
 """
 
 from __future__ import annotations
@@ -39,33 +41,34 @@ from .splitting import Parts, is_behind_one_link, split_by_filter, split_by_link
 
 @dataclass(frozen=True, slots=True)
 class FsfPolicy:
-    """One approach."""
+    """The decisions of one approach."""
 
     filtering: CoveringTest | None
     splitting: Callable[[FsfOperator, Peer, SensorSources], Parts]
     joining: Callable[[FsfOperator, Peer, SensorSources], Join]
     result_sets: bool
-    """Whether an event crosses a link once for each subscription, or once."""
+    """Whether an event crosses a link once for each subscription, instead of once for all."""
     central: bool = False
-    """Whether everything goes to one node; nothing is split then."""
+    """Whether all events and subscriptions go to one node. Nothing is split then."""
     named: bool = False
-    """Whether an event carries the subscriptions for which it crosses a link, and is forwarded for those
-    alone."""
+    """Whether an event names the subscriptions for which it crosses a link. It is then forwarded only for
+    those.
+    """
 
 
 def join_all(operator: FsfOperator, *_: object) -> Join:
-    """Join one event for each filter."""
+    """Return the join that requires one event for each filter."""
     return join_complete if len(operator.filters) > 1 else join_single
 
 
 def join_two(operator: FsfOperator, origin: Peer, sources: SensorSources) -> Join:
-    """Use binary joins at the node at which the sources separate, and none after it."""
+    """Return binary joins for the node at which the sources separate, and no join for the nodes after it."""
     is_joined = len(operator.filters) == 1 or is_behind_one_link(sources.ways(operator, origin))
     return join_single if is_joined else join_ring
 
 
 def join_two_again(operator: FsfOperator, *_: object) -> Join:
-    """Use binary joins at every node that an operator reaches whole."""
+    """Return binary joins for every node that receives an operator whole."""
     return join_ring if len(operator.filters) > 1 else join_single
 
 

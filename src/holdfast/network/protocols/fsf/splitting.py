@@ -1,7 +1,7 @@
-"""Splitting: which part of an operator is sent over which link.  [J6]
+"""Splitting: functions that decide which part of an operator a node sends over which link. [J6]
 
-An operator requests the events behind a node, seen from where it came, that take part in a complex event of
-its filters. It is not forwarded while one of its filters has no source.
+An operator from a link requests the events behind all other links that are part of a complex event. A node
+does not forward an operator while one of its filters has no source.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from .operator import FsfOperator, sub_operator
 from .sources import HERE, SensorSources
 
 Parts = list[tuple[Peer, FsfOperator]]
-"""Links, and the operator requested of each."""
+"""Links, each with an operator to request from it."""
 
 
 def split_by_link(operator: FsfOperator, origin: Peer, sources: SensorSources) -> Parts:
-    """Return, for each link, the filters with sources behind it.
+    """Return, for each link, the part of the operator with the sources behind that link.
 
-    A filter with sources behind several links (the paper has one) cannot be required of the events behind one
-    of them, because its partner may come from elsewhere. Filters with all their sources behind the link form
-    one part. Each of the others is added to them in a part of its own, in which only its own events are
-    wanted.
+    Filters with all their sources behind the link form one part. A filter with sources behind several links
+    cannot be required of the events behind one of them, because its partner may come from elsewhere. Each
+    such filter therefore gets a part of its own, together with the filters of the first part. Only its own
+    events are wanted in that part.
     """
     ways = sources.ways(operator, origin)
     parts: Parts = []
@@ -36,9 +36,9 @@ def split_by_link(operator: FsfOperator, origin: Peer, sources: SensorSources) -
 
 
 def split_by_filter(operator: FsfOperator, origin: Peer, sources: SensorSources) -> Parts:
-    """Return the whole operator while all sources are behind one link, else each filter on its own.
+    """Return the whole operator while all sources are behind one link; otherwise each filter on its own.
 
-    At that node a multi-join becomes its ring of binary joins.
+    A multi-join becomes its ring of binary joins at the node where the sources separate.
     """
     ways = sources.ways(operator, origin)
     links = _links(ways)
@@ -49,10 +49,10 @@ def split_by_filter(operator: FsfOperator, origin: Peer, sources: SensorSources)
 
 
 def is_behind_one_link(ways: list[set[Peer]]) -> bool:
-    """Whether all sources are behind one link, so that a node further up has compared their events."""
+    """Return whether all sources are behind one link, so that another node has joined their events."""
     return len(set().union(*ways)) == 1 and HERE not in ways[0]
 
 
 def _links(ways: list[set[Peer]]) -> list[Peer]:
-    """Return the neighbours to ask: none unless every filter has a source."""
+    """Return the links to ask; none unless every filter has a source."""
     return sorted(set().union(*ways) - {HERE}) if all(ways) else []

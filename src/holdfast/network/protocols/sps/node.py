@@ -1,8 +1,9 @@
 """A node of State-based Publish/Subscribe: a broker with an information space and components.
 
-[F50, F51, F75, F76, F78]  The node subscribes to the inputs of its components and publishes their outputs.
-Nodes near by know their definitions. When a host is silent, the node nearest to its position starts its
-components again without state; the latest events, which brokers store, restore what is active.
+[F50, F51, F75, F76, F78] The node subscribes to the inputs of its components and publishes their outputs.
+Nearby nodes know the definitions of its components. When a host is silent, the node nearest to its position
+restarts its components without state. The latest events, which brokers store, make the same conditions active
+again.
 """
 
 from __future__ import annotations
@@ -52,20 +53,21 @@ class ComponentManager(Protocol):
         """Start a component without state."""
 
     def take(self, state: Any, event: request.QpsNotify, now: Instant) -> None:
-        """Process an event for components."""
+        """Process an event for the components."""
 
     def advance(self, state: Any, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:
-        """Advance time; return the outputs: component, location and values."""
+        """Advance time; yield the outputs as component, location and values."""
 
     def due(self, state: Any) -> Instant | None:
-        """Return the time of the next call, or ``None``."""
+        """Return the time at which `advance` must be called next; ``None`` if no component waits."""
 
     def needs(self, state: Any, name: str) -> Iterable[ComponentInput]:
         """Return the current inputs of a component."""
 
     def widened(self, state: Any, name: str) -> bool:
-        """Whether a component's inputs cover a wider area from now on, because it has not received a
-        match."""
+        """Widen the inputs of a component that has not received a match; return whether they now cover a
+        wider area.
+        """
 
     def topic(self, name: str) -> str:
         """Return the topic of a component's outputs."""
@@ -73,36 +75,38 @@ class ComponentManager(Protocol):
     def speaker(self, name: str, values: dict[str, Any]) -> str:
         """Return the publisher name of an output.
 
-        Conditions that a component separates are publishers of their own, and the latest event of each is
-        stored.  [F75]
+        A component may separate several conditions. Each of them is a publisher of its own, so that brokers
+        store its latest event. [F75]
         """
 
 
 class InsertComponent(msgspec.Struct, frozen=True):
-    """Start a component on this node: ``insertSMC``.  [F51]"""
+    """Request: start a component on this node (``insertSMC``). [F51]"""
 
     name: str
     local: bool = False
     """Whether all its inputs come from publishers of this node, so that no message is needed.  [F74]"""
     region: Rectangle | None = None
-    """The region of its outputs; ``None``: anywhere."""
+    """The region of its outputs; ``None`` means anywhere."""
 
 
 class RemoveComponent(msgspec.Struct, frozen=True):
-    """Stop a component."""
+    """Request: stop a component."""
 
     name: str
 
 
 class LivingSign(msgspec.Struct, frozen=True, array_like=True, tag="living"):
-    """A sign of life with the names of hosted components: passive replicas for nodes near by.  [F78]"""
+    """A sign of life of a host with the names of its components. It makes nearby nodes passive replicas.
+    [F78]
+    """
 
     at: At
     names: tuple[str, ...]
 
 
 class ReviveRequest(msgspec.Struct, frozen=True, array_like=True, tag="revive"):
-    """Sent to the position of a silent host: the nearest node starts its components."""
+    """A request to the position of a silent host. The nearest node starts the components of that host."""
 
     at: At
     names: tuple[str, ...]
@@ -110,7 +114,7 @@ class ReviveRequest(msgspec.Struct, frozen=True, array_like=True, tag="revive"):
 
 @dataclass(slots=True)
 class SpsState:
-    """The state of broker and manager, the hosted components, and the signs of life of nodes near by."""
+    """The state of broker and manager, the hosted components, and the signs of life of nearby nodes."""
 
     broker: Any
     manager: Any
@@ -123,24 +127,24 @@ class SpsState:
     spaces: dict[str, Rectangle] = field(default_factory=dict)
     """The region of each component's outputs."""
     advertised_names: dict[str, set[str]] = field(default_factory=dict)
-    """The publisher names of each component that have advertised."""
+    """The publisher names of each component that were advertised."""
 
 
 @dataclass(frozen=True)
 class SpsNode:
-    """The machine; ``broker`` is Quad-PubSub's, with or without its physical layer."""
+    """The machine of a node. ``broker`` is the machine of Quad-PubSub, with or without its physical layer."""
 
     broker: Any
     manager: ComponentManager
     at: At
     space: Rectangle
     every: Duration = 10 * SECOND
-    """The period of a host's signs of life; after three missing ones it counts as gone."""
+    """The period in µs of a host's signs of life. A host counts as lost after three missing signs."""
     epsilon: float = 1.5
 
     @property
     def peeks(self) -> bool:
-        """Whether the broker inspects messages that pass this node."""
+        """Whether the broker inspects messages that this node forwards."""
         return bool(getattr(self.broker, "peeks", False))
 
     def initial(self) -> SpsState:
@@ -179,7 +183,7 @@ class _SpsStep:
         self.effects: list[Effect] = []
 
     def on_revive(self, call: ReviveRequest) -> None:
-        """Start the components of a silent node that do not run here, unless this is that node."""
+        """Start the components of a silent host that do not run here, unless this node is that host."""
         for name in call.names if call.at != self.node.at else ():
             if name not in self.state.components:
                 self.insert(InsertComponent(name))
@@ -189,7 +193,9 @@ class _SpsStep:
         self.pass_to_broker(Asked(self.now, asked))
 
     def pass_to_broker(self, given: Input) -> None:
-        """Pass an input to the broker; deliveries for components go to them, all others to the user."""
+        """Pass an input to the broker. Deliveries for components go to the components, all others to the
+        user.
+        """
         self.state.broker, found = self.node.broker.handle(self.state.broker, given)
         if isinstance(given, Asked) and isinstance(given.request, request.QpsPublishRequest):
             self._deliver_locally(given.request)
@@ -203,7 +209,7 @@ class _SpsStep:
     def _deliver_locally(self, published: request.QpsPublishRequest) -> None:
         """Deliver an event of this node's publishers to its local components at once.
 
-        It has the time at which the broker sends it to others.
+        The event has the time at which the broker sends it to other nodes.
         """
         topic, where, time = published.topic, published.location, self.state.broker.latest
         for name in self.state.local:
@@ -218,7 +224,7 @@ class _SpsStep:
         self._set_timer()
 
     def insert(self, given: InsertComponent) -> None:
-        """Start a component, in place of one with the same name.  [F53]"""
+        """Start a component; it replaces a component with the same name. [F53]"""
         name, state = given.name, self.state
         self.remove(name)
         self.manager.insert(state.manager, name)
@@ -239,8 +245,7 @@ class _SpsStep:
         self.effects.append(Nearby(sign, "living"))
 
     def _update_subscriptions(self, name: str) -> None:
-        """Subscribe to a component's current inputs, then end subscriptions that it does not need any
-        more."""
+        """Subscribe to a component's current inputs, then end the subscriptions that it no longer needs."""
         state, client = self.state, f"sps/{name}"
         before = dict.fromkeys(state.components[name])
         state.components[name] = tuple(self.manager.needs(state.manager, name))
@@ -274,7 +279,7 @@ class _SpsStep:
             self.effects.append(SetTimer(f"sps/{INFOS}", max(due, self.now)))
 
     def publish_outputs(self) -> None:
-        """Publish the outputs of components."""
+        """Publish the outputs of all components."""
         state = self.state
         for name, where, values in self.manager.advance(state.manager, self.now):
             if name in state.components:
@@ -287,7 +292,7 @@ class _SpsStep:
         self._set_timer()
 
     def on_alive_timer(self) -> None:
-        """Send a sign of life; revive the components of hosts that were silent too long."""
+        """Send a sign of life, and revive the components of hosts that were silent for too long."""
         state, every = self.state, self.node.every
         self.effects.append(SetTimer(f"sps/{ALIVE}", self.now + every))
         for name, since in list(state.subscribed_at.items()):
@@ -302,7 +307,8 @@ class _SpsStep:
 
     def _point_beside(self, at: At) -> At:
         """Return a point slightly beside a host's position, so that exactly one of its neighbours is nearest
-        to it."""
+        to it.
+        """
         space = self.node.space
         little = ASIDE * (space.high[0] - space.low[0])
         return (at[0] + little, at[1] + little * 0.618)

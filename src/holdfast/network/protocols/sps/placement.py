@@ -2,8 +2,8 @@
 
 [F71, F73, F74]
 
-Costs are estimates: readings per day times hops. Hops follow from the distance from publisher to host and
-from host to subscribers, with a given reach per hop.
+Costs are estimates in messages times hops per day. The number of hops follows from the distances from
+publishers to the host and from the host to the subscribers, with a given reach per hop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TopicPublisher:
 
 @dataclass(frozen=True, slots=True)
 class ComponentPart:
-    """A part of a component: its region (``None``: everything), its position, and the reason."""
+    """A part of a component: its region (``None`` is everywhere), position, inputs, and the reason."""
 
     region: Rectangle | None
     at: Point
@@ -41,7 +41,7 @@ class ComponentPart:
 
 @dataclass(frozen=True, slots=True)
 class PlacementChoice:
-    """A placement of a component: its parts, where they are joined, and messages per day and hop."""
+    """A placement of a component: its parts, the point that joins them, and messages times hops per day."""
 
     name: str
     parts: tuple[ComponentPart, ...]
@@ -51,10 +51,10 @@ class PlacementChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementGround:
-    """The properties of a network and of a component.
+    """The properties of a network and of a component that determine costs.
 
-    ``output`` is the number of outputs per reading, ``joined`` whether parts must be joined; such parts send
-    their state to the join at each evaluation.
+    ``output`` is the number of outputs per reading. If ``must_join``, parts send their state to the join at
+    each evaluation.
     """
 
     tree: ScopeTree
@@ -63,7 +63,7 @@ class PlacementGround:
     output: float = 0.01
     must_join: bool = True
     messages_per_reading: float = 2.0
-    """The number of messages of a joined part for each reading: one for each predicate."""
+    """The number of messages that a joined part sends for each reading: one for each predicate."""
 
     def __post_init__(self) -> None:
         if not self.reach > 0:
@@ -79,7 +79,8 @@ def choices(
 ) -> list[PlacementChoice]:
     """Return all placements of a component over its inputs, the cheapest first.
 
-    A component whose queries are relative to its host has a replica at each publisher's node, and no choice.
+    If the component's queries are relative to its host, there is one placement: a replica at each publisher's
+    node.
     """
     if not inputs:
         raise UsageError(f"nobody publishes what '{topic}' listens to")
@@ -150,7 +151,7 @@ def _share(publisher: TopicPublisher, scope: QuadScope, tree: ScopeTree) -> bool
 def _with_cost(
     name: str, parts: tuple[ComponentPart, ...], ground: PlacementGround, joined: bool = False
 ) -> PlacementChoice:
-    """Return a placement with its cost."""
+    """Return a placement of the given parts with its cost."""
     middle = _mean_point(ground.subscribers)
     join = middle if not joined else _mean_point(tuple(part.at for part in parts))
     messages = 0.0
@@ -166,7 +167,7 @@ def _with_cost(
 
 
 def _mean_point(points: Sequence[Point]) -> Point:
-    """Return the mean of points."""
+    """Return the mean of points; raise a `UsageError` if there are none."""
     if not points:
         raise UsageError("there is no subscriber")
     return tuple(sum(p[axis] for p in points) / len(points) for axis in (0, 1))

@@ -1,8 +1,8 @@
-"""Mobile subscribers: nodes stand still, so a subscriber's subscriptions stay at a proxy.  [F80]
+"""Proxies for mobile subscribers: nodes do not move, so a subscriber's subscriptions stay at a proxy. [F80]
 
 The proxy is the node nearest to a point that the subscriber chose once, such as the place of its first
 subscription. It subscribes, hosts the subscriber's components, knows the subscriber's position and forwards
-its events; it stores an event until the subscriber has confirmed it. The nodes that the subscriber meets on
+its events. It stores an event until the subscriber has confirmed it. The nodes that the subscriber meets on
 its way store nothing: they pass messages between subscriber and proxy.
 """
 
@@ -39,31 +39,31 @@ from .traveller import BroughtEvent, Ticket
 
 LEASES = "proxy/leases"
 CLIENT = "proxy/"
-"""The prefix of the names of clients for which a node is the proxy."""
+"""The prefix of the names under which a node subscribes as a proxy."""
 
 
 class ArriveRequest(msgspec.Struct, frozen=True):
-    """A mobile subscriber is at this node; it repeats this periodically."""
+    """Request: a mobile subscriber is at this node. The subscriber repeats it periodically."""
 
     ticket: Ticket
 
 
 class GotRequest(msgspec.Struct, frozen=True):
-    """The subscriber has received an event."""
+    """Request: the subscriber has received an event."""
 
     ticket: Ticket
     brought: BroughtEvent
 
 
 class SubscriberMoved(msgspec.Struct, frozen=True, array_like=True, tag="moved"):
-    """To the proxy: the subscriber's position and its subscriptions."""
+    """Informs the proxy of the subscriber's position and its subscriptions."""
 
     ticket: Ticket
     at: At
 
 
 class RedirectedEvent(msgspec.Struct, frozen=True, array_like=True, tag="redirected"):
-    """From the proxy to the subscriber's position: an event."""
+    """An event that the proxy sends to the subscriber's position."""
 
     client: str
     since: Instant
@@ -75,11 +75,11 @@ class RedirectedEvent(msgspec.Struct, frozen=True, array_like=True, tag="redirec
     values: Mapping[str, Value]
     repeated: bool
     first: int = 0
-    """Events with lower numbers are not stored any more, even if the subscriber has not received them."""
+    """Events with lower numbers are no longer stored, even if the subscriber has not received them."""
 
 
 class EventArrived(msgspec.Struct, frozen=True, array_like=True, tag="arrived"):
-    """To the proxy: the subscriber has received the event with this number."""
+    """Informs the proxy that the subscriber has received the event with this number."""
 
     client: str
     since: Instant
@@ -90,7 +90,7 @@ ProxyMessage = SubscriberMoved | RedirectedEvent | EventArrived
 
 
 def bytes_of(message: ProxyMessage) -> int:
-    """Return the size on a mote, in bytes: names and numbers in two bytes."""
+    """Return the size of a message on a mote in bytes. Names and numbers take two bytes."""
     match message:
         case SubscriberMoved(ticket=ticket):
             wishes = sum(3 + ADDRESS * len(wish.outline) for wish in ticket.wishes)
@@ -104,18 +104,18 @@ def bytes_of(message: ProxyMessage) -> int:
 
 @dataclass(slots=True)
 class ProxySubscriber:
-    """A subscriber as its proxy knows it."""
+    """A mobile subscriber as its proxy knows it."""
 
     since: Instant
-    """Since when this node is its proxy; a later one takes precedence."""
+    """The time at which this node became its proxy. A proxy with a later time takes precedence."""
     ticket: Ticket
     at: At
     last_sign: Instant
     sent: int = 0
     first: int = 0
-    """The number after that of the last event that was dropped for lack of room."""
+    """The lowest number of an event that was not dropped for lack of room."""
     waiting: dict[int, RedirectedEvent] = field(default_factory=dict)
-    """Events that the subscriber has not confirmed."""
+    """The events that the subscriber has not confirmed, by number."""
 
 
 @dataclass(slots=True)
@@ -127,25 +127,24 @@ class ProxyState:
 
     @property
     def latest(self) -> Instant:
-        """The time of this node's latest event."""
+        """The time of the latest event that this node published."""
         return int(self.inner.latest)
 
 
 @dataclass(frozen=True)
 class ProxyNode:
-    """The machine; ``inner`` is a broker, or a node with components."""
+    """The machine of a node with proxies. ``inner`` is a broker, or a node with components."""
 
     inner: Any
     at: At
     every: Duration | None = None
-    """The period in which subscribers report their position; one that does not for three periods is
-    forgotten.
-
-    ``None``: none is forgotten.
+    """The period in µs in which subscribers report their position. A subscriber is forgotten after three
+    periods without a report; ``None`` means never.
     """
     room: int = 1000
-    """The number of stored events per subscriber; further ones replace the oldest, and the subscriber learns
-    how many."""
+    """The greatest number of stored events per subscriber. A further event replaces the oldest, and the
+    subscriber learns how many it has lost.
+    """
 
     def __post_init__(self) -> None:
         if self.room < 1:
@@ -153,7 +152,7 @@ class ProxyNode:
 
     @property
     def peeks(self) -> bool:
-        """Whether the inner machine inspects messages that pass this node."""
+        """Whether the inner machine inspects messages that this node forwards."""
         return bool(getattr(self.inner, "peeks", False))
 
     @property
@@ -191,7 +190,9 @@ class ProxyNode:
         return state, step.effects
 
     def _check_ticket(self, ticket: Ticket) -> None:
-        """Raise a `UsageError` for an impossible request here, because the proxy could not report it."""
+        """Raise a `UsageError` for an impossible request. The check runs here, because the proxy could not
+        report it.
+        """
         for wish in ticket.wishes:
             self.deployment.topic(wish.topic)
             self.deployment.region(wish.region)
@@ -216,7 +217,7 @@ class _ProxyStep:
         self.pass_to_inner(Asked(self.now, asked))
 
     def pass_to_inner(self, given: Input) -> None:
-        """Pass an input to the inner machine; forward deliveries for mobile subscribers."""
+        """Pass an input to the inner machine, and forward its deliveries for mobile subscribers."""
         self.state.inner, found = self.node.inner.handle(self.state.inner, given)
         for effect in found:
             what = effect.what if isinstance(effect, Deliver) else None
@@ -246,7 +247,7 @@ class _ProxyStep:
     # --- messages ---
 
     def send(self, at: At, message: ProxyMessage) -> None:
-        """Send a message to the node nearest to a point; handle it at once if that is this node."""
+        """Send a message to the node nearest to a point. If that is this node, handle the message at once."""
         if at == self.node.at:
             self.on_message(message)
         else:
@@ -265,7 +266,7 @@ class _ProxyStep:
                 self.effects.append(Deliver(_to_brought(message)))
 
     def _on_moved(self, ticket: Ticket, at: At) -> None:
-        """Update the subscriber's position and subscriptions; the latest message counts."""
+        """Update the subscriber's position and subscriptions from its latest message."""
         subscriber = self.state.subscribers.get(ticket.client)
         if subscriber is None:
             subscriber = ProxySubscriber(self.now, _without_wishes(ticket), at, self.now)
@@ -303,7 +304,7 @@ class _ProxyStep:
         self.effects.append(SetTimer(LEASES, self.now + every))
 
     def forget_silent(self, every: Duration) -> None:
-        """Remove subscribers that have not reported their position for long."""
+        """Remove subscribers that have not reported their position for three periods."""
         self.set_lease_timer(every)
         for client, subscriber in list(self.state.subscribers.items()):
             if subscriber.last_sign < self.now - 3 * every:
@@ -312,7 +313,7 @@ class _ProxyStep:
 
 
 def _to_brought(given: RedirectedEvent) -> BroughtEvent:
-    """Return an event as the subscriber's device receives it."""
+    """Convert an event to the form in which the subscriber's device receives it."""
     about = given.topic, given.location, given.publisher, given.time, given.values
     event = request.QpsNotify(given.client, *about, (), given.repeated)
     return BroughtEvent(given.client, given.since, given.number, event, given.first)

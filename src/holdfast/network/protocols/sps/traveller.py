@@ -1,4 +1,4 @@
-"""A mobile subscriber as its own device knows it: its ticket, and the events it has received."""
+"""The device of a mobile subscriber: its ticket, and the events that it has received."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..qps.message import At
 from ..qps.request import QpsNotify
 
 Sign = tuple[str, str, Instant, tuple[float, ...]]
-"""Identifies an event that arrives again from another proxy."""
+"""Identifies an event, so that a repetition from another proxy is recognised."""
 REMEMBERED = 1000
 _RECTANGLE = 2
 
@@ -48,7 +48,7 @@ def wish(topic: str, region: Shape, epsilon: float = 1.5) -> TravellerWish:
 
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):
-    """The data that a subscriber shows to every node that it meets."""
+    """The data that a subscriber presents to every node that it meets."""
 
     client: str
     """Its name, unique in the network."""
@@ -56,45 +56,47 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     """The point whose nearest node is its proxy."""
     wishes: tuple[TravellerWish, ...] = ()
     components: tuple[str, ...] = ()
-    """The components that its proxy hosts."""
+    """The names of the components that its proxy hosts."""
     turn: int = 0
-    """The number of this ticket; the latest counts."""
+    """The number of this ticket. Only the ticket with the highest number counts."""
 
 
 class BroughtEvent(msgspec.Struct, frozen=True):
-    """An event that a node has for a subscriber."""
+    """An event that a node delivers to the device of a subscriber."""
 
     client: str
     since: Instant
-    """Identifies the proxy that sent it."""
+    """The time at which the sending node became the proxy, which identifies that proxy."""
     number: int
     event: QpsNotify
     first: int = 0
-    """Missing events with lower numbers will not come any more."""
+    """Missing events with lower numbers will not arrive any more."""
 
 
 @dataclass(slots=True)
 class Traveller:
-    """The subscriber; each event is delivered to it once."""
+    """The device of a mobile subscriber. It delivers each event once."""
 
     ticket: Ticket
     since: Instant = 0
-    """Of its latest proxy."""
+    """The time at which the latest proxy became the proxy."""
     numbers: set[int] = field(default_factory=set)
-    """Of the latest proxy's events that have arrived, from ``least`` on; all earlier ones have arrived."""
+    """The numbers, from ``least`` on, of the latest proxy's events that have arrived. All earlier events have
+    arrived.
+    """
     least: int = 0
     lost: int = 0
     """The number of events that its proxies dropped for lack of room."""
     delivered: dict[Sign, Instant] = field(default_factory=dict)
-    """The last events, and the proxy from which each came."""
+    """The last delivered events, each with the proxy from which it came."""
 
     def next_ticket(self, **changes: object) -> Ticket:
-        """Return its ticket for the next node, with optional changes."""
+        """Return the ticket for the next node. ``changes`` replaces fields of the previous ticket."""
         self.ticket = msgspec.structs.replace(self.ticket, turn=self.ticket.turn + 1, **changes)
         return self.ticket
 
     def accept(self, given: BroughtEvent) -> QpsNotify | None:
-        """Return the event if it is new, else ``None``."""
+        """Return the event if it is new, and ``None`` for a repetition."""
         event = given.event
         sign = (event.topic, event.publisher, event.time, tuple(event.location))
         by = self.delivered.get(sign)
@@ -112,14 +114,14 @@ class Traveller:
         return event
 
     def _on_given_up(self, first: int) -> None:
-        """Handle that the latest proxy stores no events below a number."""
+        """Record that the latest proxy no longer stores events with numbers below ``first``."""
         self.lost += sum(number not in self.numbers for number in range(self.least, first))
         self.numbers = {number for number in self.numbers if number >= first}
         self.least = max(self.least, first)
         self._close_up()
 
     def _is_new_number(self, number: int) -> bool:
-        """Record a number; whether the latest proxy has not sent it before."""
+        """Record a number; return whether it is new from the latest proxy."""
         if number < self.least or number in self.numbers:
             return False
         self.numbers.add(number)

@@ -1,4 +1,7 @@
-"""Medium access: the parameters of each MAC as values, and the ``Station`` that runs it on a node."""
+"""Medium access: the parameters of each MAC as values, and the ``Station`` that runs it on a node.
+
+To add a MAC, write a parameter class and a subclass of ``Station``, and register both in ``_STATIONS``.
+"""
 
 from __future__ import annotations
 
@@ -29,5 +32,5 @@ __all__ = ["Aloha", "Csma", "LowPowerListening", "Mac", "RtsCts", "Station", "Td
 
 
 def station(mac: Mac, node: Node) -> Station:
-    """The station of a node for the given MAC."""
+    """Create the station that runs the given MAC on a node."""
     return _STATIONS[type(mac)](node, mac)

@@ -1,6 +1,4 @@
-"""Pure ALOHA: send at once without sensing the channel.  The oldest MAC, with a closed formula for its
-throughput.
-"""
+"""Pure ALOHA: a MAC that sends at once without sensing the channel. Its throughput has a closed formula."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aloha:
-    """Every packet is sent once, as soon as it is queued, and not acknowledged."""
+    """Parameters of ALOHA. Every packet is sent once, as soon as it is queued, without acknowledgement."""
 
     kind: ClassVar = "aloha"
     queue: int = 16

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csma:
-    """macMinBE, macMaxBE, macMaxCSMABackoffs and macMaxFrameRetries of the standard, with its defaults.
+    """Parameters of CSMA/CA: macMinBE, macMaxBE, macMaxCSMABackoffs and macMaxFrameRetries, with the
+    standard's defaults.
 
-    ``congestion`` replaces the standard's growing backoff after a busy channel by a uniform one between the
-    two bounds, as in TinyOS, which has 0.3 to 2.5 ms (10 to 80 ticks of 32 kHz).
+    ``congestion`` gives bounds in µs for a uniform backoff after a busy channel, in place of the standard's
+    growing backoff. TinyOS uses such a backoff of 0.3 to 2.5 ms (10 to 80 ticks of 32 kHz).
     """
 
     kind: ClassVar = "csma"
@@ -42,7 +43,9 @@ class Csma:
 
 
 class CsmaStation(Station):
-    """A station that backs off at random, senses the channel, and transmits if it is clear."""
+    """A station that waits for a random backoff, senses the channel, and transmits if the channel is
+    clear.
+    """
 
     def __init__(self, node: Node, mac: Csma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries, acknowledged=mac.acknowledged)

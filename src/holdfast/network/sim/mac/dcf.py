@@ -1,8 +1,8 @@
 """RTS/CTS as in the distributed coordination function of IEEE 802.11 (1999, 9.2).
 
 Slots, spaces and frames are scaled to the radio: a slot is sensing and turnaround, SIFS is turnaround, DIFS
-is SIFS and two slots.  A station that receives an RTS or CTS for others stays silent for the announced time
-(NAV); after a lost frame it waits long enough for an acknowledgement to pass (EIFS).
+is SIFS and two slots. A station that receives an RTS or CTS for another node stays silent for the announced
+time (NAV). After a lost frame it waits long enough for an acknowledgement to pass (EIFS).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from ..node import Node
 
 RTS_BYTES, CTS_BYTES = 13, 11
-"""Sizes as 802.15.4 would encode these frames: control, sequence, PAN, addresses, duration, checksum."""
+"""Frame sizes in 802.15.4 encoding: control, sequence, PAN, addresses, duration, checksum."""
 
 DIFS_SLOTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RtsCts:
-    """Contention window and retry limits as in 802.11; packets below ``threshold`` bytes are sent without
-    RTS.
+    """Parameters of RTS/CTS: contention window and retry limits as in 802.11. Packets below ``threshold``
+    bytes are sent without RTS.
     """
 
     kind: ClassVar = "rts-cts"
@@ -52,7 +52,7 @@ class DcfStation(Station):
         super().__init__(node, queue=mac.queue, retries=mac.long_retries)
         self._mac = mac
         self._short = 0
-        """Number of RTS frames for the current packet that no CTS answered."""
+        """The number of RTS frames for the current packet that no CTS answered."""
         self._slots = self._quiet = 0
         self._nav: Instant = 0
         self._awaits_cts = False
@@ -73,7 +73,7 @@ class DcfStation(Station):
         self._wait(self.unit, self._slot)
 
     def _slot(self, _: None) -> None:
-        """Count a slot if the channel was clear for long enough; send when no slots are left."""
+        """Count a slot if the channel was clear for long enough. Send when no slots are left."""
         now = self.clock.now
         if now < self._nav or self.radio.mode != LISTEN or not self.radio.clear():
             self._quiet = 0

@@ -1,8 +1,8 @@
 """Low-power listening: radios sleep, and wake for a short check in every interval.
 
-There are two strategies to wake a neighbour.  ``preamble``: one preamble that is longer than the interval,
-then the frame (B-MAC; Polastre, Hill, Culler, SenSys 2004).  ``strobes``: the frame is repeated until it is
-acknowledged, or a broadcast for the whole interval (BoX-MAC-2, ContikiMAC).
+There are two strategies to wake a neighbour. With ``preamble``, a station sends one preamble that is longer
+than the interval, then the frame (B-MAC; Polastre, Hill, Culler, SenSys 2004). With ``strobes``, it repeats
+the frame until the frame is acknowledged, or a broadcast for the whole interval (BoX-MAC-2, ContikiMAC).
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowPowerListening:
-    """Wake every ``interval`` for ``check`` µs (default: as long as a gap between strobes, or two
-    samples).
+    """Parameters of low-power listening: a radio wakes every ``interval`` µs and checks the channel for
+    ``check`` µs.
+
+    By default, the check is as long as a gap between strobes, or as two samples of the channel.
     """
 
     kind: ClassVar = "low-power-listening"
@@ -32,7 +34,7 @@ class LowPowerListening:
     wake: Literal["strobes", "preamble"] = "strobes"
     check: Duration | None = None
     linger: Duration = 10 * MILLISECOND
-    """How long to stay awake after a frame, for the next one."""
+    """The time in µs to stay awake after a frame, in case another frame follows."""
     exponent: int = 3
     backoffs: int = 8
     retries: int = 2
@@ -88,12 +90,14 @@ class LplStation(Station):
             self._stay_awake(self.check)
 
     def _stay_awake(self, length: Duration) -> None:
-        """Stay awake for ``length`` µs at least, then check whether there is a reason to go on."""
+        """Stay awake for at least ``length`` µs, then sleep unless there is a reason to stay awake."""
         self._awake_until = max(self._awake_until, self.clock.now + length)
         self.clock.at(self._awake_until, self._sleep_if_idle)
 
     def _sleep_if_idle(self, _: None) -> None:
-        """Sleep if the channel was clear at this check and the one before: strobes have gaps between them."""
+        """Sleep if the channel was clear at this check and the previous one. One check could fall into a gap
+        between strobes.
+        """
         if not self._up or self._current is not None or self.radio.mode != LISTEN:
             return
         if self.clock.now < self._awake_until:

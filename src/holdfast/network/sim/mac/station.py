@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     from ..node import Node
 
 DATA_OVERHEAD = 11
-"""802.15.4 with short addresses: control, sequence, PAN, destination, source, checksum."""
+"""The bytes that a frame adds to its payload in 802.15.4 with short addresses: control, sequence, PAN,
+destination, source, checksum.
+"""
 ACK_BYTES = 5
-"""Control, sequence, checksum."""
+"""The bytes of an acknowledgement: control, sequence, checksum."""
 
 
 def at_least(mac: object, **least: int) -> None:
-    """Raise UsageError if a parameter of a MAC is below its least value."""
+    """Raise a `UsageError` if a parameter of a MAC is below its least value."""
     for name, bound in least.items():
         if (value := getattr(mac, name)) < bound:
             raise UsageError(f"{type(mac).__name__}: {name} is {value}; it must be {bound} at least")
@@ -48,7 +50,7 @@ OutcomeHandler = Callable[[Outcome], None]
 
 @dataclass(slots=True)
 class PacketCounts:
-    """Counts of packets by outcome: sent = delivered + dropped + in flight, at every time."""
+    """Counts of packets by outcome. At every time, sent = delivered + dropped + in flight."""
 
     sent: int = 0
     delivered: int = 0
@@ -60,8 +62,9 @@ class PacketCounts:
 
 @dataclass(slots=True)
 class PacketLedgers:
-    """Counts of packets to one neighbour (delivered: the neighbour has it) and to all (delivered: it was
-    sent).
+    """Separate counts of packets to one neighbour and of packets to all neighbours.
+
+    A packet to one neighbour counts as delivered when the neighbour has it, a packet to all when it was sent.
     """
 
     unicast: PacketCounts = field(default_factory=PacketCounts)
@@ -78,7 +81,7 @@ class Station:
     """
 
     spacing: Duration = 0
-    """The pause after a packet, before the next, in µs."""
+    """The pause in µs between two packets."""
 
     def __init__(self, node: Node, *, queue: int, retries: int = 0, acknowledged: bool = True) -> None:
         self.node = node
@@ -135,21 +138,21 @@ class Station:
                 self._next(None)
 
     def listen(self, on_frame: FrameHandler, on_overheard: FrameHandler | None = None) -> None:
-        """Set the callbacks for frames addressed to this node or to all, and for frames addressed to
-        others.
+        """Set the callbacks for frames addressed to this node or to all, and for frames addressed to other
+        nodes.
         """
         self._on_data, self._on_overheard = on_frame, on_overheard
 
     def in_flight(self) -> list[LinkPacket]:
-        """The packets that are queued or being sent."""
+        """Return the packets that are queued or being sent."""
         return [*([self._current] if self._current else []), *self._queue]
 
     def start(self) -> None:
-        """Called when the node is switched on."""
+        """Start to listen. The node calls this when it is switched on."""
         self.radio.on()
 
     def halt(self) -> None:
-        """Called when the node goes down: queued packets are lost."""
+        """Drop all queued packets. The node calls this when it goes down."""
         self._up = False
         self._cancel_timer()
         packets = self.in_flight()
@@ -161,7 +164,7 @@ class Station:
     # For subclasses.
 
     def _contend(self) -> None:
-        """Acquire the channel for the current packet, then ``_transmit`` it."""
+        """Acquire the channel for the current packet, then call `_transmit`. Each MAC implements this."""
         raise NotImplementedError
 
     # Callbacks of the radio.
@@ -179,7 +182,7 @@ class Station:
             self._conclude(ACKNOWLEDGED)
 
     def on_frame_lost(self) -> None:
-        """Handle a frame that was lost during reception; nothing to do here."""
+        """Handle a frame that was lost during reception. By default there is nothing to do."""
 
     def on_transmitted(self, frame: Frame) -> None:
         """Handle the end of a transmission of this node."""
@@ -192,7 +195,7 @@ class Station:
     # Sending data.
 
     def _next(self, _: None) -> None:
-        """Start sending the next queued packet, if there is one."""
+        """Start to send the next queued packet, if there is one."""
         self._idle = not self._queue
         if self._queue:
             self._current = self._queue.popleft()
@@ -221,7 +224,9 @@ class Station:
         self.radio.transmit(frame)
 
     def _on_data_sent(self, frame: Frame) -> None:
-        """Continue after the current packet was transmitted: finish it, or wait for its acknowledgement."""
+        """Continue after the transmission of the current packet: finish it, or wait for its
+        acknowledgement.
+        """
         packet = self._current
         if packet is None or frame.packet is not packet:
             return
@@ -232,7 +237,7 @@ class Station:
             self._wait(self.patience, self._on_ack_timeout)
 
     def _on_ack_timeout(self, _: None) -> None:
-        """Send the current packet again, or drop it."""
+        """Send the current packet again, or drop it after the last retry."""
         self._awaits = None
         packet = self._current
         assert packet is not None
@@ -242,7 +247,7 @@ class Station:
             self._conclude(NO_ACK)
 
     def _conclude(self, outcome: Outcome) -> None:
-        """Finish the current packet and turn to the next."""
+        """Finish the current packet and start the next one after a pause."""
         packet, self._current, self._awaits = self._current, None, None
         assert packet is not None
         self._settle(packet, outcome)
@@ -285,7 +290,7 @@ class Station:
         self._radiate(Frame(ACK, self.node.id, frame.source, frame.sequence, 0, ACK_BYTES, frame.cause))
 
     def _wait(self, delay: Duration, action: Callable[[None], None]) -> None:
-        """Set the station's only timer."""
+        """Set the station's only timer; it replaces the previous timer."""
         self._cancel_timer()
         self._timer = self.clock.after(delay, action)
 
@@ -299,8 +304,8 @@ class Station:
         self.node.energy.mcu.work(self.clock.now, length, cause)
 
     def _after_work(self, length: Duration, action: Callable[[Any], None], argument: Any) -> None:
-        """Call ``action`` when the processor has worked for ``length`` µs; at once if its time causes no
-        delays.
+        """Call ``action`` after the processor has worked for ``length`` µs, or at once if processing causes
+        no delays.
         """
         if not self.node.delays:
             action(argument)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tdma:
-    """A slot for each node, in a repeating round.
+    """Parameters of TDMA: each node has a slot in a repeating round.
 
-    Without ``slots`` the network assigns different slots to nodes that have a neighbour in common.  Without
-    ``slot`` a slot lasts as long as the longest frame and its acknowledgement, and twice ``guard``, the
-    largest difference between two clocks.
+    Without ``slots`` the network assigns different slots to nodes that have a neighbour in common. Without
+    ``slot``, a slot lasts as long as the longest frame, its acknowledgement, and twice ``guard``. ``guard``
+    is the largest difference between two clocks in µs.
     """
 
     kind: ClassVar = "tdma"
     slots: tuple[int, ...] | None = None
-    """The slot of each node."""
+    """The slot number of each node; ``None`` lets the network assign slots."""
     slot: Duration | None = None
     guard: Duration = 500
     sleep: bool = False
@@ -90,7 +90,7 @@ class TdmaStation(Station):
     # Listening.
 
     def _listen_next(self) -> None:
-        """Wake for the next slots in which a neighbour may send."""
+        """Set a timer to wake for the next slots in which a neighbour may send."""
         if self._windows:
             waits = [self._until(first, 0) for first, _ in self._windows]
             self._window = waits.index(min(waits))
@@ -108,7 +108,7 @@ class TdmaStation(Station):
         self._listen_next()
 
     def _doze(self) -> None:
-        """Sleep, unless a neighbour may send or an acknowledgement is expected."""
+        """Let the radio sleep, unless a neighbour may send or an acknowledgement is expected."""
         if self._mac.sleep and not self._open_now and self._awaits is None and self.radio.mode == LISTEN:
             self.radio.off()
 
@@ -122,7 +122,7 @@ class TdmaStation(Station):
         self._doze()
 
     def _until(self, slot: int, offset: Duration) -> Duration:
-        """The time until the next start of a slot plus ``offset``, by the node's clock."""
+        """Return the time in µs until the next start of a slot plus ``offset``, by the node's clock."""
         local, now = self.node.local, self.clock.now
         shown: Instant = local.local(now)
         start = shown - shown % self._round + slot * self._slot + offset
@@ -140,8 +140,8 @@ def windows(slots: Set[int]) -> list[tuple[int, int]]:
 
 
 def colouring(receivers: Mapping[NodeId, Set[NodeId]]) -> tuple[int, ...]:
-    """Assign a slot to each node so that no node receives two senders in one slot, nor sends while a
-    neighbour does.
+    """Assign a slot to each node so that neighbours never send at the same time, and no node has two senders
+    at once.
 
     >>> colouring({0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}})
     (0, 1, 2, 0)

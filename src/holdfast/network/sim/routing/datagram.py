@@ -1,8 +1,8 @@
 """Datagrams, and the inputs and effects of routing machines in addition to those of ``model/protocol``.
 
-A machine receives frames and decides; its host, the ``Router`` of a node, owns link, timers and handlers.
-``Asked`` passes a datagram to send on from this node: its own, or one returned after a ``Relay`` effect by
-the handlers that peek.
+A machine receives frames and decides. Its host, the ``Router`` of a node, owns link, timers and handlers.
+``Asked`` passes a datagram to send from this node. The datagram is either new, or handlers that peek have
+returned it after a ``Relay`` effect.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ node nearest to it), or a rectangle (all nodes in it).
 """
 
 Key = tuple[NodeId, int]
-"""Identifies a datagram: its origin, and its number there."""
+"""Identifies a datagram by its origin and its number there."""
 
 ADDRESS, COORDINATE = 2, 4
-"""Bytes of a node's id and of a coordinate in a header."""
+"""The bytes of a node's id and of a coordinate in a header."""
 HEADER = 8
-"""Bytes before every message: origin, destination, number, hops, type."""
+"""The bytes before every message: origin, destination, number, hops, type."""
 
 
 class Datagram(msgspec.Struct, frozen=True):
-    """A message on its way from end to end."""
+    """A message on its way from its origin to its destination."""
 
     origin: NodeId
     number: int
@@ -40,24 +40,26 @@ class Datagram(msgspec.Struct, frozen=True):
     type: str
     message: Any
     size: int
-    """Bytes of the message, without headers."""
+    """The length of the message in bytes, without headers."""
     cause: str = ""
     hops: int = 0
-    """The number of links it has travelled."""
+    """The number of links that the datagram has travelled."""
     route: Any = None
-    """Data that the routing protocol writes on it."""
+    """Data that the routing protocol writes on the datagram."""
 
     @property
     def key(self) -> Key:
         return (self.origin, self.number)
 
     def after_hop(self) -> Datagram:
-        """A copy that has travelled one link more."""
+        """Return a copy that has travelled one more link."""
         return msgspec.structs.replace(self, hops=self.hops + 1)
 
 
 class FrameReceived(msgspec.Struct, frozen=True):
-    """Input: a frame was received, addressed to this node or to all, or (``ours`` false) overheard."""
+    """Input: a frame was received. If not ``ours``, it was overheard; otherwise it is for this node or for
+    all.
+    """
 
     now: Instant
     sender: NodeId
@@ -66,7 +68,7 @@ class FrameReceived(msgspec.Struct, frozen=True):
 
 
 class TransmissionDone(msgspec.Struct, frozen=True):
-    """Input: the outcome of a transmission that had a token."""
+    """Input: the outcome of a transmission that has a token."""
 
     now: Instant
     token: str
@@ -77,23 +79,25 @@ Input = Started | Asked | FrameReceived | TransmissionDone | Fired
 
 
 class Transmit(msgspec.Struct, frozen=True):
-    """Effect: send to a neighbour, or to all of them; with a token, its outcome is an input later."""
+    """Effect: send to a neighbour, or to all neighbours. With a token, the outcome arrives later as
+    an input.
+    """
 
     to: NodeId
     what: Any
     size: int
-    """Bytes for the link, headers included."""
+    """The bytes to send over the link, headers included."""
     token: str = ""
 
 
 class Relay(msgspec.Struct, frozen=True):
-    """Effect: a datagram is in transit; pass it to the handlers that peek, then back as ``Asked``."""
+    """Effect: pass a datagram in transit to the handlers that peek. The host returns it as ``Asked``."""
 
     datagram: Datagram
 
 
 class Discard(msgspec.Struct, frozen=True):
-    """Effect: drop this copy of a datagram."""
+    """Effect: drop this copy of a datagram, and record the reason."""
 
     datagram: Datagram
     why: str
@@ -103,30 +107,32 @@ Effect = Transmit | SetTimer | CancelTimer | Deliver | Relay | Discard
 Effects = list[Effect]
 
 NO_ROUTE, HOP_LIMIT, NO_ROOM, TAKEN = "no route", "hop limit", "no room", "taken by a peek"
-"""Causes of a drop, in addition to those of the link."""
+"""Causes of a drop, in addition to the causes that the link reports."""
 
 
 class RoutingMachine(Protocol):
-    """A routing protocol on one node: pure, so that it also runs without radios.
+    """A routing protocol on one node. It is pure, so that it also runs without radios.
 
-    A class attribute ``overhears = False`` says that the machine ignores frames for other nodes.
+    A class attribute ``overhears = False`` means that the machine ignores frames for other nodes.
     """
 
     def initial(self, node: NodeId) -> Any:
-        """The state of a node before any input."""
+        """Return the state of a node before any input."""
 
     def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
-        """Process one input.  The state that was passed in must not be used again."""
+        """Process one input; return the new state and the effects. The previous state must not be
+        used again.
+        """
 
     def held(self, state: Any, /) -> Iterable[Datagram]:
-        """The datagrams waiting in the state."""
+        """Return the datagrams that wait in the state."""
 
     def refuses(self, destination: Destination, /) -> str | None:
-        """Why the protocol cannot route to this destination; None if it can."""
+        """Return why the protocol cannot route to this destination; ``None`` if it can."""
 
 
 class RecentKeys:
-    """The most recent keys, as many as a small node can remember."""
+    """A set of the most recent keys, limited to the memory of a small node."""
 
     __slots__ = ("_keys", "_most")
 
@@ -135,7 +141,7 @@ class RecentKeys:
         self._most = most
 
     def add(self, key: Hashable) -> bool:
-        """Remember a key; return whether it is new."""
+        """Store a key; return whether it is new."""
         if key in self._keys:
             return False
         self._keys[key] = None
@@ -145,13 +151,13 @@ class RecentKeys:
 
 
 def refuses_points(destination: Destination) -> str | None:
-    """Why a protocol without positions cannot route to this destination; None if it can."""
+    """Return why a protocol without positions cannot route to this destination; ``None`` if it can."""
     there = {tuple: "a point", Rectangle: "a rectangle"}.get(type(destination))
     return None if there is None else f"only geographic routing leads to {there}"
 
 
 def on_arrival(datagram: Datagram, node: NodeId, limit: int) -> Effect:
-    """What a node does with a datagram that it receives: deliver it, or relay it if hops are left."""
+    """Return the effect for a datagram that a node receives: deliver it, or relay it if hops are left."""
     if datagram.destination == node:
         return Deliver(datagram)
     return Relay(datagram) if datagram.hops < limit else Discard(datagram, HOP_LIMIT)

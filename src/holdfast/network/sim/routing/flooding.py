@@ -1,4 +1,4 @@
-"""Flooding: every node repeats every datagram once."""
+"""Flooding: a routing machine in which every node repeats every datagram once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .datagram import (
 
 @dataclass(slots=True)
 class FloodingState:
-    """The datagrams that a node has received, and those it is about to repeat."""
+    """The datagrams that a node has received, and the datagrams that it is about to repeat."""
 
     node: NodeId
     random: Random = field(default_factory=Random)
@@ -37,13 +37,13 @@ class FloodingState:
 
 @dataclass(frozen=True, slots=True)
 class Flooding:
-    """Every node repeats each datagram that it receives for the first time, after a random delay."""
+    """Flooding with a random delay: a node repeats each datagram that it receives for the first time."""
 
     limit: int = 32
     """The number of hops after which a datagram is not repeated."""
     jitter: Duration = 10 * MILLISECOND
-    """The longest delay before a repetition; without it neighbours would repeat at the same time and
-    collide.
+    """The longest delay before a repetition in µs. Without a delay, neighbours would repeat at the same time
+    and collide.
     """
 
     def initial(self, node: NodeId) -> FloodingState:

@@ -1,9 +1,10 @@
 """Greedy geographic routing with walks around holes along the faces of a planar subgraph (as in GPSR).
 
 Positions are known: a node's own, its neighbours' from their beacons, the destination's from the deployment
-[D51].  A datagram to a point goes to the node nearest to it, as in geographic hash tables: it walks once
-around the face that encloses the point and is delivered where no nearer node was found.  A datagram to a
-rectangle goes to the rectangle's nearest node, and from there to all its nodes (``spreading``).
+[D51]. A datagram to a point goes to the node nearest to it, as in geographic hash tables. It walks once
+around the face that encloses the point and is delivered where it found no nearer node. A datagram to a
+rectangle goes to the rectangle's nearest node, and from there to all nodes of the rectangle (see
+``spreading``).
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ from .plane import FaceWalk, Surroundings, beside, gabriel, towards
 from .spreading import is_inside, nearest_point, next_walks, usual_reach
 
 Planarise = Callable[[Point, Mapping[NodeId, Point]], Mapping[NodeId, Point]]
-"""Selects the neighbours whose links do not cross, from a node's position and all its neighbours."""
+"""A function that selects the neighbours whose links do not cross, from a node's position and all its
+neighbours.
+"""
 
 _POINT = 2 * COORDINATE
 BEACON_BYTES = ADDRESS + 2 + _POINT
 WALK_BYTES = _POINT + COORDINATE + 2 * ADDRESS
-"""Bytes that a walk adds to a datagram."""
+"""The bytes that a walk adds to a datagram."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionBeacon:
-    """A beacon of the sender."""
+    """A beacon of geographic routing, with its number and the sender's report on its neighbours."""
 
     number: int
     report: Report
@@ -58,7 +61,7 @@ class PositionBeacon:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Routing data of a datagram: the walk it is on, and the node it comes from."""
+    """Routing data of a datagram: its walk around a hole, if any, and the node from which it comes."""
 
     walk: FaceWalk[NodeId] | None = None
     came_from: NodeId | None = None
@@ -70,12 +73,12 @@ class SpreadCourse:
 
     came_from: NodeId
     repeated: bool
-    """Whether it is for neighbours in the rectangle only, not on a walk."""
+    """Whether the datagram is only for neighbours in the rectangle, and not on a walk."""
 
 
 @dataclass(slots=True)
 class UnconfirmedDatagram:
-    """A datagram that was given to a neighbour, until the link reports the outcome."""
+    """A datagram that was sent to a neighbour, and whose outcome the link has not yet reported."""
 
     datagram: Datagram
     transmission: Transmit
@@ -84,7 +87,7 @@ class UnconfirmedDatagram:
 
 @dataclass(slots=True)
 class GeographicState:
-    """A node's neighbours, and the datagrams without an outcome from the link."""
+    """The state of a node: its neighbours, and the datagrams without an outcome from the link."""
 
     node: NodeId
     neighbours: NeighbourTable
@@ -93,39 +96,39 @@ class GeographicState:
     distrusted: dict[NodeId, Instant] = field(default_factory=dict)
     visits: RecentKeys = field(default_factory=RecentKeys)
     spread: RecentKeys = field(default_factory=RecentKeys)
-    """Datagrams to rectangles: those received here, and the neighbours that have each or that it was sent
-    to.
+    """Datagrams to rectangles that this node received, and the neighbours that have each or to which it was
+    sent.
     """
     repeated: dict[str, Datagram] = field(default_factory=dict)
-    """Datagrams that this node repeated to its neighbours in the rectangle, until it checks which of them
-    repeated.
+    """Datagrams that this node repeated to its neighbours in the rectangle. After a delay it checks which
+    neighbours repeated them.
     """
     sent: dict[str, UnconfirmedDatagram] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Geographic:
-    """Each hop goes as near to the destination as possible; where no neighbour is nearer, along the
-    perimeter.
+    """Geographic routing: each hop goes as near to the destination as possible, or along the perimeter of a
+    hole.
     """
 
     places: tuple[Point, ...]
     """The position of every node."""
     beacons: Beacons = BEACONS
     least: float = 0.1
-    """The least probability of a successful acknowledged transmission for a neighbour to be used."""
+    """The least probability of a successful acknowledged transmission for which a neighbour is used."""
     distrust: Duration = 10 * SECOND
-    """How long a neighbour that did not acknowledge is avoided."""
+    """The time in µs for which a neighbour that did not acknowledge is avoided."""
     resends: int = 3
-    """How many times a datagram is sent to the same neighbour again."""
+    """The number of further times that a datagram is sent to the same neighbour."""
     pause: Duration = 40 * MILLISECOND
-    """The longest random delay before a repetition.  Retries to the same neighbour wait up to twice as
-    long, then four times as long as the last time: the neighbour may be unable to receive while others
-    send.
+    """The longest random delay before a repetition, in µs. Further tries to the
+    same neighbour wait up to twice as long, and then four times as long as the try before. The neighbour may
+    be unable to receive while others send.
     """
     limit: int = 255
-    """The number of hops after which a datagram is dropped: a walk around a small network may take a
-    hundred.
+    """The number of hops after which a datagram is dropped. A walk around a small network may take a hundred
+    hops.
     """
 
     def initial(self, node: NodeId) -> GeographicState:
@@ -165,8 +168,8 @@ class Geographic:
     def _on_hello(
         self, state: GeographicState, now: Instant, sender: NodeId, number: int, report: Report
     ) -> Effects:
-        """Note a beacon; answer a new neighbour soon, and trust a neighbour that receives our frames
-        again.
+        """Process a beacon: answer a new neighbour soon, and trust a neighbour that receives this node's
+        frames.
         """
         if state.node in dict(report):
             state.distrusted.pop(sender, None)
@@ -178,9 +181,10 @@ class Geographic:
     def _restore_trust(
         self, state: GeographicState, now: Instant, sender: NodeId, datagram: Datagram
     ) -> Datagram:
-        """Trust the sender of a datagram again.  If it was distrusted, restart the datagram's walk: the
-        nodes disagreed on whether the link between them exists, so the walk may have changed faces and
-        may never end.
+        """Trust the sender of a datagram again; return the datagram to forward.
+
+        If the sender was distrusted, the datagram's walk restarts. The nodes disagreed on whether their link
+        exists, so the walk may have changed faces and may never end.
         """
         if state.distrusted.pop(sender, now) <= now or not isinstance(datagram.route, Course):
             return datagram
@@ -211,7 +215,7 @@ class Geographic:
         return [Relay(replace(datagram, route=SpreadCourse(sender, repeated)))]
 
     def _usable_neighbours(self, state: GeographicState, now: Instant) -> dict[NodeId, float]:
-        """The usable neighbours, with the quality of their links in both directions."""
+        """Return the usable neighbours, with the quality of their links in both directions."""
         return {
             node: neighbour.both_ways
             for node, neighbour in state.neighbours.near(now, self.beacons.silence).items()
@@ -234,8 +238,8 @@ class Geographic:
         return [self._send_to(state, datagram, next_hop[0], Course(next_hop[1]))]
 
     def _forward_in_area(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
-        """Send towards the rectangle; inside it to all neighbours, and around it over each planar link
-        once.
+        """Send a datagram towards its rectangle; inside it to all neighbours, and around it over each planar
+        link once.
         """
         area, here, quality = _area(datagram), self.places[state.node], self._usable_neighbours(state, now)
         near = {node: self.places[node] for node in quality}
@@ -266,8 +270,8 @@ class Geographic:
         return effects if effects or inside else [Discard(datagram, NO_ROUTE)]
 
     def _resend_to_silent(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
-        """Send a datagram once more, individually, to neighbours in the rectangle that did not repeat it:
-        broadcasts are not acknowledged.
+        """Send a datagram again, individually, to neighbours in the rectangle that did not repeat it. This is
+        necessary because broadcasts are not acknowledged.
         """
         area = _area(datagram)
         near = {node: self.places[node] for node in self._usable_neighbours(state, now)}
@@ -309,7 +313,7 @@ def _area(datagram: Datagram) -> Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class RoutingView:
-    """A node's knowledge for one routing step: positions, neighbours, and the quality of their links."""
+    """The knowledge of a node for one routing step: positions, neighbours, and the quality of their links."""
 
     node: NodeId
     places: Sequence[Point]
@@ -321,7 +325,9 @@ class RoutingView:
 def step(
     view: RoutingView, destination: Destination, course: Course
 ) -> tuple[NodeId, FaceWalk[NodeId] | None] | None:
-    """The next node and the walk of the datagram there; None if it has been all around."""
+    """Return the next node of a datagram and its walk there; ``None`` if the datagram has been all around a
+    face.
+    """
     node, places, near = view.node, view.places, view.near
     assert not isinstance(destination, Rectangle)
     if isinstance(destination, int) and destination in near:

@@ -1,7 +1,7 @@
 """ID-based routing on a grid: the next hop follows from two numbers, without tables or control packets.
 
-Nodes are numbered row by row from 0, and all eight neighbours are in range [D52].  The eight rules are those
-of the thesis, in its order; a route first goes diagonally, then straight, in max(Δrow, Δcolumn) hops [D53].
+Nodes are numbered row by row from 0, and all eight neighbours are in range [D52]. The eight rules are those
+of the thesis, in its order. A route first goes diagonally, then straight, in max(Δrow, Δcolumn) hops [D53].
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ RULES: tuple[tuple[str, int | None, int | None, bool, tuple[int, int]], ...] = (
     ("g", -1, _ANY, True, (1, -1)),
     ("h", -1, _ANY, False, (-1, -1)),
 )
-"""For each rule its letter; its test on column, row and id; its step in rows and columns."""
+"""The eight rules. Each has a letter, a test on column, row and id, and a step in rows and columns."""
 
 
 @lru_cache(1 << 16)
 def next_hop(here: NodeId, destination: NodeId, columns: int) -> NodeId:
-    """The next node by the first rule that applies.
+    """Return the next node by the first rule that applies.
 
     >>> next_hop(5, 15, columns=4), next_hop(12, 3, columns=4), next_hop(14, 15, columns=4)
     (10, 9, 15)
@@ -46,7 +46,7 @@ def _sign(number: int) -> int:
 
 
 def candidates(here: NodeId, destination: NodeId, rows: int, columns: int) -> list[NodeId]:
-    """All neighbours: first the rules' choice, then by the number of hops left to the destination [D54]."""
+    """Return all neighbours: first the choice of the rules, then by the number of remaining hops. [D54]"""
     chosen = next_hop(here, destination, columns)
     row, column = divmod(here, columns)
     around = [
@@ -59,6 +59,6 @@ def candidates(here: NodeId, destination: NodeId, rows: int, columns: int) -> li
 
 
 def hops(a: NodeId, b: NodeId, columns: int) -> int:
-    """The number of hops between two nodes; a diagonal counts as one."""
+    """Return the number of hops between two nodes. A diagonal counts as one hop."""
     (row, column), (to_row, to_column) = divmod(a, columns), divmod(b, columns)
     return max(abs(to_row - row), abs(to_column - column))

@@ -1,4 +1,4 @@
-"""The outcome of every message: sent = delivered + dropped (by cause) + in flight."""
+"""The outcome of every message of a run: sent = delivered + dropped (by cause) + in flight."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 DELIVERED, IN_FLIGHT = "delivered", "in flight"
 NOT_REACHED = "not reached"
-"""The flood of a message ended without this node."""
+"""The outcome of a message whose flood ended without this node."""
 UNACCOUNTED = "unaccounted"
-"""No cause was recorded; this must not happen."""
+"""The outcome of a message without a recorded cause. This must not happen."""
 
 
 class FirstArrival(msgspec.Struct, frozen=True):
-    """Time and number of hops of a message's first arrival at a node."""
+    """The time and the number of hops of a message's first arrival at a node."""
 
     at: Instant
     hops: int
@@ -42,13 +42,13 @@ class MessageRecord(msgspec.Struct):
     size: int
     sent: Instant
     expected: int
-    """The number of nodes it is addressed to."""
+    """The number of nodes to which the message is addressed."""
     arrivals: dict[NodeId, FirstArrival] = field(default_factory=dict)
     duplicates: int = 0
     visited: set[tuple[NodeId, int]] = field(default_factory=set)
-    """Nodes that received a copy, with its number of hops: a copy may come to a node twice."""
+    """Nodes that received a copy, each with the copy's number of hops. A copy may come to a node twice."""
     ended: str = UNACCOUNTED
-    """Why the last copy that ended was dropped."""
+    """The reason why the last copy that ended was dropped."""
 
 
 class MessageLedger:
@@ -60,7 +60,7 @@ class MessageLedger:
         self.entries: dict[Key, MessageRecord] = {}
 
     def join(self, node: NodeId, holder: Router) -> None:
-        """Register the router of a node; the datagrams of its predecessor, if any, are lost."""
+        """Register the router of a node. The datagrams of the node's previous router are lost."""
         if (before := self._holders.get(node)) is not None:
             self._lose(before)
         self._holders[node] = holder
@@ -76,8 +76,8 @@ class MessageLedger:
         self.entries[datagram.key] = MessageRecord(*about, now, recipients)
 
     def _count_recipients(self, destination: Destination) -> int:
-        """The number of nodes a message is addressed to; for a rectangle all nodes in it, the origin
-        included.
+        """Return the number of nodes to which a message is addressed; for a rectangle all nodes in it, with
+        the origin.
         """
         if isinstance(destination, Rectangle):
             return sum(is_inside(destination, place) for place in self._places)
@@ -86,7 +86,7 @@ class MessageLedger:
         return len(self._places) - 1 if destination == BROADCAST else 1
 
     def arrive(self, datagram: Datagram, node: NodeId, now: Instant) -> None:
-        """Record the arrival of a copy at a node it is addressed to."""
+        """Record the arrival of a copy at a node to which it is addressed."""
         entry = self.entries[datagram.key]
         if entry.destination == NEIGHBOURS:
             entry.expected = len(entry.arrivals.keys() | {node})
@@ -104,7 +104,7 @@ class MessageLedger:
         self.entries[datagram.key].ended = why
 
     def record_unacknowledged(self, datagram: Datagram, to: NodeId) -> None:
-        """Record that a copy was sent without acknowledgement, so that it may have been lost."""
+        """Record that a copy was sent without acknowledgement, so it may be lost."""
         entry = self.entries[datagram.key]
         if to == BROADCAST:
             entry.ended = NOT_REACHED if entry.ended == UNACCOUNTED else entry.ended
@@ -112,9 +112,10 @@ class MessageLedger:
             entry.ended = NOT_RECEIVED
 
     def fates(self, since: Instant = 0) -> Counter[str]:
-        """Count messages sent since a time by outcome: delivered, in flight, or the cause of the drop.
+        """Count the messages sent since a time by outcome: delivered, in flight, or the cause of the drop.
 
-        A message to all nodes counts once for each node, one to neighbours once for each that received it.
+        A message to all nodes counts once for each node. A message to neighbours counts once for each node
+        that received it.
         """
         for holder in self._holders.values():
             if not holder.alive:
@@ -129,9 +130,9 @@ class MessageLedger:
         return +counts
 
     def held(self) -> Iterator[Datagram]:
-        """The datagrams that running routers hold."""
+        """Return the datagrams that wait in running routers."""
         return (datagram for holder in self._holders.values() if holder.alive for datagram in holder.held())
 
     def since(self, since: Instant) -> Iterator[MessageRecord]:
-        """The messages sent since a time."""
+        """Yield the messages sent since a time."""
         return (entry for entry in self.entries.values() if entry.sent >= since)

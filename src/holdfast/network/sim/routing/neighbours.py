@@ -1,7 +1,7 @@
 """Neighbour discovery by beacons: which neighbours exist, and what share of frames arrives in each direction.
 
-Beacons are numbered, so that gaps reveal losses, and report what share of others' beacons arrives at their
-sender; so each end knows both directions of a link (as in De Couto et al., MobiCom 2003).
+Beacons are numbered, so that gaps reveal losses. A beacon also reports what share of other nodes' beacons
+arrives at its sender. So each end knows both directions of a link (as in De Couto et al., MobiCom 2003).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _DECAY = 0.9
 """The weight of a beacon relative to the next one."""
 
 Report = tuple[tuple[NodeId, float], ...]
-"""The share of beacons received from some neighbours."""
+"""The share of beacons that the sender receives from each reported neighbour."""
 BEST, OTHERS = 8, 4
-"""How many neighbours a beacon reports: the best ones, and some of the others in turn."""
+"""The number of neighbours that a beacon reports: the best ones, and others in turn."""
 
 MISSED = 5
-"""The most earlier beacons of a new neighbour that count as missed; a single beacon received must not
-count as full quality.
+"""The greatest number of earlier beacons of a new neighbour that count as missed. A single received beacon
+must not count as full quality.
 """
 
 
 def report_bytes(report: Report) -> int:
-    """The size of a report in a beacon."""
+    """Return the size of a report in a beacon, in bytes."""
     return len(report) * (ADDRESS + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Beacons:
-    """The intervals of beacons: short at first, then doubled each time up to ``slow`` (Trickle)."""
+    """The intervals of beacons in µs: first ``fast``, then doubled each time up to ``slow`` (Trickle)."""
 
     fast: Duration = 1 * SECOND
     slow: Duration = 32 * SECOND
 
     @property
     def silence(self) -> Duration:
-        """After how long without a beacon a neighbour is removed, in µs."""
+        """The time in µs without a beacon after which a neighbour is removed."""
         return 9 * self.slow // 2
 
 
@@ -65,11 +65,11 @@ class Pace:
         return SetTimer(BEACON, now + random.randint(0, self.interval))
 
     def is_slow(self, beacons: Beacons) -> bool:
-        """Whether a new neighbour would have to wait long for the next beacon."""
+        """Return whether a new neighbour would have to wait long for the next beacon."""
         return self.interval > 4 * beacons.fast
 
     def next(self, beacons: Beacons, now: Instant, random: Random) -> SetTimer:
-        """Count a beacon that is sent now, and return the timer for the next, after a longer interval."""
+        """Count a beacon that is sent now; return the timer for the next beacon, after a longer interval."""
         self.number += 1
         self.interval = min(2 * self.interval, beacons.slow)
         return SetTimer(BEACON, now + random.randint(self.interval // 2, self.interval))
@@ -77,18 +77,20 @@ class Pace:
 
 @dataclass(slots=True)
 class Neighbour:
-    """What a node knows of a neighbour."""
+    """The knowledge of a node about a neighbour."""
 
     number: int
     last_beacon: Instant
     received: float = 1.0
     sent: float = 1.0
     back: float | None = None
-    """The share of our beacons that arrives there, once it has reported it."""
+    """The share of this node's beacons that arrives at the neighbour; ``None`` until the neighbour reports
+    it.
+    """
 
     @property
     def quality(self) -> float:
-        """The share of its beacons that arrives; with few beacons it tends to a middle value.
+        """The share of the neighbour's beacons that arrives. With few beacons it tends to a middle value.
 
         >>> Neighbour(number=0, last_beacon=0).quality, Neighbour(0, 0, received=8.0, sent=8.0).quality
         (0.6666666666666666, 0.9)
@@ -97,7 +99,7 @@ class Neighbour:
 
     @property
     def both_ways(self) -> float:
-        """The probability that a frame arrives there and its acknowledgement here; 0 before its first
+        """The probability that a frame and its acknowledgement arrive; 0 before the neighbour's first
         report.
         """
         return self.quality * (self.back or 0.0)
@@ -126,7 +128,7 @@ class NeighbourTable:
         return is_new
 
     def report(self) -> Report:
-        """The share of beacons received, for the best neighbours and some others."""
+        """Return the share of beacons received, for the best neighbours and for others in turn."""
         names = sorted(self.known, key=lambda node: -self.known[node].quality)
         best, others = names[:BEST], sorted(names[BEST:])
         chosen = [others[(self.turn + i) % len(others)] for i in range(min(OTHERS, len(others)))]
@@ -134,7 +136,7 @@ class NeighbourTable:
         return tuple((node, self.known[node].quality) for node in best + chosen)
 
     def near(self, now: Instant, silence: Duration) -> dict[NodeId, Neighbour]:
-        """The neighbours with a recent beacon; the others are removed."""
+        """Remove neighbours without a recent beacon; return the remaining ones."""
         for node in [n for n, neighbour in self.known.items() if now - neighbour.last_beacon > silence]:
             del self.known[node]
         return self.known

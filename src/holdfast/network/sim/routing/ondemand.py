@@ -1,8 +1,8 @@
 """Routes on demand, as in DYMO (draft-ietf-manet-dymo): requested when needed, removed when unused.
 
-A node without a route floods a request; the target replies when the flood has passed it, along the best path
-by which a request came.  Sequence numbers order routes by age, so that no loop can form.  A link that fails
-repeatedly is reported to the nodes that use it.
+A node without a route floods a request. The target replies after the flood has passed it, along the best path
+by which a request came. Sequence numbers order routes by age, so that no loop can form. A node reports a link
+that fails repeatedly to the nodes that use it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .datagram import (
 
 _NUMBER = 2
 ROUTE_BYTES = 2 * (ADDRESS + _NUMBER) + 4
-"""Size of a request or a reply: both ends with their numbers, hops, limit, kind."""
+"""The bytes of a request or a reply: both ends with their numbers, hops, limit, kind."""
 
 
 class RouteRequest(msgspec.Struct, frozen=True):
@@ -59,14 +59,14 @@ class RouteReply(msgspec.Struct, frozen=True):
 
 
 class RouteError(msgspec.Struct, frozen=True):
-    """The sender has lost its routes to these nodes (RERR)."""
+    """A report that the sender has lost its routes to these nodes (RERR)."""
 
     lost: tuple[tuple[NodeId, int], ...]
 
 
 @dataclass(slots=True)
 class RouteEntry:
-    """A route to a node: next hop, sequence number, length, expiry."""
+    """A route to a node: next hop, sequence number, length, and time of expiry."""
 
     by: NodeId
     number: int
@@ -85,7 +85,7 @@ class Search:
 
 @dataclass(slots=True)
 class UnconfirmedMessage:
-    """A message given to a neighbour, until the link reports the outcome."""
+    """A message that was sent to a neighbour, and whose outcome the link has not yet reported."""
 
     what: Datagram | RouteReply
     to: NodeId
@@ -100,46 +100,48 @@ class OnDemandState:
     node: NodeId
     random: Random = field(default_factory=Random)
     number: int = 0
-    """The node's own sequence number; it starts from the time, so that it grows over a restart."""
+    """The node's own sequence number. It starts from the time, so that it also grows over a restart."""
     routes: dict[NodeId, RouteEntry] = field(default_factory=dict)
     searches: dict[NodeId, Search] = field(default_factory=dict)
     repeats: dict[str, RouteRequest] = field(default_factory=dict)
     answers: dict[str, NodeId] = field(default_factory=dict)
-    """Requesting nodes to which a reply is due, by timer."""
+    """The nodes whose request awaits a reply, by the name of the timer for the reply."""
     distrusted: dict[NodeId, Instant] = field(default_factory=dict)
     visits: RecentKeys = field(default_factory=RecentKeys)
     again: RecentKeys = field(default_factory=RecentKeys)
-    """This node's own datagrams whose first route broke."""
+    """The node's own datagrams whose first route broke."""
     sent: dict[str, UnconfirmedMessage] = field(default_factory=dict)
     tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemand:
-    """Find a route when there is a datagram to send."""
+    """Routing on demand: a node searches a route when it has a datagram to send."""
 
     keep: Duration = 60 * SECOND
-    """How long an unused route is kept."""
+    """The time in µs after which an unused route is removed."""
     wait: Duration = 1 * SECOND
-    """How long to wait for a reply to the first request; twice as long for each further one."""
+    """The time in µs to wait for a reply to the first request. It doubles for each further request."""
     tries: int = 3
-    """How many requests are sent before the target is given up."""
+    """The number of requests for a target, after which its datagrams are dropped."""
     room: int = 8
-    """How many datagrams may wait for a route, for each target."""
+    """The number of datagrams that may wait for a route to the same target."""
     jitter: Duration = 10 * MILLISECOND
-    """The longest random delay before a request is repeated or a message is sent again."""
+    """The longest random delay in µs before a request is repeated or a message is sent again."""
     resends: int = 2
-    """How many times a message is sent to the same neighbour again."""
+    """The number of further times that a message is sent to the same neighbour."""
     distrust: Duration = 10 * SECOND
-    """How long requests from a neighbour that did not acknowledge are ignored: it may not receive our
-    frames.
+    """The time in µs for which requests from a neighbour that did not acknowledge are ignored. It may not
+    receive this node's frames.
     """
     limit: int = 32
     """The number of hops after which a datagram is dropped."""
     second: bool = True
     """Whether to search a new route for the node's own datagram when the first route failed."""
     buffers: int | None = None
-    """How many datagrams of other nodes are forwarded at a time; more are dropped.  None: no limit."""
+    """The number of other nodes' datagrams that may be forwarded at the same time; ``None`` for no limit.
+    Further datagrams are dropped.
+    """
 
     def initial(self, node: NodeId) -> OnDemandState:
         return OnDemandState(node)
@@ -249,7 +251,7 @@ class OnDemand:
         return [*effects, Discard(sent.what, outcome)]
 
     def _on_broken_link(self, state: OnDemandState, now: Instant, by: NodeId) -> Effects:
-        """Break all routes through a neighbour that does not acknowledge, and distrust it for a while."""
+        """Break all routes through a neighbour that does not acknowledge, and distrust it for a time."""
         state.distrusted[by] = now + self.distrust
         lost_routes = [(node, route.number) for node, route in state.routes.items() if route.by == by]
         return self._drop_routes(state, lost_routes, by)
@@ -267,8 +269,8 @@ class OnDemand:
     def _learn(
         self, state: OnDemandState, now: Instant, by: NodeId, message: RouteRequest | RouteReply
     ) -> bool:
-        """Store the route by which a message came if it is newer than the present one, or as new and
-        shorter; return whether it was stored.
+        """Store the route by which a message came if it is newer than the present route, or equally new and
+        shorter. Return whether it was stored.
         """
         target, number, hops = message.origin, message.number, message.hops
         known = state.routes.get(target)
@@ -282,7 +284,9 @@ class OnDemand:
         return True
 
     def _drop_routes(self, state: OnDemandState, lost: Iterable[tuple[NodeId, int]], by: NodeId) -> Effects:
-        """Mark routes through a neighbour to these nodes as broken, and report them if there were any."""
+        """Mark the routes through a neighbour to the lost nodes as broken, and report them if there
+        were any.
+        """
         lost_routes = []
         for node, number in lost:
             route = state.routes.get(node)

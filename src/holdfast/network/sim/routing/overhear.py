@@ -1,14 +1,15 @@
-"""ID-based routing with retries: forward by the rules, and listen whether the next node forwards, too [D54].
+"""ID-based routing with retries: a node forwards by the rules, and overhears whether the next node forwards.
+[D54]
 
-The thesis specifies neither the number of resends nor the rule for another path.  Here a datagram is sent
-again, at most ``resends`` times, if the next node is not overheard to forward it; then it goes to the untried
-neighbour with the fewest hops left, and the silent one is avoided for a while.  A node that receives a
-datagram it has already forwarded replies with a short notice, as in packet radio networks (Jubin and Tornow
-1987), where forwarding served as acknowledgement, too.
+The thesis specifies neither the number of resends nor the rule for another path. Here a node sends a datagram
+again, at most ``resends`` times, if it does not overhear the next node forward it. Then the datagram goes to
+the untried neighbour with the fewest remaining hops, and the silent neighbour is avoided for a time. A node
+that receives a datagram that it has already forwarded replies with a short notice. Packet radio networks
+(Jubin and Tornow 1987) also used forwarding as acknowledgement in this way.
 
-A datagram is dropped when its destination was silent to two neighbours, or eight nodes on its way were.
-Failure notices along the way back inform the sender.  Each node on it then drops datagrams to that
-destination at once, for a pause that doubles with each failure.
+A datagram is dropped when its destination was silent to two neighbours, or eight nodes on its way were
+silent. Failure notices along the way back inform the sender. Each node on that way then drops datagrams to
+the destination at once, for a pause that doubles with each failure.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ from .datagram import (
 from .grid import candidates
 
 _REMEMBERED = 256
-"""For how many datagrams a node remembers which neighbours it has tried."""
+"""The number of datagrams for which a node stores the neighbours that it has tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The sender of this notice has already forwarded the datagram."""
+    """A message that tells a neighbour that its datagram has already been forwarded."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A datagram of the receiver could not be delivered to its destination."""
+    """A message that reports to the previous hop that a datagram could not be delivered."""
 
     key: Key
     destination: NodeId
@@ -64,16 +65,18 @@ NOTICE_BYTES = ADDRESS + 2
 FAILURE_BYTES = 2 * ADDRESS + 2
 
 SILENT = 8
-"""The number of silent nodes after which a datagram is dropped; a silent destination counts for half of
-them.
+"""The number of silent nodes after which a datagram is dropped. A silent destination counts for half
+of them.
 """
 FIRST_PAUSE, LONGEST_PAUSE = 1 * SECOND, 4 * SECOND
-"""How long a destination is not tried after a failure; the pause doubles each time."""
+"""The shortest and longest time for which a destination is not tried after a failure. The time doubles each
+time.
+"""
 
 
 @dataclass(slots=True)
 class UnconfirmedHandover:
-    """A datagram that the next node has not been overheard to forward yet."""
+    """A datagram whose forwarding by the next node has not yet been overheard."""
 
     datagram: Datagram
     to: NodeId
@@ -82,32 +85,34 @@ class UnconfirmedHandover:
 
 @dataclass(slots=True)
 class OverhearState:
-    """The datagrams a node has handed over and to which neighbours, and the neighbours it distrusts."""
+    """The datagrams that a node has forwarded, the neighbours that it tried, and the neighbours that it
+    distrusts.
+    """
 
     node: NodeId
     handovers: dict[str, UnconfirmedHandover] = field(default_factory=dict)
     tried: dict[Key, list[NodeId]] = field(default_factory=dict)
     arrived: dict[Key, int] = field(default_factory=dict)
-    """The number of hops with which a datagram came last."""
+    """The number of hops of the last copy of each datagram."""
     previous_hops: dict[Key, NodeId] = field(default_factory=dict)
-    """The neighbour from which a datagram came first."""
+    """The neighbour from which each datagram came first."""
     failing: dict[NodeId, tuple[Instant, Duration]] = field(default_factory=dict)
-    """Destinations that could not be reached: the end of the present pause, and its length."""
+    """The destinations that could not be reached, each with the end of the present pause and its length."""
     distrusted: dict[NodeId, Instant] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class IdGrid:
-    """The rules a–h on a grid of ``rows`` and ``columns``, with retries based on overhearing."""
+    """Routing by the rules a–h on a grid of ``rows`` and ``columns``, with retries based on overhearing."""
 
     rows: int
     columns: int
     resends: int = 3
-    """How many times a datagram is sent to the same neighbour again [D54]."""
+    """The number of further times that a datagram is sent to the same neighbour. [D54]"""
     patience: Duration = 200 * MILLISECOND
-    """How long to wait until the next node is overheard to forward."""
+    """The time in µs to wait until the next node is overheard to forward."""
     distrust: Duration = 30 * SECOND
-    """How long a neighbour that does not forward is avoided."""
+    """The time in µs for which a neighbour that does not forward is avoided."""
     limit: int = 64
     """The number of hops after which a datagram is dropped."""
 
@@ -194,13 +199,13 @@ class IdGrid:
         return [] if previous_hop is None else [Transmit(previous_hop, failure, FAILURE_BYTES)]
 
     def _on_failure(self, state: OverhearState, now: Instant, failure: Failure) -> Effects:
-        """Pass a failure notice on to the previous hop of the datagram."""
+        """Forward a failure notice to the previous hop of the datagram."""
         self._pause(state, now, failure.destination)
         previous_hop = state.previous_hops.pop(failure.key, None)
         return [] if previous_hop is None else [Transmit(previous_hop, failure, FAILURE_BYTES)]
 
     def _on_overheard(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> Effects:
-        """If this frame shows that the next node forwarded our datagram, finish its handover."""
+        """Finish the handover of a datagram if this frame shows that the next node has forwarded it."""
         token = _token(payload.key, sender)
         handover = state.handovers.get(token)
         if handover is None:
@@ -246,7 +251,9 @@ _V = TypeVar("_V")
 
 
 def _remember(memory: dict[Key, _V], key: Key, value: _V) -> _V:
-    """``memory.setdefault(key, value)``, with the oldest entry removed when memory is full."""
+    """Return the value of a key, or store ``value`` for a new key. The oldest entry is removed when memory is
+    full.
+    """
     found = memory.setdefault(key, value)
     if len(memory) > _REMEMBERED:
         del memory[next(iter(memory))]

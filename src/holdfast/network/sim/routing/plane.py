@@ -1,8 +1,9 @@
 """Local geometry of geographic routing: greedy steps, links that do not cross, and walks around a hole.
 
 Perimeter routing walks along the faces of a planar graph by the right-hand rule [Bose et al. 1999, Karp and
-Kung 2000].  A walk leaves a face only where the line from its start to the destination leaves it: with that
-condition it arrives on every connected planar graph, not only on Gabriel graphs [Frey and Stojmenovic 2006].
+Kung 2000]. A walk leaves a face only where the line from its start to the destination leaves the face. With
+that condition it arrives on every connected planar graph, not only on Gabriel graphs [Frey and Stojmenovic
+2006].
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from ....model.space import Point
 Node = TypeVar("Node", bound=Hashable)
 
 ASIDE = 1e-6
-"""How far beside the destination a walk aims, relative to the distance."""
+"""The distance beside the destination at which a walk aims, relative to the distance to the destination."""
 ROUNDING = 1e-9
-"""Crossings of a walk's line that differ by less than this are the same."""
+"""Crossings of a walk's line that differ by less than this count as equal."""
 
 
 def nearer(
     here: Point, neighbours: Mapping[Node, Point], target: Point, quality: Mapping[Node, float] | None = None
 ) -> Node | None:
-    """The greedy step: the neighbour nearest to the target, or None if no neighbour is nearer than this node.
+    """Return the greedy step: the neighbour nearest to the target; ``None`` if no neighbour is nearer than
+    this node.
 
     On lossy links it is the neighbour with the largest advance times ``quality``, the share of frames that
     arrive (Seada et al., SenSys 2004).
@@ -41,8 +43,9 @@ def nearer(
 
 
 def gabriel(here: Point, neighbours: Mapping[Node, Point]) -> dict[Node, Point]:
-    """The neighbours in the Gabriel graph: no other neighbour lies in the circle over the link.  Such
-    links do not cross.
+    """Return the neighbours in the Gabriel graph, whose links do not cross.
+
+    A link is in that graph if no other neighbour lies in the circle over the link.
     """
     return {
         node: place
@@ -52,7 +55,7 @@ def gabriel(here: Point, neighbours: Mapping[Node, Point]) -> dict[Node, Point]:
 
 
 def _is_between(witness: Point, a: Point, b: Point) -> bool:
-    """Whether a point lies in the circle over a–b, or on it, as the corners of a square do."""
+    """Return whether a point lies in the circle over a–b, or on it as the corners of a square do."""
     if witness in (a, b):
         return False
     (wx, wy), (ax, ay), (bx, by) = witness[:2], a[:2], b[:2]
@@ -65,15 +68,15 @@ class FaceWalk(Generic[Node]):
     """The progress of a packet around the faces between ``start`` and its destination."""
 
     start: Point
-    """Where greedy forwarding failed; the walk ends at a node closer to the destination."""
+    """The position where greedy forwarding failed. The walk ends at a node closer to the destination."""
     crossed: float
     """The share of the line from start to destination that lies before the present face."""
     first: tuple[Node, Node]
-    """The first link on the present face: a packet that takes it again has been all around."""
+    """The first link on the present face. A packet that takes it again has been all around the face."""
 
 
 def enter(node: Node, here: Point, planar: Mapping[Node, Point], target: Point) -> FaceWalk[Node] | None:
-    """Start a walk at a node that has no closer neighbour; None if it has no neighbour at all."""
+    """Start a walk at a node that has no closer neighbour; return ``None`` if it has no neighbour at all."""
     if not planar:
         return None
     return FaceWalk(here, 0.0, (node, next_link(here, beside(here, target), planar)))
@@ -86,7 +89,7 @@ def go_on(
     planar: Mapping[Node, Point],
     target: Point,
 ) -> tuple[FaceWalk[Node], Node] | None:
-    """The walk after this node, and its next node; None when it has been around a whole face."""
+    """Return the walk after this node and its next node; ``None`` if it has been around a whole face."""
     if not planar:
         return None
     node, here = at
@@ -100,8 +103,8 @@ def go_on(
 
 @dataclass(frozen=True, slots=True)
 class Surroundings(Generic[Node]):
-    """A node's local knowledge: its position, its neighbours, their link quality, and which links do not
-    cross.
+    """The local knowledge of a node: its position, neighbours, link quality, and the links that do
+    not cross.
     """
 
     node: Node
@@ -110,13 +113,13 @@ class Surroundings(Generic[Node]):
     quality: Mapping[Node, float] | None = None
     planar: Callable[[Point, Mapping[Node, Point]], Mapping[Node, Point]] = gabriel
     reach: float | None = None
-    """The radio range in metres; None where links do not follow from distances."""
+    """The radio range in metres; ``None`` where links do not follow from distances."""
 
 
 def towards(
     known: Surroundings[Node], target: Point, walk: FaceWalk[Node] | None, came_from: Point | None
 ) -> tuple[Node, FaceWalk[Node] | None] | None:
-    """The next node on the way to a point, greedily or on a walk; None if no node is nearer than this one."""
+    """Return the next node on the way to a point, greedily or on a walk; ``None`` if no node is nearer."""
     here, near = known.here, known.near
     left = math.dist(here, target)
     if walk is not None and came_from is not None and left >= math.dist(walk.start, target):
@@ -130,8 +133,8 @@ def towards(
 
 
 def next_link(here: Point, seen: Point, planar: Mapping[Node, Point]) -> Node:
-    """The first neighbour counterclockwise from the direction of ``seen``; a neighbour in that direction
-    is last.
+    """Return the first neighbour counterclockwise from the direction of ``seen``. A neighbour in that
+    direction comes last.
     """
     zero = math.atan2(seen[1] - here[1], seen[0] - here[0])
 
@@ -143,16 +146,18 @@ def next_link(here: Point, seen: Point, planar: Mapping[Node, Point]) -> Node:
 
 
 def beside(start: Point, target: Point) -> Point:
-    """A point slightly to the left of the target, so that the line to it meets no node by accident.
+    """Return a point slightly to the left of the target, so that the line to it meets no node by accident.
 
-    In a grid a line between two nodes runs through others, and its face would be undefined.
+    In a grid, a line between two nodes runs through other nodes, and its face would be undefined.
     """
     (x, y), (from_x, from_y) = target[:2], start[:2]
     return (x - ASIDE * (y - from_y), y + ASIDE * (x - from_x))
 
 
 def _leaves(start: Point, aim: Point, a: Point, b: Point) -> float:
-    """The share of the line from start to aim at which it leaves the face to the right of a → b; or -1."""
+    """Return the share of the line from start to aim at which it leaves the face to the right of a → b; -1 if
+    it does not.
+    """
     left, right = _side(start, aim, a), _side(start, aim, b)
     if not left > 0 >= right:
         return -1.0
@@ -165,5 +170,7 @@ def _leaves(start: Point, aim: Point, a: Point, b: Point) -> float:
 
 
 def _side(start: Point, aim: Point, point: Point) -> float:
-    """Positive to the left of the line from start to aim, negative to the right."""
+    """Return a number that is positive to the left of the line from start to aim, and negative to the
+    right.
+    """
     return (aim[0] - start[0]) * (point[1] - start[1]) - (aim[1] - start[1]) * (point[0] - start[0])

@@ -1,4 +1,4 @@
-"""Router: runs a routing machine on a node, and offers its service to the layers above [F19, F20]."""
+"""The router of a node: it runs a routing machine, and offers its service to the layers above. [F19, F20]"""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ from .ledger import MessageLedger
 
 Receive = Callable[[Datagram], None]
 Peek = Callable[[Datagram], Any]
-"""Called with a datagram in transit; returns the message to send on in it, or ``None`` to consume it."""
+"""A function to call with a datagram in transit. It returns the message to forward, or ``None`` to consume
+it.
+"""
 
 TO_ALL = (BROADCAST, NEIGHBOURS)
 ROUTING = "routing"
-"""The cause of frames of the routing protocol itself: beacons, requests, notices."""
+"""The cause of the routing protocol's own frames: beacons, requests, notices."""
 
 
 class Router:
     """A node's routing service.
 
-    Messages to all nodes are flooded and messages to neighbours are sent once, whatever the machine; the
-    machine routes all others.
+    Messages to all nodes are flooded and messages to neighbours are sent once, whatever the machine. The
+    machine routes all other messages.
     """
 
     def __init__(
@@ -75,14 +77,17 @@ class Router:
     # Interface for the layers above.
 
     def register_handler(self, type: str, peek: bool, callback: Callable[[Datagram], Any]) -> None:
-        """Call ``callback`` with messages of a type: those for this node or, with ``peek``, those in
+        """Call ``callback`` with messages of a type: messages for this node or, with ``peek``, messages in
         transit.
         """
         (self._peekers if peek else self._receivers).setdefault(type, []).append(callback)
 
     def send(self, destination: Destination, type: str, message: Any, size: int, cause: str = "") -> None:
-        """Send a message to a node, to all (``BROADCAST``), to all in range (``NEIGHBOURS``), to the node
-        nearest to a point, or to all nodes in a rectangle.
+        """Send a message of ``size`` bytes.
+
+        The destination is a node, all nodes (``BROADCAST``), all nodes in range (``NEIGHBOURS``), the node
+        nearest to a point, or all nodes in a rectangle. Raise a `UsageError` if the machine cannot route to
+        it.
         """
         if destination not in TO_ALL and (why := self._machines[0].refuses(destination)):
             raise UsageError(f"node {self.node.id} cannot send to {destination}: {why}")
@@ -96,11 +101,11 @@ class Router:
 
     @property
     def alive(self) -> bool:
-        """Whether this router still runs."""
+        """Whether the node still runs this router."""
         return self.node.alive and self.node.boots == self._boots
 
     def held(self) -> Iterable[Datagram]:
-        """The datagrams held by the link or by a machine."""
+        """Yield the datagrams that wait at the link or in a machine."""
         yield from self._on_link.values()
         for machine, host in zip(self._machines, self._hosts, strict=True):
             yield from machine.held(host.state)

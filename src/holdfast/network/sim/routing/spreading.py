@@ -1,11 +1,13 @@
 """Delivery of a message to every node of a rectangle.
 
-A node of the rectangle repeats the message once to its neighbours.  Nodes of the rectangle may be connected
-only by nodes outside it, so the message also walks, by the right-hand rule, along every face of the planar
-graph that meets the rectangle.  On a connected planar graph it reaches every node of the rectangle.  [After
-Seada and Helmy, PerCom 2004, who walk only the faces beside nodes of the rectangle: a link that crosses the
-rectangle between two nodes outside may hide others.]  A node uses each link once for a message, so the walks
-end.  A node at which the repetitions cover the whole rectangle starts no walk.
+A node of the rectangle repeats the message once to its neighbours. Nodes of the rectangle may be connected
+only by nodes outside it. Therefore the message also walks, by the right-hand rule, along every face of the
+planar graph that meets the rectangle. On a connected planar graph it reaches every node of the rectangle. A
+node uses each link once for a message, so the walks end. A node at which the repetitions cover the whole
+rectangle starts no walk.
+
+[After Seada and Helmy, PerCom 2004. They walk only the faces beside nodes of the rectangle; a link that
+crosses the rectangle between two nodes outside may hide other nodes.]
 """
 
 from __future__ import annotations
@@ -20,27 +22,31 @@ from ....model.space import Point, Rectangle
 from .plane import FaceWalk, Node, Surroundings, beside, next_link, towards
 
 CELLS = 8
-"""Number of columns and rows into which a rectangle is divided to test whether it is covered."""
+"""The number of columns and rows into which a rectangle is divided to test whether it is covered."""
 
 
 def is_inside(area: Rectangle, place: Point) -> bool:
-    """Whether a place lies in the closed rectangle; coordinates that the rectangle lacks are ignored."""
+    """Return whether a place lies in the closed rectangle. Coordinates that the rectangle lacks are
+    ignored.
+    """
     return all(a <= p <= b for a, p, b in zip(area.low, place, area.high, strict=False))
 
 
 def nearest_point(area: Rectangle, place: Point) -> Point:
-    """The point of a rectangle that is nearest to a place."""
+    """Return the point of a rectangle that is nearest to a place."""
     return tuple(min(max(a, p), b) for a, p, b in zip(area.low, place, area.high, strict=False))
 
 
 def next_walks(known: Surroundings[Node], area: Rectangle, seen: Point) -> list[Node]:
-    """The neighbours to which walks continue from a node that has the message.
+    """Return the neighbours to which walks continue from a node that has the message.
 
-    From a node of the rectangle a walk starts over each planar link that leaves it, unless all nodes of the
-    rectangle are in range of repetitions.  At a node outside, the walk continues along the face right of the
-    link from ``seen``; where a link crosses the rectangle, another walk starts along the face beyond that
-    link. ``seen`` is the place of the sender; where the first walk starts, at the node nearest to a point of
-    the rectangle, it lies ``beside`` that point.
+    From a node of the rectangle, a walk starts over each planar link that leaves the rectangle, unless all
+    nodes of the rectangle are in range of repetitions. At a node outside, the walk continues along the face
+    right of the link from ``seen``. Where a link crosses the rectangle, another walk starts along the face
+    beyond that link.
+
+    ``seen`` is the place of the sender. The first walk starts at the node nearest to a point of the
+    rectangle; there, ``seen`` lies ``beside`` that point.
     """
     here, planar = known.here, known.planar(known.here, known.near)
     if is_inside(area, here):
@@ -56,15 +62,15 @@ def next_walks(known: Surroundings[Node], area: Rectangle, seen: Point) -> list[
 
 
 def usual_reach(here: Point, near: Mapping[Node, Point]) -> float | None:
-    """The radio range in metres as one node can estimate it; the farthest neighbours are excluded as
-    outliers.
+    """Return the radio range in metres as a node can estimate it; ``None`` without neighbours. The farthest
+    neighbours are excluded as outliers.
     """
     lengths = sorted(math.dist(here, place) for place in near.values())
     return lengths[int(0.9 * (len(lengths) - 1))] if lengths else None
 
 
 def _is_covered(known: Surroundings[Node], area: Rectangle) -> bool:
-    """Whether every point of the rectangle is in range of this node or one of its neighbours in the
+    """Return whether every point of the rectangle is in range of this node or one of its neighbours in the
     rectangle.
     """
     if known.reach is None:
@@ -81,7 +87,7 @@ def _is_covered(known: Surroundings[Node], area: Rectangle) -> bool:
 
 
 def _crosses(area: Rectangle, a: Point, b: Point) -> bool:
-    """Whether the line from a to b meets the rectangle."""
+    """Return whether the line from a to b meets the rectangle."""
     begin, end = 0.0, 1.0
     for low, high, p, q in zip(area.low, area.high, a, b, strict=False):
         if p == q:
@@ -98,13 +104,13 @@ class SpreadResult(Generic[Node]):
     """The result of sending one message to a rectangle."""
 
     hops: dict[Node, int] = field(default_factory=dict)
-    """The nodes of the rectangle that receive it, with the number of hops."""
+    """The nodes of the rectangle that receive the message, each with the number of hops."""
     senders: list[Node] = field(default_factory=list)
-    """The sender of each transmission, in order; the first is the origin."""
+    """The sender of each transmission, in order. The first sender is the origin."""
 
 
 def spread(start: Node, area: Rectangle, known: Callable[[Node], Surroundings[Node]]) -> SpreadResult[Node]:
-    """Send a message from a node to all nodes of a rectangle, where every transmission arrives."""
+    """Simulate the delivery of a message to all nodes of a rectangle, if every transmission arrives."""
     result: SpreadResult[Node] = SpreadResult()
     entry, hops = _approach(start, area, known, result)
     used: set[tuple[Node, Node]] = set()
@@ -134,7 +140,9 @@ def _target(start: Node, area: Rectangle, known: Callable[[Node], Surroundings[N
 def _approach(
     start: Node, area: Rectangle, known: Callable[[Node], Surroundings[Node]], result: SpreadResult[Node]
 ) -> tuple[Node, int]:
-    """The first node of the rectangle on the way to its nearest point, or the node nearest to that point."""
+    """Return the first node of the rectangle on the way to its nearest point, and the hops to it. If none is
+    on the way, return the node nearest to that point.
+    """
     walk: FaceWalk[Node] | None = None
     node, came_from, target = start, None, _target(start, area, known)
     while not is_inside(area, known(node).here) and (chosen := towards(known(node), target, walk, came_from)):

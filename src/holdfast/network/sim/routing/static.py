@@ -1,7 +1,7 @@
-"""ID-based routing without retries: every datagram is forwarded once, by the rules a–h [D52, D53].
+"""ID-based routing without retries: every datagram is forwarded once, by the rules a–h. [D52, D53]
 
-The thesis calls it static routing (§4.2.1): no tables, no control packets, no second try.  Losses are left to
-the layer above, which may send again.
+The thesis calls it static routing (§4.2.1): no tables, no control packets, no second try. The layer above
+handles losses, and may send again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .grid import next_hop
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """The rules a–h on a grid of ``rows`` and ``columns``."""
+    """Routing by the rules a–h on a grid of ``rows`` and ``columns``, without retries."""
 
     rows: int
     columns: int

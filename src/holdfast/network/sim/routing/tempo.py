@@ -17,7 +17,9 @@ _BACKOFFS = 8
 
 
 def airing(mac: Mac, radio: Radio, hearers: Mapping[NodeId, Set[NodeId]]) -> Duration:
-    """About how long a node takes to send to all its neighbours on a clear channel, in µs."""
+    """Return the approximate time in µs that a node takes to send to all its neighbours on a clear
+    channel.
+    """
     once = radio.airtime(_TYPICAL_BYTES) + _BACKOFFS * (radio.turnaround + radio.sensing)
     match mac:
         case LowPowerListening():
@@ -30,23 +32,23 @@ def airing(mac: Mac, radio: Radio, hearers: Mapping[NodeId, Set[NodeId]]) -> Dur
 
 
 def jitter(mac: Mac, airing: Duration) -> Duration:
-    """The longest random delay before a repetition, so that about eight neighbours can send one after the
-    other.
+    """Return the longest random delay in µs before a repetition. It lets about eight neighbours send one
+    after the other.
     """
     return 0 if isinstance(mac, Tdma) else 8 * airing
 
 
 def patience(airing: Duration) -> Duration:
-    """How long to wait until a neighbour is overheard to forward."""
+    """Return the time in µs to wait until a neighbour is overheard to forward."""
     return max(200 * MILLISECOND, 6 * airing)
 
 
 def answer(airing: Duration) -> Duration:
-    """How long to wait for a reply from the other end of the network."""
+    """Return the time in µs to wait for a reply from the other end of the network."""
     return max(1 * SECOND, 60 * airing)
 
 
 def beacons(airing: Duration, slow: Duration | None = None) -> Beacons:
-    """Beacon intervals that a network of this speed can carry."""
+    """Return beacon intervals that a network of this speed can carry."""
     slow = max(32 * SECOND, 1280 * airing) if slow is None else slow
     return Beacons(max(slow // 32, 1), max(slow, 1))

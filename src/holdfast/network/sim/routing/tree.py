@@ -1,9 +1,10 @@
-"""A tree to each sink: every node sends to the neighbour through which the sink costs least (as in CTP).
+"""A tree to each sink: every node sends to the neighbour through which the path to the sink costs least (as
+in CTP).
 
-The cost of a link is its expected number of transmissions (ETX), from the share of beacons that arrive in
-both directions or, if that is more, from the outcomes of datagrams; or one per hop.  A node that receives a
-datagram from a node that should be nearer to the sink than itself knows that costs are stale: it announces
-its own soon, and holds the datagram until then.
+The cost of a link is its expected number of transmissions (ETX), or one per hop. ETX follows from the share
+of beacons that arrive in both directions or, if that gives more, from the outcomes of datagrams. A datagram
+from a node that should be nearer to the sink shows that costs are stale. The receiver then announces its own
+cost soon, and keeps the datagram until then.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from .datagram import (
 from .neighbours import BEACON, BEACONS, Beacons, NeighbourTable, Pace, Report, report_bytes
 
 _DECAY = 0.9
-"""The weight of a link's cost so far relative to a new measurement."""
+"""The weight of a link's previous cost relative to a new measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteOffer:
-    """The cost of a sink through the sender of a beacon, and its parent on the way."""
+    """The cost of the path to a sink through the sender of a beacon, and the sender's parent on that path."""
 
     cost: float
     parent: NodeId | None
@@ -50,7 +51,7 @@ class RouteOffer:
 
 @dataclass(frozen=True, slots=True)
 class Beacon:
-    """The costs of all sinks through its sender."""
+    """A beacon with the costs of the paths to all sinks through its sender."""
 
     number: int
     report: Report
@@ -59,25 +60,27 @@ class Beacon:
 
 @dataclass(slots=True)
 class TreeState:
-    """A node's parents, its neighbours' offers, and waiting datagrams."""
+    """The state of a node: its parents, its neighbours' offers, and waiting datagrams."""
 
     node: NodeId
     neighbours: NeighbourTable
     random: Random = field(default_factory=Random)
     pace: Pace = field(default_factory=Pace)
     links: dict[NodeId, float] = field(default_factory=dict)
-    """The recent number of transmissions for a datagram to each neighbour."""
+    """The recent mean number of transmissions for a datagram, by neighbour."""
     failures: dict[NodeId, int] = field(default_factory=dict)
     """The number of consecutive missing acknowledgements, by neighbour."""
     offers: dict[NodeId, dict[NodeId, RouteOffer]] = field(default_factory=dict)
-    """By neighbour and sink."""
+    """The offers of neighbours, by neighbour and sink."""
     parents: dict[NodeId, NodeId] = field(default_factory=dict)
     announced: dict[NodeId, float] = field(default_factory=dict)
     """The costs announced in the last beacon, by sink."""
     waiting: list[Datagram] = field(default_factory=list)
     visits: RecentKeys = field(default_factory=RecentKeys)
     sent: dict[str, tuple[Datagram, NodeId, int]] = field(default_factory=dict)
-    """Datagrams without an outcome: parent, and number of earlier tries."""
+    """The datagrams without an outcome, each with the parent to which it was sent and the number of earlier
+    tries.
+    """
     again: dict[str, tuple[Datagram, int]] = field(default_factory=dict)
 
 
@@ -89,21 +92,21 @@ class Tree:
     metric: Literal["etx", "hops"] = "etx"
     beacons: Beacons = BEACONS
     least: float = 0.1
-    """The least probability of an acknowledged transmission for a neighbour to be a parent."""
+    """The least probability of an acknowledged transmission for which a neighbour can be a parent."""
     better: float = 1.5
-    """How much less another parent's cost must be before a node changes to it."""
+    """The least improvement of cost for which a node changes to another parent."""
     news: float = 2.0
-    """How much a cost must differ from the announced one for a beacon to be sent soon."""
+    """The least difference between a cost and its announced value for which a beacon is sent soon."""
     failure: float = 4.0
-    """How many transmissions a missing acknowledgement of a parent counts for."""
+    """The number of transmissions for which a parent's missing acknowledgement counts."""
     row: int = 3
-    """Consecutive failures multiply this cost, up to so many."""
+    """The greatest number of consecutive failures that multiply the cost of a failure."""
     resends: int = 10
-    """How many times a node tries again to forward a datagram."""
+    """The number of further tries of a node to forward a datagram."""
     pause: Duration = 40 * MILLISECOND
-    """The longest delay before a datagram is sent again."""
+    """The longest delay in µs before a datagram is sent again."""
     room: int = 8
-    """How many datagrams may wait for a parent."""
+    """The number of datagrams that may wait for a parent."""
     limit: int = 64
     """The number of hops after which a datagram is dropped."""
 
@@ -147,7 +150,7 @@ class Tree:
     # The tree.
 
     def cost(self, state: TreeState, sink: NodeId) -> float:
-        """The cost of a sink from this node; infinite while there is no route."""
+        """Return the cost of the path from this node to a sink; infinite while there is no route."""
         if sink == state.node:
             return 0.0
         parent = state.parents.get(sink)
@@ -214,7 +217,9 @@ class Tree:
         return [on_arrival(datagram, state.node, self.limit)] if is_new else []
 
     def _on_request(self, state: TreeState, now: Instant, datagram: Datagram) -> Effects:
-        """Forward a datagram; one from a node that should be nearer to the sink waits for the next beacon."""
+        """Forward a datagram. A datagram from a node that should be nearer to the sink waits for the next
+        beacon.
+        """
         if datagram.route is None or datagram.route > self.cost(state, _sink(datagram)):
             return self._forward(state, datagram)
         return [state.pace.first(self.beacons, now, state.random), *self._wait(state, datagram)]

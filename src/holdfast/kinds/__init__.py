@@ -1,5 +1,5 @@
 """One package per kind of condition.
 
-`kind.py` lists the parts of a kind, `registry.py` the kinds. `checks.py`, `clauses.py`, `derived.py` and
-`revision.py` hold what several kinds share.
+`kind.py` describes the parts of a kind, and `registry.py` lists the kinds. `checks.py`, `clauses.py`,
+`derived.py` and `revision.py` have code that several kinds use.
 """

@@ -1,6 +1,6 @@
 """Checks that several kinds share: clauses about late events, attributes, upstream conditions, rosters.
 
-A message belongs here if two kinds print it; all others stay in the ``check.py`` of their kind.
+A message belongs here if two kinds print it. All other messages stay in the ``check.py`` of their kind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def require_order(delivery: Delivery, at: Place | None) -> None:
-    """Refuse a clause about late events without ``ordered``."""
+    """Raise a `DefinitionError` for a clause about late events without ``ordered``."""
     if delivery.wait is None and delivery.late != "drop":
         word = "correct" if isinstance(delivery.late, Correct) else delivery.late
         message = f"'late {word}' needs 'ordered': without it nothing is ever late"
@@ -40,7 +40,7 @@ def require_order(delivery: Delivery, at: Place | None) -> None:
 
 
 def require_attributes(names: Iterable[str], topic: Topic, at: Place | None) -> None:
-    """Refuse names that are no attributes of a topic."""
+    """Raise a `DefinitionError` for a name that is no attribute of a topic."""
     for name in names:
         if name not in topic.by_name:
             raise unknown_attribute(name, NameScope(topic, {}), place_of(name, at))
@@ -52,7 +52,10 @@ def require_attributes(names: Iterable[str], topic: Topic, at: Place | None) -> 
 def lasting_upstream(
     name: str, known: Mapping[str, Condition], statement_at: Place | None, verb: str
 ) -> Condition:
-    """The condition of that name, which must last; ``verb`` is what the statement does to its scopes."""
+    """Return the condition called ``name``. Raise a `DefinitionError` if it is momentary or does not exist.
+
+    ``verb`` is for the hint; it says what the statement does to the scopes of the condition.
+    """
     at = place_of(name, statement_at)
     over = upstream(name, known, at)
     if over.momentary:
@@ -62,8 +65,10 @@ def lasting_upstream(
 
 
 def with_own(name: str, topic: Topic, own: Sequence[Attribute]) -> Topic:
-    """The output topic of a condition: attributes of a topic that it consumes, then its own; of two with one
-    name only its own.
+    """Return the output topic of a condition: attributes of a consumed topic, then the condition's own
+    attributes.
+
+    An own attribute replaces an attribute of the same name.
     """
     names = {attribute.name for attribute in own}
     return Topic(name, (*(a for a in topic.attributes if a.name not in names), *own))
@@ -75,8 +80,9 @@ def with_own(name: str, topic: Topic, own: Sequence[Attribute]) -> Topic:
 def roster_rows(
     path: Path, columns: Sequence[str], wrong: Callable[[str, str | None], DefinitionError]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the cells of some columns of a CSV file with a header, with the number of each row from 2 on.
-    ``wrong`` makes an error of a message and a hint.
+    """Yield the row number and the cells of `columns` for each row of a CSV file with a header.
+
+    The first row after the header has the number 2. ``wrong`` makes an error of a message and a hint.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

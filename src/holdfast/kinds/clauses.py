@@ -1,4 +1,4 @@
-"""Parsers of clauses that several kinds have. A clause of one kind stays in the package of that kind."""
+"""Parsers of clauses that several kinds share. A clause of one kind stays in the package of that kind."""
 
 from __future__ import annotations
 

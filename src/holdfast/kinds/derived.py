@@ -1,5 +1,7 @@
-"""The common part of conditions over conditions (count, fold, overlap, mute): machines and operators that
-consume derived events.
+"""The common part of conditions over conditions (count, fold, overlap, mute).
+
+Its machines and operators consume derived events. A new kind of this sort subclasses `DerivedMachine` and
+calls `operator_over`.
 """
 
 from __future__ import annotations
@@ -35,17 +37,18 @@ D = TypeVar("D", bound=DerivedState)
 
 
 class DerivedMachine(Machine[D]):
-    """The base of machines that consume derived events.
+    """The base class of machines that consume derived events.
 
-    Events wait until the watermark has passed their time; then `process` gets all events of one timestamp, in
-    order. With ``waits=False``, for a condition that emits in order of time, it gets every event at once. A
-    subclass has `topics`, `initial`, `process`, `is_initial` and the fields below.
+    Events wait until the watermark has passed their time. Then `process` receives all events of one
+    timestamp, in order. With ``waits=False``, each event is processed on arrival; this requires an upstream
+    that emits in order of time. A subclass defines `topics`, `initial`, `process`, `is_initial` and the
+    attributes below.
     """
 
     columns: ClassVar[tuple[str, str, str]] = (STATUS, SCOPE, SINCE)
-    """The attributes of a derived event with status, scope and start."""
+    """The attributes of a derived event that have its status, scope and start."""
     state_type: ClassVar[type]
-    """The state, as `msgspec` encodes it."""
+    """The class of the state, from which `msgspec` decodes it."""
 
     if TYPE_CHECKING:
 
@@ -66,11 +69,12 @@ class DerivedMachine(Machine[D]):
             """Whether events may be out of order and therefore wait for the watermark."""
 
     def process(self, state: D, events: Sequence[Event]) -> Iterable[Transition]:
-        """Apply the events of one timestamp, in order."""
+        """Apply the events of one timestamp, which are sorted. Return the transitions."""
         raise NotImplementedError
 
     def enqueue(self, state: D, event: Event) -> bool:
-        """Let an event wait; return `False` if the watermark has passed its time."""
+        """Store an event until the watermark passes it; return `False` if the watermark has already passed
+        it."""
         return state.waiting.add(event) is not None
 
     def react(self, state: D, event: Event) -> tuple[D, list[Transition]]:
@@ -79,7 +83,7 @@ class DerivedMachine(Machine[D]):
         return state, [*self.process_left(state), *self.process(state, [event])]
 
     def process_left(self, state: D) -> list[Transition]:
-        """Process the events that are left from an earlier definition in which events waited."""
+        """Process events that a former definition stored, if events no longer wait."""
         return self.advance(state, NEVER)[1] if not self.waits and state.waiting.held else []
 
     def advance(self, state: D, watermark: Instant) -> tuple[D, list[Transition]]:
@@ -95,24 +99,23 @@ class DerivedMachine(Machine[D]):
     def in_order(
         self, left: Sequence[Transition], causes: Sequence[bytes], emitted: Sequence[Transition]
     ) -> Emission:
-        """An emission with the sort keys of its transitions.
+        """Return an emission with the sort keys of its transitions.
 
-        Those `left` from an earlier definition come first. `causes` has, for each of the others, the key of
-        the event that caused it (`engine.operator.order_keys`).
+        The transitions in `left` are from a former definition and come first. `causes` has for each other
+        transition the key of the event that caused it (`engine.operator.order_keys`).
         """
         keys = [*[b""] * len(left), *causes]
         order = [key + place.to_bytes(4) for place, key in enumerate(keys)]
         return Emission({}, [*left, *emitted], order=order)
 
     def read(self, event: Event) -> tuple[str, str, Value]:
-        """The status, scope and start of a derived event; the scope is empty if its condition has
-        only one.
-        """
+        """Return the status, scope and start of a derived event. The scope is empty if its condition has only
+        one scope."""
         status, scope, since = (event.attributes.get(name) for name in self.columns)
         return effective_status(str(status), since), scope_name(scope), since
 
     def derive(self, event: Event, topic: str, *own: Value) -> Event:
-        """The event as it is emitted, with the values of the attributes `own`."""
+        """Return the event as it is emitted, with the values `own` of the machine's own attributes."""
         attributes = {name: value for name, value in event.attributes.items() if name not in self.dropped}
         added = dict(zip(self.own, own, strict=True)) if own else {}
         return replace(event, topic=topic, attributes=attributes | added)
@@ -128,19 +131,22 @@ class DerivedMachine(Machine[D]):
 
 
 def effective_status(status: str, since: Value) -> str:
-    """The status of a derived event; ``revised`` counts as a start or an end."""
+    """Return the status of a derived event; ``revised`` becomes a start or an end."""
     if status != "revised":
         return status
     return "egress" if since is None else "ingress"
 
 
 def scope_name(scope: Value) -> str:
-    """The scope of a derived event; empty if its condition has only one."""
+    """Return the scope of a derived event; empty if its condition has only one scope."""
     return "" if scope is None else str(scope)
 
 
 def after_revision(machine: DerivedMachine[D], state: D, revised: Iterable[Event]) -> D:
-    """A copy of a state after its waiting events and the events that its upstreams emitted by a revision."""
+    """Return a copy of a state after its waiting events and the events of a revision.
+
+    `revised` are the events that its upstreams emitted by the revision.
+    """
     state, _ = advance_alone(machine, machine.load(machine.dump(state)), NEVER)
     for event in revised:
         state, _ = push_alone(machine, state, event)
@@ -148,7 +154,8 @@ def after_revision(machine: DerivedMachine[D], state: D, revised: Iterable[Event
 
 
 def group_of(keys: Levels, forest: Forest | None = None) -> Callable[[Event], str | None]:
-    """A function that returns the key of an event's outermost scope; `None` if it is in no scope."""
+    """Return a function that computes the key of an event's outermost scope; `None` if the event is in no
+    scope."""
     chain = scalar.chain(keys, forest)
 
     def group(event: Event) -> str | None:
@@ -166,7 +173,7 @@ def operator_over(
     *,
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None,
 ) -> Operator:
-    """The operator of a condition over conditions; without `keyed` all events go to one shard."""
+    """Return the operator of a condition over conditions. Without `keyed` all events go to one shard."""
     return Operator(
         kind=kind,
         machine=machine,

@@ -30,11 +30,11 @@ Conditions = Sequence[Any]
 """Checked conditions of one kind."""
 
 Compile = Callable[[Conditions, Sequence[Topic]], list[Operator]]
-"""Converts the conditions of a kind, given the topics of readings, to operators."""
+"""A function that converts the conditions of a kind to operators, given the topics of readings."""
 
 
 class BrokerForm(NamedTuple):
-    """A condition as every broker on the path evaluates it, from single events."""
+    """A condition in the form in which every broker on a path evaluates it, from single events."""
 
     machine: Machine[Any]
     enter: Callable[[Event], bool]
@@ -44,34 +44,39 @@ class BrokerForm(NamedTuple):
     scope_attributes: frozenset[str]
     """The attributes that determine the scope of an event."""
     forest: Forest | None
-    """The regions of its scopes."""
+    """The regions of the condition's scopes; ``None`` if no scope is a region."""
     bits: Callable[[Any], Collection[str]]
     """The keys of the active scopes in a state of the machine."""
     uncertain_bits: Callable[[Any], Collection[str]]
     """The keys of active scopes whose end may be lost."""
     mark_uncertain: Callable[[Any, Callable[[str], bool]], tuple[Any, list[tuple[str | None, Instant]]]]
-    """Marks active scopes of which events may be lost; returns the state, and the outermost ones with their
-    start."""
+    """Marks active scopes of which events may be lost.
+
+    Returns the state, and the outermost newly uncertain scopes with their starts.
+    """
     progress: Callable[[Any], tuple[Instant, Instant, Duration, tuple[Instant, ...]] | None]
-    """The progress of a condition that corrects its notifications: the time before which starts were
-    reported, the time before which everything is final, how far that is before the latest event, and the
-    starts of active scopes."""
+    """Returns the progress of a condition that corrects its notifications; ``None`` for other conditions.
+
+    The progress has four parts: the time before which starts were reported, and the time before which
+    everything is final. Then follow the distance of the latter from the latest event, and the starts of
+    active scopes.
+    """
 
 
 class FilterSql(NamedTuple):
-    """The predicates of a filter in SQL; `exit` is `None` for a momentary one."""
+    """The predicates of a filter in SQL; `exit` is `None` for a momentary filter."""
 
     enter: str
     exit: str | None
 
 
 class WindowQuery(NamedTuple):
-    """A query that finds the transitions of filters with the same scopes: each row that satisfies a predicate
-    and differs from the row before.
+    """A query that finds the transitions of filters with the same scopes.
 
-    `where` selects events that satisfy a predicate of some filter, `apart` are the columns that partition by
-    scope, and `scope` is the expression for the label of a scope: null if an event is in no scope, `None` if
-    all events share one scope.
+    A transition is a row that satisfies a predicate and differs from the row before. `where` selects events
+    that satisfy a predicate of some filter. `apart` are the columns that partition by scope. `scope` is the
+    expression for the label of a scope, which is null if an event is in no scope. It is `None` if all events
+    share one scope.
     """
 
     where: str
@@ -81,86 +86,93 @@ class WindowQuery(NamedTuple):
 
 
 class WindowForm(NamedTuple):
-    """Conditions as a window query of a database, without Python."""
+    """The functions that convert conditions to a window query of a database, without Python."""
 
     reason_against: Callable[[Conditions, Sequence[Topic]], str | None]
-    """The reason why conditions with the same scopes cannot run as such a query, given all output topics."""
+    """Returns the reason why conditions with the same scopes cannot run as such a query, or `None`.
+
+    It receives all output topics.
+    """
     query: Callable[[Conditions, Naming], WindowQuery]
-    """The query of conditions for which there is no such reason."""
+    """Returns the query of conditions for which there is no such reason."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of condition. `registry.py` has a line for each; nothing else asks for a kind by its name.
+    """The parts of one kind of condition. `registry.py` lists the kinds; no other code tests the name of a
+    kind.
 
-    The first fields are syntax and checks, in the order in which they are called. Then follow its operators
-    and what is printed of them, then traits and optional forms, which not every kind has.
+    The first fields are syntax and checks, in the order in which they are called. Operators and explanations
+    follow, then traits and optional forms, which not every kind has.
     """
 
     name: str
     statements: tuple[type[Statement], ...]
-    """The statements that belong to it."""
+    """The classes of the kind's statements."""
     rules: Rules
-    """Parsers of its grammar rules, which return such statements."""
+    """Parsers of the kind's grammar rules, which return such statements."""
     show: Callable[[Any, Notation], str]
-    """The text of such a statement."""
+    """Returns a statement as text, in one of the notations."""
     check: Callable[[Any, Context], Collection[Condition]]
-    """Checks all its statements of a definition, given the context."""
+    """Checks all statements of the kind in a definition, and returns the conditions that they define."""
     operators: Compile
-    """The operators for one process."""
+    """Returns the operators for one process."""
     meaning: Callable[[Any], str]
-    """A digest that is equal for conditions with equal meaning, whatever their names."""
+    """Returns a digest that is equal for conditions with equal meaning. Most kinds ignore the name."""
     describe: Callable[[Any], dict[str, str]]
-    """Descriptions of the parts of a condition, for the comparison of revisions."""
+    """Returns the parts of a condition as text, by name, for the comparison of revisions."""
     explain: Callable[[Conditions], Iterable[str]]
-    """The plan of its conditions in words, one text for each."""
+    """Returns the plan of conditions as text, with one text for each machine or condition."""
     revision: Revision
-    """How its conditions continue when their definition changes."""
+    """The functions that decide how conditions continue when their definition changes."""
     explain_on_spark: Callable[[Conditions, Sequence[Topic]], Iterable[Iterable[str]]] | None = None
-    """The plan on Spark, line by line, if it differs."""
+    """Returns the plan on Spark, line by line; ``None`` if it is the same as `explain`."""
     cautions: Callable[[Any, Context], Iterable[Caution]] = lambda _statements, _context: ()
-    """Warnings about its statements."""
+    """Returns warnings about the kind's statements."""
     implicit_topics: Callable[[Any, Parameters], Sequence[Topic]] = lambda _statements, _parameters: ()
-    """The topics of a definition that declares none."""
+    """Returns the topics of a definition that declares none."""
     sharded: Compile | None = None
-    """The operators on Spark, where scopes are spread over shards, if they differ."""
+    """Returns the operators on Spark, where scopes are spread over shards; ``None`` if they are the same."""
     shares_machines: bool = False
-    """Whether conditions with one key run in one machine, and a new one joins it."""
+    """Whether conditions with one key run in one machine, which a new condition joins."""
     builds_on_conditions: bool = False
-    """Whether its conditions consume the derived events of others, of any kind."""
+    """Whether conditions of this kind consume the derived events of other conditions."""
     sql: Callable[[Any, Topic, Naming], list[str] | None] | None = None
-    """SQL tests of which one is true for every relevant event of a topic; ``None`` if there are none."""
+    """Returns SQL tests of which at least one is true for every relevant event of a topic; ``None`` if there
+    are none."""
     window: WindowForm | None = None
-    """Its conditions as a window query, if some of them have that form."""
+    """The conversion of conditions to a window query; ``None`` if the kind has no such form."""
 
     on_broker: Callable[[Any], BrokerForm | None] = lambda _condition: None
-    """The form of a condition for all brokers on a path; ``None``: one broker evaluates it."""
+    """Returns the form of a condition for all brokers on a path; ``None`` if a single broker must evaluate
+    it."""
     starts_silently: Callable[[Any], bool] = lambda _condition: False
     """Whether a scope of a condition may become active without a notification."""
     tables: Callable[[Any], Iterable[str]] = lambda _statement: ()
-    """The tables that a statement names."""
+    """Returns the names of the tables that a statement uses."""
     reads_file: Callable[[Any], bool] = lambda _statement: False
     """Whether a statement reads expected sources from a file."""
     with_rows: Callable[[Any, Folder], Statement] = lambda statement, _folder: statement
-    """The statement with the rows of a file in the place of its name."""
+    """Returns a statement in which the rows of a file replace the file name."""
     with_topic: Callable[[Any, Sequence[str]], Statement] = lambda statement, _topics: statement
-    """The statement with its topic, given those that it consumes, if its notation has none."""
+    """Returns a statement with its topic, given the consumed topics, if its notation omits the topic."""
     shorter: Callable[[Any], Statement | None] | None = None
-    """A shorter statement for the same condition, if there is one."""
+    """Returns a shorter statement for the same condition, or ``None``."""
 
     def of(self, conditions: Iterable[Condition]) -> tuple[Any, ...]:
-        """Select the conditions of this kind."""
+        """Return the conditions of this kind."""
         return tuple(condition for condition in conditions if condition.kind == self.name)
 
     def compile(self, conditions: Conditions, topics: Sequence[Topic], *, sharded: bool) -> list[Operator]:
-        """The operators of conditions of this kind, for one process or (`sharded`) for the shards of a Spark
-        job.
+        """Return the operators of conditions of this kind.
+
+        With `sharded`, they are for the shards of a Spark job, otherwise for one process.
         """
         return (self.sharded if sharded and self.sharded else self.operators)(conditions, topics)
 
 
 def describe_delivery(delivery: Delivery) -> str:
-    """Describe the order in which events are processed, for the comparison of revisions."""
+    """Return the delivery of a condition as text, for the comparison of revisions."""
     return "timely" if delivery.wait is None else f"ordered {delivery.wait} µs, late {delivery.late}"
 
 
@@ -168,15 +180,18 @@ def describe_delivery(delivery: Delivery) -> str:
 
 
 def check_each(check: Callable[[Any, Context], Condition]) -> Callable[[Any, Context], list[Condition]]:
-    """A function that checks all statements of a kind, given the function that checks one."""
+    """Return a function that checks all statements of a kind, given the function that checks a single
+    statement."""
     return lambda statements, context: [check(statement, context) for statement in statements]
 
 
 def caution_each(
     cautions: Callable[[Any, Any, Context], Iterable[Caution]],
 ) -> Callable[[Any, Context], Iterator[Caution]]:
-    """A function that warns about all conditions of a kind, given the function for one statement and its
-    checked condition. Statements that define no condition are skipped.
+    """Return a function that yields warnings about all conditions of a kind.
+
+    `cautions` yields the warnings about a single statement and its checked condition. Statements that define
+    no condition are skipped.
     """
 
     def all_cautions(statements: Sequence[Statement], context: Context) -> Iterator[Caution]:
@@ -188,10 +203,11 @@ def caution_each(
 
 
 def compile_each(operator: Callable[[Any], Operator]) -> Compile:
-    """A function that converts each condition to an operator of its own."""
+    """Return a function that converts each condition to an operator of its own."""
     return lambda conditions, _topics: [operator(condition) for condition in conditions]
 
 
 def explain_each(plan: Callable[[Any], Iterable[str]]) -> Callable[[Conditions], Iterator[str]]:
-    """A function that explains each condition in a text, given the function for the lines of one."""
+    """Return a function that yields one text per condition, given the function that yields the lines of a
+    text."""
     return lambda conditions: ("\n".join(plan(condition)) for condition in conditions)

@@ -1,8 +1,8 @@
-"""How conditions continue when their definition changes while they run.
+"""Revisions: conditions continue when their definition changes while they run.
 
 A changed condition carries over the state of its scopes: active, inactive or unknown, since when, and by
-which event. Each kind has a `Revision`; `plan/revise.py` decides between keeping, carrying over, rebuilding
-from a history and refusing; runtimes call it.
+which event. Each kind has a `Revision`. `plan/revise.py` decides whether to keep, carry over, rebuild from a
+history, or refuse; runtimes call it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Renumbering = Sequence[int | None]
 
 
 class Past(NamedTuple):
-    """The state of a running condition when another definition of its name replaces it.
+    """The state of a running condition when a new definition with the same name replaces it.
 
     - `operator`, `state`: the operator that ran, with its state.
-    - `watermark`: where the new operator starts.
-    - `latest`: the latest event of each source, as far as they are stored.
+    - `watermark`: the time at which the new operator starts.
+    - `latest`: the latest event of each source; empty if they are not stored.
     - `standings`: derived events for the scopes of upstreams that are active or unknown, by topic.
     - `revised`: derived events of the transitions that upstreams emitted by the same revision.
     """
@@ -44,7 +44,8 @@ class Past(NamedTuple):
 
 
 class TakeOver(NamedTuple):
-    """The operator of the new definition, its state, and the transitions of the scopes that changed.
+    """The result of a revision: the new operator, its state, and the transitions of the scopes that changed.
+
     `has_changes` is false if the new operator continues from exactly the old state.
     """
 
@@ -56,29 +57,34 @@ class TakeOver(NamedTuple):
 
 @dataclass(frozen=True)
 class Revision:
-    """How the conditions of a kind continue. The functions get the old and the new checked condition."""
+    """The functions with which conditions of a kind continue. They receive the old and the new checked
+    condition."""
 
     take_over: Callable[[Any, Any, Past], TakeOver]
     preview: Callable[[Any, Any], str]
-    """A description of the effect on scopes."""
+    """Returns as text the effect of a revision on scopes."""
     refusal: Callable[[Any, Any], str | None] = lambda _was, _now: None
-    """Why the new condition cannot carry over the state of the old one; `None` if it can."""
+    """Returns the reason why the new condition cannot carry over the state of the old one, or `None` if it
+    can."""
     refusal_in_shards: Callable[[Any, Any, bool], str | None] = lambda _was, _now, _moves: None
-    """A further reason in shards, each of which has only its own scopes, given whether the operator moves."""
+    """Returns a further reason for shards, each of which has only its own scopes, or `None`.
+
+    The last argument says whether the operator moves to other shards.
+    """
     is_preserved: Callable[[Any, Any], bool] = lambda _was, _now: False
-    """Whether active scopes stay active, whatever the readings."""
+    """Whether active scopes stay active, for any readings."""
     revisable: Callable[[Any], Any] = lambda condition: condition
-    """The condition in a form that can have unknown scopes; it stays in this form."""
+    """Returns the condition in a form that can have unknown scopes. The condition stays in this form."""
     keeps_scopes: Callable[[Any, Any], bool] = lambda _was, _now: True
-    """Whether scopes of the old definition are scopes of the new one."""
+    """Whether scopes of the old definition are also scopes of the new definition."""
     rebuilds: bool = True
-    """Whether a history determines the whole state of its conditions."""
+    """Whether a history determines the whole state of the kind's conditions."""
     splits: bool = False
     """Whether a state that was rebuilt from a history can be split by scopes, for shards."""
 
 
 def require(now: Any, reason: str | None) -> None:
-    """Refuse a revision unless the reason is `None`."""
+    """Raise a `UsageError` that refuses a revision, unless the reason is `None`."""
     if reason is not None:
         raise UsageError(f"'{now.name}' cannot keep what is known of it: {reason}. Give it another name.")
 
@@ -89,8 +95,9 @@ def require(now: Any, reason: str | None) -> None:
 def start_from_standings(
     operator: Operator, state: Any, now: Any, past: Past, finish: Callable[[Any], Any] = lambda state: state
 ) -> TakeOver:
-    """Let an operator consume the standings of its upstreams; `finish` marks scopes that these leave
-    undecided.
+    """Start an operator with the standings of its upstreams.
+
+    `finish` marks scopes that the standings leave undecided.
     """
     state, _ = run_alone(operator, past.standings, past.watermark, state)
     return changes_since(operator, finish(state), now, past, {})
@@ -99,7 +106,7 @@ def start_from_standings(
 def changes_since(
     operator: Operator, state: Any, now: Any, past: Past, causes: Mapping[Scoped, Event]
 ) -> TakeOver:
-    """The new state of a condition, with the transitions of the scopes that are not as they were."""
+    """Return the new state of a condition, with the transitions of the scopes that have changed."""
     before = standings(past.operator, past.state)
     before = {key: standing for key, standing in before.items() if key[0] == now.name}
 
@@ -114,7 +121,7 @@ def changes_since(
 
 
 def carry_overs(was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> list[CarryOver]:
-    """The active scopes that a condition passes on to the one that replaces it."""
+    """Return the active scopes that a condition passes on to its new definition."""
     machine = past.operator.machine
     if not isinstance(machine, CarryingOver) or not keeps_scopes:
         return []
@@ -129,7 +136,8 @@ RESTARTS = "follows from a whole history if one is read again, else it restarts"
 
 
 def restart(operator: Operator, was: Any, now: Any, past: Past, *, keeps_scopes: bool) -> TakeOver:
-    """Start a condition at the watermark with the scopes that were active as unknown; the others end."""
+    """Start a condition at the watermark. Scopes that were active become unknown if the new definition keeps
+    them; others end."""
     machine, state = operator.machine, start_alone(operator, past.watermark)
     if isinstance(machine, CarryingOver):
         known = carry_overs(was, now, past, keeps_scopes=keeps_scopes)

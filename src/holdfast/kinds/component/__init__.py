@@ -1,6 +1,7 @@
 """Components: conditions over queries of several topics (State Maintenance Components of the thesis).
 
-`detector` evaluates them; the other modules parse, check and plan them.
+`parse` and `thesis_tables` read components, `check` checks them, and `plan` makes operators of them. The
+folder `detector` evaluates them.
 """
 
 from ..kind import Kind, caution_each

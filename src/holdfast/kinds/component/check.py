@@ -61,8 +61,11 @@ _STATUSES = ("atomic", "ingress", "egress")
 
 @dataclass(frozen=True)
 class _ComponentContext:
-    """What a component may refer to: topics, among them those of other components, parameters, and filters,
-    on which it may not build."""
+    """The names to which a component may refer.
+
+    `topics` includes the topics of other components, and `below` has these components. `filters` are
+    conditions that publish no topic, so that a component cannot consume them.
+    """
 
     topics: dict[str, Topic]
     below: dict[str, ComponentCondition]
@@ -72,7 +75,10 @@ class _ComponentContext:
 
 
 def check(statements: Sequence[Statement], context: Context) -> list[ComponentCondition]:
-    """Check statements and return their components in the order of the text."""
+    """Check statements and return their components in the order of the text.
+
+    Raise a `DefinitionError` at the first mistake.
+    """
     components = [statement for statement in statements if isinstance(statement, DefineComponent)]
     filters = frozenset(name for name, condition in context.conditions.items() if not condition.publishes)
     collisions = [statement for statement in statements if isinstance(statement, Collide)]
@@ -94,7 +100,8 @@ def check(statements: Sequence[Statement], context: Context) -> list[ComponentCo
 
 
 def _in_order_of_inputs(statements: Sequence[DefineComponent]) -> list[DefineComponent]:
-    """Sort statements so that each comes after those that it builds on. [F52]"""
+    """Sort statements so that each follows the components that it consumes. Raise a `DefinitionError` for a
+    cycle. [F52]"""
     by_name = {statement.name: statement for statement in statements}
     topics = {name: [t for _, query in s.inputs for t in query.topics] for name, s in by_name.items()}
     below = {name: [topic for topic in own if topic in by_name] for name, own in topics.items()}
@@ -108,6 +115,7 @@ def _in_order_of_inputs(statements: Sequence[DefineComponent]) -> list[DefineCom
 
 
 def _component(statement: DefineComponent, known: _ComponentContext) -> ComponentCondition:
+    """Check one statement. The components that it consumes must have been checked before."""
     _check_names(statement, known)
     queries = dict(statement.inputs)
     listening = {name: [_topic(t, known, statement) for t in query.topics] for name, query in queries.items()}
@@ -133,6 +141,7 @@ def _component(statement: DefineComponent, known: _ComponentContext) -> Componen
 
 
 def _check_names(statement: DefineComponent, known: _ComponentContext) -> None:
+    """Check that a component has queries, that their names differ, and that its own name is not a topic."""
     if not statement.inputs:
         hint = "Add a query: A = avg T over 30 s"
         raise DefinitionError(f"'{statement.name}' looks at nothing", statement.at, hint=hint)
@@ -150,6 +159,7 @@ def _check_names(statement: DefineComponent, known: _ComponentContext) -> None:
 
 
 def _topic(name: str, known: _ComponentContext, statement: DefineComponent) -> Topic:
+    """Return the topic `name`, or raise a `DefinitionError` with a hint."""
     topics = known.topics
     if name in topics:
         return topics[name]
@@ -172,6 +182,8 @@ def _check_query(
     attributes: Mapping[str, Attribute],
     statement: DefineComponent,
 ) -> None:
+    """Check a query: its functions have attributes, its range is not empty, and relative locations have a
+    host."""
     at = place_of(name, None) or place_of(query.topics[0], statement.at)
     for _, parameter in query.parameters():
         functions = parameter.functions if isinstance(parameter, Aggregate) else ()
@@ -210,7 +222,7 @@ def _is_empty(group: QueryRange) -> bool:
 
 
 def _keys(statement: DefineComponent, listening: Mapping[str, Sequence[Topic]]) -> tuple[str, ...]:
-    """The keys of a component: the same in all queries that have one."""
+    """Return the keys of a component. All queries with keys must have the same keys."""
     found: dict[str, tuple[str, ...]] = {}
     for name, query in statement.inputs:
         for key in query.each:
@@ -235,7 +247,7 @@ def _keys(statement: DefineComponent, listening: Mapping[str, Sequence[Topic]]) 
 
 Attributes = Mapping[str, Attribute]
 Shown = Mapping[str, Attributes]
-"""The attributes that each query shows, by name."""
+"""The attributes that each query shows, by the name of the query."""
 
 
 def _scope(
@@ -244,7 +256,7 @@ def _scope(
     listening: Mapping[str, Sequence[Topic]],
     known: _ComponentContext,
 ) -> NameScope:
-    """The names that predicates and computations may use."""
+    """Return the names that predicates and computations may use."""
     own: dict[str, Members] = {
         name: members(name, attributes, derived=any(t.name in known.below for t in listening[name]))
         for name, attributes in shown.items()
@@ -262,9 +274,10 @@ def _scope(
 
 
 def _output_topic(statement: DefineComponent, shown: Shown, scope: NameScope) -> tuple[Topic, NameScope]:
-    """The topic of a component's events [F67], and the names in scope with `last`.
+    """Return the topic of a component's events [F67], and the names in scope including `last`.
 
-    The type of a computation over `last` is inferred: it starts as a number.
+    The type of a computation over `last` is inferred: the first pass assumes a number, the second uses the
+    result.
     """
     computed = {name: Attribute(str(name), "float") for name, _ in _sets(statement)}
     for _ in range(2):
@@ -274,10 +287,13 @@ def _output_topic(statement: DefineComponent, shown: Shown, scope: NameScope) ->
 
 
 def _remembering(scope: NameScope, known: Attributes) -> NameScope:
+    """Return the names in scope with `last`, the last event of the component."""
     return replace(scope, members={**scope.members, "last": members("last", known, derived=True)})
 
 
 def _sets(statement: DefineComponent) -> list[tuple[str, Expression]]:
+    """Return the computed attributes of both rules. Raise a `DefinitionError` for an attribute that cannot be
+    set."""
     pairs = [*statement.enter.sets, *statement.exit.sets]
     for name, value in pairs:
         if name in UNSETTABLE or (name in RESERVED and name not in _SETTABLE):
@@ -288,6 +304,8 @@ def _sets(statement: DefineComponent) -> list[tuple[str, Expression]]:
 
 
 def _type_of_set(statement: DefineComponent, scope: NameScope) -> dict[str, Attribute]:
+    """Return the types of the computed attributes. An attribute must have one type at the start and at the
+    end."""
     found: dict[str, Attribute] = {}
     for name, value in _sets(statement):
         attribute = _attribute(name, type_of(value, scope), value)
@@ -300,14 +318,18 @@ def _type_of_set(statement: DefineComponent, scope: NameScope) -> dict[str, Attr
 
 
 def _agree(one: Attribute, other: Attribute) -> Attribute | None:
-    """An attribute with two origins, if these have one type."""
+    """Return an attribute that has two definitions, or `None` if their types differ. `int` and `float` agree
+    on `float`."""
     if {one.kind, other.kind} == {"int", "float"}:
         return replace(one, kind="float")
     return one if (one.kind, one.unit) == (other.kind, other.unit) else None
 
 
 def _beside_defaults(statement: DefineComponent, shown: Shown, computed: Attributes) -> dict[str, Attribute]:
-    """The computed attributes, with the types of shown ones where a rule does not compute them."""
+    """Return the computed attributes.
+
+    If only one rule computes an attribute, the other takes it from a query, and both types must agree.
+    """
     found = dict(computed)
     for name, value in _sets(statement):
         emits_at_exit = not isinstance(statement.exit.when, Truth)  # a constant exit emits no events
@@ -327,10 +349,12 @@ def _beside_defaults(statement: DefineComponent, shown: Shown, computed: Attribu
 
 
 def _name_of(attribute: Attribute) -> str:
+    """Return the kind and unit of an attribute, for messages."""
     return " ".join(filter(None, (attribute.kind, attribute.unit)))
 
 
 def _attribute(name: str, found: Typed, op: Expression) -> Attribute:
+    """Return the attribute that has the type of an expression."""
     match found:
         case TypedQuantity():
             kind: Kind = "int" if found.whole else "float"
@@ -345,7 +369,7 @@ def _attribute(name: str, found: Typed, op: Expression) -> Attribute:
 
 
 def _defaults(shown: Shown, computed: Attributes) -> dict[str, Attribute]:
-    """Computed attributes, then those of queries, where these agree on the type."""
+    """Return the computed attributes, and the attributes of queries on whose type all queries agree."""
     found: dict[str, Attribute | None] = {}
     for attributes in shown.values():
         for name, one in attributes.items():
@@ -360,11 +384,13 @@ def _defaults(shown: Shown, computed: Attributes) -> dict[str, Attribute]:
 
 
 def _rule(trigger: Trigger, scope: NameScope) -> CheckedRule:
+    """Check the predicate and the computations of a trigger."""
     sets = tuple((str(name), _value(name, value, scope)) for name, value in trigger.sets)
     return CheckedRule(predicate(trigger.when, scope), trigger.hold, sets)
 
 
 def _value(name: str, op: Expression, scope: NameScope) -> Expression:
+    """Check a computation. The time must be a time and the location a location."""
     found = type_of(op, scope)
     wanted = {"time": TypedTime, "location": Position}.get(name)
     is_place = wanted is Position and isinstance(found, Words)
@@ -374,8 +400,11 @@ def _value(name: str, op: Expression, scope: NameScope) -> Expression:
 
 
 def _exit(statement: DefineComponent, scope: NameScope) -> CheckedRule:
-    """The exit of a component; if it is left out, the negation of the entrance, which must mention one value
-    at a time."""
+    """Check the exit of a component.
+
+    If the text has no exit, it is the negation of the entrance. The predicate must then mention one value at
+    a time.
+    """
     several = [
         name
         for name, query in statement.inputs
@@ -393,7 +422,7 @@ def _exit(statement: DefineComponent, scope: NameScope) -> CheckedRule:
 
 
 def cautions(statement: DefineComponent, _checked: Condition, context: Context) -> Iterator[Caution]:
-    """Warn about a component that is probably a mistake."""
+    """Yield warnings about a component that is probably a mistake."""
     conditions = context.conditions.values()
     below = {c.name for c in conditions if isinstance(c, ComponentCondition) and not c.momentary}
     for name, query in statement.inputs:
@@ -426,7 +455,7 @@ def cautions(statement: DefineComponent, _checked: Condition, context: Context) 
 
 
 def _overdue(statement: DefineComponent, tick: Duration, trigger: Trigger) -> Iterator[Caution]:
-    """Warn about comparisons with durations after a reading at which ticks have ended."""
+    """Yield warnings about comparisons with durations that are longer than ticks continue after a reading."""
     for op in within(trigger.when):
         unit = UNITS.get(op.unit or "") if isinstance(op, Number) else None
         if not isinstance(op, Number) or unit is None or unit.dimension != UNITS["s"].dimension:

@@ -44,14 +44,16 @@ _ONE_BY_ONE = ("time", "topic", "status")
 """Keys that are computed for one reading at a time."""
 
 Compute = Callable[[EvaluationContext], Any]
+"""A function that computes a value in an evaluation context."""
 
 
 def component_group(
     components: Components, topics: Iterable[Topic], every: Components = (), label: Label = readable_scope
 ) -> ComponentGroup:
-    """The machine of components that run in one place.
+    """Return the machine of components that run after the same shuffle.
 
-    They build on topics of readings, on one another, and on components of earlier stages among `every`.
+    The components consume readings, each other's events, and events of components of earlier stages. `every`
+    has all components of the definition. `label` converts signatures to scopes.
     """
     every = every or components
     listened = {topic for component in components for topic in component.listens}
@@ -71,7 +73,7 @@ def component_group(
 
 
 def smc(component: ComponentCondition) -> Smc:
-    """The State Maintenance Component of a checked component."""
+    """Return the State Maintenance Component of a checked component."""
     queries = dict(component.inputs)
     inputs = {name: Input(q, key(q.separate), encode(q.separate)) for name, q in queries.items()}
     names = list(queries)
@@ -95,8 +97,10 @@ def smc(component: ComponentCondition) -> Smc:
 
 
 def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
-    """A function that computes the key of knowledge, `None` if a part of it is missing; `None` without
-    keys."""
+    """Return a function that computes the key of knowledge, or `None` without `names`.
+
+    The function returns `None` if a part of the key is missing.
+    """
     if not names:
         return None
     getters = [member(str(name)) for name in names]
@@ -112,7 +116,10 @@ def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
 
 
 def encode(names: Sequence[str]) -> Callable[[ReadingRows], Coded] | None:
-    """A function that computes the keys of many readings; `None` for keys that need one reading at a time."""
+    """Return a function that computes the keys of many readings.
+
+    Return `None` without `names`, and for keys that must be computed for one reading at a time.
+    """
     if not names or set(names) & set(_ONE_BY_ONE):
         return None
 
@@ -133,7 +140,7 @@ def encode(names: Sequence[str]) -> Callable[[ReadingRows], Coded] | None:
 
 
 def _join(paths: Sequence[tuple[str, ...]]) -> list[str]:
-    """The text of each key."""
+    """Return the text of each key, given its parts."""
     if paths and all(len(path) == 1 for path in paths):
         texts = [text for (text,) in paths]
         if join_key(None, ["".join(texts)]) == "".join(texts):
@@ -142,7 +149,7 @@ def _join(paths: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _key_texts(rows: ReadingRows, name: str) -> Coded:
-    """The texts of one part of the key."""
+    """Return the texts of one part of the key, encoded."""
     if name == "location":
         return _places(rows)
     if name in AXES:
@@ -153,7 +160,7 @@ def _key_texts(rows: ReadingRows, name: str) -> Coded:
 
 
 def _coordinates(rows: ReadingRows, axis: int) -> Coded:
-    """The texts of a coordinate; readings without it, or at a place, have none."""
+    """Return the texts of a coordinate, encoded. Readings without this coordinate have no text."""
     texts: dict[str, int] = {}
     table = []
     for kind, point, _ in rows.standings.values:
@@ -163,7 +170,7 @@ def _coordinates(rows: ReadingRows, axis: int) -> Coded:
 
 
 def _places(rows: ReadingRows) -> Coded:
-    """The texts of locations; readings without a location have none."""
+    """Return the texts of locations, encoded. Readings without a location have no text."""
     codes, spots = rows.standings
     texts = [tuple(map(key_text, point)) if kind == 0 else (text,) for kind, point, text in spots]
     elsewhere = np.array([*(kind == 2 for kind, _, _ in spots), False])
@@ -174,9 +181,10 @@ def _places(rows: ReadingRows) -> Coded:
 
 
 def rule(core: CheckedRule, names: Sequence[str]) -> SmcRule:
-    """A rule with its predicate and computations as functions.
+    """Return a rule with its predicate and computations as functions.
 
-    Before a component's first event every comparison that mentions `last` is true, but `last.valid` is false.
+    Before a component's first event, every comparison that mentions `last` is true, but `last.valid` is
+    false.
     """
     at_first, later = (value(assume_last(core.when, exists=exists)) for exists in (False, True))
     inside = members_in(core.when)
@@ -212,11 +220,12 @@ def assume_last(op: Expression, *, exists: bool) -> Expression:
 
 
 def value(op: Expression) -> Compute:
-    """The function that computes an expression; it returns `None` for missing or unknown."""
+    """Return the function that computes an expression. The function returns `None` for missing or unknown."""
     return compile_value(op, _leaf)
 
 
 def _leaf(op: Expression) -> Compute | None:
+    """Return the function of a name or a member; `None` for other expressions."""
     match op:
         case Name("now"):
             return lambda context: context.now
@@ -237,13 +246,14 @@ def _leaf(op: Expression) -> Compute | None:
 
 
 def _of(owner: str, get: Callable[[Knowledge], Any]) -> Compute:
+    """Return the function that reads a member of the query `owner`, or of the last event."""
     if owner == LAST:
         return lambda context: None if context.last is None else get(context.last)
     return lambda context: None if (known := context.known.get(owner)) is None else get(known)
 
 
 def member(name: str) -> Callable[[Knowledge], Any]:
-    """The function that reads a member of knowledge: its own attribute, or a fixed member."""
+    """Return the function that reads a member of knowledge: an attribute of a reading, or a fixed member."""
     if name in ("x", "y", "z"):
         axis = "xyz".index(name)
         return lambda known: known.at[axis] if known.at is not None and len(known.at) > axis else None
@@ -258,8 +268,10 @@ def member(name: str) -> Callable[[Knowledge], Any]:
 
 
 def meaning(component: ComponentCondition) -> str:
-    """A digest, equal for components of one name that mean the same. The name counts, as others may build on
-    it."""
+    """Return a digest that is equal for components with the same name and the same meaning.
+
+    The name is part of the meaning, because other components may consume the topic of that name.
+    """
     topics = [(topic.name, topic.attributes) for topic in component.listens]
     inputs = [(name, query, topics) for name, query in component.inputs]
     rules = component.enter, component.exit

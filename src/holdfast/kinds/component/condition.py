@@ -17,8 +17,10 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class CheckedRule:
-    """The predicate that starts or ends a condition, its minimum duration, and the computations of its
-    event."""
+    """The predicate that starts or ends a condition, its minimum duration, and the computations of its event.
+
+    `hold` is in microseconds.
+    """
 
     when: Expression
     hold: Duration = 0
@@ -29,9 +31,10 @@ class CheckedRule:
 class ComponentCondition(Condition):
     """A checked component.
 
-    `topic` is that of its events, `listens` are the topics that it consumes, of readings and of other
-    components. `keys` separate its scopes, `level` is its height above the readings, `collide` merges
-    readings of one cell.
+    `topic` is the topic of its events. `listens` are the topics that it consumes, of readings and of other
+    components. `keys` separate its scopes. `level` is 1 for a component of readings, and otherwise one more
+    than the highest component that it consumes. `collide` merges readings of equal topic, time, location and
+    status.
     """
 
     kind: ClassVar[str] = "component"
@@ -50,7 +53,8 @@ class ComponentCondition(Condition):
 
     @property
     def momentary(self) -> bool:
-        """Whether its exit is always true: it emits every detection, and no condition lasts. [F68]"""
+        """Whether the exit is always true. Each detection is then an event of its own, and no condition has a
+        duration. [F68]"""
         return self.exit.when == Truth(True)
 
     @property

@@ -1,4 +1,4 @@
-"""The plan of components in words, and that of their operators on Spark: stage, key, upstreams."""
+"""Explanations of components: the plan of a component, and the plan of its operator on Spark."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .show import show_query
 
 
 def explain(components: Components) -> Iterator[str]:
-    """The plan of each component."""
+    """Yield the plan of each component as text."""
     return ("\n".join(_component(component, components)) for component in components)
 
 
 def explain_on_spark(components: Components, topics: Sequence[Topic]) -> Iterator[Iterator[str]]:
-    """The plan of each component and of each operator on Spark, line by line."""
+    """Yield the plan of each component and of each operator on Spark, line by line."""
     yield from (_component(component, components) for component in components)
     operators = sharded(components, topics)
     stage_of = {name: operator.links.stage + 1 for operator in operators for name in operator.subscriptions}
@@ -43,6 +43,7 @@ def explain_on_spark(components: Components, topics: Sequence[Topic]) -> Iterato
 
 
 def _component(component: ComponentCondition, others: Components) -> Iterator[str]:
+    """Yield the lines of the plan of a component. `others` are the components that it may consume."""
     topics = ", ".join(topic.name for topic in component.listens)
     yield f"component {component.name}, level {component.level}, from {topics}"
     for name, query in component.inputs:
@@ -64,11 +65,11 @@ def _component(component: ComponentCondition, others: Components) -> Iterator[st
 
 
 def to_brackets(component: ComponentCondition) -> DefineState | None:
-    """The equivalent state in brackets, if there is one: the component consumes the latest reading of one
-    topic and nothing else.
+    """Return the equivalent state in brackets, or `None` if there is none.
 
-    The two still differ: a component merges readings of one scope and time, others can build on it, and it
-    emits only when the watermark has passed.
+    A component has an equivalent state if it consumes only the latest reading of one topic. The two still
+    differ: a component merges readings of one scope and time, other components can consume it, and it emits
+    only when the watermark has passed.
     """
     (_, query), *others = component.inputs
     (topic, *_) = component.listens
@@ -93,7 +94,8 @@ def to_brackets(component: ComponentCondition) -> DefineState | None:
 
 
 def _plan(component: ComponentCondition, others: Components) -> str:
-    """How a component is evaluated in this process."""
+    """Return the evaluation that this process chooses for a component: columns, or the reference machine and
+    the reason."""
     made = plan_component(component, others)
     if isinstance(made, str):
         return f"reference machine, because {made}"
@@ -105,10 +107,12 @@ def _plan(component: ComponentCondition, others: Components) -> str:
 
 
 def _rule(rule: CheckedRule) -> str:
+    """Return a predicate and its minimum duration as text."""
     return show_expression(rule.when) + (f" for {show_duration(rule.hold)}" if rule.hold else "")
 
 
 def _instants(component: ComponentCondition) -> Iterator[str]:
+    """Yield the occasions at which a component is evaluated."""
     yield "at every time of an event that it looks at"
     windows = [f"{name or 'the window'}" for name, query in component.inputs if _width(query) is not None]
     if windows:
@@ -120,7 +124,7 @@ def _instants(component: ComponentCondition) -> Iterator[str]:
 
 
 def _width(query: Query) -> int | None:
-    """How far back a window reaches."""
+    """Return the duration of a window that ends now; `None` for other queries."""
     match query.time:
         case Aggregate(_, QueryRange(Index(int(low), True))) | Multiple(_, QueryRange(Index(int(low), True))):
             return -low
@@ -128,6 +132,7 @@ def _width(query: Query) -> int | None:
 
 
 def _delivery(component: ComponentCondition) -> str:
+    """Return the delivery of a component as text."""
     wait, late = component.delivery.wait, component.delivery.late
     if wait is None:
         return (
@@ -139,6 +144,7 @@ def _delivery(component: ComponentCondition) -> str:
 
 
 def _drops(component: ComponentCondition) -> str:
+    """Return as text which events a component ignores."""
     everywhere = [
         name
         for name, query in component.inputs
@@ -151,6 +157,7 @@ def _drops(component: ComponentCondition) -> str:
 
 
 def _keeps(component: ComponentCondition) -> Iterator[str]:
+    """Yield the parts of a component's state as text."""
     for name, query in component.inputs:
         width = _width(query)
         of = f"of {name} " if name else ""
@@ -167,7 +174,8 @@ def _keeps(component: ComponentCondition) -> Iterator[str]:
 
 
 def describe(component: ComponentCondition) -> dict[str, str]:
-    """The parts of a component in words, to show what an edit changes."""
+    """Return the parts of a component as text, by name. A comparison with another revision shows what an edit
+    changes."""
     wait, late = component.delivery.wait, component.delivery.late
     attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
     return {
@@ -185,6 +193,7 @@ def describe(component: ComponentCondition) -> dict[str, str]:
 
 
 def _rule_in_words(rule: CheckedRule) -> str:
+    """Return a predicate, its minimum duration and its computations as text."""
     sets = (f"{name} = {show_expression(op)}" for name, op in rule.sets)
     return " ".join([show_expression(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])
 
@@ -193,6 +202,8 @@ def _rule_in_words(rule: CheckedRule) -> str:
 
 
 def _operator(number: int, operator: Operator, stage_of: dict[str, int]) -> Iterator[str]:
+    """Yield the lines of the plan of an operator. `stage_of` has the stage of each component, counted from
+    1."""
     names = operator.subscriptions
     yield f"operator {number}, stage {operator.links.stage + 1}: {', '.join(names)}"
     if len(names) > 1:

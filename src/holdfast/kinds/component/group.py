@@ -1,4 +1,4 @@
-"""Components that run after the same shuffle, as one machine: the graph of their operators."""
+"""Components that run after the same shuffle, as one machine that runs the graph of their operators."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ from .detector.topic_levels import levels
 from .machine import ComponentMachine, ComponentState, Upstream, upstream
 
 MOST = 64
-"""Rows of an emission have a word with a bit for each condition: further conditions emit one by one."""
+"""The number of conditions that emissions as rows can represent, with one bit each. Further conditions emit
+single transitions."""
 
 
 class GroupState(msgspec.Struct):
-    """The state of each component."""
+    """The state of each component, in the order of the group."""
 
     components: list[ComponentState]
 
@@ -48,7 +49,8 @@ class GroupState(msgspec.Struct):
 
 @lru_cache(1 << 16)
 def readable_scope(signature: str | None) -> str | None:
-    """The scope that users see, given its signature: the host that carries the component, and the key."""
+    """Return the scope that users see, given its signature: the host that carries the component, and the
+    key."""
     if signature is None:
         return None
     host, _, key = signature.rpartition(CARRIER)
@@ -56,14 +58,15 @@ def readable_scope(signature: str | None) -> str | None:
 
 
 Label = Callable[[str | None], str | None]
+"""A function that converts the signature of a scope to the scope in emissions."""
 
 
 class Component(NamedTuple):
-    """A component to be linked with others."""
+    """A component that `link_components` links with others."""
 
     smc: Smc
     topic: Topic
-    """The topic of its events."""
+    """The topic of the component's events."""
     plan: ColumnarPlan | None = None
 
 
@@ -73,7 +76,11 @@ def link_components(
     earlier: Iterable[Upstream] = (),
     label: Label = readable_scope,
 ) -> ComponentGroup:
-    """Link components with one another, with readings, and with components of earlier stages."""
+    """Return the machine of components, linked with one another, with readings, and with components of
+    earlier stages.
+
+    `readings` are the topics of readings by name.
+    """
     upstreams = {lower.topic.name: lower for lower in earlier}
     derived = [topic_of_condition(lower.topic) for lower in upstreams.values()]
     outside = dict(readings) | {topic.name: topic for topic in derived}
@@ -92,7 +99,7 @@ def link_components(
 
 @dataclass(frozen=True)
 class ComponentGroup(CarryOverMachine):
-    """Components that run after the same shuffle as one machine, which runs the graph of their operators.
+    """The machine of components that run after the same shuffle. It runs the graph of their operators.
 
     Condition `i` of the machine is component `i`. The components share a clock: a reading of any topic
     advances the watermark of all. `topics` are the topics consumed from outside: readings, and derived
@@ -106,17 +113,18 @@ class ComponentGroup(CarryOverMachine):
 
     @cached_property
     def graph(self) -> Graph:
-        """The operators of the components by number, each after those that it builds on."""
+        """The operators of the components by number. Each operator follows its upstreams."""
         height = levels(self.smcs)
         order = sorted(range(len(self.members)), key=lambda i: height[self.smcs[i].topic])
         return Graph({i: self._operator(self.members[i]) for i in order})
 
     @property
     def waits(self) -> tuple[Duration, ...]:
-        """How far behind the watermark each component evaluates."""
+        """The duration by which each component evaluates behind the watermark."""
         return tuple(member.wait for member in self.members)
 
     def _operator(self, member: ComponentMachine) -> Operator:
+        """Return the operator of a component, linked with the others of the group."""
         name = member.topic.name
         derived = topic_of_condition(member.topic)
         is_consumed = any(derived.name in other.topics for other in self.members)
@@ -135,15 +143,16 @@ class ComponentGroup(CarryOverMachine):
 
     @property
     def smcs(self) -> tuple[Smc, ...]:
+        """The State Maintenance Component of each component."""
         return tuple(member.smc for member in self.members)
 
     @property
     def plans(self) -> tuple[ColumnarPlan | None, ...]:
-        """The columnar plans of the components that have one."""
+        """The columnar plan of each component; `None` for a component without a plan."""
         return tuple(member.plan for member in self.members)
 
     def without_plans(self) -> ComponentGroup:
-        """The same components, always evaluated instant by instant. Tests compare columns with them."""
+        """Return the same components without columnar plans. Tests compare both evaluations."""
         return replace(self, members=tuple(replace(member, plan=None) for member in self.members))
 
     @cached_property
@@ -183,17 +192,19 @@ class ComponentGroup(CarryOverMachine):
         return state, self._joint(steps, list(batches))
 
     def _watermarks(self, watermark: Instant) -> Watermarks:
+        """Return the same watermark for all topics."""
         return Watermarks(dict.fromkeys(self.topics, watermark))
 
     def _pass_time(self, state: GroupState, watermark: Instant) -> None:
-        """Note the watermark for components that were neither due nor had input."""
+        """Set the watermark of components that were neither due nor had input."""
         for member, own in zip(self.members, state.components, strict=True):
             member.pass_time(own, watermark)
 
     # --- emissions ---
 
     def _joint(self, steps: Iterable[Step], topics: Sequence[str]) -> Emission:
-        """The emissions of components as one: late events as they arrived, the rest by time and condition."""
+        """Combine the emissions of components: late events in the order of arrival, other events by time and
+        condition."""
         late, single = list[Transition](), list[Transition]()
         rows: dict[str, list[pa.RecordBatch]] = {}
         for number, operator, emission in steps:
@@ -208,10 +219,11 @@ class ComponentGroup(CarryOverMachine):
         return Emission(ordered, [*_as_arrived(late, topics), *sorted(single, key=in_time)], published)
 
     def _with_number(self, number: int, single: Iterable[Transition]) -> list[Transition]:
-        """Transitions of a component with its number, and with labels as scopes."""
+        """Return the transitions of a component with its number as condition and with labels as scopes."""
         return [t._replace(condition=number, scope=self.label(t.scope)) for t in single]
 
     def _rows_with_number(self, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a component with the bit of its number and with labels as scopes."""
         scopes = rows.column(machine.SCOPE)
         labels = pa.array(map(self.label, scopes.dictionary.to_pylist()), pa.string())
         words = pa.array(np.full(len(rows), 1 << number, np.uint64))
@@ -222,7 +234,10 @@ class ComponentGroup(CarryOverMachine):
     # --- what is relevant ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
-        """As the base declares; a row in a scope of a component is inside those downstream of it, too."""
+        """Return the relevance of rows as `Machine.relevance` defines it.
+
+        A row in a scope of a component is also inside the scopes of components downstream.
+        """
         nothing = np.zeros(len(batch), np.bool_)
         inside, relevant = dict[str, Mask](), nothing
         outside = np.zeros(len(self.members), np.int64)
@@ -248,6 +263,7 @@ class ComponentGroup(CarryOverMachine):
         return [(i, self._scope(i, id), since) for i, id, since in scopes if since is not None]
 
     def _scope(self, condition: int, id: Id) -> str | None:
+        """Return the scope in emissions of an internal scope of a component."""
         return self.label(signature(self.smcs[condition], id))
 
     def latest_transitions(self, state: GroupState, condition: int) -> list[Transition]:
@@ -274,6 +290,7 @@ class ComponentGroup(CarryOverMachine):
         return msgspec.msgpack.encode(state, enc_hook=to_ipc)
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> GroupState:
+        """Decode a snapshot. `was` has the former number of each component, or `None` for a new component."""
         stored = msgspec.msgpack.decode(raw, type=GroupState, dec_hook=lambda _, batch: from_ipc(batch))
         if was is None:
             return stored
@@ -287,7 +304,10 @@ class ComponentGroup(CarryOverMachine):
     # --- what a revision carries over ---
 
     def carry_overs(self, state: GroupState, condition: int) -> dict[str | None, CarryOver]:
-        """The active scopes of a component with their starts; the seed holds the id and the last event."""
+        """Return the active scopes of a component with their starts.
+
+        The seed of each is the encoded internal scope and last event.
+        """
         return {
             self._scope(condition, id): CarryOver(instance.since, msgspec.msgpack.encode((id, instance.last)))
             for id, instance in state.components[condition].instances.items()
@@ -295,12 +315,14 @@ class ComponentGroup(CarryOverMachine):
         }
 
     def with_carry_overs(self, state: GroupState, condition: int, bits: Iterable[CarryOver]) -> GroupState:
+        """Give a component the scopes that `carry_overs` of another revision returned."""
         for bit in bits:
             id, last = _decode(bit)
             state.components[condition].instances[id] = component.Instance(bit.since, last)
         return state
 
     def wake(self, state: GroupState, condition: int, bits: Iterable[CarryOver]) -> GroupState:
+        """Schedule an evaluation of the given scopes at the watermark."""
         member = self.members[condition]
         state.components[condition] = points = member.as_instants(state.components[condition])
         for bit in bits:
@@ -310,6 +332,7 @@ class ComponentGroup(CarryOverMachine):
         return state
 
     def without(self, bit: CarryOver, attributes: Collection[str]) -> CarryOver:
+        """Return a carry-over whose last event lacks the given attributes."""
         id, last = _decode(bit)
         if last is not None:
             remaining = {name: value for name, value in last.attributes.items() if name not in attributes}
@@ -318,11 +341,12 @@ class ComponentGroup(CarryOverMachine):
 
 
 def _decode(bit: CarryOver) -> tuple[Id, Knowledge | None]:
+    """Return the internal scope and the last event of a carry-over."""
     return msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
 
 
 class _MemberStates:
-    """The states of a group's components, as its graph reads and writes them."""
+    """The states of a group's components, as the graph reads and writes them."""
 
     def __init__(self, group: ComponentGroup, state: GroupState) -> None:
         self.members, self.components = group.members, state.components
@@ -340,8 +364,8 @@ class _MemberStates:
 def _as_arrived(late: Sequence[Transition], topics: Sequence[str]) -> list[Transition]:
     """Sort late events by topic and arrival.
 
-    Each component emits its late events in that order. All components have the same watermark, so the late
-    events of one that waits longer are among those of one that waits less; the longest list has the order.
+    Each component emits its late events in the order of arrival. All components have the same watermark, so
+    the longest list of late events includes all others. That list determines the order.
     """
     own: dict[int, list[Event]] = {}
     for transition in late:

@@ -1,4 +1,4 @@
-"""Topics of a definition that declares none, so that the thesis' tables can be used as they are."""
+"""Topics of a definition that declares none. Tables of the thesis can therefore be used unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _EVERY: Members = members("", {}, derived=True)
 
 
 def implicit_topics(given: Sequence[Statement], _parameters: Parameters) -> tuple[Topic, ...]:
-    """The topics that components consume and no component publishes, with the attributes that they use."""
+    """Return the topics that components consume and no component publishes.
+
+    The attributes of a topic are those that the components use.
+    """
     statements = [one for one in given if isinstance(one, DefineComponent)]
     derived = {statement.name for statement in statements}
     found: dict[str, dict[str, Kind]] = {}
@@ -35,7 +38,7 @@ def implicit_topics(given: Sequence[Statement], _parameters: Parameters) -> tupl
 
 
 def _uses(ops: Iterable[Expression]) -> Iterator[tuple[str, str, Kind]]:
-    """The members in expressions: the query, the attribute, and the type that its use implies."""
+    """Yield the members in expressions: the query, the attribute, and the type that its use implies."""
     for op in ops:
         match op:
             case Compare(_, Text(), MemberAttribute(owner, name)):

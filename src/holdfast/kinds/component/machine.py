@@ -1,7 +1,7 @@
-"""The machine of one component: from readings and events of other components to its own events.
+"""The machine of one component: it converts readings and events of other components to its own events.
 
-Events are put in the order of their time before they are evaluated. So it does not matter how a history is
-cut into batches, nor in which order topics and rows come: only the watermark counts.
+Events are sorted by time before they are evaluated. The result therefore depends only on the watermark, not
+on the division of a history into batches or on the order of topics and rows.
 """
 
 from __future__ import annotations
@@ -46,25 +46,28 @@ from .detector.rows import SIGNATURE, ReadingRows, component_columns, to_knowled
 from .detector.smc import Input, Smc
 
 FEW = 64
-"""A batch with fewer rows is processed one by one, unless the state is in columns already."""
+"""The batch size below which readings are processed one by one, unless the state is already in columns."""
 LONG = (8, 512)
-"""How many times larger than a batch the rows of queries over all time may be: to convert a state to columns,
-and to leave it there. Columns go through all these rows for each batch; otherwise aggregates are updated."""
+"""Limits for the rows of queries over all time, as multiples of the batch size.
+
+The first limit applies to a conversion to columns, the second to a state that is already in columns. Columns
+read all these rows for each batch, while the other evaluation updates aggregates.
+"""
 ENOUGH = 1 << 14
-"""Up to so many rows of queries over all time never prevent columns."""
+"""The number of rows of queries over all time that never prevents evaluation in columns."""
 
 ComponentState = component.InstantState | columns.ColumnState
 """The state of a component that is evaluated instant by instant, or in columns."""
 
 _EVENTS = ("ingress", "egress", "atomic")
-"""The statuses of a component's events. Others are emitted after a revision only."""
+"""The statuses of a component's events. Other statuses are emitted only after a revision."""
 
 
 class Upstream(NamedTuple):
-    """A component that another builds on.
+    """The properties of a consumed component.
 
     `lasting` says whether its condition has a start and an end, `spawns` whether it has a scope for each key
-    or host, `wait` how far behind the watermark it evaluates.
+    or host. `wait` is the duration by which it evaluates behind the watermark, in microseconds.
     """
 
     topic: Topic
@@ -74,7 +77,7 @@ class Upstream(NamedTuple):
 
 
 def upstream(topic: Topic, smc: Smc, wait: Duration) -> Upstream:
-    """The properties of a component that those downstream of it need."""
+    """Return the properties of a component that components downstream need."""
     return Upstream(topic, smc.exit is not None, smc.spawns, wait)
 
 
@@ -83,18 +86,20 @@ class ComponentMachine(Machine[ComponentState]):
     """The machine of one component.
 
     Scopes in its emissions are signatures (`signature`). A component with a columnar plan evaluates many
-    instants at once; both ways give the same events, and a state goes from one to the other.
+    instants at once. Both evaluations give the same events, and a state can be converted from one to the
+    other.
     """
 
     smc: Smc
     topic: Topic
-    """The topic of its events."""
+    """The topic of the component's events."""
     topics: Mapping[str, Topic]
     """The topics of readings, and of derived readings of `upstreams`."""
     upstreams: Mapping[str, Upstream]
-    """The components that it builds on, by their derived topics."""
+    """The components that this component consumes, by their derived topics."""
     wait: Duration
-    """How far behind the watermark it evaluates: no less than those that it builds on.  [F76]"""
+    """The duration by which the component evaluates behind the watermark. It is not less than that of any
+    upstream. [F76]"""
     plan: ColumnarPlan | None = None
 
     traits = Traits(uses_watermark=True)
@@ -105,13 +110,14 @@ class ComponentMachine(Machine[ComponentState]):
 
     @cached_property
     def columnar(self) -> ColumnarComponent | None:
-        """The component with its columnar plan."""
+        """The component with its columnar plan; `None` without a plan."""
         return None if self.plan is None else ColumnarComponent(self.smc, self.plan)
 
     # --- events ---
 
     def react(self, state: ComponentState, event: Event) -> tuple[ComponentState, list[Transition]]:
-        """Put an event into the input buffer, or emit it as late. Emissions follow with the watermark."""
+        """Put an event into the input buffer, or emit it as late. Other emissions follow when the watermark
+        advances."""
         points = self.as_instants(state)
         if event.topic not in self.upstreams:
             points.latest = max(points.latest, event.time)
@@ -142,10 +148,10 @@ class ComponentMachine(Machine[ComponentState]):
         return state, transitions(self.topics, self._evaluate(state, watermark))
 
     def reading_time(self, topic: str, batch: pa.RecordBatch) -> Instant:
-        """The latest event time that a batch stands for.
+        """Return the latest event time that a batch represents.
 
-        Derived readings do not count, as a component can set their time to the future; a watermark in the
-        metadata of their batch does.
+        Derived readings are ignored, because a component can set their time to the future. The watermark in
+        the metadata of their batch is used instead.
         """
         if topic in self.upstreams and batch.schema.metadata is None:
             return BEGINNING
@@ -153,10 +159,12 @@ class ComponentMachine(Machine[ComponentState]):
         return BEGINNING if latest is None else latest
 
     def pass_time(self, state: ComponentState, watermark: Instant) -> None:
-        """Note a watermark before which nothing is due, so that older events are late from now on."""
+        """Set a watermark before which nothing is due. Older events are late from then on."""
         state.until = max(state.until, watermark - self.wait)
 
     def _evaluate(self, state: ComponentState, watermark: Instant) -> Emission:
+        """Evaluate the component up to the watermark, less its delay. `NEVER` as watermark evaluates all
+        readings."""
         until = state.latest + 1 if watermark == NEVER else watermark - self.wait
         if until <= state.until:
             return Emission({})
@@ -170,7 +178,7 @@ class ComponentMachine(Machine[ComponentState]):
     # --- what it takes in columns ---
 
     def _prepare(self, state: ComponentState, size: int) -> ComponentState:
-        """Convert the state if a batch of `size` rows is evaluated faster the other way."""
+        """Convert the state if the other evaluation is faster for a batch of `size` rows."""
         in_columns = isinstance(state, columns.ColumnState)
         if self.columnar is None or (size == 0 if in_columns else size < FEW):
             return state
@@ -180,7 +188,7 @@ class ComponentMachine(Machine[ComponentState]):
         return state if is_long else columns.to_columns(self.columnar, state)
 
     def as_instants(self, state: ComponentState) -> component.InstantState:
-        """The state for evaluation instant by instant."""
+        """Return the state for evaluation instant by instant."""
         if isinstance(state, component.InstantState):
             return state
         assert self.columnar is not None
@@ -189,6 +197,8 @@ class ComponentMachine(Machine[ComponentState]):
     def _take_columns(
         self, state: columns.ColumnState, topic: str, batch: pa.RecordBatch
     ) -> list[Transition]:
+        """Put a batch into the input buffer of a state in columns; return the transitions of late
+        readings."""
         assert self.columnar is not None
         if topic in self.upstreams:
             upstream = self.upstreams[topic]
@@ -203,7 +213,7 @@ class ComponentMachine(Machine[ComponentState]):
         return [Transition(event, "late", None, None, 0) for event in events]
 
     def _take_readings(self, state: component.InstantState, events: Iterable[Event]) -> list[Transition]:
-        """Put readings into the input buffer; return the transitions of late ones."""
+        """Put readings into the input buffer; return the transitions of late readings."""
         late = []
         for event in events:
             known = of_event(event)
@@ -216,11 +226,12 @@ class ComponentMachine(Machine[ComponentState]):
     # --- what it emits ---
 
     def _transition(self, published: Published) -> Transition:
+        """Convert an event to a transition."""
         event, id, since = published
         return Transition(to_event(event), event.status, signature(self.smc, id), since, 0)
 
     def _rows(self, events: EventRows) -> pa.RecordBatch:
-        """Events as rows of an emission."""
+        """Return events as rows of an emission."""
         whose = pa.array(events.whose.astype(np.int32), mask=None if self.smc.spawns else events.whose >= 0)
         scopes = pa.array([signature(self.smc, id) or "" for id in events.ids], pa.string())
         added = {
@@ -242,7 +253,7 @@ class ComponentMachine(Machine[ComponentState]):
         return Relevance(found, np.array([np.count_nonzero(~found)], np.int64))
 
     def _is_selected(self, input: Input, rows: ReadingRows) -> Mask:
-        """Which readings lie in the locations of a query and have a key."""
+        """Return a mask of the readings that lie in the locations of a query and have a key."""
         inside = rows.in_locations(input.query, self.smc.stationary)
         found = np.ones(len(rows), np.bool_) if inside is None else inside
         if input.key is None:
@@ -261,12 +272,13 @@ class ComponentMachine(Machine[ComponentState]):
         return None if at is None else at + self.wait
 
     def latest_transitions(self, state: ComponentState, condition: int) -> list[Transition]:
-        """The last event of each scope.  [F75]"""
+        """Return the last event of each scope. [F75]"""
         known = ((id, one.last) for id, one in state.instances.items())
         return [self._transition(Published(last, id, None)) for id, last in known if last]
 
     def learn_latest(self, state: ComponentState, condition: int, latest: Sequence[Event]) -> ComponentState:
-        """Take the latest event of every publisher that it consumes, whatever the watermark.  [F53, F75]"""
+        """Take the latest event of every publisher that the component consumes, regardless of the watermark.
+        [F53, F75]"""
         points = self.as_instants(state)
         for event in latest:
             if event.topic in self.upstreams:
@@ -282,7 +294,7 @@ class ComponentMachine(Machine[ComponentState]):
 
 
 def of_derived(event: Event) -> Knowledge:
-    """Convert a derived reading to the event of a component that it was."""
+    """Convert a derived reading back to the component's event from which it was made."""
     known = of_event(event)
     return msgspec.structs.replace(
         known,
@@ -294,7 +306,8 @@ def of_derived(event: Event) -> Knowledge:
 
 
 def derived_knowledge(upstream: Upstream, events: Iterable[Event]) -> Iterator[Knowledge]:
-    """Convert derived readings to events of a component. Other statuses than those of events are skipped."""
+    """Convert derived readings to events of a component. Readings with a status that events do not have are
+    skipped."""
     for known in map(of_derived, events):
         if known.status in _EVENTS:
             yield known if upstream.spawns else msgspec.structs.replace(known, signature=None)

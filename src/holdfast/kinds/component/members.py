@@ -1,4 +1,7 @@
-"""The members of a query in expressions: attributes of its topics after its functions, and fixed members."""
+"""The members of a query in expressions: attributes of its topics after its functions, and fixed members.
+
+A new fixed member needs a line in `_every` here and one in `member` of `compile.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,28 @@ from ...model.query import Aggregate, Function, Query
 from ...model.topic import FIXED, Attribute, Topic
 
 UNSETTABLE = ("topic", "status", "valid", *FIXED)
-"""Members of its events that a component cannot set.  [F67]"""
+"""Members of a component's events that the component cannot set. [F67]"""
 
 
 class DifferenceAttribute(Attribute):
-    """An attribute that is a difference of two values: units are converted by scale, without an offset."""
+    """An attribute that is a difference of two values. Its unit is converted by scale, without an offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable(Attribute):
-    """An attribute for which a function is not defined; it has a value only if all readings agree."""
+    """An attribute for which a function is not defined; it has a value only if all readings agree.
+
+    `reason` is the message for its use in an expression.
+    """
 
     reason: str = ""
 
 
 def members(owner: str, attributes: Mapping[str, Attribute], *, derived: bool) -> Members:
-    """All members of a query's name in expressions.
+    """Return all members of the query `owner`, by name.
 
-    Attributes of readings take precedence over fixed members. For components `status` and `valid` are always
-    those of the event.
+    Attributes of readings take precedence over fixed members. For components (`derived`), fixed members take
+    precedence.
     """
     items = attributes.items()
     own = {n: a.reason if isinstance(a, Unusable) else type_of_attribute(owner, a) for n, a in items}
@@ -41,12 +47,12 @@ def members(owner: str, attributes: Mapping[str, Attribute], *, derived: bool) -
 
 
 def members_in(op: Expression) -> list[MemberAttribute]:
-    """The members of queries in an expression, in the order of the text."""
+    """Return the members of queries in an expression, in the order of the text."""
     return [part for part in within(op) if isinstance(part, MemberAttribute)]
 
 
 def type_of_attribute(owner: str, attribute: Attribute) -> Typed:
-    """The type of an attribute of a query."""
+    """Return the type of an attribute of the query `owner`."""
     found = replace(of_attribute(attribute), core=MemberAttribute(owner, attribute.name))
     if isinstance(found, TypedQuantity) and isinstance(attribute, DifferenceAttribute):
         return replace(found, difference=True)
@@ -54,6 +60,8 @@ def type_of_attribute(owner: str, attribute: Attribute) -> Typed:
 
 
 def _every(owner: str) -> dict[str, Typed]:
+    """Return the fixed members of the query `owner`."""
+
     def of(name: str) -> MemberAttribute:
         return MemberAttribute(owner, name)
 
@@ -70,8 +78,11 @@ def _every(owner: str) -> dict[str, Typed]:
 
 
 def attributes_of(query: Query, topics: Sequence[Topic], collide: Function) -> dict[str, Attribute]:
-    """The attributes that all topics of a query have, after its functions. Before them, colliding readings
-    are merged, by a function too."""
+    """Return the attributes that all topics of a query have, with their types after the functions of the
+    query.
+
+    Colliding readings are merged first, with the function `collide`.
+    """
     first, *others = topics
     is_fraction = AGGREGATES[collide].result in ("float", "difference")
     found: dict[str, Attribute] = {}
@@ -85,6 +96,7 @@ def attributes_of(query: Query, topics: Sequence[Topic], collide: Function) -> d
 
 
 def _after(attribute: Attribute, query: Query) -> Attribute:
+    """Return an attribute with its type after the functions of a query."""
     if attribute.name in query.each:
         return attribute
     for function in _functions(query, attribute.name):
@@ -104,7 +116,7 @@ def _after(attribute: Attribute, query: Query) -> Attribute:
 
 
 def _functions(query: Query, name: str) -> Iterator[Function]:
-    """The functions applied to an attribute, in the order of evaluation."""
+    """Yield the functions applied to an attribute, in the order of evaluation."""
     for parameter in (query.time, query.location, query.status, query.topic):
         if isinstance(parameter, Aggregate):
             if isinstance(parameter.functions, str):

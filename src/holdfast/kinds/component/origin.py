@@ -1,4 +1,4 @@
-"""The thesis writes `0^r` both for now and for here; its operand decides which is meant."""
+"""The symbol `0^r` of the thesis, which stands for now or for here depending on its operand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ _MEANS = {"time": NOW, "location": HERE}
 
 
 def resolve_origin(op: Expression, target: str | None = None) -> Expression:
-    """Replace `0^r` by `now` or `here`. `target` is the name that the expression is assigned to."""
+    """Replace `0^r` by `now` or `here`.
+
+    `target` is the attribute to which the expression is assigned. Raise a `DefinitionError` if neither target
+    nor operand decides.
+    """
     means = _MEANS.get(target or "")
     if isinstance(op, (Compare, Between)):
         means = next((_MEANS[member.name] for member in members_in(op) if member.name in _MEANS), None)
@@ -27,7 +31,7 @@ def resolve_origin(op: Expression, target: str | None = None) -> Expression:
 
 
 def in_thesis_notation(op: Expression, target: str | None = None) -> Expression:
-    """Replace `now` and `here` by `0^r`, where `resolve_origin` restores them."""
+    """Replace `now` and `here` by `0^r` if `resolve_origin` can restore them."""
     shorter = _shorten(op)
     try:
         return shorter if resolve_origin(shorter, target) == op else op
@@ -48,7 +52,7 @@ def _replace_origin(op: Expression, means: str) -> Expression:
 
 
 def _map(op: Expression, change: Any) -> Expression:
-    """Apply a function to each part of an expression."""
+    """Return an expression with a function applied to each of its parts."""
     changes: dict[str, Any] = {}
     for f in fields(op):  # a loop: a comprehension would be one more call for each level
         if isinstance(part := getattr(op, f.name), Expression):

@@ -1,6 +1,6 @@
-"""Parse components in the readable form: each function gets the parts of one grammar rule.
+"""Parse components in the readable form. Each function receives the parts of one grammar rule.
 
-The rules are in `lang/holdfast.lark`; `thesis_tables.py` parses the notation of the thesis to the same
+The rules are in `lang/holdfast.lark`. `thesis_tables.py` parses the notation of the thesis to the same
 statements.
 """
 
@@ -66,11 +66,12 @@ DIMENSION: dict[str, Dimension] = {
     "location": "location", "locations": "location",
     "status": "status", "statuses": "status",
 }  # fmt: skip
+"""The dimension of each word for it, in singular and plural."""
 STATUSES = ("atomic", "ingress", "egress")
 
 
 def component(parts: list[Any]) -> DefineComponent:
-    """`state NAME` with queries, `enter`, `exit` and traits."""
+    """Parse `state NAME` with queries, `enter`, `exit` and traits."""
     name, queries, enter, leave, *traits = parts
     inputs: tuple[tuple[str, Query], ...]
     if queries.data == "inputs":
@@ -91,7 +92,7 @@ def component(parts: list[Any]) -> DefineComponent:
 
 
 def trigger(when: Node, hold: Node | None, sets: Node | None, inside: int = 0) -> Trigger:
-    """A predicate, its minimum duration, and the computations of its event."""
+    """Parse a predicate, its minimum duration, and the computations of its event."""
     pairs = [as_tree(node).children for node in (parts_of(sets) if sets is not None else ())]
     computed: list[tuple[str, Expression]] = []
     for target, value in pairs:
@@ -104,7 +105,7 @@ def trigger(when: Node, hold: Node | None, sets: Node | None, inside: int = 0) -
 
 
 def _computed_value(node: Node, word: str) -> Expression:
-    """The value of a computation. A location with one coordinate has the form of a number."""
+    """Parse the value of a computation. A location with one coordinate has the form of a number."""
     if is_tree(node) and as_tree(node).data == "spot":
         return LocationLiteral(point_of(node), place(node))
     found = resolve_origin(expression(node), word)
@@ -114,7 +115,7 @@ def _computed_value(node: Node, word: str) -> Expression:
 
 
 def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
-    """`tick`, `here` and delivery, as arguments of the statement."""
+    """Parse `tick`, `here` and delivery, and return them as arguments of the statement."""
     traits: dict[str, Any] = {}
     for node in nodes:
         word, trait = _trait(node)
@@ -139,7 +140,7 @@ def _trait(node: Tree[Token]) -> tuple[str, object]:
 
 
 def query_word(token: Token) -> Word:
-    """The name of a query."""
+    """Return the name of a query. Raise a `DefinitionError` for a reserved word."""
     if token in literal.QUERY_WORDS:
         message = f"'{token}' has a meaning of its own in a component"
         raise DefinitionError(message, place(token), hint="Name the query otherwise.")
@@ -147,7 +148,7 @@ def query_word(token: Token) -> Word:
 
 
 def select(node: Node) -> Query:
-    """`avg InductiveLoop over 30 s each location`."""
+    """Parse a query, such as `avg InductiveLoop over 30 s each location`."""
     functions, status, chosen, *clauses = cast("list[Any]", as_tree(node).children)
     found = _QueryClauses(node)
     if functions is not None:
@@ -162,6 +163,7 @@ def select(node: Node) -> Query:
 
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
+    """Parse one function, or pairs of function and attribute."""
     words = [as_token(part) for part in parts_of(node)]
     if len(words) == 1:
         return str(words[0])
@@ -169,6 +171,7 @@ def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
 
 
 def _topics(node: Tree[Token]) -> Closest | Aggregate | Multiple:
+    """Parse the topics of a query: one topic, or several with a function or a word for how many."""
     first, *words = [cast("Any", child) for child in node.children if child is not None]
     if node.data == "of_topic":
         return Closest(Index(word_of(words[-1] if words else first)))
@@ -180,8 +183,11 @@ def _topics(node: Tree[Token]) -> Closest | Aggregate | Multiple:
 
 
 class _QueryClauses:
-    """The clauses of a query, at most one for each dimension and purpose: its group, and how it is processed
-    (how many, function or closest)."""
+    """The clauses of a query.
+
+    Each dimension has at most one group, and at most one choice of how it is processed: how many, a function,
+    or the closest.
+    """
 
     def __init__(self, query: Node) -> None:
         self.query = query
@@ -190,6 +196,8 @@ class _QueryClauses:
         self.keys: list[str] = []
 
     def put(self, dimension: Dimension, what: str, value: Any, at: Node) -> None:
+        """Store a clause. Raise a `DefinitionError` if the dimension already has one for the purpose
+        `what`."""
         known: dict[Dimension, Any] = self.groups if what == "group" else self.becomes
         if dimension in known:
             raise DefinitionError(f"what becomes of the {dimension} is said twice", place(at))
@@ -209,6 +217,7 @@ class _QueryClauses:
         return otherwise
 
     def time(self) -> Any:
+        """Return the time parameter. A function needs a window, and a window needs a function."""
         made = self._parameter("time", Closest(NOW))
         if isinstance(made, Aggregate) and "time" not in self.groups:
             message = f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window"
@@ -221,6 +230,7 @@ class _QueryClauses:
         return made
 
     def location(self) -> Any:
+        """Return the location parameter; by default, locations are pooled."""
         made = self._parameter("location", PooledDimension(self.groups.get("location", WHOLE)))
         if isinstance(made, Closest) and "location" in self.groups:
             hint = "Say either where to look, or what to be close to."
@@ -228,10 +238,12 @@ class _QueryClauses:
         return made
 
     def status(self) -> Any:
+        """Return the status parameter; by default, any status."""
         return self._parameter("status", Multiple("any"))
 
 
 def _clause(node: Tree[Token], clauses: _QueryClauses) -> None:
+    """Parse one clause of a query and store it in `clauses`."""
     parts = cast("list[Any]", node.children)
     match node.data:
         case "many":
@@ -274,10 +286,11 @@ _PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
     "around": ("location", "group", lambda parts: Ball(_spot(parts[1]), _radius(parts[0]))),
     "among": ("location", "group", lambda parts: MemberSet(tuple(map(_spot, parts)))),
 }
-"""For each part of a query its dimension, its purpose, and its parser."""
+"""The dimension, the purpose and the parser of each clause of a query."""
 
 
 def _dimension(word: Token) -> Dimension:
+    """Return the dimension that a word stands for."""
     if word not in DIMENSION:
         known = "There are time, location and status; any of (T, U) is for topics, each for the rest."
         hint = did_you_mean(word, DIMENSION) or known
@@ -286,6 +299,7 @@ def _dimension(word: Token) -> Dimension:
 
 
 def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) -> None:
+    """Parse the members of a dimension, if there are any, as its group."""
     if node is not None:
         read = {"time": _instant, "location": _spot, "status": _status}[dimension]
         clauses.put(dimension, "group", MemberSet(tuple(read(item) for item in parts_of(node))), node)
@@ -295,13 +309,14 @@ def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) ->
 
 
 def _window(parts: Sequence[Any]) -> QueryRange:
+    """Parse a window: a duration up to now, or two times."""
     if len(parts) == 1:
         return QueryRange(Index(-duration(parts[0]), relative=True), NOW)
     return QueryRange(*map(_instant, parts))
 
 
 def _instant(item: Node) -> Index:
-    """``-30 s``, ``now``, or a date."""
+    """Parse a time: ``-30 s``, ``now``, or a date."""
     try:
         match _parts(item):
             case "amount", [minus, amount]:
@@ -317,7 +332,7 @@ def _instant(item: Node) -> Index:
 
 
 def _spot(item: Node) -> Index:
-    """`here`, `here + (1, 2)`, a point, or the name of a place."""
+    """Parse a location: `here`, `here + (1, 2)`, a point, or the name of a place."""
     match _parts(item):
         case "amount", _:
             return Index((coordinate_of(item),))
@@ -334,6 +349,7 @@ def _spot(item: Node) -> Index:
 
 
 def _radius(item: Node) -> float:
+    """Parse a distance."""
     match _parts(item):
         case "amount", [None, _]:
             return coordinate_of(item)
@@ -341,6 +357,7 @@ def _radius(item: Node) -> float:
 
 
 def _status(item: Node) -> Index:
+    """Parse a status."""
     match _parts(item):
         case "named", [name, None, None]:
             return Index(one_of(name, STATUSES, "a status"))
@@ -357,5 +374,5 @@ def parse_query(text: str) -> Query:
 
 
 def collide(parts: list[Any]) -> Collide:
-    """`collide max`."""
+    """Parse `collide max`."""
     return Collide(str(parts[0]), place(parts[0]))

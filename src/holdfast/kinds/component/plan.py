@@ -1,8 +1,9 @@
-"""Components as operators: in one process all of them, in shards by what their events meet and in stages.
+"""Components as operators: one operator in a single process, and several operators by key and stage in
+shards.
 
-Components of one key run in one operator, whose machine is the graph of their operators: a reading that
-several of them consume is packed and shuffled once, and what one emits for another stays in its shard. An
-event's shard is a hash of its key [law 3]. Where the key changes, a component runs in a later stage.
+Components with the same key run in one operator, whose machine is the graph of their operators. A reading
+that several of them consume is shuffled only once, and events between them stay in the shard. An event's
+shard is a hash of its key [law 3]. Where the key changes, a component runs in a later stage.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from .members import members_in
 from .sites import PLACE, sites
 
 _COLUMNS = {"location": PLACE, "topic": (), "status": ()}
-"""The columns that determine a part of the key; any other part is the column of its name."""
+"""The columns that determine a part of the key. Any other part is the column of the same name."""
 
 
 # --- in one process ----------------------------------------------------------------------------
 
 
 def operators(components: Components, topics: Sequence[Topic]) -> list[Operator]:
-    """One operator for all components."""
+    """Return one operator for all components; no operator without components."""
     return [_operator(component_group(components, topics), components, topics)] if components else []
 
 
 def _operator(group: ComponentGroup, components: Components, topics: Sequence[Topic]) -> Operator:
+    """Return the operator of a component group."""
     whole = group.traits.lateness is not None  # late events are emitted as they are
     columns = {topic.name: _columns(topic, components, whole=whole) for topic in group.topics.values()}
     return Operator(
@@ -60,7 +62,8 @@ def _operator(group: ComponentGroup, components: Components, topics: Sequence[To
 
 
 def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
-    """The operators of components for shards, sorted by stage."""
+    """Return the operators of components for shards, sorted by stage. Components with the same stage and key
+    share an operator."""
     where = sites(components)
     places: dict[tuple[int, tuple[str, ...]], list[ComponentCondition]] = {}
     for component in sorted(components, key=lambda component: where[component.name].stage):
@@ -91,7 +94,7 @@ def sharded(components: Components, topics: Sequence[Topic]) -> list[Operator]:
 
 
 def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable[[str, pa.RecordBatch], Keys]:
-    """The function that computes the keys of a batch, once for each distinct row."""
+    """Return a function that computes the keys of a batch, once for each distinct row."""
     find, names = key(apart), [column for name in apart for column in _COLUMNS.get(name, (name,))]
     assert find is not None
 
@@ -105,13 +108,15 @@ def _key_finder(apart: tuple[str, ...], topics: Mapping[str, Topic]) -> Callable
 
 
 def _columns(topic: Topic, components: Iterable[ComponentCondition], *, whole: bool) -> frozenset[str]:
-    """The columns of a topic that components use or publish; all columns if late events are emitted."""
+    """Return the columns of a topic that components use or publish; all columns if late events are emitted
+    (`whole`)."""
     used = {name for c in components if topic in c.listens for name in _columns_used_by(c)}
     whole = whole or is_derived(topic)
     return frozenset((*FIXED, *(a.name for a in topic.attributes if whole or a.name in used)))
 
 
 def _columns_used_by(component: ComponentCondition) -> Iterator[str]:
+    """Yield the attributes that a component uses or publishes."""
     yield from component.keys
     yield from (attribute.name for attribute in component.topic.attributes)
     for rule in (component.enter, component.exit):
@@ -123,8 +128,10 @@ def _columns_used_by(component: ComponentCondition) -> Iterator[str]:
 
 
 def alike(batch: pa.RecordBatch, names: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number rows so that equal rows of some columns have equal numbers; return also the first row of each
-    number."""
+    """Number rows so that rows with equal values in the columns `names` have equal numbers.
+
+    Return the number of each row, and the first row of each number.
+    """
     codes = np.zeros(len(batch), np.int64)
     count = min(len(batch), 1)
     for name in dict.fromkeys(names):
@@ -140,7 +147,10 @@ def alike(batch: pa.RecordBatch, names: Iterable[str]) -> tuple[NDArray[np.int64
 
 
 def looks_back(component: ComponentCondition) -> Duration:
-    """How far back the windows of a component reach; 0 if it looks only at latest values, or at all time."""
+    """Return how far back the windows of a component reach, in microseconds.
+
+    The result is 0 if the component consumes only latest values, or values over all time.
+    """
     return max((_looks_back(query) for _, query in component.inputs), default=0)
 
 

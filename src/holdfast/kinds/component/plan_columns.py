@@ -1,7 +1,7 @@
 """Columnar plans of checked components, or the reason why a component has none.
 
 A screen is the predicate in which comparisons that columns cannot evaluate count as true. In checked
-predicates `!` stands only before names, so a screen is true wherever the predicate is.
+predicates `!` stands only before names, so a screen is true wherever the predicate is true.
 """
 
 from __future__ import annotations
@@ -63,17 +63,21 @@ from .detector.span import EVER, span
 from .members import members_in
 
 LAST = "last"
+"""The name of a component's last event in expressions."""
 
 Statuses = Mapping[str, tuple[Status, ...]]
 """The statuses that each query can select."""
 
 _WHOLE = 2**53
-"""From here on, floats do not represent every integer."""
+"""The limit from which floats do not represent every integer."""
 
 
 class PlannedComponent(NamedTuple):
-    """A columnar plan, the comparisons that are left to evaluation instant by instant, and, if events are
-    built one by one, the reason."""
+    """The result of planning a component.
+
+    `left` are the comparisons that are evaluated instant by instant. `single` is the reason why events are
+    built one by one, or `None`.
+    """
 
     plan: ColumnarPlan
     left: tuple[Expression, ...]
@@ -81,8 +85,10 @@ class PlannedComponent(NamedTuple):
 
 
 def plan_component(component: ComponentCondition, others: Components = ()) -> PlannedComponent | str:
-    """The columnar plan of a component, or why it has none. `others` are the components that it may build
-    on."""
+    """Return the columnar plan of a component, or the reason why it has none.
+
+    `others` are the components that it may consume.
+    """
     if component.here in {other.name for other in others}:
         return f"what {component.here} tells carries a replica"
     statuses = dict(_statuses(component, others))
@@ -119,7 +125,7 @@ def plan_component(component: ComponentCondition, others: Components = ()) -> Pl
 def _statuses(
     component: ComponentCondition, others: Iterable[ComponentCondition]
 ) -> Iterator[tuple[str, tuple[Status, ...]]]:
-    """The statuses that each query can select."""
+    """Yield the statuses that each query can select."""
     lasting = {other.name for other in others if not other.momentary}
     for name, query in component.inputs:
         yield name, ("ingress", "egress") if lasting.intersection(query.topics) else ("atomic",)
@@ -129,7 +135,7 @@ def _statuses(
 
 
 def _reasons(component: ComponentCondition, statuses: Statuses) -> Iterator[str]:
-    """Reasons to evaluate a component instant by instant."""
+    """Yield reasons to evaluate a component instant by instant."""
     if isinstance(component.here, str):
         yield from _roaming_reasons(component, statuses)
     for name, query in component.inputs:
@@ -139,7 +145,7 @@ def _reasons(component: ComponentCondition, statuses: Statuses) -> Iterator[str]
 
 
 def _sharing_reasons(component: ComponentCondition) -> Iterator[str]:
-    """Reasons of a component in which an event of one query concerns every key."""
+    """Yield reasons for a component in which an event of one query concerns every key."""
     apart = {name for name, query in component.inputs if query.separate}
     every = "an event of a query that keeps nothing apart concerns every key"
     if isinstance(component.here, str):
@@ -156,7 +162,7 @@ def _sharing_reasons(component: ComponentCondition) -> Iterator[str]:
 
 
 def _roaming_reasons(component: ComponentCondition, statuses: Statuses) -> Iterator[str]:
-    """Reasons of a component with moving hosts."""
+    """Yield reasons for a component with moving hosts."""
     for name, query in component.inputs:
         who = name or "it"
         if len(query.topics) > 1:
@@ -175,6 +181,7 @@ def _roaming_reasons(component: ComponentCondition, statuses: Statuses) -> Itera
 
 
 def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
+    """Yield reasons why columns cannot evaluate a query."""
     if len(query.topics) > 1 or not isinstance(query.topic, Closest):
         yield from _topic_reasons(query, statuses)
     whole = (Multiple("any"), PooledDimension(), *(Closest(Index(status)) for status in statuses))
@@ -196,7 +203,7 @@ def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
 
 
 def _topic_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
-    """Reasons of a query over several topics."""
+    """Yield reasons for a query over several topics."""
     if isinstance(query.topic, Multiple) and query.topic.how == "separate":
         yield "keeps topics apart"
     if statuses != ("atomic",):
@@ -209,9 +216,11 @@ def _topic_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
 
 
 def _endless_reasons(component: ComponentCondition, others: Components, single: str | None) -> Iterator[str]:
-    """Reasons of a component with a query over all time: evaluation instant by instant updates its result,
-    while columns would go through all events for each event built one by one, each tick, and each batch of
-    other components' events."""
+    """Yield reasons for a component with a query over all time.
+
+    Evaluation instant by instant updates the result of such a query. Columns would read all events again for
+    each event built one by one, each tick, and each batch of derived events.
+    """
     names = {other.name for other in others}
     for name, query in component.inputs:
         if (own := span(query)) is None or own.low != EVER:
@@ -228,6 +237,7 @@ def _endless_reasons(component: ComponentCondition, others: Components, single: 
 
 
 def _leaves(op: Expression) -> list[Expression]:
+    """Return the names, members and numbers of an expression."""
     return [part for part in within(op) if isinstance(part, (MemberAttribute, Name, Number))]
 
 
@@ -236,7 +246,7 @@ def _leaves(op: Expression) -> list[Expression]:
 
 @dataclass
 class QueryColumns:
-    """The columns of a query that predicates read; they are collected as predicates are planned."""
+    """The columns of a query that predicates read. Planning a predicate adds to them."""
 
     query: Query
     topics: Sequence[Topic]
@@ -245,12 +255,12 @@ class QueryColumns:
 
     @property
     def several(self) -> bool:
-        """Whether it shows values of several locations at once."""
+        """Whether the query shows values of several locations at once."""
         return isinstance(self.query.location, Multiple) and self.query.location.how != "separate"
 
     @property
     def asks_for_members(self) -> bool:
-        """Whether given locations must satisfy, also without data."""
+        """Whether given locations must satisfy the predicate, even if they have no data."""
         match self.query.location:
             case Multiple("all", MemberSet()):
                 return True
@@ -258,11 +268,11 @@ class QueryColumns:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """The attributes of its topics."""
+        """The attributes of the query's topics."""
         return frozenset(attribute.name for topic in self.topics for attribute in topic.attributes)
 
     def column(self, owner: str, name: str) -> PlanColumn | None:
-        """An attribute as a column, if columns can show it."""
+        """Return an attribute as a column of predicates, or `None` if columns cannot show it."""
         if name not in self.own:
             return self._besides(owner, name)
         kind, functions = self._kind(name), self._functions(name)
@@ -276,8 +286,11 @@ class QueryColumns:
         return PlanColumn(f"{owner}.{name}", name, "number", function, over=over, across=across)
 
     def _functions(self, name: str) -> dict[str, Function | None]:
-        """The functions over the window, over locations or statuses, and over topics that apply to an
-        attribute; `None` if one omits it."""
+        """Return the functions that apply to an attribute: over the window, over locations or statuses, and
+        over topics.
+
+        The value is `None` if the query has a function for this dimension but not for this attribute.
+        """
         query = self.query
         over = query.location if isinstance(query.location, Aggregate) else query.status
         found: dict[str, Function | None] = {}
@@ -288,8 +301,10 @@ class QueryColumns:
         return dict.fromkeys(found) if name in query.each else found
 
     def _besides(self, owner: str, name: str) -> PlanColumn | None:
-        """A member other than attributes as a column, if columns can show it. Validity may differ at the next
-        instant of another place."""
+        """Return a fixed member as a column, or `None` if columns cannot show it.
+
+        The validity of several places is not shown, because it may change at an instant of another place.
+        """
         together = isinstance(self.query.location, PooledDimension) or (
             isinstance(self.query.location, Multiple) and not self.several
         )
@@ -305,7 +320,7 @@ class QueryColumns:
         return None
 
     def away(self, owner: str, sign: str, limit: float) -> PlanColumn | None:
-        """The comparison of the distance from a moving host with a limit, if columns can show it."""
+        """Return a comparison of the distance from a moving host with a limit as a column, or `None`."""
         if not isinstance(self.component.here, str) or self.query.is_relative:
             return None
         if self._besides(owner, "valid") is None:
@@ -313,7 +328,7 @@ class QueryColumns:
         return PlanColumn(f"|{owner}.location - here| {sign} {limit}", "", "bool", bound=(sign, limit))
 
     def given(self, owner: str, name: str) -> PlanColumn | None:
-        """An attribute as a column of events, if columns can show it."""
+        """Return an attribute as a column of events, or `None` if columns cannot show it."""
         found = self.column(owner, name)
         functions = self._functions(name)
         kind = self._kind(name) if name in self.own else None
@@ -335,7 +350,7 @@ class QueryColumns:
         return whole
 
     def _kind(self, name: str) -> Kind | None:
-        """The kind of an attribute; `None` if it differs between topics."""
+        """Return the kind of an attribute; `None` if it differs between topics."""
         kinds = {topic.by_name[name].kind if name in topic.by_name else None for topic in self.topics}
         return next(iter(kinds)) if len(kinds) == 1 else None
 
@@ -344,10 +359,10 @@ Shows = Mapping[str, QueryColumns]
 
 
 def screen(op: Expression, shows: Shows) -> tuple[Screen, list[Expression]]:
-    """Plan a predicate: the screen, and the comparisons that it takes to be true. Columns that it reads are
-    added to `shows`.
+    """Plan a predicate. Return its screen and the comparisons that the screen assumes to be true.
 
-    Values of a query can be combined with those of other queries in any way.
+    Columns that the predicate reads are added to `shows`. Values of a query can be combined with those of
+    other queries in any way.
     """
     mentioned = {member.owner for member in members_in(op)} & shows.keys() or shows.keys()
     alone = len(mentioned) == 1
@@ -362,7 +377,7 @@ def screen(op: Expression, shows: Shows) -> tuple[Screen, list[Expression]]:
 
 
 def _split(op: Expression, owners: Mapping[str, str], read: Topic) -> ScreenParts:
-    """Split a predicate over columns into comparisons, which only `&&` and `||` may join."""
+    """Split a predicate over columns into comparisons. Only `&&` and `||` may join them."""
     comparisons: list[tuple[frozenset[str], Test]] = []
 
     def together(op: Expression) -> Callable[[Sequence[Any]], Any]:
@@ -385,7 +400,7 @@ def _split(op: Expression, owners: Mapping[str, str], read: Topic) -> ScreenPart
 
 
 def _relax(op: Expression, shows: Shows, left: list[Expression]) -> Expression:
-    """Replace comparisons that columns cannot evaluate by true, and add them to `left`."""
+    """Replace comparisons that columns cannot evaluate by true, and add these comparisons to `left`."""
     match op:
         case And(a, b):
             return both(_relax(a, shows, left), _relax(b, shows, left))
@@ -403,7 +418,8 @@ def _relax(op: Expression, shows: Shows, left: list[Expression]) -> Expression:
 
 
 def _away(op: Expression, shows: Shows) -> Expression | None:
-    """The comparison of the distance from a moving host with a limit, as a column."""
+    """Return a comparison of the distance from a moving host with a limit as the name of a column; otherwise
+    `None`."""
     match op:
         case Compare(
             "<" | "<=" | ">" | ">=" as sign, Absolute(Arithmetic("-", a, b)), Number(limit) as number
@@ -418,7 +434,7 @@ def _away(op: Expression, shows: Shows) -> Expression | None:
 
 
 def _is_shown(leaf: Expression, shows: Shows, kinds: Collection[str] = ("number", "text", "bool")) -> bool:
-    """Whether columns show a leaf of an expression, with one of the given kinds."""
+    """Whether columns show a leaf of an expression with one of the given kinds."""
     match leaf:
         case MemberAttribute(owner) if owner in shows:
             column = _column(leaf, shows)
@@ -429,7 +445,10 @@ def _is_shown(leaf: Expression, shows: Shows, kinds: Collection[str] = ("number"
 
 
 def _column(member: MemberAttribute, shows: Shows, *, given: bool = False) -> PlanColumn | None:
-    """A member of a query as a column of predicates, or of events if `given`, if columns can show it."""
+    """Return a member of a query as a column, or `None` if columns cannot show it.
+
+    With `given`, the column is one of events, otherwise one of predicates.
+    """
     shown = shows[member.owner]
     found = (shown.given if given else shown.column)(member.owner, member.name)
     match member.otherwise:
@@ -461,7 +480,7 @@ def _is_whole(op: Expression, shows: Shows) -> bool:
 
 
 def _with_column_names(op: Expression, shows: Shows) -> Expression:
-    """The expression with column names for members."""
+    """Return the expression with column names in place of members."""
     match op:
         case MemberAttribute(owner):
             column = _column(op, shows)
@@ -479,12 +498,13 @@ def _with_column_names(op: Expression, shows: Shows) -> Expression:
 # --- columns of events ------------------------------------------------------------------------
 
 Values = Callable[[pa.RecordBatch], Any]
+"""A function that computes a value for each row of a batch."""
 ReadColumns = dict[str, dict[str, PlanColumn]]
 """The columns that computations read, by query and name."""
 
 
 def plan_event(rule: CheckedRule, component: ComponentCondition, shows: Shows) -> EventColumns | str:
-    """The columns of a rule's events, or why events are built one by one."""
+    """Return the columns of a rule's events, or the reason why events are built one by one."""
     sets = dict(rule.sets)
     attributes = [attribute.name for attribute in component.topic.attributes]
     if odd := [name for name in sets if name not in attributes]:
@@ -508,8 +528,10 @@ def plan_event(rule: CheckedRule, component: ComponentCondition, shows: Shows) -
 
 
 def _values(op: Expression, shows: Shows, read: ReadColumns) -> Values | None:
-    """The function that computes an expression over columns, which are added to `read`; `None` if there is
-    none."""
+    """Return the function that computes an expression over columns, or `None` if columns do not suffice.
+
+    The columns that the function reads are added to `read`.
+    """
     match op:
         case Text(constant) | Truth(constant):
             return lambda batch: pa.repeat(constant, len(batch))
@@ -528,7 +550,8 @@ def _values(op: Expression, shows: Shows, read: ReadColumns) -> Values | None:
 
 
 def _numbers(op: Expression, shows: Shows, read: ReadColumns) -> Values:
-    """The function that computes a number over columns, equal to `holdfast.lang.expressions.evaluate`."""
+    """Return the function that computes a number over columns, with the results of
+    `holdfast.lang.expressions.evaluate`."""
     match op:
         case Number(constant):
             return lambda batch: np.full(len(batch), float(constant))

@@ -1,5 +1,7 @@
-"""A revised component restarts: its active scopes are unknown until the new definition starts or ends
-them."""
+"""Revisions of components: a revised component restarts.
+
+Its active scopes are unknown until the new definition starts or ends them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from .plan import looks_back, operators
 
 
 def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
-    """Whether scopes of the old definition are scopes of the new one."""
+    """Whether scopes of the old definition are also scopes of the new definition."""
     carriers = [str(c.here) if isinstance(c.here, str) else None for c in (was, now)]
     return not now.momentary and was.keys == now.keys and carriers[0] == carriers[1]
 
 
 def preview(was: ComponentCondition, now: ComponentCondition) -> str:
-    """What becomes of active scopes, in words."""
+    """Return as text what a revision does to active scopes."""
     if not keeps_scopes(was, now):
         return f"{RESTARTS}, in other scopes: active scopes end"
     back = looks_back(now)
@@ -25,14 +27,15 @@ def preview(was: ComponentCondition, now: ComponentCondition) -> str:
 
 
 def refusal_in_shards(was: ComponentCondition, now: ComponentCondition, moves: bool) -> str | None:
-    """Why the shards of a streaming query cannot carry over a component's scopes."""
+    """Return the reason why the shards of a streaming query cannot carry over a component's scopes, or
+    `None`."""
     if not keeps_scopes(was, now):
         return "its scopes are others"
     return "what it looks at meets in other shards than what is known" if moves else None
 
 
 def take_over(was: ComponentCondition, now: ComponentCondition, past: Past) -> TakeOver:
-    """Restart a component with the scopes of the old one as unknown."""
+    """Restart a component, with the active scopes of the old definition as unknown."""
     (operator,) = operators([now], now.listens)
     return restart(operator, was, now, past, keeps_scopes=keeps_scopes(was, now))
 

@@ -1,4 +1,4 @@
-"""Print components in the readable form, such that `parse.py` reads the same statement again."""
+"""Print components in the readable form. `parse.py` reads the same statement again from the text."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ...model.query import (
 from .syntax import DefineComponent
 
 _BEFORE_A_TOPIC = {*AGGREGATES, *HOWS, *STATUSES, "each", "latest"}
-"""Words that stand before a topic; a topic of that name is quoted."""
+"""Words that may precede a topic. A topic with such a name is quoted."""
 
 
 def show_detect(statement: DefineComponent) -> str:
-    """`state TrafficCongestion` with one line for each query."""
+    """Print a component: `state TrafficCongestion`, and one line for each query, trigger and trait."""
     name = label(statement.name)
     match statement.inputs:
         case (("", query),):
@@ -53,7 +53,7 @@ def _show_trigger(word: str, trigger: Trigger) -> str:
 
 
 def show_traits(statement: DefineComponent) -> list[str]:
-    """`tick`, `here` and delivery, one line each."""
+    """Return `tick`, `here` and delivery as one line each."""
     lines = [] if statement.tick is None else [f"tick {show_duration(statement.tick)}"]
     match statement.here:
         case None:
@@ -70,7 +70,7 @@ def show_traits(statement: DefineComponent) -> list[str]:
 
 
 def show_query(query: Query) -> str:
-    """`avg InductiveLoop over 30 s each location`."""
+    """Print a query, such as `avg InductiveLoop over 30 s each location`."""
     time, status = query.time, query.status
     function = _functions(time.functions) if isinstance(time, Aggregate) else ""
     closest = str(status.index.value) if isinstance(status, Closest) else ""
@@ -148,7 +148,8 @@ def _region(group: Group) -> str:
 
 
 def _words(parameter: Parameter, dimension: Dimension) -> str:
-    """`any status of (ingress, egress)`."""
+    """Print a dimension that is pooled or selects several members, such as `any status of (ingress,
+    egress)`."""
     match parameter:
         case Aggregate(functions, group) | Multiple(functions, group):
             words = _functions(functions)

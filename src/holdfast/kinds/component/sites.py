@@ -1,6 +1,7 @@
-"""The stage and key of each component in a distributed runtime, or why it has no key.
+"""The stage and key of each component in a distributed runtime, or the reason why it has no key.
 
-A component runs in the stage of those that it builds on if their events keep the key; else in a later stage.
+A component runs in the stage of its upstreams if their events preserve the key; otherwise it runs in a later
+stage.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from ...model.instant import Duration
 from .condition import ComponentCondition
 
 PLACE = ("place", *AXES)
+"""The columns that determine a location."""
 
 
 class ComponentSite(NamedTuple):
-    """The stage and key of a component; without a key, the reason."""
+    """The stage and key of a component. If the key is empty, `reason` says why."""
 
     stage: int
     key: tuple[str, ...]
@@ -25,7 +27,7 @@ class ComponentSite(NamedTuple):
 
 
 def sites(components: Iterable[ComponentCondition]) -> dict[str, ComponentSite]:
-    """The site of each component, by name."""
+    """Return the site of each component, by name."""
     found: dict[str, ComponentSite] = {}
     known: dict[str, ComponentCondition] = {}
     for component in sorted(components, key=lambda lower: lower.level):
@@ -40,7 +42,7 @@ def sites(components: Iterable[ComponentCondition]) -> dict[str, ComponentSite]:
 
 
 def _obstacle(component: ComponentCondition, below: Iterable[ComponentCondition]) -> str | None:
-    """The reason why a component cannot be split into shards."""
+    """Return the reason why a component cannot be split into shards, or `None`."""
     if isinstance(component.here, str):
         return f"every source of {component.here} carries it, wherever it goes"
     if not component.keys:
@@ -56,13 +58,14 @@ def _obstacle(component: ComponentCondition, below: Iterable[ComponentCondition]
 
 
 def keys_preserved_by(component: ComponentCondition) -> set[str]:
-    """The keys of a component that its events preserve."""
+    """Return the keys of a component that its events preserve."""
     if not all(query.separate for _, query in component.inputs):
         return set()  # what contributed last may be anybody's
     return {name for name in component.keys if _is_preserved(component, name)}
 
 
 def _is_preserved(component: ComponentCondition, name: str) -> bool:
+    """Whether events of a component preserve one of its keys."""
     if name in ("time", "topic", "status"):
         return False
     if name == "place":  # a point that is set has none
@@ -74,16 +77,20 @@ def _is_preserved(component: ComponentCondition, name: str) -> bool:
 
 
 def _is_repeated(component: ComponentCondition, name: str) -> bool:
-    """Whether a value is computed, if at all, only as a copy of the same member."""
+    """Whether a component computes `name`, if at all, only as a copy of the same member."""
     return all(isinstance(op, MemberAttribute) and op.name == name for op in _computations(component, name))
 
 
 def _computations(component: ComponentCondition, name: str) -> list[Expression]:
+    """Return the expressions that compute `name`."""
     return [op for rule in (component.enter, component.exit) for of, op in rule.sets if of == name]
 
 
 def delays(components: Iterable[ComponentCondition]) -> dict[str, Duration]:
-    """How far behind the watermark each component evaluates: no less than those that it builds on. [F76]"""
+    """Return the duration by which each component evaluates behind the watermark.
+
+    It is not less than that of any upstream. [F76]
+    """
     found: dict[str, Duration] = {}
     for component in sorted(components, key=lambda component: component.level):
         waits = (found.get(topic.name, 0) for topic in component.listens)

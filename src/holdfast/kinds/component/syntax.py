@@ -1,4 +1,4 @@
-"""The statements of components, as `parse.py` and `thesis_tables.py` make them and `check.py` reads them."""
+"""The statements of components. `parse.py` and `thesis_tables.py` make them, and `check.py` reads them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ...model.space import Point
 
 @dataclass(frozen=True, slots=True)
 class DefineComponent(ConditionStatement):
-    """`state` with queries: a State Maintenance Component.
+    """The statement `state` with queries: a State Maintenance Component.
 
-    In `state … on TOPIC enter …` the one query has the name `""`. `here` is the location of the host: a
-    point, or the topic whose sources each carry a replica.
+    In `state … on TOPIC enter …` the only query has the name `""`. `here` is the location of the host: a
+    point, or a topic whose sources each carry a replica. `tick` is in microseconds.
     """
 
     has_scopes: ClassVar[bool] = False
@@ -34,7 +34,7 @@ class DefineComponent(ConditionStatement):
 
 @dataclass(frozen=True, slots=True)
 class Collide(Statement):
-    """`collide max`: the function that merges readings of one topic, time and place."""
+    """The statement `collide max`: the function that merges readings of one topic, time and place."""
 
     function: Function
     at: Place | None = field(default=None, compare=False, repr=False)

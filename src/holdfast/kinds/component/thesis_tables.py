@@ -1,8 +1,8 @@
-"""The notation of the thesis' tables, parsed and printed: `A := ((closest, Temperature, null, null), …)`.
+"""Parse and print the notation of the thesis' tables: `A := ((closest, Temperature, null, null), …)`.
 
-Numbers are seconds and metres. Additions to the thesis: `count` and `stddev`; `pool`, see
-`holdfast.model.query.Pool`; `v ± r` for everything within a distance; and parameters after the fourth,
-`(multiple: separate, null, null, D_road)`, for keys.
+Numbers are seconds and metres. Holdfast adds to the notation `count` and `stddev`, and `pool`
+(`model.query.PooledDimension`). It also adds `v ± r` for everything within a distance, and keys as parameters
+after the fourth: `(multiple: separate, null, null, D_road)`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def table(parts: list[Any]) -> DefineComponent:
 
 
 def _definition(node: Tree[Token]) -> tuple[str, Query]:
+    """Parse a query and its name. It has four parameters, and further ones for keys."""
     name, *parameters = cast("list[Any]", node.children)
     if len(parameters) < 4:
         message = f"a query has four parameters, this one {len(parameters)}"
@@ -91,6 +92,7 @@ def _definition(node: Tree[Token]) -> tuple[str, Query]:
 
 
 def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
+    """Parse the parameter of a dimension."""
     operator, how, *arguments = cast("list[Any]", node.children)
     one_of(operator, _OPERATORS, "an operator")
     if len(arguments) != 3:
@@ -112,7 +114,7 @@ def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
 
 
 def _key(node: Tree[Token]) -> str:
-    """The attribute of `(multiple: separate, null, null, D_road)`."""
+    """Return the attribute `road` of `(multiple: separate, null, null, D_road)`."""
     *_, domain = cast("list[Any]", node.children)
     word = "" if is_tree(domain) else str(domain)
     key = word.removeprefix("D_")
@@ -122,6 +124,7 @@ def _key(node: Tree[Token]) -> str:
 
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
+    """Parse one function, or pairs of function and attribute."""
     if not is_tree(node):
         return _one_function(node)
     pairs = [parts_of(pair) for pair in parts_of(node)]
@@ -136,6 +139,7 @@ def _one_function(node: Node) -> Function:
 
 
 def _group(node: Node, dimension: Dimension) -> Group:
+    """Parse a group: a domain, a range, a set of members, or a ball."""
     if not is_tree(node) and dimension != "topic":
         one_of(as_token(node), (_DOMAIN[dimension],), "the domain")
         return WHOLE
@@ -152,6 +156,7 @@ def _group(node: Node, dimension: Dimension) -> Group:
 
 
 def _index(node: Node, dimension: Dimension) -> Index:
+    """Parse an index in a dimension."""
     token = as_token(node)
     if dimension in ("topic", "status"):
         if is_tree(node) or token.type not in ("NAME", "STRING"):
@@ -165,6 +170,7 @@ def _index(node: Node, dimension: Dimension) -> Index:
 
 
 def _location(node: Node) -> Index:
+    """Parse the name of a place, or coordinates in metres."""
     token = as_token(node)
     if not is_tree(node) and token.type == "STRING":
         return Index(text_of(token))
@@ -178,6 +184,7 @@ def _location(node: Node) -> Index:
 
 
 def _instant(token: Token) -> Index:
+    """Parse a time in seconds."""
     number, relative = _number(token)
     instant = number * SECOND
     if instant.denominator != 1:
@@ -188,6 +195,7 @@ def _instant(token: Token) -> Index:
 
 
 def _radius(token: Token) -> float:
+    """Parse a distance in metres."""
     radius, _ = _number(token)
     if radius < 0:
         raise DefinitionError("a distance cannot be negative", place(token))
@@ -195,7 +203,7 @@ def _radius(token: Token) -> float:
 
 
 def _number(token: Token) -> tuple[Fraction, bool]:
-    """A number, to the precision of a float, and whether it is relative."""
+    """Return a number with the precision of a float, and whether it is relative."""
     text = token.removesuffix("^r")
     try:
         number = read_exact(text.lstrip("+-"))
@@ -216,7 +224,8 @@ def show_component(statement: DefineComponent | Collide, notation: Notation) -> 
 
 
 def show_table(statement: DefineComponent) -> str:
-    """Print a component as a table of the thesis. A component without queries has none."""
+    """Print a component as a table of the thesis. A component without queries is printed in the readable
+    form."""
     if not statement.inputs:
         return show_detect(statement)
     queries = [_show_query(name or "A", query) for name, query in statement.inputs]

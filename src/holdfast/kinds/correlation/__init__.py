@@ -1,4 +1,4 @@
-"""Correlations: readings that agree in time and space, one for each filter.
+"""Correlations: readings that agree in time and space, with one reading for each filter.
 
 `machine.py` evaluates them with the kernels in `kernels/correlate.py`.
 """

@@ -1,5 +1,6 @@
-"""Single events of a correlation, and a search for combinations among them in Python. For a few events it is
-faster than the kernel over columns.
+"""Single events of a correlation, and a search for combinations among them in Python.
+
+For a few events this search is faster than the kernel over columns.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ _time = attrgetter("time")
 
 @dataclass(slots=True)
 class Arrival:
-    """An event that matches at least one filter. `emitted` has a bit for each correlation that emitted it,
-    `fresh` is set until the first search that included it.
+    """An event that matches at least one filter.
+
+    `emitted` has a bit for each correlation that emitted the event. `fresh` is true until the first search
+    that includes the event.
     """
 
     time: Instant
@@ -38,17 +41,17 @@ class Arrival:
 
     @property
     def word(self) -> int:
-        """The bits of the correlations of which the event matches at least one filter."""
+        """The correlations of which the event matches at least one filter, as bits."""
         return reduce(or_, (word for _, word in self.matches))
 
 
 def arrive(arrivals: list[Arrival], arrival: Arrival) -> None:
-    """Insert an event in order of time."""
+    """Insert an event into arrivals, which are sorted by time."""
     insort(arrivals, arrival, key=_time)
 
 
 def older(arrivals: Sequence[Arrival], than: Instant) -> int:
-    """The number of arrivals before a time."""
+    """Return the number of arrivals before a time."""
     return bisect_left(arrivals, than, key=_time)
 
 
@@ -57,7 +60,9 @@ def find_combinations(
 ) -> Iterator[tuple[Arrival, int]]:
     """Yield events with the correlations in which they newly take part because of fresh events.
 
-    A window that contains a fresh event ends at an event no earlier than it and less than ``within`` later.
+    ``needs`` has for each slot the correlations with a filter on it. A window that contains a fresh event
+    ends at that event or at an event less than ``within`` later. The events are marked as emitted and no
+    longer fresh.
     """
     reached = (ready[older(ready, a.time) : older(ready, a.time + within)] for a in fresh)
     ends = {arrival.time for arrivals in reached for arrival in arrivals}
@@ -82,7 +87,7 @@ def find_combinations(
 
 
 def to_columns(topic: Topic, arrivals: Sequence[Arrival]) -> StoredEntries:
-    """Convert events of one topic to columns."""
+    """Convert single events of one topic to columns."""
     found = [(row, *match) for row, arrival in enumerate(arrivals) for match in arrival.matches]
     rows, slots, words = zip(*found, strict=True)
     return StoredEntries(
@@ -94,7 +99,7 @@ def to_columns(topic: Topic, arrivals: Sequence[Arrival]) -> StoredEntries:
 
 
 def to_arrivals(topic: Topic, stored: StoredEntries) -> Iterator[Arrival]:
-    """Convert columns to single events."""
+    """Yield the events of columns as single events."""
     matches: list[list[tuple[int, int]]] = [[] for _ in range(len(stored.emitted))]
     for row, slot, word in zip(*(column.tolist() for column in stored.entries), strict=True):
         matches[row].append((slot, word))

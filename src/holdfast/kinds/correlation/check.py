@@ -1,4 +1,4 @@
-"""Check correlations: resolve attributes, convert ranges to numbers, find the shapes of regions.  [J1]"""
+"""Check correlations: resolve attributes, convert ranges to numbers, and find the shapes of regions. [J1]"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def implicit_topics(statements: Iterable[DefineCorrelation], _parameters: Parame
 
 
 def check_correlation(statement: DefineCorrelation, context: Context) -> CorrelationCondition:
-    """Check one correlation."""
+    """Check one correlation. Raise a `DefinitionError` if it has a mistake."""
     name, matches, tell, delivery = statement.name, statement.matches, statement.tell, statement.delivery
     with naming(name):
         _refuse_unclear(statement)
@@ -50,7 +50,7 @@ def check_correlation(statement: DefineCorrelation, context: Context) -> Correla
 
 
 def _refuse_unclear(statement: DefineCorrelation) -> None:
-    """Refuse errors that do not depend on attributes."""
+    """Raise a `DefinitionError` for a mistake that does not depend on attributes."""
     at = statement.at
     if len(statement.matches) < 2:
         message = "a correlation needs at least two filters"
@@ -72,6 +72,7 @@ def _refuse_unclear(statement: DefineCorrelation) -> None:
 
 
 def _refuse_repeated(statement: DefineCorrelation, filters: Sequence[RangeFilter]) -> None:
+    """Raise a `DefinitionError` if two filters have the same attribute and sensor."""
     seen: set[tuple[str, str | None]] = set()
     for match, filter in zip(statement.matches, filters, strict=True):
         if (filter.attribute, filter.sensor) in seen:
@@ -86,7 +87,7 @@ def _refuse_repeated(statement: DefineCorrelation, filters: Sequence[RangeFilter
 
 
 def resolve_attribute(match: MatchRange, topics: Sequence[Topic], at: Place | None) -> Measured:
-    """Find the numeric attribute that a filter compares, and its topic."""
+    """Return the numeric attribute that a filter compares, and its topic."""
     word, at = match.attribute, place_of(match.attribute, match.at or at)
     found = list(_candidates(word, topics))
     if not found:
@@ -106,6 +107,7 @@ def resolve_attribute(match: MatchRange, topics: Sequence[Topic], at: Place | No
 
 
 def _candidates(word: str, topics: Sequence[Topic]) -> Iterator[Measured]:
+    """Yield the attributes that a word may stand for. A topic with one number stands for that number."""
     owner, _, name = word.rpartition(".")
     for topic in topics:
         numbers = [a.name for a in topic.attributes if a.kind in _NUMERIC]
@@ -122,7 +124,8 @@ _NUMERIC = ("float", "int")
 
 
 def _filter(match: MatchRange, measured: Measured, known: Parameters) -> RangeFilter:
-    """The closed range of a filter, in the unit of its attribute: a strict bound becomes the next float."""
+    """Return the closed range of a filter, in the unit of its attribute. A strict bound becomes the next
+    float."""
     topic, name = measured
     low = -math.inf if match.low is None else _number(match.low, measured, known)
     high = math.inf if match.high is None else _number(match.high, measured, known)
@@ -137,6 +140,7 @@ def _filter(match: MatchRange, measured: Measured, known: Parameters) -> RangeFi
 
 
 def _number(bound: Expression, measured: Measured, known: Parameters) -> float:
+    """Return a bound in the unit of the attribute."""
     topic, name = measured
     found = type_of(bound, NameScope(None, known))
     if not isinstance(found, TypedQuantity):
@@ -150,6 +154,7 @@ def _number(bound: Expression, measured: Measured, known: Parameters) -> float:
 
 
 def _forest(statement: DefineCorrelation, regions: Gazetteer) -> Forest | None:
+    """Return the region of a correlation, or `None` if it has none."""
     match statement.region:
         case None:
             return None
@@ -172,7 +177,8 @@ def _forest(statement: DefineCorrelation, regions: Gazetteer) -> Forest | None:
 
 
 def _output_topic(name: str, matches: Sequence[MatchRange], measured: Sequence[Measured]) -> Topic:
-    """The topic of complex events: the value, source and time of the event that matches each filter."""
+    """Return the topic of complex events, with value, source and time of the event that matches each
+    filter."""
     attributes: list[Attribute] = []
     taken: set[str] = set()
     for match, (topic, attribute) in zip(matches, measured, strict=True):
@@ -196,7 +202,7 @@ def _output_topic(name: str, matches: Sequence[MatchRange], measured: Sequence[M
 def cautions(
     statement: DefineCorrelation, checked: CorrelationCondition, context: Context
 ) -> Iterator[Caution]:
-    """Warn about regions without a declaration, and about cases whose readings have no location."""
+    """Yield warnings about undeclared regions, and about cases whose readings have no location."""
     name = statement.name
     if isinstance(statement.region, str) and not context.regions.regions:
         yield Caution(

@@ -1,6 +1,6 @@
-"""Complex events: one simple event for each filter, close enough in time and space.  [J2]
+"""Complex events: one simple event for each filter, close enough in time and space. [J2]
 
-The event that *completes* a complex event is its last one, by (time, source, sequence, topic).
+The event that *completes* a complex event is its last simple event, by (time, source, sequence, topic).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Spot = tuple[float, ...]
 
 
 class MatchedMember(NamedTuple):
-    """An event that matches a filter; ``fresh`` until the first search that included it."""
+    """An event that matches a filter. ``fresh`` is true until the first search that includes the event."""
 
     order: Order
     event: Event
@@ -52,11 +52,12 @@ def complex_events(
     near: float,
     completed: set[Order],
 ) -> Iterator[Members]:
-    """Yield the complex events with at least one fresh member; ``candidates`` of each filter are in order.
+    """Yield the complex events with at least one fresh member. The ``candidates`` of each filter are sorted.
 
-    Of those that one event completes, ``latest`` selects the one with the latest event for the first filter,
-    then for the second, and so on; ``first`` selects the one with the earliest. An event in ``completed``
-    already completed a complex event and is skipped.
+    Several complex events may be completed by the same event. Of these, ``latest`` selects the one with the
+    latest event for the first filter, then for the second, and so on; ``first`` selects the one with the
+    earliest. An event in ``completed`` has already completed a complex event and is skipped. New events are
+    added to ``completed``.
     """
     orders = [[member.order for member in candidate] for candidate in candidates]
     for last in sorted({order for orders_of_slot in orders for order in orders_of_slot}):
@@ -79,7 +80,7 @@ def complex_events(
 def _choices(
     windows: Sequence[Sequence[MatchedMember]], last: Order, near: float, chosen: Members = ()
 ) -> Iterator[Members]:
-    """Yield every choice of one member per filter that contains the last event and respects the distance."""
+    """Yield every choice of one member per filter that includes the last event and respects the distance."""
     if not windows:
         yield chosen
         return
@@ -91,15 +92,16 @@ def _choices(
 
 
 def distance(p: Spot, q: Spot) -> float:
-    """The distance of two points."""
+    """Return the Euclidean distance of two points, in the unit of the coordinates."""
     return math.sqrt(sum((a - b) * (a - b) for a, b in zip(p, q, strict=True)))
 
 
 def complex_event(topic: str, labels: Sequence[str], members: Members) -> Event:
-    """The event that represents a combination: value, source and time of each member; place and source of the
-    member that completes it.
+    """Return the event that represents a combination.
 
-    Its sequence number is a digest of its members, so every runtime computes the same one.
+    Its attributes are the value, source and time of each member. Its place and source are those of the member
+    that completes it. Its sequence number is a digest of its members, so that every runtime computes the same
+    number.
     """
     attributes: dict[str, float | str | None] = {}
     for label, member in zip(labels, members, strict=True):
@@ -123,8 +125,9 @@ def combine(
     topics: Mapping[str, Topic],
     within: Duration,
 ) -> Iterator[Event]:
-    """Yield the complex events of one correlation that are new since the last search, and mark the events
-    that complete them as emitted.
+    """Yield the complex events of one correlation that are new since the last search.
+
+    The events that complete them are marked as emitted in ``stored``.
     """
     bit = np.uint64(1 << number)
     candidates: list[list[MatchedMember]] = [[] for _ in joint.slots]

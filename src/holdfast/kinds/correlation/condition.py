@@ -16,8 +16,8 @@ from ...model.topic import Topic
 class CorrelationCondition(Condition):
     """A checked correlation.
 
-    Filter ``i`` of ``correlation`` is over attribute ``measured[i]`` of a topic; ``forest`` is the region,
-    if any, with the places and sources in it; ``topic`` is what complex events are published as.
+    Filter ``i`` of ``correlation`` compares attribute ``measured[i]`` of a topic. ``forest`` is the region
+    with its places and sources, or `None`. ``topic`` is the topic of complex events.
     """
 
     kind: ClassVar[str] = "correlation"
@@ -31,7 +31,7 @@ class CorrelationCondition(Condition):
 
     @property
     def listens(self) -> tuple[Topic, ...]:
-        """The topics of its filters."""
+        """The topics of the correlation's filters."""
         return tuple(dict.fromkeys(topic for topic, _ in self.measured))
 
     @property

@@ -1,4 +1,4 @@
-"""Matches of events, as arrays: which rows of a batch match which filters of which correlations."""
+"""Matches of events in columns: which rows of a batch match which filters of which correlations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Words = NDArray[np.uint64]
 
 
 class Entries(NamedTuple):
-    """Matches in columns: row ``rows[i]`` matches the filters on slot ``slots[i]`` of the correlations in the
-    bits of ``words[i]``.
+    """Matches in columns.
+
+    Row ``rows[i]`` matches the filters on slot ``slots[i]`` of the correlations whose bits are set in
+    ``words[i]``.
     """
 
     rows: NDArray[np.int64]
@@ -26,8 +28,10 @@ class Entries(NamedTuple):
 
 
 class StoredEntries(NamedTuple):
-    """The stored events of a topic. ``emitted`` has the correlations that emitted each event, ``fresh`` is
-    set until the first search that included it.
+    """The stored events of a topic, with their matches.
+
+    ``emitted`` has a bit for each correlation that emitted the event. ``fresh`` is true until the first
+    search that includes the event.
     """
 
     events: pa.RecordBatch
@@ -45,14 +49,14 @@ def bits(word: int) -> Iterator[int]:
 
 
 def of_rows(entries: Entries, size: int) -> Words:
-    """The union of the words of each row."""
+    """Return for each row the union of the words of its entries; ``size`` is the number of rows."""
     words = np.zeros(size, np.uint64)
     np.bitwise_or.at(words, entries.rows, entries.words)
     return words
 
 
 def points(batch: pa.RecordBatch) -> NDArray[np.float64]:
-    """The coordinates of events; a missing coordinate is 0."""
+    """Return the coordinates of events. A missing coordinate is 0."""
     found = np.zeros((len(batch), len(AXES)))
     for i, axis in enumerate(AXES):
         if (at := batch.schema.get_field_index(axis)) >= 0:
@@ -61,12 +65,12 @@ def points(batch: pa.RecordBatch) -> NDArray[np.float64]:
 
 
 def select(entries: Entries, which: NDArray[np.bool_]) -> Entries:
-    """Select entries by a mask."""
+    """Return the entries where a mask is true."""
     return Entries(entries.rows[which], entries.slots[which], entries.words[which])
 
 
 def keep(stored: dict[str, StoredEntries], topic: str, batch: pa.RecordBatch, entries: Entries) -> None:
-    """Store the events of a batch that match something, as fresh events."""
+    """Add the events of a batch that match a filter to ``stored``, as fresh events."""
     matching = np.zeros(len(batch), np.bool_)
     matching[entries.rows] = True
     size = int(np.count_nonzero(matching))
@@ -95,7 +99,7 @@ def join_entries(first: StoredEntries | None, second: StoredEntries) -> StoredEn
 
 
 def only(stored: StoredEntries, stays: NDArray[np.bool_]) -> StoredEntries:
-    """Select stored events by a mask."""
+    """Return the stored events where a mask is true."""
     entries = select(stored.entries, stays[stored.entries.rows])
     return StoredEntries(
         stored.events.filter(pa.array(stays)),
@@ -106,7 +110,7 @@ def only(stored: StoredEntries, stays: NDArray[np.bool_]) -> StoredEntries:
 
 
 def renumber(words: Words, was: Sequence[int | None]) -> Words:
-    """Move bit ``was[i]`` of each word to bit ``i``; drop bits that have no new number."""
+    """Return words in which bit ``was[i]`` has moved to bit ``i``. Bits without a new number are dropped."""
     found = np.zeros(len(words), np.uint64)
     for i, old in enumerate(was):
         if old is not None:
@@ -115,6 +119,6 @@ def renumber(words: Words, was: Sequence[int | None]) -> Words:
 
 
 def known(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch without attributes whose type has changed since it was stored."""
+    """Return the batch without attributes whose type has changed since the batch was stored."""
     kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
     return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])

@@ -1,6 +1,6 @@
-"""Explain correlations in words: filters, time of notification, stored events.
+"""Explain correlations as text: filters, time of notification, stored events.
 
-The texts are what `holdfast explain` prints; pages and tests show them.
+`holdfast explain` prints these texts; pages and tests show them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _TELLS: dict[Tell, str] = {
 
 
 def explain(correlations: Iterable[CorrelationCondition]) -> Iterator[str]:
-    """Explain every machine that correlations need."""
+    """Yield an explanation of each machine that correlations need."""
     by_name = {correlation.name: correlation for correlation in correlations}
     for number, operator in enumerate(operators(by_name.values()), 1):
         yield "\n".join(_machine(number, operator, by_name))
 
 
 def explain_on_spark(correlations: Iterable[CorrelationCondition]) -> Iterator[Iterator[str]]:
-    """Explain every machine on Spark, line by line."""
+    """Yield an explanation of each machine on Spark, line by line."""
     by_name = {correlation.name: correlation for correlation in correlations}
     for number, operator in enumerate(operators(by_name.values()), 1):
         yield chain(_machine(number, operator, by_name), _on_spark(operator))
@@ -50,7 +50,7 @@ def _on_spark(operator: Operator) -> Iterator[str]:
 
 
 def describe(condition: CorrelationCondition) -> dict[str, str]:
-    """Describe the parts of a correlation, for the comparison of revisions."""
+    """Return the parts of a correlation as text, by name, for the comparison of revisions."""
     filters = zip(condition.correlation.filters, condition.measured, strict=True)
     return {
         "window": show_duration(condition.correlation.within),
@@ -63,6 +63,7 @@ def describe(condition: CorrelationCondition) -> dict[str, str]:
 
 
 def _machine(number: int, operator: Operator, by_name: Mapping[str, CorrelationCondition]) -> Iterator[str]:
+    """Yield the lines that explain a machine and its correlations."""
     machine, correlations = operator.machine, [by_name[names[0]] for names in operator.names]
     assert isinstance(machine, CorrelationMachine)
     plural = "s" if len(correlations) > 1 else ""
@@ -84,12 +85,14 @@ def _machine(number: int, operator: Operator, by_name: Mapping[str, CorrelationC
 
 
 def _filter(filter: RangeFilter, topic: Topic, attribute: str) -> str:
+    """Return a filter as text, with the unit of its attribute."""
     unit = topic.by_name[attribute].unit
     sensor = "" if filter.sensor is None else f' of "{filter.sensor}"'
     return f"{topic.name}.{attribute}{sensor} {_range(filter)}" + (f" {unit}" if unit else "")
 
 
 def _range(filter: RangeFilter) -> str:
+    """Return a range as text, with its bounds as they were written."""
     over, low = _end(filter.low, -math.inf)
     under, high = _end(filter.high, math.inf)
     if filter.low == filter.high:
@@ -102,7 +105,8 @@ def _range(filter: RangeFilter) -> str:
 
 
 def _end(bound: float, outward: float) -> tuple[bool, str]:
-    """Undo the rounding of a strict bound: return the bound as it was written, and whether it is strict."""
+    """Undo the rounding of a strict bound. Return whether the bound is strict, and the bound as it was
+    written."""
     outer = math.nextafter(bound, outward)
     strict = math.isfinite(bound) and len(repr(outer)) < len(repr(bound))
     shown = (outer if strict else bound) + 0.0  # -0.0 is 0
@@ -110,6 +114,7 @@ def _end(bound: float, outward: float) -> tuple[bool, str]:
 
 
 def _where(condition: CorrelationCondition) -> str:
+    """Return the region and the distance of a correlation as text."""
     if condition.correlation.names_sensors:
         return "the sensors that are named"
     region = "anywhere" if condition.correlation.region is None else f"in {condition.correlation.region.name}"
@@ -118,6 +123,7 @@ def _where(condition: CorrelationCondition) -> str:
 
 
 def _delivery(condition: CorrelationCondition) -> str:
+    """Return the delivery of a correlation as text."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "timely: as events come; out of order by up to a window changes nothing"

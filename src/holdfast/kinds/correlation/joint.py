@@ -1,4 +1,4 @@
-"""The parts of a correlation, and the search for matches that take part in it.  [J2]"""
+"""The parts of a correlation, and the search for matches that take part in complex events. [J2]"""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .entries import Entries, StoredEntries, Words, points, select
 
 
 class Slot(NamedTuple):
-    """The source of a filter's values: an attribute of a topic, of one sensor if a source is named."""
+    """The values that a filter compares: an attribute of a topic. If `sensor` is set, only readings of that
+    source."""
 
     topic: str
     attribute: str
@@ -26,8 +27,9 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Joint:
-    """One correlation: the slots of its filters, the maximal distance, the mode and the topic of its
-    output.
+    """One correlation: the slots of its filters, the maximal distance, and its output.
+
+    ``near`` is in metres. ``topic`` and ``labels`` are the topic and the attributes of complex events.
     """
 
     slots: tuple[int, ...]
@@ -44,8 +46,10 @@ def participants(
     needs: Words,
     within: Duration,
 ) -> dict[str, Entries]:
-    """For each topic the entries of events that are ready and take part, with the correlations in which they
-    do.
+    """Return for each topic the entries of events that take part, with the correlations in which they do.
+
+    Only events that are ``ready`` are searched. ``needs`` has for each slot the correlations with a filter on
+    it.
     """
     parts = {name: select(one.entries, ready[name][one.entries.rows]) for name, one in stored.items()}
     when = np.concatenate([times(stored[name].events)[part.rows] for name, part in parts.items()])
@@ -74,7 +78,8 @@ def _keep_near(
     within: Duration,
     found: Words,
 ) -> None:
-    """Remove matches that agree in time but not in space; there are ``size`` slots."""
+    """Remove the bits of matches that agree in time but not in space from ``found``. ``size`` is the number
+    of slots."""
     grids = {near: grid(spots, near) for near in {joint.near for joint in joints} - {np.inf}}
     for i, joint in enumerate(joints):
         bit = np.uint64(1 << i)

@@ -1,11 +1,10 @@
-"""Correlations: simple events that agree in time and space, one for each filter.  [J1, J2]
+"""The machine of correlations: simple events that agree in time and space, one for each filter. [J1, J2]
 
-A machine runs up to 64 correlations with the same window and delivery: they are the bits of a word. An event
-takes part in a complex event whether its partners come before or after it, so the machine emits it once the
-event that completes it has arrived; the notification keeps the event's own time. Events that no window can
-reach any more are dropped.
+A machine runs up to 64 correlations with the same window and delivery. Each correlation is a bit of a word.
+Whether an event takes part may depend on later events, so the machine emits the event when its complex event
+is complete. The notification has the event's own time. Events that no window can reach any more are dropped.
 
-A step gets one batch per topic, in any order: only watermarks matter.
+A step gets one batch per topic. The order of topics and rows does not matter; only the watermark does.
 """
 
 from __future__ import annotations
@@ -55,15 +54,17 @@ from .entries import (
 from .joint import Joint, Slot, participants
 
 MOST = 64
-"""The maximal number of correlations of one machine."""
+"""The maximal number of correlations of one machine: the bits of a word."""
 
 FEW = 16
-"""Up to this number of fresh events, single events are faster than columns."""
+"""The number of fresh events up to which single events are faster than columns."""
 
 
 class CorrelationState(NamedTuple):
-    """Stored events, in columns (``stored``) or one by one in order of time (``single``); ``passed`` is the
-    watermark of the correlations, ``latest`` the latest time of any event.
+    """The state of a correlation machine: stored events, in columns or as single events.
+
+    ``single`` is sorted by time. ``passed`` is the watermark of the correlations, ``latest`` the latest time
+    of any event.
     """
 
     stored: dict[str, StoredEntries]
@@ -74,8 +75,10 @@ class CorrelationState(NamedTuple):
 
 @dataclass(frozen=True)
 class CorrelationMachine(Machine[CorrelationState]):
-    """The machine of up to 64 correlations. ``match`` and ``match_one`` find the filters that events match;
-    ``within_reach`` finds the correlations in which events could take part, whatever their values.
+    """The machine of up to 64 correlations.
+
+    ``match`` and ``match_one`` find the filters that events match. ``within_reach`` finds the correlations in
+    which events could take part, judged by location and source only.
     """
 
     joints: tuple[Joint, ...]
@@ -95,7 +98,7 @@ class CorrelationMachine(Machine[CorrelationState]):
 
     @cached_property
     def needs(self) -> Words:
-        """For each slot the correlations that have a filter on it."""
+        """For each slot the correlations that have a filter on it, as bits."""
         found = np.zeros(len(self.slots), np.uint64)
         for i, joint in enumerate(self.joints):
             for slot in joint.slots:
@@ -104,7 +107,7 @@ class CorrelationMachine(Machine[CorrelationState]):
 
     @cached_property
     def listening(self) -> dict[str, int]:
-        """For each topic the correlations that consume it."""
+        """For each topic the correlations that consume it, as bits."""
         found = dict.fromkeys(self.topics, 0)
         for slot, need in zip(self.slots, self.needs.tolist(), strict=True):
             found[slot.topic] |= need
@@ -112,18 +115,20 @@ class CorrelationMachine(Machine[CorrelationState]):
 
     @cached_property
     def emits_events(self) -> np.uint64:
-        """The correlations that emit simple events."""
+        """The correlations that emit simple events, as bits."""
         return np.uint64(sum(1 << i for i, joint in enumerate(self.joints) if joint.tell == "events"))
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether distances play no role and all correlations emit simple events."""
+        """Whether all correlations emit simple events and none compares distances."""
         return all(joint.tell == "events" and joint.near == np.inf for joint in self.joints)
 
     @property
     def memory(self) -> Duration:
-        """How long an event is stored: as long as a partner may arrive. Where events may arrive out of order
-        it is twice the window, so that a disorder of up to one window changes nothing.
+        """The duration for which an event is stored, because a partner may still arrive.
+
+        Where events may arrive out of order, the duration is twice the window. A disorder of up to one window
+        therefore changes nothing.
         """
         return self.within if self.traits.lateness is not None else 2 * self.within
 
@@ -133,7 +138,7 @@ class CorrelationMachine(Machine[CorrelationState]):
     # --- events ---
 
     def react(self, state: CorrelationState, event: Event) -> tuple[CorrelationState, list[Transition]]:
-        """Store one event; emit it as late if it is older than the watermark and late events are dropped."""
+        """Store one event. Emit it as late if it is older than the watermark and late events are dropped."""
         state = state._replace(latest=max(state.latest, event.time))
         matches = self.match_one(event) if event.topic in self.topics else []
         if matches:
@@ -152,7 +157,7 @@ class CorrelationMachine(Machine[CorrelationState]):
         return state, emission._replace(single=[*late, *emission.single])
 
     def _take(self, state: CorrelationState, batches: Batches) -> tuple[CorrelationState, list[Transition]]:
-        """Store a batch of each topic; return transitions for late events."""
+        """Store a batch of each topic. Return the transitions of late events."""
         late: list[Transition] = []
         latest = state.latest
         for topic, batch in batches.items():
@@ -170,6 +175,7 @@ class CorrelationMachine(Machine[CorrelationState]):
     def _late(
         self, topic: str, batch: pa.RecordBatch, entries: Entries, missed: NDArray[np.bool_]
     ) -> list[Transition]:
+        """Return the transitions of the late rows of a batch, one for each correlation that they match."""
         words = of_rows(entries, len(batch))
         rows = np.flatnonzero(missed & (words != 0))
         events = to_events(self.topics[topic], batch.take(pa.array(rows)))
@@ -182,13 +188,15 @@ class CorrelationMachine(Machine[CorrelationState]):
     def advance(
         self, state: CorrelationState, watermark: Instant
     ) -> tuple[CorrelationState, list[Transition]]:
-        """Advance to the watermark, or after the last event if it is ``NEVER``, and emit the events that take
-        part now.
+        """Advance to the watermark, and emit the events that newly take part.
+
+        The watermark ``NEVER`` stands for the end of all events.
         """
         state, emission = self._advance(state, watermark)
         return state, transitions(self.topics, emission)
 
     def _advance(self, state: CorrelationState, until: Instant) -> tuple[CorrelationState, Emission]:
+        """Advance to ``until``, with single events if few are fresh, otherwise in columns."""
         is_fresh = any(stored.fresh.any() for stored in state.stored.values())
         if self._is_plain and state.single and not is_fresh:
             state = self._singly(state)
@@ -214,11 +222,11 @@ class CorrelationMachine(Machine[CorrelationState]):
         return self._forget(state._replace(passed=now)), emission
 
     def _now(self, state: CorrelationState, until: Instant) -> Instant:
-        """The watermark of the correlations, given that of events."""
+        """Return the watermark of the correlations, given the watermark of events."""
         return max(state.latest + 1 if until == NEVER else until - (self.wait or 0), state.passed)
 
     def _in_columns(self, state: CorrelationState) -> CorrelationState:
-        """Move single events to the columns of their topics."""
+        """Return the state with single events moved to the columns of their topics."""
         by_topic: dict[str, list[Arrival]] = {}
         for arrival in state.single:
             by_topic.setdefault(arrival.event.topic, []).append(arrival)
@@ -228,7 +236,7 @@ class CorrelationMachine(Machine[CorrelationState]):
         return state._replace(stored=stored, single=[])
 
     def _singly(self, state: CorrelationState) -> CorrelationState:
-        """Move all stored events out of columns."""
+        """Return the state with all stored events as single events."""
         if not state.stored:
             return state
         arrivals = [to_arrivals(self.topics[name], stored) for name, stored in state.stored.items()]
@@ -236,15 +244,16 @@ class CorrelationMachine(Machine[CorrelationState]):
         return state._replace(stored={}, single=single)
 
     def _ready(self, stored: StoredEntries, now: Instant) -> NDArray[np.bool_]:
-        """The events to include in a search: those before the watermark, or all if delivery is not
-        ordered.
+        """Return a mask of the events to include in a search.
+
+        For ordered delivery these are the events before the watermark, otherwise all events.
         """
         if self.wait is None:
             return np.ones(len(stored.fresh), np.bool_)
         return times(stored.events) < now
 
     def _emit(self, state: CorrelationState, now: Instant) -> Emission:
-        """Search the events that are ready and emit what is new."""
+        """Search the events that are ready, and emit events that newly take part and new complex events."""
         ready = {topic: self._ready(stored, now) for topic, stored in state.stored.items()}
         found = participants(state.stored, ready, self.joints, self.needs, self.within)
         rows: dict[str, pa.RecordBatch] = {}
@@ -277,7 +286,10 @@ class CorrelationMachine(Machine[CorrelationState]):
     # --- pushdown ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
-        """An event is outside a correlation if its location or source rules it out."""
+        """Return the relevance of rows.
+
+        An event is outside a correlation if its location or source excludes it.
+        """
         words = self.within_reach(topic, batch)
         outside = [
             np.count_nonzero(~words & np.uint64(1 << i)) if self.listening[topic] >> i & 1 else 0
@@ -290,8 +302,10 @@ class CorrelationMachine(Machine[CorrelationState]):
     # --- state ---
 
     def due(self, state: CorrelationState) -> Instant | None:
-        """The time of the earliest event that waits for the watermark; for unordered delivery
-        ``BEGINNING``.
+        """Return the watermark at which the earliest fresh event can be searched, or `None` if no event is
+        fresh.
+
+        For unordered delivery it is ``BEGINNING``, because fresh events do not wait.
         """
         waiting = [arrival.time for arrival in state.single if arrival.fresh]
         fresh = (times(stored.events)[stored.fresh] for stored in state.stored.values())

@@ -1,4 +1,4 @@
-"""Parse correlations: each function gets the parts of one grammar rule of `lang/holdfast.lark`."""
+"""Parse correlations. Each function receives the parts of one grammar rule of `lang/holdfast.lark`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "≤": ">=", "≥": "<=
 
 
 def correlate(parts: list[Any]) -> DefineCorrelation:
-    """Parse ``correlate …``."""
+    """Parse a correlation: ``correlate …``."""
     name, within, near, region, matches, *options = parts
     clauses = read_clauses(options, _option, notation={"wait": "timely or ordered"})
     return DefineCorrelation(
@@ -82,7 +82,7 @@ def match_of(node: Node) -> MatchRange:
 
 
 def _limit(measured: Any, limits: list[tuple[Any, Any]], at: Any) -> MatchRange:
-    """Convert comparisons of an attribute to its range."""
+    """Convert comparisons of an attribute with numbers to its range."""
     sides: dict[str, tuple[Expression, bool]] = {}
     for sign, node in limits:
         match str(sign):

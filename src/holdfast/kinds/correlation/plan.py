@@ -30,7 +30,8 @@ from .machine import MOST, CorrelationMachine
 
 
 def operators(correlations: Iterable[CorrelationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """As few operators as possible; correlations with equal meaning share one bit.  [S7]"""
+    """Return as few operators as possible for correlations. Correlations with equal meaning share one bit.
+    [S7]"""
     alike: dict[object, dict[str, list[CorrelationCondition]]] = {}
     for correlation in correlations:
         setting = (correlation.correlation.within, correlation.delivery)
@@ -39,7 +40,10 @@ def operators(correlations: Iterable[CorrelationCondition], _topics: Sequence[To
 
 
 def _shared(distinct: list[list[CorrelationCondition]]) -> Iterator[Operator]:
-    """Group correlations over the same attributes, so that each machine has few slots."""
+    """Yield the operators of correlations with one window and delivery.
+
+    Correlations over the same attributes share a machine, so that each machine has few slots.
+    """
     if len(distinct) > MOST:
         distinct.sort(key=lambda e: sorted((f.attribute, f.sensor or "") for f in e[0].correlation.filters))
     for i in range(0, len(distinct), MOST):
@@ -47,7 +51,7 @@ def _shared(distinct: list[list[CorrelationCondition]]) -> Iterator[Operator]:
 
 
 def _operator(distinct: Sequence[Sequence[CorrelationCondition]]) -> Operator:
-    """The operator of correlations; all events that match its filters go to one shard."""
+    """Return the operator of correlations. All events that match their filters go to one shard."""
     correlations = [equal[0] for equal in distinct]
     run = machine(correlations)
     names = tuple(tuple(condition.name for condition in equal) for equal in distinct)
@@ -66,7 +70,7 @@ def _operator(distinct: Sequence[Sequence[CorrelationCondition]]) -> Operator:
 
 
 def _sources(slots: Sequence[Slot]) -> dict[str, frozenset[str]]:
-    """The named sensors of each topic of which every slot names one."""
+    """Return the named sensors of each topic. Topics with a slot for all sensors are left out."""
     free = {slot.topic for slot in slots if slot.sensor is None}
     found: dict[str, set[str]] = {}
     for slot in slots:
@@ -76,8 +80,9 @@ def _sources(slots: Sequence[Slot]) -> dict[str, frozenset[str]]:
 
 
 def meaning(condition: CorrelationCondition) -> str:
-    """A digest that is equal for correlations with equal meaning; that of complex events includes
-    the name.
+    """Return a digest that is equal for correlations with equal meaning.
+
+    If a correlation emits complex events, its name is part of the meaning.
     """
     kinds = [(topic.name, topic.by_name[attribute]) for topic, attribute in condition.measured]
     forest = condition.forest and replace(
@@ -90,7 +95,7 @@ def meaning(condition: CorrelationCondition) -> str:
 
 
 def machine(correlations: Sequence[CorrelationCondition]) -> CorrelationMachine:
-    """The machine of correlations that share window and delivery."""
+    """Return the machine of correlations with the same window and delivery."""
     first = correlations[0]
     slots = tuple(dict.fromkeys(chain.from_iterable(map(_slots, correlations))))
     ranges: list[dict[int, RangeFilter]] = [{} for _ in slots]
@@ -119,6 +124,7 @@ def machine(correlations: Sequence[CorrelationCondition]) -> CorrelationMachine:
 
 
 def _slots(condition: CorrelationCondition) -> Iterator[Slot]:
+    """Yield the slot of each filter of a correlation."""
     for (topic, attribute), filter in zip(condition.measured, condition.correlation.filters, strict=True):
         yield Slot(topic.name, attribute, filter.sensor)
 
@@ -128,8 +134,10 @@ def _slots(condition: CorrelationCondition) -> Iterator[Slot]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The ranges of a slot as cells of a line: ``table`` has the correlations whose range contains each cell
-    (see :mod:`holdfast.kernels.rank`).
+    """The ranges of a slot as cells of the number line.
+
+    ``table`` has for each cell the correlations whose range contains the cell (see
+    :mod:`holdfast.kernels.rank`).
     """
 
     bounds: NDArray[np.float64]
@@ -137,6 +145,7 @@ class _Cells:
 
     @classmethod
     def of(cls, ranges: dict[int, RangeFilter]) -> _Cells:
+        """Return the cells of ranges, which are given by the number of their correlation."""
         ends = {end for filter in ranges.values() for end in (filter.low, filter.high)}
         bounds = np.array(sorted(filter(np.isfinite, ends)), np.float64)
         table = np.zeros(2 * len(bounds) + 2, np.uint64)
@@ -147,13 +156,13 @@ class _Cells:
         return cls(bounds, table)
 
     def words(self, values: NDArray[np.float64]) -> Words:
-        """The correlations whose range contains each value."""
+        """Return for each value the correlations whose range contains the value, as bits."""
         found = np.zeros(len(values), np.uint64)
         mark(values, self.bounds, self.table, found)
         return found
 
     def finder(self) -> Callable[[float], int]:
-        """A function that returns the correlations whose range contains one value."""
+        """Return a function that computes the same bits for a single value."""
         bounds, table = self.bounds.tolist(), self.table.tolist()
 
         def find(value: float) -> int:
@@ -165,12 +174,13 @@ class _Cells:
 
 
 Reach = Callable[[pa.RecordBatch], Words]
+"""A function that returns for each row the correlations in which its event could take part, as bits."""
 
 
 def _match(
     slots: Sequence[Slot], cells: Sequence[_Cells], reach: dict[str, Reach]
 ) -> Callable[[str, pa.RecordBatch], Entries]:
-    """A function that finds the filters that each row of a batch matches."""
+    """Return a function that finds the filters that each row of a batch matches."""
 
     def match(topic: str, batch: pa.RecordBatch) -> Entries:
         near = reach[topic](batch)
@@ -201,7 +211,7 @@ def _match(
 
 
 class _Sensors:
-    """The rows of each sensor of a batch, computed at the first access."""
+    """The rows of each sensor of a batch. They are computed at the first access."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
@@ -220,8 +230,10 @@ class _Sensors:
 
 
 def _reach(correlations: Sequence[CorrelationCondition], topic: Topic) -> Reach:
-    """A function that finds the correlations in which events of a topic can take part, whatever their values:
-    they lie in the region, have coordinates if distances are compared, or come from a named sensor.
+    """Return a function that finds the correlations in which events of a topic could take part.
+
+    Only locations and sources are tested: events lie in the region, have coordinates if distances are
+    compared, or come from a named sensor.
     """
     everywhere = measured = np.uint64(0)
     forests, named = Counter[Forest](), Counter[str]()
@@ -254,7 +266,7 @@ def _reach(correlations: Sequence[CorrelationCondition], topic: Topic) -> Reach:
 def _match_one(
     slots: Sequence[Slot], cells: Sequence[_Cells], correlations: Sequence[CorrelationCondition]
 ) -> Callable[[Event], list[tuple[int, int]]]:
-    """A function that finds the filters that one event matches."""
+    """Return a function that finds the filters that a single event matches."""
     by_topic: dict[str, list[tuple[int, str, str | None, Callable[[float], int]]]] = {}
     for i, slot in enumerate(slots):
         by_topic.setdefault(slot.topic, []).append((i, slot.attribute, slot.sensor, cells[i].finder()))
@@ -281,7 +293,7 @@ def _match_one(
 
 
 def _may_take_part(condition: CorrelationCondition, event: Event) -> bool:
-    """Whether the location of an event can take part in a correlation."""
+    """Whether an event at this location can take part in a correlation."""
     if condition.correlation.near < np.inf and not event.location:
         return False
     return condition.forest is None or condition.forest.locate(event.place, event.source, event.location) >= 0

@@ -1,6 +1,7 @@
-"""A revised correlation restarts: earlier readings take part in no combination.
+"""Revisions of correlations: a revised correlation restarts, and earlier readings take part in no
+combination.
 
-`kinds/revision.py` explains what the functions of a revision are for.
+`kinds/revision.py` explains the functions of a revision.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from .plan import operators
 
 
 def preview(_was: CorrelationCondition, _now: CorrelationCondition) -> str:
-    """Describe in words the effect of a revision on combinations."""
+    """Return as text the effect of a revision on combinations."""
     return f"{RESTARTS}: what came before takes part in nothing"
 
 
 def take_over(was: CorrelationCondition, now: CorrelationCondition, past: Past) -> TakeOver:
-    """Restart a correlation."""
+    """Restart a correlation without state."""
     (operator,) = operators([now], now.listens)
     return restart(operator, was, now, past, keeps_scopes=False)
 

@@ -1,4 +1,4 @@
-"""Print correlations, such that `parse.py` reads the same statement again."""
+"""Print correlations. `parse.py` reads the same statement again from the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .syntax import DefineCorrelation, MatchRange
 
 
 def show_correlate(statement: DefineCorrelation) -> str:
-    """Print ``correlate …``, with a line for each filter."""
+    """Return ``correlate …`` as text, with a line for each filter."""
     head = f"correlate {label(statement.name)} within {show_duration(statement.within)}"
     if statement.near is not None:
         head += f", {show_coordinate(statement.near)} m"
@@ -27,7 +27,7 @@ def show_correlate(statement: DefineCorrelation) -> str:
 
 
 def show_match(match: MatchRange) -> str:
-    """Print a filter: ``ambient_temp in [-5, 2]``."""
+    """Return a filter as text, such as ``ambient_temp in [-5, 2]``."""
     sensor = "" if match.sensor is None else f" of {write_text(match.sensor)}"
     return f"{match.attribute}{sensor} {_range(match)}"
 

@@ -1,4 +1,5 @@
-"""Relevant events of correlations as SQL tests, with which Spark drops other rows while it reads files."""
+"""SQL tests for the relevant events of correlations. Spark uses them to drop other rows while it reads
+files."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .condition import CorrelationCondition
 def relevant(
     correlations: Sequence[CorrelationCondition], topic: Topic, named: Naming = quote_name
 ) -> list[str]:
-    """The ranges of correlations over a topic as SQL tests; locations are not tested."""
+    """Return the ranges of correlations over a topic as SQL tests. Locations are not tested."""
     return [
         _within(filter, number(Name(attribute), topic, named), named("source"))
         for condition in correlations
@@ -25,6 +26,7 @@ def relevant(
 
 
 def _within(filter: RangeFilter, value: str, source: str) -> str:
+    """Return one range as an SQL test."""
     tests = [] if filter.low == -math.inf else [f"{value} >= {filter.low!r}D"]
     # in Spark NaN is greater than infinity
     highest = "double('Infinity')" if filter.high == math.inf else f"{filter.high!r}D"

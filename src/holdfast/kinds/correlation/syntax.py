@@ -1,4 +1,4 @@
-"""The statements of correlations, as `parse.py` makes them and `check.py` reads them."""
+"""The statements of correlations. `parse.py` makes them, and `check.py` reads them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ...model.space import Shape
 
 @dataclass(frozen=True, slots=True)
 class MatchRange:
-    """``ambient_temp of "s12" in [-5, 2)``: the range of one attribute. A side that is ``None`` is unbounded;
-    ``strict`` says for both ends whether they are excluded.
+    """A filter ``ambient_temp of "s12" in [-5, 2)``: the range of one attribute.
+
+    A side that is ``None`` is unbounded. ``strict`` says for both ends whether they are excluded.
     """
 
     attribute: str
@@ -28,9 +29,10 @@ class MatchRange:
 
 @dataclass(frozen=True, slots=True)
 class DefineCorrelation(ConditionStatement):
-    """``correlate Storm within 2 min, 500 m in region Pass …``: readings that agree in time and space.
+    """The statement ``correlate Storm within 2 min, 500 m in region Pass …``: readings that agree in time and
+    space.
 
-    ``near`` is in metres; ``region`` is a name or a shape.
+    ``within`` is in microseconds, ``near`` in metres. ``region`` is a name or a shape.
     """
 
     name: str

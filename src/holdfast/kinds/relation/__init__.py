@@ -1,6 +1,6 @@
-"""Relations: pairs and groups of sources that are near, or otherwise related.
+"""Relations: pairs and groups of sources that are near one another, or otherwise related.
 
-`machine.py` measures ties with the kernels in `kernels/relate.py`.
+A tie is one such pair or group. `machine.py` measures ties with the kernels in `kernels/relate.py`.
 """
 
 from ..kind import Kind, caution_each, explain_each

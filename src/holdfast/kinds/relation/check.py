@@ -40,7 +40,8 @@ class RelationContext:
 
 
 def check(statements: Sequence[Statement], context: Context) -> list[RelationCondition]:
-    """Check the relations that statements define."""
+    """Check statements and return the relations that they define. Raise a `DefinitionError` at the first
+    mistake."""
     by_name = {topic.name: topic for topic in context.topics}
     groups: dict[str, tuple[Watched, ...]] = {}
     routes: dict[str, tuple[Term, ...]] = {}
@@ -65,6 +66,7 @@ RelationOver = tuple[Relation, tuple[Topic, ...]]
 
 
 def _check_relation(statement: DefineRelation, known: RelationContext) -> RelationCondition:
+    """Check the statement of a relation."""
     with naming(statement.name):
         require_order(statement.delivery, statement.at)
         relation, listens = _best(statement, known) if statement.best else _check_comparison(statement, known)
@@ -76,7 +78,7 @@ def _check_relation(statement: DefineRelation, known: RelationContext) -> Relati
 
 
 def _best(statement: DefineRelation, known: RelationContext) -> RelationOver:
-    """The relation that reports the quickest of several routes.  [B65]"""
+    """Return the relation that reports the quickest of several routes. [B65]"""
     if len(statement.best) < 2:
         raise DefinitionError("'best of' needs at least two routes", statement.at)
     for name in statement.best:
@@ -92,10 +94,12 @@ def _best(statement: DefineRelation, known: RelationContext) -> RelationOver:
 
 
 def _topics(members: Iterable[Watched], known: RelationContext) -> tuple[Topic, ...]:
+    """Return the topics of members, each once."""
     return tuple(known.topics[name] for name in dict.fromkeys(member.topic for member in members))
 
 
 def _refuse(statement: DefineRelation, *, roles: bool = False, accuracy: bool = False) -> None:
+    """Raise a `DefinitionError` if the statement has roles or an accuracy that its measure does not allow."""
     if roles and (statement.roles or statement.pairs is not None):
         message = "roles and pairs are for relationships of two"
         raise DefinitionError(message, statement.at, hint="Leave them out: the others are named.")
@@ -104,7 +108,7 @@ def _refuse(statement: DefineRelation, *, roles: bool = False, accuracy: bool = 
 
 
 def _check_comparison(statement: DefineRelation, known: RelationContext) -> RelationOver:
-    """The relation of a measure that is compared with numbers."""
+    """Return the relation of a measure that is compared with numbers."""
     assert statement.enter is not None
     roles = _roles(statement, known)
     scope = NameScope(None, known.parameters, _members(roles), lambda call: _measure(call, roles, known))
@@ -124,6 +128,7 @@ def _check_comparison(statement: DefineRelation, known: RelationContext) -> Rela
 
 
 def _roles(statement: DefineRelation, known: RelationContext) -> dict[str, Topic]:
+    """Return the topic of each role. A relation has no roles, or two."""
     roles: dict[str, Topic] = {}
     for role, topic in statement.roles:
         if role in roles:
@@ -144,7 +149,10 @@ def _roles(statement: DefineRelation, known: RelationContext) -> dict[str, Topic
 
 
 def _members(roles: Mapping[str, Topic]) -> dict[str, dict[str, Typed | str]]:
-    """The numeric attributes of each role, as expressions may name them."""
+    """Return the attributes of each role as expressions may name them.
+
+    A text in the place of a type is the reason why the attribute cannot be used.
+    """
     found: dict[str, dict[str, Typed | str]] = {}
     for role, topic in roles.items():
         found[role] = {}
@@ -159,7 +167,7 @@ def _members(roles: Mapping[str, Topic]) -> dict[str, dict[str, Typed | str]]:
 
 
 def _measure(call: Call, roles: Mapping[str, Topic], known: RelationContext) -> TypedQuantity:
-    """The type of a call of ``distance``, ``spread``, ``radius`` or ``travel_time``."""
+    """Return the type of a call of ``distance``, ``spread``, ``radius`` or ``travel_time``."""
     match call.function:
         case "distance":
             if sorted(call.args) != sorted(roles) or call.around is not None:
@@ -179,13 +187,14 @@ def _measure(call: Call, roles: Mapping[str, Topic], known: RelationContext) -> 
 
 
 def _one_argument(call: Call, what: str) -> tuple[str, ...]:
+    """Return the only argument of a call, in a tuple."""
     if len(call.args) != 1 or call.around is not None:
         raise DefinitionError(f"{call.function}(…) is of one {what}", call.at)
     return call.args
 
 
 def _radius(call: Call, known: RelationContext) -> str:
-    """The name of a radius as a measure: the group, the number of members, and the centre."""
+    """Return the name of a radius as a measure: the group, the number of members, and the centre."""
     name, *rest = call.args
     members = [member.source for member in declared(name, known.groups, "group", call.at)]
     if len(rest) > 1 or not all(number.isdecimal() for number in rest):
@@ -211,6 +220,7 @@ Tests = tuple[Test, Test]
 def _tie(
     statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
 ) -> RelationOver:
+    """Return the relation of a measure (`parts`) that is compared with the ranges of `tests`."""
     owners = {member.owner for member, _ in parts}
     if owners & set(LENGTHS):
         if len(parts) > 1 or any(reciprocal for _, reciprocal in parts):
@@ -240,7 +250,7 @@ def _tie(
 def _group_relation(
     statement: DefineRelation, member: MemberAttribute, enter: Test, exit: Test, known: RelationContext
 ) -> RelationOver:
-    """The relation of all members of a group, or of a number of them within a radius of one.  [B59]"""
+    """Return the relation of all members of a group, or of a number of them within a radius of one. [B59]"""
     _refuse(statement, roles=True)
     name, *least = member.name.split(" ", 2)
     members = known.groups[name]
@@ -253,6 +263,8 @@ def _group_relation(
 
 
 def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
+    """Return the attribute with the accuracy of locations, in metres, or `None`. Each topic must have this
+    attribute."""
     if statement.accuracy is None:
         return None
     for topic in topics:
@@ -272,7 +284,7 @@ def _accuracy(statement: DefineRelation, topics: Sequence[Topic]) -> str | None:
 def _sum(
     statement: DefineRelation, roles: Roles, parts: Parts, tests: Tests, known: RelationContext
 ) -> RelationOver:
-    """The relation of a sum of attributes of two members, or of the travel times of routes."""
+    """Return the relation of a sum of attributes of two members, or of the travel times of routes."""
     of_roles = [member for member, _ in parts if member.owner in roles]
     if of_roles and len(of_roles) < len(parts):
         raise DefinitionError("attributes of roles and times of routes do not mix", statement.at)
@@ -308,7 +320,7 @@ def _sum(
 
 
 def _output_topic(statement: DefineRelation, relation: Relation) -> Topic:
-    """The output topic: the members and the measured value."""
+    """Return the topic of a relation's events, with the members and the measured value as attributes."""
     members = () if relation.kind == "best" else relation.names
     word = relation.measure
     unit = "m" if relation.kind in LENGTHS else None if relation.names and relation.kind == "total" else "s"
@@ -323,6 +335,7 @@ _SERVES = {
 
 
 def _check_strategy(statement: DefineRelation, relation: Relation) -> None:
+    """Check that the strategy in `using` can evaluate the relation, and check its settings."""
     if statement.using is None:
         return
     kind = "total" if relation.kind == "best" else relation.kind
@@ -350,6 +363,7 @@ _SETTINGS = {
 
 
 def _check_setting(statement: DefineRelation, using: str, setting: Setting, relation: Relation) -> None:
+    """Check a setting of a strategy."""
     word, at = setting.word, place_of(setting.word, statement.at)
     if word not in (known := _SETTINGS.get(using, ())):
         hint = did_you_mean(word, known) or f"It has {' and '.join(known) or 'none'}."
@@ -372,7 +386,7 @@ def _check_setting(statement: DefineRelation, using: str, setting: Setting, rela
 
 
 def cautions(statement: DefineRelation, checked: RelationCondition, _context: Context) -> Iterator[Caution]:
-    """Warn about a relation that is probably a mistake."""
+    """Yield warnings about a relation that is probably a mistake."""
     relation = checked.relation
     enter, leave = relation.enter.within, relation.exit.within
     if relation.kind == "best":

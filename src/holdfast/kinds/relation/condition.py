@@ -13,8 +13,9 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class RelationCondition(Condition):
-    """A checked relation; ``topic`` is its output, ``using`` the strategy with which an overlay evaluates
-    it.
+    """A checked relation.
+
+    ``topic`` is the topic of its events. ``using`` is the strategy with which an overlay evaluates it.
     """
 
     kind: ClassVar[str] = "relation"

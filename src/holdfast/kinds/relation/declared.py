@@ -21,7 +21,10 @@ NUMERIC = ("float", "int")
 
 
 def declared(name: str, known: Mapping[str, T], what: str, at: Place | None) -> T:
-    """What is declared under a name; ``what`` it is stands in the message."""
+    """Return the declaration of ``name``.
+
+    Raise a `DefinitionError` if there is none; ``what`` is the kind of declaration in its message.
+    """
     if name not in known:
         has = f"declared: {', '.join(known)}" if known else "none is declared"
         message = f"unknown {what} '{name}'; {has}"
@@ -40,6 +43,7 @@ def group(statement: DeclareGroup, topics: Mapping[str, Topic], folder: Folder) 
 
 
 def _sources(statement: DeclareGroup, folder: Folder) -> Iterator[str]:
+    """Yield the sources of a group, from the statement or from its table."""
     if not isinstance(statement.sources, str):
         yield from statement.sources
         return
@@ -49,6 +53,7 @@ def _sources(statement: DeclareGroup, folder: Folder) -> Iterator[str]:
 
 
 def _distinct(sources: Iterable[str], where: str, at: Place | None) -> Iterator[str]:
+    """Yield sources. Raise a `DefinitionError` for a source that is blank or repeated."""
     seen: set[str] = set()
     for source in sources:
         if not source.strip():
@@ -60,8 +65,9 @@ def _distinct(sources: Iterable[str], where: str, at: Place | None) -> Iterator[
 
 
 def route(statement: DeclareRoute, topics: Mapping[str, Topic], folder: Folder) -> Iterator[Term]:
-    """Yield the travel time of each leg as a term: its length divided by the speed that its source
-    reports.
+    """Yield the travel time of each leg as a term.
+
+    The travel time is the length of the leg divided by the speed that its source reports.
     """
     topic = declared(statement.topic, topics, "topic", statement.at)
     at = place_of(statement.attribute, statement.at)
@@ -87,6 +93,7 @@ def route(statement: DeclareRoute, topics: Mapping[str, Topic], folder: Folder) 
 
 
 def _legs(statement: DeclareRoute, folder: Folder) -> Iterator[tuple[str, float]]:
+    """Yield the source and the length in metres of each leg, from the statement or from its table."""
     if not isinstance(statement.legs, str):
         yield from statement.legs
         return
@@ -100,7 +107,8 @@ def _legs(statement: DeclareRoute, folder: Folder) -> Iterator[tuple[str, float]
 
 
 def pairs(statement: DefineRelation, roles: Mapping[str, Topic], folder: Folder) -> Iterator[tuple[str, str]]:
-    """Yield the listed pairs, each once."""
+    """Yield the listed pairs. Raise a `DefinitionError` for a pair that is blank, repeated or paired with
+    itself."""
     found: Iterator[tuple[int, tuple[str, ...]]]
     table: str | None = None
     if isinstance(statement.pairs, str):
@@ -132,9 +140,8 @@ def pairs(statement: DefineRelation, roles: Mapping[str, Topic], folder: Folder)
 def with_listed_sources(
     statement: DeclareGroup | DeclareRoute | DefineRelation, folder: Folder
 ) -> DeclareGroup | DeclareRoute | DefineRelation:
-    """Return the statement with the rows of its table in the place of the file name, so that no file is
-    needed.
-    """
+    """Return the statement with the rows of its table in the place of the file name. The result needs no
+    file."""
     match statement:
         case DeclareGroup(sources=str()):
             return replace(statement, sources=tuple(_sources(statement, folder)))
@@ -149,11 +156,11 @@ def with_listed_sources(
 # --- tables beside the definition: CSV with a header -------------------------------------------------
 
 MOST = 10_000_000
-"""The maximal number of rows, because they are held in memory."""
+"""The maximal number of lines of a table, because all rows are in memory."""
 
 
 def rows(path: Path, columns: tuple[str, ...], at: Place | None) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the cells of some columns, with the number of each line."""
+    """Yield the line number and the cells of `columns` for each row of a CSV table with a header."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from _cells(file, path, columns, at)

@@ -1,6 +1,6 @@
-"""Explain relations in words: the members, the measure, the stored state, the cost in an overlay.
+"""Explain relations as text: the members, the measure, the stored state, the cost in an overlay.
 
-The texts are what `holdfast explain` prints; pages and tests show them.
+`holdfast explain` prints these texts; pages and tests show them.
 """
 
 from __future__ import annotations
@@ -79,12 +79,14 @@ def explain(condition: RelationCondition) -> Iterator[str]:
 
 
 def _measure(relation: Relation) -> str:
+    """Return the description of a measure."""
     if relation.kind != "radius":
         return _MEASURES[relation.kind]
     return f"how far around {relation.around or 'one of them'} {relation.quorum} of them are, with itself"
 
 
 def _who(condition: RelationCondition) -> str:
+    """Return the description of the members of a relation."""
     relation = condition.relation
     if relation.ties is None:
         first, second = relation.roaming or ("", "")
@@ -99,7 +101,7 @@ def _who(condition: RelationCondition) -> str:
 
 
 def show_range(bounds: ReadingRange) -> str:
-    """Print a range of numbers."""
+    """Return a range of numbers as text."""
     if math.isinf(bounds.low):
         return f"{'<=' if _round(bounds.high) == bounds.high else '<'} {_round(bounds.high):g}"
     if math.isinf(bounds.high):
@@ -117,7 +119,7 @@ def _round(bound: float) -> float:
 
 
 def _overlay(condition: RelationCondition) -> Iterator[str]:
-    """Explain where agents run in an overlay, and estimate their messages."""
+    """Yield lines that explain where agents run in an overlay and how many messages they exchange."""
     relation = condition.relation
     if relation.ties is None or relation.enter.hold or relation.exit.hold:
         yield "  agents    none: it runs at one broker, to which all readings go; agents watch named sources,"
@@ -141,7 +143,7 @@ def _overlay(condition: RelationCondition) -> Iterator[str]:
 
 
 def _homes(relation: Relation) -> str:
-    """Explain at which brokers agents start, and how many."""
+    """Return a text that says at which brokers agents start, and how many."""
     beside: Counter[str] = Counter()
     for tie in relation.ties or ():
         terms = [term.member.source for term_list in tie.terms for term in term_list]
@@ -154,8 +156,9 @@ def _homes(relation: Relation) -> str:
 
 
 def _rings(relation: Relation, measure: str, each: float = 1.0) -> Iterator[str]:
-    """Explain how far members may move without a message, and the cost; ``each`` is the number of messages
-    that one departure causes.
+    """Yield lines that explain how far members may move without a message, and the cost.
+
+    ``each`` is the number of messages that one departure from a ring causes.
     """
     near, far = relation.enter.within.high, relation.exit.within.low
     if not (math.isfinite(near) and math.isfinite(far)):
@@ -172,8 +175,11 @@ def _rings(relation: Relation, measure: str, each: float = 1.0) -> Iterator[str]
 
 
 def messages_an_hour(distance: float, bound: float, speed: float) -> float:
-    """Estimate how many messages per hour two members cause that wander at a speed and leave rings of half
-    the distance to a bound. A ring of r metres lasts r / speed if they walk straight on.
+    """Estimate the number of messages per hour that two moving members cause.
+
+    Each member has a ring of half the distance to a bound and reports when it leaves the ring. A member with
+    a given ``speed`` in metres per second crosses a ring of r metres in r / speed seconds. The distances are
+    in metres.
     """
     ring = abs(distance - bound) / 2
     return math.inf if ring == 0 else 2 * 3600 * speed / ring

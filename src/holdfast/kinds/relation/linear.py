@@ -1,4 +1,4 @@
-"""A test of a relation as a range of one measure: a linear sum of attributes, compared with a number."""
+"""Tests of relations as ranges of one measure: a linear sum of attributes that is compared with a number."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ class Sum:
         return Sum(terms, self.constant + other.constant)
 
     def times(self, by: float) -> Sum:
-        """The measure that a test compares, and the range in which the test is satisfied."""
+        """Return the sum multiplied by a number."""
         return Sum({part: scale * by for part, scale in self.parts.items() if scale * by}, self.constant * by)
 
 
 def measure_of(op: Expression, at: Place | None) -> tuple[dict[Part, float], ReadingRange]:
-    """The measure that a test is about, and the range in which it is satisfied."""
+    """Return the measure that a test compares, and the range in which the test is satisfied.
+
+    Raise a `DefinitionError` if the test does not compare exactly one measure with numbers.
+    """
     match op:
         case Compare(sign, left, right):
             difference = linear(left, at) + linear(right, at).times(-1.0)
@@ -67,7 +70,7 @@ _AS_IN = "As in: when distance(a, b) <= 10 m until distance(a, b) >= 50 m"
 
 
 def linear(op: Expression, at: Place | None) -> Sum:
-    """Convert a core expression to a linear sum; anything else is an error at its place."""
+    """Convert an expression to a linear sum. Raise a `DefinitionError` for any other expression."""
     match op:
         case Number(value):
             return Sum(constant=float(value))
@@ -87,6 +90,7 @@ def linear(op: Expression, at: Place | None) -> Sum:
 
 
 def _combine(sign: ArithmeticSign, a: Sum, b: Sum) -> Sum | None:
+    """Return the result of an arithmetic operation on two sums, or `None` if it is not linear."""
     match sign:
         case "+":
             return a + b
@@ -103,6 +107,7 @@ def _combine(sign: ArithmeticSign, a: Sum, b: Sum) -> Sum | None:
 
 
 def _range(sign: ComparisonSign, bound: float, at: Place | None) -> ReadingRange:
+    """Return the range that satisfies a comparison. A strict bound becomes the next float."""
     match sign:
         case "<":
             return ReadingRange(high=math.nextafter(bound, -math.inf))
@@ -119,7 +124,7 @@ def _range(sign: ComparisonSign, bound: float, at: Place | None) -> ReadingRange
 
 
 def proportion(parts: dict[Part, float], others: dict[Part, float]) -> float | None:
-    """The factor by which the second measure is a multiple of the first; ``None`` if it is none."""
+    """Return the factor by which the second measure is a multiple of the first, or ``None``."""
     if parts.keys() != others.keys():
         return None
     ratios = [others[part] / parts[part] for part in parts]
@@ -128,7 +133,7 @@ def proportion(parts: dict[Part, float], others: dict[Part, float]) -> float | N
 
 
 def scale_range(bounds: ReadingRange, by: float) -> ReadingRange:
-    """The range of a measure, given the range of ``by`` times the measure."""
+    """Return the range of a measure, given the range of ``by`` times the measure."""
     if by == 1.0:
         return bounds
     ends = sorted((bounds.low / by + 0.0, bounds.high / by + 0.0))

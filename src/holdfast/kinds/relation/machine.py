@@ -1,9 +1,12 @@
-"""Relations: a state filter over a value that is measured from the latest readings of each tie.  [B53–B72]
+"""The machine of relations: a state filter over a value that is measured from the latest readings of each
+tie. [B53–B72]
 
-All readings of one timestamp are processed together once the watermark has passed it: then every tie with one
-of their sources is measured and tested. Readings of one timestamp have no order, so no measurement mixes old
-and new ones. A test with a minimum duration is reported when it has elapsed, unless a reading of that
-timestamp fails the test. A reading that is older than the latest one of its source is ignored.
+When the watermark has passed a timestamp, all readings of that timestamp are processed together. Every tie
+with one of their sources is measured and tested. Readings of one timestamp have no order, so no measurement
+mixes old and new readings.
+
+A test with a minimum duration is reported when it has elapsed, unless a reading of that timestamp fails the
+test. A reading that is older than the latest reading of its source is ignored.
 """
 
 from __future__ import annotations
@@ -36,18 +39,21 @@ from .state import RelationState, dump_state, load_state
 from .ties import Bits, Ints, TieLayout, TieMembers
 
 _Seed = tuple[str | None, str, int, float]
-"""The scope of a tie, and the source, number and value of the reading that started it."""
+"""The seed of a carry-over: the scope of a tie, and the source, sequence number and value of the starting
+reading."""
 _encoded, _decoded = msgspec.msgpack.encode, msgspec.msgpack.decode
 
 KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
 MANY = 1 << 20
-"""The number of measurements after which output is collected."""
+"""The number of readings that are processed at a time, which bounds the size of output arrays."""
 
 
 @dataclass(frozen=True)
 class RelationMachine(CarryOverMachine):
     """The machine of one relation between declared members, or between all sources if ``relation.ties`` is
-    ``None``; ``output`` is the topic of its notifications.
+    ``None``.
+
+    ``output`` is the topic of its events. ``slots`` are the values that it reads of each topic.
     """
 
     output: Topic
@@ -57,7 +63,7 @@ class RelationMachine(CarryOverMachine):
     wait: Duration
     late: Late
     waits: bool
-    """Whether readings before the watermark are late; else they are processed on arrival."""
+    """Whether readings before the watermark are late; if not, they are processed on arrival."""
 
     @cached_property
     def traits(self) -> Traits:
@@ -66,7 +72,7 @@ class RelationMachine(CarryOverMachine):
 
     @cached_property
     def member_numbers(self) -> dict[tuple[int, str], int]:
-        """The numbers of declared members, by slot and source."""
+        """The number of each declared member, by slot and source."""
         ties = self.relation.ties
         named: Iterable[tuple[int, str]]
         if isinstance(ties, Pairs):
@@ -77,13 +83,13 @@ class RelationMachine(CarryOverMachine):
         return {name: number for number, name in enumerate(dict.fromkeys(named))}
 
     def _sides(self, ties: Pairs) -> list[tuple[int, tuple[str, ...]]]:
-        """The slots of the first and the second members of pairs, with their sources."""
+        """Return the slots of the first and of the second members of pairs, with their sources."""
         sides = zip(ties.topics, (ties.first, ties.second), strict=True)
         return [(self._slot(Participant(topic, "")), sources) for topic, sources in sides]
 
     @cached_property
     def _found(self) -> list[tuple[KeyCodes, Ints]]:
-        """The declared sources of each slot, and their member numbers."""
+        """For each slot its declared sources and their member numbers."""
         by_slot: list[tuple[list[str], list[int]]] = [([], []) for _ in self.slots]
         for (slot, source), number in self.member_numbers.items():
             sources, numbers = by_slot[slot]
@@ -92,11 +98,12 @@ class RelationMachine(CarryOverMachine):
         return [(KeyCodes.of(pa.array(a, pa.string())), np.array([*b, -1], np.int64)) for a, b in by_slot]
 
     def _numbers(self, slot: int, sources: pa.StringArray) -> Ints:
-        """The member number of each source in a slot, -1 if there is none."""
+        """Return the member number of each source in a slot, -1 for other sources."""
         keys, numbers = self._found[slot]
         return numbers[keys.known(sources)]
 
     def _slot(self, member: Participant) -> int:
+        """Return the index of a member's slot."""
         accuracy = self.relation.accuracy if member.attribute is None else None
         return self.slots.index(RoleSlot(member.topic, member.attribute, accuracy))
 
@@ -123,12 +130,14 @@ class RelationMachine(CarryOverMachine):
 
     @cached_property
     def _tests(self) -> tuple[NDArray[np.float64], Ints]:
+        """The bounds and the minimum durations of both tests, as the kernel requires them."""
         enter, leave = self.relation.enter, self.relation.exit
         bounds = (enter.within.low, enter.within.high, leave.within.low, leave.within.high)
         return np.array(bounds), np.array((enter.hold, leave.hold), np.int64)
 
     @property
     def _rest(self) -> int:
+        """The bit of an inactive tie."""
         return -1 if self.relation.kind == "best" else 0
 
     @cached_property
@@ -165,8 +174,9 @@ class RelationMachine(CarryOverMachine):
         return state, emitted
 
     def _number_of(self, state: RelationState, number: int, source: str) -> int:
-        """The number of a member, -1 if there is none; where all sources take part, a new source gets a
-        number.
+        """Return the number of a member, -1 if it has none.
+
+        If all sources take part, a new source gets a number.
         """
         found = state.names.get((number, source), -1)
         if found < 0 and self.relation.ties is None:
@@ -175,6 +185,7 @@ class RelationMachine(CarryOverMachine):
         return found
 
     def _members(self, state: RelationState, slot: int, sources: pa.Array) -> Ints:
+        """Return the member number of each source in a slot."""
         if self.relation.ties is not None:
             return self._numbers(slot, sources)
         return np.array([self._number_of(state, slot, source) for source in sources.to_pylist()], np.int64)
@@ -222,17 +233,16 @@ class RelationMachine(CarryOverMachine):
         return state, self._in_order(state, join_parts(self._advance(state, watermark)))
 
     def _in_order(self, state: RelationState, rows: EmittedRows | None) -> list[Transition]:
-        """The transitions that time causes: by time, ends first, then by scope."""
+        """Return the transitions of rows by time, with ends first, then by scope."""
         found = [] if rows is None else self._one_by_one(state, [rows])
         return sorted(found, key=lambda t: (t.event.time, t.status == "ingress", t.scope or ""))
 
     def _one_by_one(self, state: RelationState, parts: Iterable[EmittedRows]) -> list[Transition]:
+        """Return the transitions of rows, in the order of the kernel."""
         return [transition for part in parts for transition in self._emitter.one_by_one(part, state.sources)]
 
     def _advance(self, state: RelationState, until: Instant) -> list[EmittedRows]:
-        """Advance to ``until``: process the readings that it has passed, in order, then elapsed minimum
-        durations.
-        """
+        """Advance to ``until``. Process the readings before it in order, then elapsed minimum durations."""
         if until == NEVER:
             passed, certain = NEVER, state.latest + 1
         else:
@@ -250,7 +260,7 @@ class RelationMachine(CarryOverMachine):
         return [*emitted, *self._complete(state, state.passed)]
 
     def _take(self, state: RelationState, rows: RelationRows) -> list[EmittedRows]:
-        """Process readings in order, in portions whose output fits the arrays."""
+        """Process sorted readings in portions, so that the output fits the arrays."""
         emitted: list[EmittedRows] = []
         if len(state.members.latest) < len(state.names):
             state.members = state.members.with_room(max(len(state.names), 2 * len(state.members.latest)))
@@ -264,6 +274,7 @@ class RelationMachine(CarryOverMachine):
         return emitted
 
     def _relate(self, state: RelationState, rows: RelationRows) -> EmittedRows:
+        """Process sorted readings with the kernel, and return its output."""
         layout = self.layout
         if state.grid is not None:
             layout = self._near_ties(state, state.grid, rows)
@@ -286,8 +297,9 @@ class RelationMachine(CarryOverMachine):
         return self._forget_idle_ties(state, emitted.first(count))
 
     def _forget_idle_ties(self, state: RelationState, emitted: EmittedRows) -> EmittedRows:
-        """Where all sources take part, drop ties without state, and replace tie numbers in the output by
-        member numbers.
+        """If all sources take part, drop ties without state.
+
+        In the output, replace tie numbers by member numbers, because the numbers of ties change.
         """
         if state.grid is None:
             return emitted
@@ -296,7 +308,9 @@ class RelationMachine(CarryOverMachine):
         return emitted._replace(pairs=pairs)
 
     def _near_ties(self, state: RelationState, grid: RoamingGrid, rows: RelationRows) -> TieLayout:
-        """The layout of the ties that are active, count a minimum duration, or come near one another in these
+        """Return the layout of the ties that these rows can change, for a relation of all sources.
+
+        These ties are active, count a minimum duration, or have members that come near one another in these
         rows.
         """
         size = len(state.members.latest)
@@ -311,7 +325,7 @@ class RelationMachine(CarryOverMachine):
         return TieLayout.of_pairs(state.pairs, size)
 
     def _by_role(self, state: RelationState, near: Ints, sides: Ints) -> Ints:
-        """Order the members of pairs by their roles; if both have one topic, by name."""
+        """Order the members of pairs by their roles, or by name if both roles have one topic."""
         if len(self.slots) > 1:
             swapped = sides[near[:, 0]] > sides[near[:, 1]]
         else:
@@ -320,7 +334,7 @@ class RelationMachine(CarryOverMachine):
         return np.where(swapped[:, None], near[:, ::-1], near)
 
     def _complete(self, state: RelationState, passed: Instant) -> list[EmittedRows]:
-        """Emit the transitions whose minimum duration has elapsed."""
+        """Return the transitions whose minimum duration has elapsed before ``passed``."""
         bits, (_, holds) = state.bits, self._tests
         if not holds.any() or not len(bits.bits) or self.relation.kind == "best":
             return []
@@ -358,7 +372,7 @@ class RelationMachine(CarryOverMachine):
         return min(waiting) + self.wait if waiting else None
 
     def _standing(self, state: RelationState) -> EmittedRows:
-        """The starts of the active ties."""
+        """Return the starts of the active ties."""
         bits = state.bits
         ties = np.flatnonzero(bits.bits > self._rest)
         pairs = np.stack([ties, bits.bits[ties]], axis=1) if state.grid is None else state.pairs[ties]
@@ -372,11 +386,11 @@ class RelationMachine(CarryOverMachine):
         return [(0, scope, at) for scope, at in zip(scopes, standing.times.tolist(), strict=True)]
 
     def latest_transitions(self, state: RelationState, condition: int) -> list[Transition]:
-        """The start of each active tie."""
+        """Return the start of each active tie."""
         return self._one_by_one(state, [self._standing(state)])
 
     def carry_overs(self, state: RelationState, condition: int) -> dict[str | None, CarryOver]:
-        """The active ties by scope, with the readings that started them."""
+        """Return the active ties by scope, with the readings that started them."""
         standing = self._standing(state)
         _, scopes = self._emitter.names_of(standing.pairs, state.sources)
         starts = (standing.times, standing.by, standing.numbers, standing.values)
@@ -388,6 +402,7 @@ class RelationMachine(CarryOverMachine):
     def with_carry_overs(
         self, state: RelationState, condition: int, bits: Iterable[CarryOver]
     ) -> RelationState:
+        """Make the given ties active, with the start and the reading of another revision."""
         given = [(bit.since, *_decoded(bit.seed, type=_Seed)) for bit in bits]
         places = self._places(state, [scope for _, scope, *_ in given])
         for (since, _, by, number, value), place in zip(given, places, strict=True):
@@ -408,8 +423,9 @@ class RelationMachine(CarryOverMachine):
         return bit  # its carry-overs have no attributes
 
     def _places(self, state: RelationState, scopes: Sequence[str | None]) -> list[tuple[int, int] | None]:
-        """The tie and the bit of each scope, ``None`` where there is none; where all sources take part, ties
-        are added.
+        """Return the tie and the bit of each scope; ``None`` for scopes that the relation does not have.
+
+        If all sources take part, missing ties are added to the state.
         """
         relation = self.relation
         if relation.kind == "best":

@@ -1,4 +1,5 @@
-"""The output of a relation machine: rows of the kernel, record batches and transitions."""
+"""The output of a relation machine: rows of the kernel, and their conversion to record batches and
+transitions."""
 
 from __future__ import annotations
 
@@ -19,12 +20,15 @@ from ...model.topic import Topic
 from .ties import Floats, Ints
 
 SIDES: tuple[Status, Status] = ("ingress", "egress")
+"""The status of each side: 0 for a start, 1 for an end."""
 _CODES = np.array([STATUSES.index(side) for side in SIDES], np.int8)
 
 
 class EmittedRows(NamedTuple):
-    """Starts (side 0) and ends of ties. ``pairs`` has the tie and, for a relation of alternatives, the
-    alternative; where all sources take part, it has the two members.
+    """Starts (side 0) and ends (side 1) of ties, in columns.
+
+    ``pairs`` has the number of the tie and, for a relation of alternatives, the number of the alternative. If
+    all sources take part, it has the numbers of the two members.
     """
 
     pairs: Ints
@@ -37,12 +41,12 @@ class EmittedRows(NamedTuple):
     values: Floats
 
     def first(self, count: int) -> EmittedRows:
-        """The first ``count`` rows, without the unused room."""
+        """Return a copy of the first ``count`` rows. The kernel leaves the remaining room unused."""
         return EmittedRows(*(column[:count].copy() for column in self))  # type: ignore[arg-type]
 
 
 def join_parts(parts: Sequence[EmittedRows]) -> EmittedRows | None:
-    """Concatenate outputs; ``None`` if there are none."""
+    """Concatenate outputs; return ``None`` if they have no rows."""
     parts = [part for part in parts if len(part.times)]
     if len(parts) < 2:
         return parts[0] if parts else None
@@ -57,7 +61,7 @@ class RelationEmitter:
     relation: Relation
 
     def rows(self, emitted: EmittedRows, sources: Sequence[str]) -> pa.RecordBatch:
-        """Convert output to rows, sorted by time, ends first, then by scope."""
+        """Convert output to a record batch, sorted by time, with ends first, then by scope."""
         pairs, scopes = self.names_of(emitted.pairs, sources)
         ends = emitted.sides == 1
         columns = {
@@ -76,7 +80,7 @@ class RelationEmitter:
         return pa.RecordBatch.from_pydict(columns).take(order)
 
     def one_by_one(self, emitted: EmittedRows, sources: Sequence[str]) -> Iterator[Transition]:
-        """Convert output to transitions, in the order of the kernel."""
+        """Yield output as transitions, in the order of the kernel."""
         pairs, scopes = self.names_of(emitted.pairs, sources)
         columns = [column.tolist() for column in emitted[1:]]
         names, measure = self._roles, self.relation.measure
@@ -87,11 +91,14 @@ class RelationEmitter:
 
     @property
     def _roles(self) -> tuple[str, ...]:
-        """The names of the two roles of a pair."""
+        """The names of the two roles of a pair; none for a relation of alternatives."""
         return () if self.relation.kind == "best" else self.relation.names
 
     def names_of(self, ties_of: Ints, sources: Sequence[str]) -> tuple[list[list[str]], list[str | None]]:
-        """The first and the second source of each tie if ties are pairs, and the scopes of ties."""
+        """Return the scopes of ties, and for pairs also their first and their second sources.
+
+        ``sources`` has the name of each member.
+        """
         relation, ties = self.relation, self.relation.ties
         first, second = ties_of.T.tolist()
         if relation.kind == "best":

@@ -1,8 +1,9 @@
-"""Parse relations, groups and routes.
+"""Parse relations, groups and routes. Short forms are expanded:
 
-Short forms are expanded: ``all of Team within 100 m`` is ``when spread(Team) <= 100 m``, ``at least 3 of Team
-within 10 m`` is ``when radius(Team, 3) <= 10 m``, ``slow North nominal 16 min`` is ``when travel_time(North)
-> 20 min``, and ``backoff 250 m`` is ``until distance(a, b) >= 250 m``.
+- ``all of Team within 100 m`` is ``when spread(Team) <= 100 m``.
+- ``at least 3 of Team within 10 m`` is ``when radius(Team, 3) <= 10 m``.
+- ``slow North nominal 16 min`` is ``when travel_time(North) > 20 min``.
+- ``backoff 250 m`` is ``until distance(a, b) >= 250 m``.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _leg(node: Node) -> tuple[str, float]:
 
 
 def relate(parts: list[Any]) -> DefineRelation:
-    """Parse ``relate …``."""
+    """Parse a relation: ``relate …``."""
     name, roles, pairs, related, *options = parts
     clauses = read_clauses(options, _option, notation={"wait": "timely or ordered"})
     named = [as_tree(node).children for node in (() if roles is None else parts_of(roles))]
@@ -91,6 +92,7 @@ def relate(parts: list[Any]) -> DefineRelation:
 
 
 def _pairs(node: Node | None) -> tuple[tuple[str, str], ...] | str | None:
+    """Parse listed pairs, or the name of a table; ``None`` stands for all sources."""
     if node is None:
         return None
     if not is_tree(node):
@@ -99,6 +101,7 @@ def _pairs(node: Node | None) -> tuple[tuple[str, str], ...] | str | None:
 
 
 def _read_relation(node: Tree[Token]) -> dict[str, Any]:
+    """Parse the test of a relation in any of its forms; return arguments of the statement."""
     parts: list[Any] = list(node.children)
     match node.data, parts:
         case "when", [enter, leave]:
@@ -121,7 +124,8 @@ def _read_relation(node: Tree[Token]) -> dict[str, Any]:
 
 
 def _gathering(how: Token, team: Token, around: Token | None) -> Call:
-    """The measure of a group: its spread, or the radius around one member that contains a number of them."""
+    """Return the measure of a group: its spread, or the radius around one member that contains a number of
+    members."""
     if how.type == "HOW":
         one_of(how, ("all",), "those who gather")
         if around is None:
@@ -141,6 +145,7 @@ def _than(sign: ComparisonSign, call: Call, bound: float, unit: str, at: Place) 
 
 
 def _with_backoff(made: dict[str, Any], far: Tree[Token]) -> Trigger:
+    """Return the exit that ``backoff`` stands for."""
     if made.get("exit") is not None or made.get("enter") is None:
         message = "'backoff' stands in place of 'until'"
         raise DefinitionError(message, place(far), hint="Leave one of them out.")

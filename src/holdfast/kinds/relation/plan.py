@@ -1,6 +1,6 @@
 """Operators of checked relations: their machine, their columns, and the keys of shards.
 
-Sources that are tied share a shard; a relation between all sources has only one.
+Sources that are tied share a shard. A relation between all sources has only one shard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .rows import Codes, RoleSlot, members_of
 
 
 def operators(relations: Iterable[RelationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each relation; relations with equal meaning share one."""
+    """Return one operator for each relation. Relations with equal meaning share an operator."""
     alike: dict[str, list[RelationCondition]] = {}
     for relation in relations:
         alike.setdefault(meaning(relation), []).append(relation)
@@ -32,13 +32,15 @@ def operators(relations: Iterable[RelationCondition], _topics: Sequence[Topic] =
 
 
 def meaning(condition: RelationCondition) -> str:
-    """A digest that is equal for relations with equal meaning; it includes the name, which their events
-    have.
+    """Return a digest that is equal for relations with equal meaning.
+
+    The name is part of the meaning, because it is the topic of the relation's events.
     """
     return digest((condition.name, condition.relation, condition.listens, condition.delivery))
 
 
 def _operator(equal: Sequence[RelationCondition]) -> Operator:
+    """Return the operator of relations with equal meaning."""
     first = equal[0]
     run = machine(first)
     used: dict[str, set[str]] = {name: set(FIXED) for name in run.topics}
@@ -65,14 +67,14 @@ def _operator(equal: Sequence[RelationCondition]) -> Operator:
 
 
 def machine(condition: RelationCondition) -> RelationMachine:
-    """The machine of a relation."""
+    """Return the machine of a relation."""
     relation, wait, late = condition.relation, condition.delivery.wait, condition.delivery.late
     topics, slots = {topic.name: topic for topic in condition.listens}, _slots(relation)
     return RelationMachine(condition.topic, relation, topics, slots, wait or 0, late, wait is not None)
 
 
 def _slots(relation: Relation) -> tuple[RoleSlot, ...]:
-    """The attributes, or the location and its accuracy, that are read of each topic."""
+    """Return the values that are read of each topic: attributes, or the location and its accuracy."""
     accuracy = relation.accuracy
     if relation.ties is None or isinstance(relation.ties, Pairs):
         topics = relation.roaming if relation.ties is None else relation.ties.topics
@@ -84,7 +86,7 @@ def _slots(relation: Relation) -> tuple[RoleSlot, ...]:
 
 
 def _sources(relation: Relation) -> dict[str, frozenset[str]]:
-    """The declared sources of each topic."""
+    """Return the declared sources of each topic."""
     found: dict[str, set[str]] = {}
     sides: Iterable[tuple[str, Iterable[str]]]
     if isinstance(relation.ties, Pairs):
@@ -97,8 +99,9 @@ def _sources(relation: Relation) -> dict[str, frozenset[str]]:
 
 
 def _key_function(relation: Relation) -> Callable[[str, pa.RecordBatch], Keys]:
-    """A function that returns the shard key of each event: sources that are connected by ties, over any
-    number of ties, have one key.
+    """Return a function that computes the shard key of each event.
+
+    Sources that are connected by any number of ties have the same key.
     """
 
     @cache
@@ -116,8 +119,9 @@ def _key_function(relation: Relation) -> Callable[[str, pa.RecordBatch], Keys]:
 
 
 def _together(relation: Relation) -> tuple[dict[str, tuple[Names, Codes]], pa.StringArray]:
-    """For each topic its sources and the group of each: all sources connected by ties. A group is named after
-    its first source.
+    """Return the sources of each topic with their groups, and the names of all groups.
+
+    A group has all sources connected by ties and is named after its first source.
     """
     if isinstance(relation.ties, Pairs):
         sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)

@@ -1,4 +1,7 @@
-"""A revised relation restarts: its active pairs are unknown until both members have reported again."""
+"""Revisions of relations: a revised relation restarts.
+
+Its active pairs are unknown until both members have reported again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def keeps_scopes(was: RelationCondition, now: RelationCondition) -> bool:
 
 
 def preview(was: RelationCondition, now: RelationCondition) -> str:
-    """Describe in words the effect of a revision on active pairs."""
+    """Return as text the effect of a revision on active pairs."""
     if not keeps_scopes(was, now):
         return f"{RESTARTS}, in other scopes: active scopes end"
     has_others = was.relation.ties != now.relation.ties
@@ -26,13 +29,14 @@ def preview(was: RelationCondition, now: RelationCondition) -> str:
 
 
 def refusal_in_shards(was: RelationCondition, now: RelationCondition, moves: bool) -> str | None:
-    """Why the shards of a streaming query cannot carry over the pairs of a relation; `None` if they can."""
+    """Return the reason why the shards of a streaming query cannot carry over the pairs of a relation, or
+    `None`."""
     others = keeps_scopes(was, now) and was.relation.ties != now.relation.ties
     return "what it looks at meets in other shards than what is known" if others or moves else None
 
 
 def take_over(was: RelationCondition, now: RelationCondition, past: Past) -> TakeOver:
-    """Restart a relation with the pairs of the old one as unknown."""
+    """Restart a relation, with the active pairs of the old definition as unknown."""
     (operator,) = operators([now], now.listens)
     return restart(operator, was, now, past, keeps_scopes=keeps_scopes(was, now))
 

@@ -1,7 +1,7 @@
-"""Ties between all sources: only pairs that come near one another are measured.
+"""Ties between all sources. Only pairs that come near one another are measured.
 
 A grid finds the pairs whose members come as near as a relation requires. Such a pair is a tie while it is
-active or counts a minimum duration; then it is dropped.
+active or counts a minimum duration. Afterwards it is dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ ROOM = 1 << 16
 
 @dataclass
 class RoamingGrid:
-    """The locations of members, for the search of neighbours."""
+    """The locations of members in a grid, for the search of neighbours.
+
+    `width` is the size of a cell in metres. The arrays are those of the kernel `approach`, indexed by member
+    number.
+    """
 
     width: float
     heads: Ints = field(default_factory=lambda: np.full(16, -1))
@@ -57,7 +61,11 @@ class RoamingGrid:
         self._find(rows, np.full(len(latest), -1), -1.0)
 
     def near(self, rows: RelationRows, sides: Ints, reach: float) -> Ints:
-        """The pairs of members that come as near as ``reach`` metres while rows are processed, each once."""
+        """Return the pairs of members that come as near as ``reach`` metres while rows are processed.
+
+        `sides` has the role of each member; -1 if both roles have one topic. The locations of members are
+        updated.
+        """
         found = [np.zeros((0, 2), np.int64)]
         room, start = ROOM, 0
         while start < len(rows.times):
@@ -67,6 +75,8 @@ class RoamingGrid:
         return np.unique(np.concatenate(found), axis=0)
 
     def _find(self, rows: RelationRows, sides: Ints, reach: float, room: int = 0) -> tuple[Ints, int]:
+        """Process rows with the kernel until `room` pairs are found. Return the pairs and the number of rows
+        processed."""
         near = np.empty((room, 2), np.int64)
         found, end = approach(
             rows.times, rows.members, rows.values, sides, reach, self.width, self.heads, self.following,
@@ -76,7 +86,7 @@ class RoamingGrid:
 
 
 def with_new(pairs: Ints, bits: Bits, near: Ints) -> tuple[Ints, Bits]:
-    """Add ties for the near pairs that have none."""
+    """Return the ties and their states, with new ties for the pairs in ``near`` that have none."""
     if not len(near):
         return pairs, bits
     codes, known = (some[:, 0] << 32 | some[:, 1] for some in (near, pairs))
@@ -85,6 +95,6 @@ def with_new(pairs: Ints, bits: Bits, near: Ints) -> tuple[Ints, Bits]:
 
 
 def without_rest(pairs: Ints, bits: Bits) -> tuple[Ints, Bits]:
-    """Drop ties without state."""
+    """Return the ties and their states, without ties that have no state."""
     stays = (bits.bits != 0) | (bits.began != NOT)
     return (pairs, bits) if stays.all() else (pairs[stays], bits.take(stays))

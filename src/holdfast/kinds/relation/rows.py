@@ -1,6 +1,6 @@
-"""Readings as rows of numbers: member, time, sequence, and the measured values.
+"""Readings as rows of numbers: time, member, sequence, and the measured values.
 
-Kernels and machine use nothing else of a reading.
+The kernels and the machine use no other part of a reading.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from ...model.instant import Instant
 
 Codes = NDArray[np.int64]
 Name = Callable[[int, pa.Array], Codes]
-"""Converts sources, given the number of their slot, to member numbers; -1 for unknown sources."""
+"""A function that converts sources, given the number of their slot, to member numbers; -1 for unknown
+sources."""
 
 
 class RoleSlot(NamedTuple):
-    """The values that are read of a topic's events: an attribute, or the location and its accuracy."""
+    """The values that are read of a topic's events: an attribute, or the location and the attribute with its
+    accuracy."""
 
     topic: str
     attribute: str | None = None
@@ -30,8 +32,10 @@ class RoleSlot(NamedTuple):
 
 
 class RelationRows(NamedTuple):
-    """Readings in columns; for a location ``values`` are x, y, z and the accuracy in metres, else an
-    attribute.
+    """Readings in columns.
+
+    For a location ``values`` are x, y, z and the accuracy in metres. Otherwise the first value is an
+    attribute and the others are 0.
     """
 
     times: NDArray[np.int64]
@@ -40,18 +44,20 @@ class RelationRows(NamedTuple):
     values: NDArray[np.float64]
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> RelationRows:
+        """Return the selected rows."""
         return RelationRows(self.times[which], self.members[which], self.sequences[which], self.values[which])
 
     def only(self, which: NDArray[np.bool_]) -> RelationRows:
-        """Select rows by a mask; returns itself if all rows are selected."""
+        """Return the rows where ``which`` is true. If all rows are selected, no copy is made."""
         return self if which.all() else self.take(which)
 
     def in_order(self) -> RelationRows:
-        """Sort by (time, member, sequence)."""
+        """Return the rows sorted by time, member and sequence."""
         return self.take(np.lexsort((self.sequences, self.members, self.times)))
 
 
 Row = tuple[Instant, int, int, tuple[float, float, float, float]]
+"""A reading: time, member, sequence and values."""
 
 
 def rows_of(readings: Sequence[Row]) -> RelationRows:
@@ -74,7 +80,7 @@ def join_rows(parts: Sequence[RelationRows]) -> RelationRows:
 
 
 def value_of(slot: RoleSlot, event: Event) -> tuple[float, float, float, float] | None:
-    """The values of a slot in one event; ``None`` if they are missing."""
+    """Return the values of a slot in one event; ``None`` if they are missing."""
     if slot.attribute is not None:
         number = event.attributes.get(slot.attribute)
         return None if number is None or number != number else (float(number), 0.0, 0.0, 0.0)
@@ -88,7 +94,7 @@ def value_of(slot: RoleSlot, event: Event) -> tuple[float, float, float, float] 
 
 
 def values_of(slot: RoleSlot, batch: pa.RecordBatch) -> NDArray[np.float64]:
-    """The values of a slot in a batch; a missing one is NaN."""
+    """Return the values of a slot in a batch. In a row without values, the first value is NaN."""
     found = np.zeros((len(batch), 4))
     if slot.attribute is not None:
         found[:, 0] = numbers(batch, slot.attribute)
@@ -107,7 +113,7 @@ def values_of(slot: RoleSlot, batch: pa.RecordBatch) -> NDArray[np.float64]:
 
 
 def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
-    """A column as floats, with NaN for missing values."""
+    """Return a column as floats, with NaN for missing values."""
     if name not in batch.schema.names:
         return np.full(len(batch), np.nan)
     column = batch.column(name).cast(pa.float64(), safe=False)
@@ -115,19 +121,19 @@ def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
 
 
 def members_of(number: int, batch: pa.RecordBatch, name: Name) -> Codes:
-    """The member number of each event of a batch, in a slot."""
+    """Return the member number of each event of a batch, in the slot with the given number."""
     column = batch.column("source")
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return name(number, coded.dictionary.cast(pa.string()))[coded.indices.to_numpy(zero_copy_only=False)]
 
 
 def read(number: int, slot: RoleSlot, batch: pa.RecordBatch, name: Name) -> RelationRows:
-    """The rows of a batch for a slot; the last column is their position in the batch."""
+    """Return a batch as rows for a slot, including rows without a member or a value."""
     members, values = members_of(number, batch, name), values_of(slot, batch)
     sequences = np.asarray(batch.column("sequence").to_numpy(zero_copy_only=False), np.int64)
     return RelationRows(times(batch), members, sequences, values)
 
 
 def has_known_member(rows: RelationRows) -> NDArray[np.bool_]:
-    """Which rows have a member and a value."""
+    """Return a mask of the rows with a member and a value."""
     return (rows.members >= 0) & ~np.isnan(rows.values[:, 0])

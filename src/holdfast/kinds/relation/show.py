@@ -1,4 +1,4 @@
-"""Print relations, groups and routes, such that `parse.py` reads the same statement again."""
+"""Print relations, groups and routes. `parse.py` reads the same statement again from the text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .syntax import DeclareGroup, DeclareRoute, DefineRelation
 
 
 def show_relation(statement: DefineRelation | DeclareGroup | DeclareRoute) -> str:
-    """Print a statement about relations."""
+    """Return a statement about relations as text."""
     match statement:
         case DeclareGroup(name, topic, sources):
             return f"group {name} of {topic} {_table(sources, write_text)}"
@@ -24,6 +24,7 @@ def show_relation(statement: DefineRelation | DeclareGroup | DeclareRoute) -> st
 
 
 def _table(rows: str | tuple, one: Callable[..., str]) -> str:  # type: ignore[type-arg]
+    """Return listed rows as text, or the quoted name of a table."""
     return write_text(rows) if isinstance(rows, str) else f"({', '.join(map(one, rows))})"
 
 
@@ -57,7 +58,7 @@ def _relate(statement: DefineRelation) -> str:
 
 
 def show_setting(setting: Setting) -> str:
-    """Print a setting of a strategy."""
+    """Return a setting of a strategy as text."""
     whose = [] if setting.of is None else [write_text(setting.of) if setting.is_source else setting.of]
     return " ".join([setting.word, *whose, write_number(setting.value)])
 

@@ -19,8 +19,11 @@ from .ties import Bits, Ints, TieMembers
 
 @dataclass
 class RelationState:
-    """``held`` and ``single`` are readings that the watermark has not passed; ``passed`` is the watermark
-    minus the delay of ``ordered``, ``latest`` the latest time of any reading.
+    """The state of a relation machine.
+
+    ``held`` and ``single`` are readings that the watermark has not passed. ``passed`` is the watermark minus
+    the delay of ``ordered``, ``latest`` the latest time of any reading. ``grid`` and ``pairs`` are used only
+    if all sources take part.
     """
 
     members: TieMembers
@@ -38,7 +41,7 @@ class RelationState:
 
 
 def dump_state(state: RelationState) -> bytes:
-    """Convert a state to bytes."""
+    """Encode a state as bytes."""
     held = join_rows([*state.held, rows_of(state.single)])
     arrays = [*state.members, *state.bits, state.pairs, *held]
     packed = [(array.dtype.str, array.shape, array.tobytes()) for array in arrays]
@@ -46,7 +49,7 @@ def dump_state(state: RelationState) -> bytes:
 
 
 def load_state(state: RelationState, raw: bytes, *, is_new: bool) -> RelationState:
-    """Fill an initial state from bytes; a new relation takes only the watermark."""
+    """Fill an initial ``state`` from bytes, and return it. A new relation takes only the times."""
     packed, names, state.passed, state.latest = msgspec.msgpack.decode(raw, type=_StoredRelation)
     if is_new:
         return state

@@ -1,4 +1,4 @@
-"""The statements of relations, groups and routes, as `parse.py` makes them and `check.py` reads them."""
+"""The statements of relations, groups and routes. `parse.py` makes them, and `check.py` reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ...model.relation import Setting
 
 @dataclass(frozen=True, slots=True)
 class DeclareGroup(Statement):
-    """``group Team of User ("ann", "bob")``; sources may also come from a table."""
+    """The statement ``group Team of User ("ann", "bob")``. If ``sources`` is a text, it is the path of a
+    table."""
 
     name: str
     topic: str
@@ -23,8 +24,10 @@ class DeclareGroup(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DeclareRoute(Statement):
-    """``route North on Loop.speed ("4" 12 km, "5" 23 km)``: sources in a row, each with a length in
+    """The statement ``route North on Loop.speed ("4" 12 km, "5" 23 km)``: sources in a row with lengths in
     metres.
+
+    If ``legs`` is a text, it is the path of a table.
     """
 
     name: str
@@ -36,12 +39,11 @@ class DeclareRoute(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DefineRelation(ConditionStatement):
-    """``relate Meet (a User, b User) when distance(a, b) <= 10 m until …``: a relation of two sources or of a
-    group.
+    """The statement ``relate Meet (a User, b User) when distance(a, b) <= 10 m until …``.
 
-    ``pairs`` are listed or come from a table; ``None`` means all sources. Without ``exit`` the relation ends
-    when ``enter`` fails. ``best`` has alternatives in the place of ``enter``: the one with the least value is
-    reported.
+    It defines a relation of two sources or of a group. ``pairs`` are listed or the path of a table; ``None``
+    means all sources. Without ``exit`` the relation ends when ``enter`` fails. ``best`` has alternatives in
+    the place of ``enter``; the alternative with the least value is reported.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Ties and their state in flat arrays, as the kernel requires them.
 
-The order of fields is that of the kernel's arguments in `kernels/relate.py`, and of snapshots.
+The order of fields is the order of the kernel's arguments in `kernels/relate.py`, and the order in snapshots.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TieLayout:
-    """The members of each tie, with scale and alternative, and the ties of each member."""
+    """The members of each tie, with scale and alternative, and the ties of each member.
+
+    Tie `t` has the entries from `starts[t]` up to `starts[t + 1]`. Member `m` has the ties
+    `touches[touch_starts[m]:touch_starts[m + 1]]`.
+    """
 
     starts: Ints
     entries: Ints
@@ -32,11 +36,12 @@ class TieLayout:
 
     @property
     def size(self) -> int:
+        """The number of ties."""
         return len(self.starts) - 1
 
     @classmethod
     def of(cls, ties: Sequence[Sequence[tuple[int, float, bool, int]]], members: int) -> TieLayout:
-        """Build the layout of ties given as lists of (member, scale, reciprocal, alternative)."""
+        """Return the layout of ties, given as lists of (member, scale, reciprocal, alternative)."""
         flat = [entry for tie in ties for entry in tie]
         columns = zip(*flat, strict=True) if flat else ((), (), (), ())
         types = (np.int64, np.float64, np.bool_, np.int64)
@@ -45,14 +50,14 @@ class TieLayout:
 
     @classmethod
     def of_pairs(cls, pairs: Ints, members: int) -> TieLayout:
-        """Build the layout of ties with two members each."""
+        """Return the layout of ties with two members each."""
         flat, zeros = pairs.reshape(-1), np.zeros(pairs.size, np.int64)
         starts = np.arange(0, len(flat) + 1, 2)
         return cls._index(members, starts, flat, np.ones(len(flat)), zeros.astype(np.bool_), zeros)
 
     @classmethod
     def _index(cls, members: int, starts: Ints, entries: Ints, *columns: Any) -> TieLayout:
-        """The layout with the ties of each member; ``columns`` are the fields after ``entries``."""
+        """Return the layout with the ties of each member; ``columns`` are the fields after ``entries``."""
         scales, reciprocal, choices = columns
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         order = np.argsort(entries, kind="stable")
@@ -61,8 +66,10 @@ class TieLayout:
 
 
 class Bits(NamedTuple):
-    """The state of each tie: whether it is active (or its current alternative), since when a test has been
-    true, and the reading that started it.
+    """The state of each tie, in columns.
+
+    ``bits`` says whether the tie is active, or has its current alternative. The columns ``began…`` describe a
+    test that counts its minimum duration, the columns ``since…`` the reading that started the tie.
     """
 
     bits: Ints
@@ -78,12 +85,12 @@ class Bits(NamedTuple):
 
     @classmethod
     def fresh(cls, count: int, rest: int) -> Bits:
-        """The state of new ties; ``rest`` is the bit of an inactive one."""
+        """Return the state of new ties; ``rest`` is the bit of an inactive tie."""
         initial = (rest, NOT, 0, 0, NOT, 0, 0, np.nan, np.nan, 0)
         return cls(*(np.full(count, value) for value in initial))
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Bits:
-        """Select ties."""
+        """Return the state of the selected ties."""
         return Bits(*(column[which] for column in self))  # type: ignore[arg-type]
 
     @classmethod
@@ -93,7 +100,7 @@ class Bits(NamedTuple):
 
 
 class TieMembers(NamedTuple):
-    """The latest reading of each member."""
+    """The latest reading of each member, in columns."""
 
     latest: Ints
     points: Floats
@@ -102,6 +109,7 @@ class TieMembers(NamedTuple):
 
     @classmethod
     def empty(cls, count: int) -> TieMembers:
+        """Return the columns for members without readings."""
         zero = np.zeros(count, np.int64)
         return cls(np.full(count, NOT), np.zeros((count, 4)), zero.copy(), zero.copy())
 

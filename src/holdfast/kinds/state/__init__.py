@@ -1,4 +1,8 @@
-"""States and filters: conditions that one event starts or ends, or that must last for a minimum duration."""
+"""States and filters: conditions that single events start or end, possibly after a minimum duration.
+
+`toggle.py` is the machine of plain states and filters, `duration/machine.py` that of states with minimum
+durations.
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
 """Check states and filters: topic, predicates, scopes, tables, minimum durations, expected sources.
 
-Every error has the place of the word that causes it. Checks that other kinds need too are in
+Every error has the place of the word that causes it. Checks that other kinds also need are in
 `kinds/checks.py`.
 """
 
@@ -33,13 +33,16 @@ from .syntax import DefineState
 
 
 def check(statements: Sequence[DefineState], context: Context) -> list[AnyState]:
-    """Check the states and filters that statements define: those without minimum durations first."""
+    """Check statements and return the states and filters that they define.
+
+    States without minimum durations come first.
+    """
     conditions = [check_state(statement, context) for statement in statements]
     return sorted(conditions, key=lambda condition: isinstance(condition, DurationCondition))
 
 
 def check_state(statement: DefineState, known: Context) -> AnyState:
-    """Check one state or filter."""
+    """Check one state or filter. Raise a `DefinitionError` if it has a mistake."""
     with naming(statement.name):
         if statement.topic is None:
             topic = topic_of(statement, known.topics, known.parameters)
@@ -61,7 +64,7 @@ def check_state(statement: DefineState, known: Context) -> AnyState:
 
 
 def _require_late(statement: DefineState) -> None:
-    """Refuse clauses about late events that the condition cannot honour."""
+    """Raise a `DefinitionError` for a clause about late events that the condition cannot honour."""
     require_order(statement.delivery, statement.at)
     care = statement.care
     if isinstance(statement.delivery.late, Correct) and care != Care(care.enter, care.exit):
@@ -74,6 +77,7 @@ def _require_late(statement: DefineState) -> None:
 
 
 def _keys(statement: DefineState, topic: Topic) -> tuple[tuple[str, ...], ...]:
+    """Return the keys of the scopes, level by level. Each key must be an attribute that is named once."""
     seen: set[str] = set()
     for name in (name for level in statement.per for name in level):
         require_attributes((name,), topic, statement.at)
@@ -84,7 +88,7 @@ def _keys(statement: DefineState, topic: Topic) -> tuple[tuple[str, ...], ...]:
 
 
 def cautions(statement: DefineState, condition: AnyState, context: Context) -> Iterator[Caution]:
-    """Warn about a state that is probably a mistake."""
+    """Yield warnings about a state that is probably a mistake."""
     if not condition.tables:
         yield from reason.cautions(statement, condition)
     if statement.scope and not context.regions.regions:
@@ -98,8 +102,9 @@ MOST_SILENCES = 7
 
 
 def _with_durations(statement: DefineState, checked: StateCondition, known: Context) -> AnyState:
-    """Add minimum durations, no-data clauses, initial values and expected sources to a checked condition, if
-    the statement has any.
+    """Return the condition with minimum durations, no-data clauses, initial values and expected sources.
+
+    If the statement has none of these, return the condition unchanged.
     """
     lengths = {*silences(checked.enter), *silences(checked.exit)}
     if statement.care == PLAIN and not lengths:
@@ -123,7 +128,7 @@ def _with_durations(statement: DefineState, checked: StateCondition, known: Cont
 
 
 def _require_sense(statement: DefineState, checked: StateCondition) -> None:
-    """Refuse combinations of clauses that have no meaning."""
+    """Raise a `DefinitionError` for a combination of clauses that has no meaning."""
     care = statement.care
     if checked.momentary:
         message = f"'{statement.name}' is over as it starts: guards and silence are of states that last"
@@ -138,9 +143,10 @@ def _require_sense(statement: DefineState, checked: StateCondition) -> None:
 
 
 def _instead(name: str, checked: StateCondition) -> str:
-    """The hint for minimum durations in nested scopes. Timers of an inner scope have no place in the order of
-    readings, so the outer scopes would have to wait for the watermark; a count over the inner state does
-    that.
+    """Return the hint for minimum durations in nested scopes, which are not supported.
+
+    Timers of an inner scope have no place in the order of readings, so the outer scopes would have to wait
+    for the watermark. A count over the inner state does that.
     """
     inner, above = "its innermost scopes", "scope …"
     if len(checked.keys) > 1:
@@ -153,7 +159,7 @@ def _instead(name: str, checked: StateCondition) -> str:
 
 
 def _roster(statement: DefineState, checked: StateCondition, known: Context) -> tuple[Row, ...]:
-    """The key values of the expected scopes."""
+    """Return the key values of the expected scopes; none without a roster."""
     roster = statement.care.roster
     if roster is None:
         return ()
@@ -182,6 +188,7 @@ def _roster(statement: DefineState, checked: StateCondition, known: Context) -> 
 def _of_gazetteer(
     statement: DefineState, checked: StateCondition, columns: Row, known: Gazetteer
 ) -> tuple[Row, ...]:
+    """Return the key values of the regions, sources or places that the gazetteer lists."""
     if checked.forest is not None:
         return tuple((region.name,) for region in checked.forest.regions)
     listed: dict[Row, dict[str, None]] = {
@@ -197,7 +204,7 @@ def _of_gazetteer(
 
 
 def _of_file(statement: DefineState, columns: Row, path: Path) -> tuple[Row, ...]:
-    """The rows of a CSV file, in the columns that are named like the keys."""
+    """Return the rows of a CSV file, in the columns that have the names of the keys."""
 
     def wrong(message: str, hint: str | None = None) -> DefinitionError:
         return DefinitionError(f'roster "{path.name}": {message}', statement.at, hint=hint)
@@ -212,7 +219,7 @@ Tables = Mapping[str, Table]
 
 
 def add_table_columns(statement: DefineState, condition: StateCondition, known: Tables) -> StateCondition:
-    """The condition with the tables that its predicates and minimum durations name."""
+    """Return the condition with the tables that its predicates and minimum durations name."""
     columns = [hold.column for hold in (statement.care.enter, statement.care.exit) if hold.column]
     for column in columns:
         _require_duration(column, known, place_of(column, statement.at))
@@ -231,7 +238,7 @@ def add_table_columns(statement: DefineState, condition: StateCondition, known: 
 
 
 def _require_duration(column: str, known: Tables, at: Place | None) -> None:
-    """Refuse a minimum duration whose column is missing or has another type."""
+    """Raise a `DefinitionError` if a column of a minimum duration is missing or has another type."""
     owner, _, name = column.partition(".")
     if owner not in known:
         raise DefinitionError(f"there is no table '{owner}'", at, hint=did_you_mean(owner, known))
@@ -245,6 +252,6 @@ def _require_duration(column: str, known: Tables, at: Place | None) -> None:
 
 
 def implicit_topics(statements: Sequence[DefineState], parameters: Parameters) -> tuple[Topic, ...]:
-    """The topic of a definition in short notation that declares none."""
+    """Return the topic of a definition in short notation that declares none."""
     short = [statement for statement in statements if statement.topic is None]
     return (implicit_topic(short, parameters),) if short else ()

@@ -22,7 +22,7 @@ KIND = "state"
 
 @dataclass(frozen=True)
 class StateCondition(ScopedCondition):
-    """A checked state or filter that single readings start and end."""
+    """A checked state or filter without minimum durations: single readings start and end it."""
 
     kind: ClassVar[str] = KIND
     name: str
@@ -36,7 +36,7 @@ class StateCondition(ScopedCondition):
 
     @property
     def momentary(self) -> bool:
-        """Whether it is ``[F; true]``, which passes every match and never sets the bit.  [S3]"""
+        """Whether the condition is ``[F; true]``, which passes every match and never sets the bit. [S3]"""
         return self.exit == Truth(True)
 
     @property
@@ -54,9 +54,10 @@ class StateCondition(ScopedCondition):
 
 @dataclass(frozen=True)
 class DurationCondition(ScopedCondition):
-    """A checked state with minimum durations, no-data predicates or an initial value; scopes have one level.
+    """A checked state with minimum durations, no-data predicates or an initial value. Its scopes have one
+    level.
 
-    Its predicates may contain ``Silent``, plain or in a ``Not``. ``roster`` has the key values of every
+    Its predicates may contain ``Silent``, directly or in a ``Not``. ``roster`` has the key values of every
     expected scope.
     """
 
@@ -85,7 +86,7 @@ AnyState = StateCondition | DurationCondition
 
 
 def split(conditions: Iterable[AnyState]) -> tuple[list[StateCondition], list[DurationCondition]]:
-    """The plain states among conditions, and those with minimum durations."""
+    """Return the plain states among conditions, and the states with minimum durations."""
     found = list(conditions)
     durations = [condition for condition in found if isinstance(condition, DurationCondition)]
     return [condition for condition in found if isinstance(condition, StateCondition)], durations

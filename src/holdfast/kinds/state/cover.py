@@ -1,8 +1,9 @@
-"""Covers: a condition without tables that is active wherever the condition of some row is.
+"""Covers: conditions without tables that are active wherever the condition of some row of the tables is
+active.
 
-The cover starts wherever the condition of some row would start, and ends only where every row would end and
-none would start. A publisher without the table keeps one bit per scope: while the bit is 0 it sends only the
-readings that set it. The exact condition is evaluated where the table is.
+The cover starts wherever the condition of some row would start. It ends only where every row would end and
+none would start. A publisher without the table stores one bit per scope and, while the bit is 0, sends only
+the readings that set it. The exact condition is evaluated where the table is available.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ _MIRRORED: dict[str, ComparisonSign] = {"<": ">", "<=": ">=", ">": "<", ">=": "<
 
 @dataclass(frozen=True)
 class Cover:
-    """``condition`` is active wherever the condition of some row is; readings that are relevant to some row
-    while it is active satisfy its entrance or ``ends``.
+    """The cover of a condition with tables.
+
+    ``condition`` is active wherever the condition of some row is active. Readings that are relevant to some
+    row while it is active satisfy its entrance or ``ends``.
     """
 
     condition: StateCondition
@@ -46,7 +49,7 @@ class Cover:
 
 
 def covering(condition: StateCondition) -> Cover:
-    """The cover of all rows of a condition's tables."""
+    """Return the cover of all rows of a condition's tables."""
     enter = _bound(condition.enter, condition, some=True)
     inner: Collection[str] = condition.keys[0] if condition.keys else ()
     has_rows = all(set(table.by) <= set(inner) or _has_default(table) for table in condition.tables)
@@ -58,7 +61,7 @@ def covering(condition: StateCondition) -> Cover:
 
 
 def relevant_predicates(condition: StateCondition) -> tuple[Expression, ...]:
-    """Predicates of which at least one is true for every event that is relevant to some row."""
+    """Return predicates of which at least one is true for every event that is relevant to some row."""
     if not condition.tables:
         return (condition.enter,) if condition.momentary else (condition.enter, condition.exit)
     cover = covering(condition)
@@ -66,7 +69,7 @@ def relevant_predicates(condition: StateCondition) -> tuple[Expression, ...]:
 
 
 def gate(cover: Cover) -> Gate:
-    """The gate with which a publisher evaluates a cover."""
+    """Return the gate with which a publisher evaluates a cover."""
     condition = cover.condition
     predicates = condition.enter, condition.exit, cover.ends
     enter, leave, ends = (scalar.predicate(op, condition.topic) for op in predicates)
@@ -74,12 +77,16 @@ def gate(cover: Cover) -> Gate:
 
 
 def _has_default(table: Table) -> bool:
+    """Whether a table has a default row."""
     is_default = reduce(pc.and_, (pc.equal(key, DEFAULT) for key in table.keys))
     return bool(pc.any(is_default).as_py())
 
 
 def _bound(op: Expression, condition: StateCondition, *, some: bool) -> Expression:
-    """A predicate that is true if ``op`` is for some row; with ``some=False`` only if it is for every row."""
+    """Return a predicate that is true if ``op`` is true for some row.
+
+    With ``some=False``, return a predicate that is true only if ``op`` is true for every row.
+    """
     if not _looks_up(op):
         return op
     match op:
@@ -96,12 +103,14 @@ def _bound(op: Expression, condition: StateCondition, *, some: bool) -> Expressi
 
 
 def _looks_up(op: Expression) -> bool:
+    """Whether an expression names a column of a table."""
     return any("." in name for name in names(op))
 
 
 def _column(op: Expression, condition: StateCondition) -> Any:
-    """The values of an expression in the rows of the one table that it names; ``None`` if it uses other
-    columns too or is not exact.
+    """Return the values of an expression in the rows of the only table that it names.
+
+    Return ``None`` if the expression uses other columns too, or if it is not exact.
     """
     used = set(names(op))
     for table in condition.tables:
@@ -116,7 +125,11 @@ def _column(op: Expression, condition: StateCondition) -> Any:
 
 
 def _compare_with_column(sign: ComparisonSign, left: Expression, column: Any, some: bool) -> Expression:
-    """Compare ``left`` with the values of a column, by its least and greatest value."""
+    """Return a comparison of ``left`` with the least or greatest value of a column.
+
+    The result is true wherever the comparison is true for some row. With ``some=False`` it is true only where
+    the comparison is true for every row.
+    """
     if column is None or not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         return Truth(some)
     known = column.filter(pc.fill_null(pc.equal(column, column), False))  # neither missing nor NaN

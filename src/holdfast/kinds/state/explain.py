@@ -1,4 +1,4 @@
-"""Explain states in words, whichever of the two machines they need."""
+"""Explain states as text, for both of the machines that states may need."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from .condition import AnyState, StateCondition, split
 
 
 def explain(conditions: Sequence[AnyState]) -> Iterator[str]:
-    """Explain every machine that states need."""
+    """Yield an explanation of each machine that states need."""
     toggles, durations = split(conditions)
     yield from explain_toggle.explain(toggles)
     yield from explain_duration.explain(durations)
 
 
 def explain_on_spark(conditions: Sequence[AnyState]) -> Iterator[Iterator[str]]:
-    """Explain every machine on Spark, line by line."""
+    """Yield an explanation of each machine on Spark, line by line."""
     toggles, durations = split(conditions)
     yield from explain_toggle.explain_on_spark(toggles)
     yield from explain_duration.explain_on_spark(durations)
 
 
 def describe(condition: AnyState) -> dict[str, str]:
-    """Describe the parts of a state, for the comparison of revisions."""
+    """Return the parts of a state as text, by name, for the comparison of revisions."""
     if isinstance(condition, StateCondition):
         return explain_toggle.describe(condition)
     return explain_duration.describe(condition)

@@ -1,6 +1,6 @@
-"""Explain states with minimum durations in words: predicates, timers, stored state.
+"""Explain states with minimum durations as text: predicates, timers, stored state.
 
-The texts are what `holdfast explain` prints; pages and tests show them.
+`holdfast explain` prints these texts; pages and tests show them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .plan_duration import lengths_of, operators
 
 
 def explain(conditions: Iterable[DurationCondition]) -> Iterator[str]:
-    """Explain every machine that the states need."""
+    """Yield an explanation of each machine that the states need."""
     for equal, states in _machines(conditions):
         yield "\n".join([*_head(equal, states), *_tail(states)])
 
 
 def explain_on_spark(conditions: Iterable[DurationCondition]) -> Iterator[Iterator[str]]:
-    """Explain every machine on Spark, line by line."""
+    """Yield an explanation of each machine on Spark, line by line."""
     for equal, states in _machines(conditions):
         shuffle = filters.explain_shuffle(states[0])
         if states[0].roster:
@@ -33,13 +33,14 @@ def explain_on_spark(conditions: Iterable[DurationCondition]) -> Iterator[Iterat
 def _machines(
     conditions: Iterable[DurationCondition],
 ) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[DurationCondition]]]:
-    """The names that share each state of a machine, and the states that it runs."""
+    """Yield for each machine the names that share each of its states, and the states."""
     by_name = {condition.name: condition for condition in conditions}
     for operator in operators(by_name.values()):
         yield operator.names, [by_name[names[0]] for names in operator.names]
 
 
 def _head(equal: Iterable[tuple[str, ...]], conditions: Sequence[DurationCondition]) -> Iterator[str]:
+    """Yield lines that explain the conditions of a machine and their scopes."""
     for names, condition in zip(equal, conditions, strict=True):
         yield from _explain_condition(names, condition)
     yield f"  scopes    {filters.scopes(conditions[0])}"
@@ -58,7 +59,7 @@ def _explain_condition(names: tuple[str, ...], condition: DurationCondition) -> 
 
 
 def in_silence(condition: DurationCondition) -> Iterator[str]:
-    """Explain the behaviour of a scope without readings."""
+    """Yield lines that explain the behaviour of a scope without readings."""
     if condition.care.unknown is not None:
         after = show_duration(condition.care.unknown)
         yield f"  unknown   {after} after the last reading; notified once, the state stays as it was"
@@ -67,6 +68,7 @@ def in_silence(condition: DurationCondition) -> Iterator[str]:
 
 
 def _tail(conditions: Sequence[DurationCondition]) -> Iterator[str]:
+    """Yield lines that explain delivery, timers and stored state of a machine."""
     yield f"  delivery  {filters.delivery(conditions[0])}"
     yield f"  wakes     {_wakes(conditions)}"
     dropped = "events in no scope, where they are read"
@@ -82,6 +84,7 @@ def _tail(conditions: Sequence[DurationCondition]) -> Iterator[str]:
 
 
 def _held(hold: Hold) -> str:
+    """Return a minimum duration as text; empty if there is none."""
     if hold.readings:
         return f", at {hold.readings} readings in a row" if hold.readings > 1 else ", at one reading"
     if hold.column:
@@ -90,7 +93,7 @@ def _held(hold: Hold) -> str:
 
 
 def _wakes(conditions: Sequence[DurationCondition]) -> str:
-    """Explain which timers the states have."""
+    """Return a text that says which timers the states have."""
     cares = [condition.care for condition in conditions]
     holds = [hold for care in cares for hold in (care.enter, care.exit)]
     timers = {
@@ -104,7 +107,8 @@ def _wakes(conditions: Sequence[DurationCondition]) -> str:
 
 
 def describe(condition: DurationCondition) -> dict[str, str]:
-    """Describe the parts of a state with minimum durations, for the comparison of revisions."""
+    """Return the parts of a state with minimum durations as text, by name, for the comparison of
+    revisions."""
     care = condition.care
     return filters.describe(condition) | {
         "guard of the start": _held(care.enter),

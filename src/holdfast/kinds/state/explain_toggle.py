@@ -1,6 +1,6 @@
-"""Explain plain states in words: predicates, pushdown, stored state.
+"""Explain plain states as text: predicates, pushdown, stored state.
 
-The texts are what `holdfast explain` prints; pages and tests show them. Other kinds use parts of them.
+`holdfast explain` prints these texts; pages and tests show them. Other kinds use some of the functions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .plan_toggle import operators
 
 
 def explain(conditions: Iterable[StateCondition]) -> Iterator[str]:
-    """Explain every machine that filters need."""
+    """Yield an explanation of each machine that filters need."""
     for number, operator, states in _machines(conditions):
         first = states[0]
         delivered = f"  delivery  {delivery(first)}", f"  drops     {_explain_dropped(first)}"
@@ -32,7 +32,7 @@ def explain(conditions: Iterable[StateCondition]) -> Iterator[str]:
 
 
 def explain_on_spark(conditions: Iterable[StateCondition]) -> Iterator[Iterator[str]]:
-    """Explain every machine on Spark, line by line."""
+    """Yield an explanation of each machine on Spark, line by line."""
     for number, operator, states in _machines(conditions):
         first = states[0]
         lines = f"  shuffle   {explain_shuffle(first)}", f"  live      {_live(first)}"
@@ -41,14 +41,14 @@ def explain_on_spark(conditions: Iterable[StateCondition]) -> Iterator[Iterator[
 
 
 def _machines(conditions: Iterable[StateCondition]) -> Iterator[tuple[int, Operator, list[StateCondition]]]:
-    """The operators of filters, each with its number and its conditions."""
+    """Yield the operators of filters, each with its number and its conditions."""
     by_name = {condition.name: condition for condition in conditions}
     for number, operator in enumerate(operators(by_name.values()), 1):
         yield number, operator, [by_name[name] for equal in operator.names for name in equal]
 
 
 def explain_shuffle(condition: AnyState) -> str:
-    """Explain the shuffle key of a condition."""
+    """Return a text that explains the shuffle key of a condition."""
     if not condition.keys and condition.forest is None:
         return "one scope is one shard: the step after the shuffle has no help from other cores"
     outermost = "the outermost region" if condition.forest is not None else " and ".join(condition.keys[-1])
@@ -56,6 +56,7 @@ def explain_shuffle(condition: AnyState) -> str:
 
 
 def _live(condition: StateCondition) -> str:
+    """Return a text that explains the order of events in a live query."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "in the order of arrival, never sorted again; nothing is late"
@@ -69,7 +70,7 @@ def _live(condition: StateCondition) -> str:
 
 
 def _head(number: int, operator: Operator, conditions: Sequence[StateCondition]) -> Iterator[str]:
-    """Explain the columns that a machine compares, and its scopes."""
+    """Yield lines that explain the predicates of a machine, the columns that they read, and its scopes."""
     by_name = {condition.name: condition for condition in conditions}
     (topic,) = operator.topics.values()
     plural = "s" if len(operator.names) > 1 else ""
@@ -87,7 +88,7 @@ def _head(number: int, operator: Operator, conditions: Sequence[StateCondition])
 
 
 def _tables(conditions: Sequence[StateCondition]) -> Iterator[str]:
-    """Explain the tables of conditions, and the cover that runs without them."""
+    """Yield lines that explain the tables of conditions, and the cover that runs without these tables."""
     for table in dict.fromkeys(table for condition in conditions for table in condition.tables):
         yield f"  table     {table.name}: {counted(table, 'row')} by {', '.join(table.by)}"
     for condition in conditions:
@@ -115,7 +116,7 @@ def _explain_dropped(condition: StateCondition) -> str:
 
 
 def _columns(conditions: Sequence[StateCondition]) -> list[str]:
-    """The columns that are read beside time, source and sequence."""
+    """Return the columns that are read beside time, source and sequence."""
     seen: dict[str, None] = {}
     for condition in conditions:
         seen.update(dict.fromkeys(columns_of(condition)))
@@ -126,7 +127,7 @@ def _columns(conditions: Sequence[StateCondition]) -> list[str]:
 
 
 def scopes(condition: AnyState) -> str:
-    """Explain the scopes of a condition."""
+    """Return a text that explains the scopes of a condition."""
     levels = [" and ".join(names) for names in condition.keys]
     if condition.forest is not None:
         forest = condition.forest
@@ -141,7 +142,7 @@ def scopes(condition: AnyState) -> str:
 
 
 def late_ones(late: Late, dropped: str) -> str:
-    """Explain the treatment of late events."""
+    """Return a text that explains the treatment of late events; ``dropped`` is the text for dropping them."""
     match late:
         case Correct(within):
             limit = show_duration(within)
@@ -153,13 +154,14 @@ def late_ones(late: Late, dropped: str) -> str:
 
 
 def remembers(condition: AnyState) -> Iterator[str]:
-    """Explain the events that are stored for corrections."""
+    """Yield a line that explains the events stored for corrections, if the condition corrects
+    notifications."""
     if isinstance(late := condition.delivery.late, Correct):
         yield f"            twice: now and {show_duration(late.within)} ago; and live the readings since then"
 
 
 def delivery(condition: AnyState) -> str:
-    """Explain the order in which events are processed."""
+    """Return a text that explains the order in which events are processed."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "timely: live, events are taken as they arrive (replay is always in order of time)"
@@ -178,7 +180,7 @@ def _state(condition: StateCondition, filters: int) -> str:
 
 
 def describe(condition: AnyState) -> dict[str, str]:
-    """Describe the parts of a state filter, for the comparison of revisions."""
+    """Return the parts of a state filter as text, by name, for the comparison of revisions."""
     used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
     attributes = (condition.topic_with_rows.by_name[name] for name in sorted(used))
     declared = () if condition.forest is None else condition.forest.regions

@@ -1,4 +1,5 @@
-"""The topic that the papers' short notations omit: found by its attributes, or inferred from their use."""
+"""The topic that the papers' short notations omit. It is found by its attributes, or inferred from their
+use."""
 
 from __future__ import annotations
 
@@ -27,10 +28,14 @@ from ...model.topic import FIXED, RESERVED, Attribute, Kind, Topic
 from .syntax import DefineState
 
 IMPLICIT = "Reading"
+"""The name of an inferred topic."""
 
 
 def topic_of(statement: DefineState, topics: Sequence[Topic], parameters: Collection[str]) -> Topic:
-    """The one topic that has every attribute that the statement mentions."""
+    """Return the only topic that has every attribute that the statement mentions.
+
+    Raise a `DefinitionError` if there are no such topics or several.
+    """
     wanted = attributes_in([statement], parameters)
     able = [topic for topic in topics if wanted.keys() <= topic.by_name.keys()]
     if len(able) == 1:
@@ -47,13 +52,13 @@ def topic_of(statement: DefineState, topics: Sequence[Topic], parameters: Collec
 
 
 def attributes_in(statements: Iterable[DefineState], parameters: Collection[str]) -> dict[str, None]:
-    """The attributes that statements mention, in predicates and as keys, in the order of the text."""
+    """Return the attributes that statements mention in predicates and as keys, in the order of the text."""
     mentioned = (n for s in statements for n in (*names(s.enter), *names(s.exit), *chain(*s.per)))
     return dict.fromkeys(name for name in mentioned if name not in parameters and name not in FIXED)
 
 
 def implicit_topic(statements: Sequence[DefineState], parameters: Collection[str]) -> Topic:
-    """The topic of a definition that declares none; the types of attributes follow from their use."""
+    """Return the topic of a definition that declares none. The types of attributes follow from their use."""
     attributes = attributes_in(statements, parameters)
     predicates = [op for s in statements for op in (s.enter, s.exit)]
     kinds = _kinds(predicates)
@@ -77,7 +82,7 @@ def implicit_topic(statements: Sequence[DefineState], parameters: Collection[str
 
 
 def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
-    """The types of names, by their use."""
+    """Return the types of names that follow from their use in predicates."""
     kinds: dict[str, Kind] = {}
     links: list[tuple[str, str]] = []
     for whole in predicates:
@@ -96,11 +101,13 @@ def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
 
 
 def _first(name: str, statements: Iterable[DefineState]) -> Place | None:
+    """Return the place at which statements mention a name first."""
     spots = (op.at for s in statements for e in (s.enter, s.exit) for op in within(e) if op == Name(name))
     return next(spots, None)
 
 
 def _truths(op: Expression) -> Iterator[str]:
+    """Yield the names that an expression uses as truth values."""
     match op:
         case Name(name):
             yield name
@@ -114,7 +121,7 @@ _NUMBERS = (Number, Arithmetic, Negative, Absolute)
 
 
 def _uses(op: Expression) -> Iterator[tuple[str, Kind]]:
-    """The types that one operation implies for the names directly in it."""
+    """Yield the types that one operation implies for the names directly in it."""
     match op:
         case Arithmetic() | Negative() | Absolute() | Between():
             yield from ((part.name, "float") for part in parts(op) if isinstance(part, Name))

@@ -1,10 +1,11 @@
-"""A state filter for lossy links: it stores its bits and marks scopes of which events may be lost as
-uncertain.
+"""A state filter for lossy links. It marks active scopes as uncertain if their events may be lost.
 
-A scope whose bit is set and of which events may be lost is uncertain; subscribers are notified that it is
-``unknown``. It stays uncertain until an event decides. An event that satisfies the exit ends it. An event
-that satisfies only the entrance confirms it, which is reported as ``known``. An inner scope that is confirmed
-passes the event to the outer one as if it had just started, because its end may be among the lost events.
+Subscribers are notified that an uncertain scope is ``unknown``. The scope stays uncertain until an event
+decides. An event that satisfies the exit ends the scope. An event that satisfies only the entrance confirms
+the scope, which is reported as ``known``.
+
+An inner scope that is confirmed passes the event to the outer scope as if the inner scope had just started.
+The reason is that its end may be among the lost events.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Lost = list[tuple[str | None, Instant]]
 
 
 class LossyToggleState(NamedTuple):
-    """The state of the filter, and the keys of uncertain scopes, whose bits are set."""
+    """The state of the filter, and the keys of uncertain scopes. The bits of uncertain scopes are set."""
 
     inner: filter.ToggleState
     uncertain: set[str]
@@ -40,7 +41,7 @@ class LossyToggleState(NamedTuple):
 
 @dataclass(frozen=True)
 class LossyToggleMachine(Machine[LossyToggleState]):
-    """The machine of one state filter for lossy links; it processes single events."""
+    """The machine of one state filter for lossy links. It processes single events."""
 
     filters: ToggleMachine
 
@@ -52,7 +53,7 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.initial(), set())
 
     def dump(self, state: LossyToggleState) -> bytes:
-        """Store the bits only: a restored state has no uncertain scopes."""
+        """Encode the bits. A restored state has no uncertain scopes."""
         return self.filters.dump(state.inner)
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> LossyToggleState:
@@ -72,8 +73,9 @@ class LossyToggleMachine(Machine[LossyToggleState]):
     def _confirm(
         self, state: LossyToggleState, keys: Chain, event: Event
     ) -> tuple[LossyToggleState, list[Transition]]:
-        """Apply an event that confirms uncertain scopes. Their bits are set again; an outermost scope keeps
-        the time of its start.
+        """Apply an event that confirms uncertain scopes.
+
+        Their bits are set again. An outermost scope stays active since its original start.
         """
         inner, outermost = state.inner, keys[-1]
         decided: dict[int, str] = {}
@@ -91,13 +93,13 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return state._replace(inner=inner), emitted
 
     def meets(self, events: Iterable[Event]) -> tuple[list[str], ...]:
-        """The keys of the scopes of events, level by level."""
+        """Return the keys of the scopes of events, level by level."""
         return self.filters.meets(events)
 
     def replace_scopes(
         self, state: LossyToggleState, other: LossyToggleState, keys: ScopeKeys
     ) -> LossyToggleState:
-        """Replace some scopes by those of another state, which stays usable."""
+        """Replace the scopes ``keys`` by those of another state, which is not changed."""
         replaced = set(chain.from_iterable(keys))
         uncertain = (state.uncertain - replaced) | (other.uncertain & replaced)
         return LossyToggleState(self.filters.replace_scopes(state.inner, other.inner, keys), uncertain)
@@ -107,8 +109,10 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.load(self.filters.dump(state.inner)), set(state.uncertain))
 
     def mark_uncertain(self, state: LossyToggleState, may_lack: Callable[[str], bool]) -> Lost:
-        """Mark active scopes of which events may be lost as uncertain; return the outermost ones that are
-        newly uncertain, with the time of their start.
+        """Mark active scopes of which events may be lost as uncertain.
+
+        Return the outermost scopes that are newly uncertain, with the time of their start. ``may_lack`` says
+        of a key whether its events may be lost.
         """
         lost, outermost = Lost(), state.inner.levels[-1]
         for level in state.inner.levels:
@@ -127,7 +131,7 @@ def _holds(state: filter.ToggleState, at: int, key: str) -> bool:
 
 
 def _clear(state: filter.ToggleState, at: int, key: str) -> Instant:
-    """Reset the bit of a scope on a level; return the time of its start if it is outermost."""
+    """Reset the bit of a scope on a level. Return the time of its start if the level is outermost."""
     keys, words = state.levels[at]
     words[code := keys.code(key)] = 0
     if at < len(state.levels) - 1:
@@ -137,5 +141,5 @@ def _clear(state: filter.ToggleState, at: int, key: str) -> Instant:
 
 
 def _set(level: Level) -> list[int]:
-    """The codes of the scopes of a level whose bit is set."""
+    """Return the codes of the scopes of a level whose bit is set."""
     return [int(code) for code in np.flatnonzero(level.words)]

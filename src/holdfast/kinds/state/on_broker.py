@@ -1,4 +1,4 @@
-"""A state filter as brokers evaluate it: predicates, scopes, and a machine that tolerates lost events."""
+"""State filters as brokers evaluate them: predicates, scopes, and a machine that tolerates lost events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .plan_toggle import filter_machine, state_filter, with_delivery
 
 
 def on_broker(condition: Any) -> BrokerForm | None:
-    """The form of a condition for brokers; ``None`` for minimum durations, which a single broker
-    evaluates.
+    """Return the form of a condition for brokers.
+
+    Return ``None`` for states with minimum durations, which a single broker evaluates.
     """
     if not isinstance(condition, StateCondition):
         return None
@@ -47,7 +48,7 @@ def starts_silently(condition: Any) -> bool:
 
 
 def _mark_uncertain(run: LossyToggleMachine, state: Any, may_lack: Callable[[str], bool]) -> tuple[Any, Lost]:
-    """Mark scopes as uncertain after a loss; earlier notifications of them cannot be corrected any more."""
+    """Mark scopes as uncertain after a loss. Notifications before the loss can no longer be corrected."""
     lost = run.mark_uncertain(_innermost(state), may_lack)
     return corrected.without_corrections(state, run.copy(_innermost(state))), lost
 
@@ -55,7 +56,8 @@ def _mark_uncertain(run: LossyToggleMachine, state: Any, may_lack: Callable[[str
 def _progress(
     machine: Machine[Any], run: LossyToggleMachine, state: Any
 ) -> tuple[Instant, Instant, Duration, tuple[Instant, ...]] | None:
-    """The progress of a condition that corrects its notifications, as `BrokerForm.progress` declares."""
+    """Return the progress of a condition that corrects its notifications, as `BrokerForm.progress`
+    specifies."""
     if not isinstance(machine, corrected.Corrected):
         return None
     starts = tuple(since for _, _, since in run.filters.active(_innermost(state).inner))
@@ -63,7 +65,7 @@ def _progress(
 
 
 def _innermost(state: Any) -> LossyToggleState:
-    """Return the state of the filter within those of delivery."""
+    """Return the state of the filter, without the states that delivery adds."""
     match state:
         case corrected.CorrectedState(now=now):
             return _innermost(now)

@@ -1,7 +1,5 @@
-"""Operators of states: machines of single readings, and machines with minimum durations.
-
-`plan_toggle.py` and `plan_duration.py` make them.
-"""
+"""Operators of states. `plan_toggle.py` makes those of plain states, `plan_duration.py` those with minimum
+durations."""
 
 from __future__ import annotations
 
@@ -14,6 +12,6 @@ from .condition import AnyState, split
 
 
 def operators(conditions: Iterable[AnyState], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """As few operators as possible."""
+    """Return as few operators as possible for states."""
     toggles, durations = split(conditions)
     return [*plan_toggle.operators(toggles), *plan_duration.operators(durations)]

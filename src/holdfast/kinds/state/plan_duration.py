@@ -1,7 +1,7 @@
 """Operators of checked states with minimum durations.
 
-States with the same scopes share a machine. Predicates become bytes that say at which levels of silence they
-are true.
+States with the same scopes share a machine. Predicates become bytes: each bit says whether the predicate is
+true at one level of silence.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from .plan_toggle import alone_in, decisive, meaning, with_delivery
 
 
 def operators(conditions: Iterable[DurationCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """As few operators as possible: states share a machine if they have the same scopes and forget them after
-    the same time; equal states share one number there. A state with expected sources has a machine of its
-    own.
+    """Return as few operators as possible for states with minimum durations.
+
+    States share a machine if they have the same scopes and forget them after the same time. Equal states
+    share one number in the machine. A state with expected sources has a machine of its own.
     """
     alike: dict[object, dict[str, list[DurationCondition]]] = {}
     for condition in conditions:
@@ -48,6 +49,7 @@ def operators(conditions: Iterable[DurationCondition], _topics: Sequence[Topic] 
 
 
 def _operator(distinct: Sequence[Sequence[DurationCondition]]) -> Operator:
+    """Return the operator of states. The names of equal states are in one inner sequence of ``distinct``."""
     conditions = [equal[0] for equal in distinct]
     first = conditions[0]
     topic, run = first.topic.name, duration_machine(conditions)
@@ -78,8 +80,9 @@ def _operator(distinct: Sequence[Sequence[DurationCondition]]) -> Operator:
 def _lacking(
     conditions: Sequence[DurationCondition], run: DurationMachine
 ) -> Callable[[pa.RecordBatch], Sequence[Mask]] | None:
-    """A function that finds for each condition the events of a scope without a row in its tables; ``None`` if
-    no condition has tables.
+    """Return a function that finds for each condition the events of a scope without a row in its tables.
+
+    Return ``None`` if no condition has tables.
     """
     lack = rows_without_match(conditions)
     if lack is None:
@@ -88,7 +91,7 @@ def _lacking(
 
 
 def duration_machine(conditions: Sequence[DurationCondition]) -> DurationMachine:
-    """The machine of conditions that share their scopes, whatever their delivery."""
+    """Return the machine of conditions that share their scopes. Their delivery is ignored."""
     first = conditions[0]
     universal = not first.keys and first.forest is None
     rules = tuple(DurationRule(condition.care, lengths_of(condition)) for condition in conditions)
@@ -109,21 +112,24 @@ def duration_machine(conditions: Sequence[DurationCondition]) -> DurationMachine
 
 
 def lengths_of(condition: DurationCondition) -> tuple[Duration, ...]:
-    """The durations of the ``silent`` predicates of a condition, the shortest first."""
+    """Return the durations of the ``silent`` predicates of a condition in microseconds, the shortest
+    first."""
     return tuple(sorted({*silences(condition.enter), *silences(condition.exit)}))
 
 
 def _levels(op: Expression, lengths: Sequence[Duration]) -> Iterator[Expression]:
-    """A predicate at each level of silence: after none of the durations, after the first, and so on."""
+    """Yield a predicate at each level of silence: before the first duration, after the first, and so on."""
     for passed in (0, *(length + 1 for length in lengths)):
         yield in_silence(op, passed)
 
 
 Bits = tuple[tuple[Expression, tuple[tuple[int, int], ...]], ...]
-"""Distinct predicates, each with its lines, and its bits in them."""
+"""Distinct predicates. Each has pairs of a line and its bits in the byte of that line."""
 
 
 def _bits(lines: Sequence[Sequence[Expression]]) -> Bits:
+    """Return the distinct predicates of lines, with their bits. A line has one predicate for each level of
+    silence."""
     found: dict[str, tuple[Expression, dict[int, int]]] = {}
     for line, levels in enumerate(lines):
         for level, op in enumerate(levels):
@@ -135,8 +141,9 @@ def _bits(lines: Sequence[Sequence[Expression]]) -> Bits:
 def _words(
     lines: Sequence[Sequence[Expression]], conditions: Sequence[DurationCondition]
 ) -> Callable[[Event], Sequence[int]]:
-    """A function that returns for one event the levels of silence at which each line of predicates is true, a
-    byte per line.
+    """Return a function that returns one byte for each line of predicates, for a single event.
+
+    The bits of a byte say at which levels of silence the predicate is true.
     """
     tables = tuple(dict.fromkeys(table for condition in conditions for table in condition.tables))
     marked = [(op, sum(word << 8 * line for line, word in bits)) for op, bits in _bits(lines)]
@@ -147,7 +154,7 @@ def _words(
 def _columns(
     lines: Sequence[Sequence[Expression]], conditions: Sequence[DurationCondition]
 ) -> Callable[[pa.RecordBatch], NDArray[np.uint8]]:
-    """A function that returns for a batch the levels of silence at which each line of predicates is true."""
+    """Return a function that returns the same bytes as `_words` for a batch, with a row for each line."""
     topic, joined = topic_of(conditions), add_table_columns(conditions)
     tests = [(columns.predicate(op, topic), bits) for op, bits in _bits(lines)]
 
@@ -164,8 +171,9 @@ def _columns(
 
 
 def _lengths(conditions: Sequence[DurationCondition]) -> Lengths | None:
-    """Functions for the minimum durations that tables define; ``None`` if no table does. A missing duration
-    never elapses.
+    """Return functions for the minimum durations that tables define; ``None`` if no table does.
+
+    A missing duration never elapses.
     """
     cares = [condition.care for condition in conditions]
     holds = [care.enter for care in cares] + [care.exit for care in cares]

@@ -1,4 +1,4 @@
-"""Operators of checked state filters, and what they share with states that have minimum durations.
+"""Operators of checked state filters, and functions that states with minimum durations also use.
 
 Filters with the same topic, scopes and delivery share a machine, up to 64 of them.
 """
@@ -36,7 +36,7 @@ from .toggle import MOST, StateFilter, ToggleMachine, word_of
 
 
 def operators(conditions: Iterable[StateCondition], _topics: Sequence[Topic] = ()) -> list[Operator]:
-    """As few operators as possible; equal filters share one bit.  [S7]"""
+    """Return as few operators as possible for filters. Equal filters share one bit. [S7]"""
     alike: dict[object, list[StateCondition]] = {}
     for condition in conditions:
         scopes = condition.topic, condition.keys, condition.forest
@@ -45,6 +45,7 @@ def operators(conditions: Iterable[StateCondition], _topics: Sequence[Topic] = (
 
 
 def _shared(together: Sequence[StateCondition]) -> Iterator[Operator]:
+    """Yield the operators of filters with the same scopes and delivery."""
     equal: dict[object, list[StateCondition]] = {}
     for condition in together:
         meaning = repr((condition.enter, condition.exit))  # 1 == 1.0, but they compare differently
@@ -55,6 +56,8 @@ def _shared(together: Sequence[StateCondition]) -> Iterator[Operator]:
 
 
 def _operator(distinct: Sequence[Sequence[StateCondition]]) -> Operator:
+    """Return the operator of filters. The names of equal filters are in one inner sequence of
+    ``distinct``."""
     conditions = [equal[0] for equal in distinct]
     topic = conditions[0].topic.name
     run = filter_machine(conditions)
@@ -76,14 +79,16 @@ def _operator(distinct: Sequence[Sequence[StateCondition]]) -> Operator:
 
 
 def alone_in(condition: AnyState) -> str:
-    """The name of a condition that corrects its notifications, else empty. Such a condition has a machine of
-    its own, because a condition that joined later would not have emitted what is corrected.
+    """Return the name of a condition that corrects its notifications, otherwise an empty text.
+
+    Such a condition has a machine of its own. A condition that joined it later would not have emitted the
+    notifications that are corrected.
     """
     return condition.name if isinstance(condition.delivery.late, Correct) else ""
 
 
 def decisive(conditions: Iterable[AnyState]) -> frozenset[str]:
-    """The columns that predicates and scopes use: whether an event is relevant depends on no other."""
+    """Return the columns that predicates and scopes use. Only these decide whether an event is relevant."""
     found: set[str] = set()
     for condition in conditions:
         found.update(columns_of(condition), *condition.keys)
@@ -93,7 +98,7 @@ def decisive(conditions: Iterable[AnyState]) -> frozenset[str]:
 
 
 def filter_machine(conditions: Sequence[StateCondition]) -> ToggleMachine:
-    """The machine of conditions that share topic and scopes, whatever their delivery."""
+    """Return the machine of conditions that share topic and scopes. Their delivery is ignored."""
     first, word = conditions[0], word_of(len(conditions))
     topic, joined = topic_of(conditions), add_table_columns(conditions)
     enters = columns.words([c.enter for c in conditions], topic, word)
@@ -113,7 +118,7 @@ def filter_machine(conditions: Sequence[StateCondition]) -> ToggleMachine:
 
 
 def with_delivery(machine: Machine[Any], topic: Topic, delivery: Delivery) -> Machine[Any]:
-    """Wrap a machine for ordered or corrected delivery, if the condition asks for it."""
+    """Return the machine, wrapped for ordered or corrected delivery if the condition asks for it."""
     wait, late = delivery.wait, delivery.late
     if wait is None:
         return machine
@@ -123,7 +128,7 @@ def with_delivery(machine: Machine[Any], topic: Topic, delivery: Delivery) -> Ma
 
 
 def state_filter(condition: StateCondition) -> StateFilter:
-    """The predicates of a condition, for single events."""
+    """Return the predicates of a condition, for single events."""
     topic, momentary = condition.topic_with_rows, condition.momentary
     enter, leave = (scalar.predicate(op, topic) for op in (condition.enter, condition.exit))
     if not condition.tables:
@@ -133,7 +138,8 @@ def state_filter(condition: StateCondition) -> StateFilter:
 
 
 def meaning(condition: AnyState) -> str:
-    """A digest that is equal for conditions with equal meaning, whatever their names."""
+    """Return a digest that is equal for conditions with equal meaning. The name is not part of the
+    meaning."""
     used = [*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)]
     kinds = [condition.topic_with_rows.by_name[name] for name in used]
     scopes = condition.keys, within(condition.forest)
@@ -143,7 +149,7 @@ def meaning(condition: AnyState) -> str:
 
 
 def within(forest: Forest | None) -> Forest | None:
-    """The forest without names of places outside its regions."""
+    """Return the forest without the names of places and sources outside its regions."""
     if forest is None:
         return None
     return replace(

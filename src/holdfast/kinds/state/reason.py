@@ -1,9 +1,10 @@
-"""Warnings about probable mistakes: can a predicate be true at all, can two be true at once?
+"""Warnings about probable mistakes: predicates that can never be true, and predicates that can be true at
+once.
 
-A core predicate becomes a list of alternatives, each a conjunction of comparisons; each comparison restricts
-one attribute to a range. An alternative is impossible if a range is empty, and certainly possible if a
-reading drawn from the ranges satisfies the predicate by evaluation. Comparisons that are not understood
-restrict nothing and make an alternative uncertain. Where neither is certain there is no warning.
+A core predicate becomes a list of alternatives, each a conjunction of comparisons. Each comparison restricts
+one attribute to a range. An alternative is impossible if a range is empty. It is certainly possible if a
+reading from the ranges satisfies the predicate by evaluation. Comparisons that cannot be analysed restrict
+nothing and make an alternative uncertain. Uncertain cases give no warning.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from .condition import AnyState
 from .syntax import DefineState
 
 Alternative = tuple[Expression, ...]
+"""A conjunction of comparisons."""
 Reading = Mapping[str, Value]
+"""The values of a reading by attribute."""
 
 ALTERNATIVES = 64
 """The maximal number of alternatives that are analysed."""
@@ -48,7 +51,7 @@ ALTERNATIVES = 64
 
 
 def cautions(statement: DefineState, condition: AnyState) -> Iterator[Caution]:
-    """Warn about one state or filter that is probably a mistake."""
+    """Yield warnings about one state or filter that is probably a mistake."""
     name, topic, enter, exit = condition.name, condition.topic, condition.enter, condition.exit
     yield from _bare(statement, topic)
     if satisfiable(enter, topic) is False:
@@ -69,7 +72,7 @@ def cautions(statement: DefineState, condition: AnyState) -> Iterator[Caution]:
 
 
 def _bare(statement: DefineState, topic: Topic) -> Iterator[Caution]:
-    """Warn about thresholds without a unit where the attribute has one."""
+    """Yield warnings about thresholds without a unit for attributes that have a unit."""
     for op in (part for whole in (statement.enter, statement.exit) for part in within(whole)):
         for name, number in _thresholds_of(op):
             unit = topic.by_name[name].unit if name in topic.by_name else None
@@ -82,7 +85,7 @@ def _bare(statement: DefineState, topic: Topic) -> Iterator[Caution]:
 
 
 def _thresholds_of(op: Expression) -> Iterator[tuple[str, Number]]:
-    """The attributes that an operation compares with numbers."""
+    """Yield the attributes that an operation compares with numbers, and these numbers."""
     match op:
         case Compare(_, Name(name), Number() as number) | Compare(_, Number() as number, Name(name)):
             yield name, number
@@ -91,6 +94,7 @@ def _thresholds_of(op: Expression) -> Iterator[tuple[str, Number]]:
 
 
 def _value(value: Value, topic: Topic, name: str) -> str:
+    """Return a value as text, with the unit of its attribute."""
     match value:
         case bool():
             return str(value).lower()
@@ -116,7 +120,7 @@ def satisfiable(op: Expression, topic: Topic) -> bool | None:
 
 
 def example(op: Expression, topic: Topic) -> Reading | None:
-    """A reading that satisfies a core predicate, if one is found."""
+    """Return a reading that satisfies a core predicate, or ``None`` if the search finds none."""
     satisfies = predicate(op)
     for option in alternatives(op) or ():
         samples = {name: found.some() for name, found in _ranges(option, topic).items()}
@@ -130,7 +134,7 @@ def example(op: Expression, topic: Topic) -> Reading | None:
 
 
 def _ranges(option: Alternative, topic: Topic) -> dict[str, Range]:
-    """The ranges to which a conjunction restricts the attributes that it mentions."""
+    """Return the ranges to which a conjunction restricts the attributes that it mentions."""
     found: dict[str, Range] = {}
     for atom in option:
         match atom:
@@ -152,7 +156,7 @@ def _ranges(option: Alternative, topic: Topic) -> dict[str, Range]:
 
 
 def alternatives(op: Expression) -> list[Alternative] | None:
-    """A core predicate as a disjunction of conjunctions; ``None`` if there are too many."""
+    """Return a core predicate as a disjunction of conjunctions; ``None`` if there are too many."""
     match op:
         case Or(left, right):
             return _bounds(left, right, "or")
@@ -167,6 +171,7 @@ def alternatives(op: Expression) -> list[Alternative] | None:
 
 
 def _bounds(left: Expression, right: Expression, how: Literal["and", "or"]) -> list[Alternative] | None:
+    """Return the alternatives of a disjunction or a conjunction; ``None`` if there are too many."""
     a, b = alternatives(left), alternatives(right)
     if a is None or b is None:
         return None
@@ -177,7 +182,10 @@ def _bounds(left: Expression, right: Expression, how: Literal["and", "or"]) -> l
 
 
 def _absolute(sign: ComparisonSign, arg: Expression, bound: Number, op: Compare) -> list[Alternative] | None:
-    """``|a| > c`` is ``a > c || a < -c``; ``|a| < c`` is ``a < c && a > -c``."""
+    """Return the alternatives of a comparison with an absolute value.
+
+    ``|a| > c`` is ``a > c || a < -c``; ``|a| < c`` is ``a < c && a > -c``.
+    """
     above = Compare(sign, arg, Number(bound.value))
     below = Compare(MIRRORED[sign], arg, Number(-bound.value))
     match sign:

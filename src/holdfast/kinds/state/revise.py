@@ -1,8 +1,8 @@
-"""A revised state carries over its scopes, as far as their state follows.
+"""Revisions of states: a revised state carries over its scopes where their new state follows.
 
-A scope of the new definition is active or inactive where that follows from the old scope and the two
-predicates (every reading that started or ended the old one starts or ends the new one, too), or from the
-latest reading, if it is stored and decides. Else it is unknown, and keeps its bit until a reading decides.
+The new state may follow from the old scope and the two definitions: every reading that started or ended the
+old condition also starts or ends the new one. It may also follow from the latest reading, if that is stored
+and decides. Otherwise the scope is unknown, and stores its bit until a reading decides.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from .toggle import ToggleMachine
 
 
 class KnownScope(NamedTuple):
-    """The old state of a scope: whether it is active, since when, its last reading or at least the time of
-    it, whether the bit is certain, and whether it ever had a reading.
+    """The old state of a scope: whether it is active, since when, and its last reading or at least the time
+    of it.
+
+    `sure` says whether the bit is certain, `had_reading` whether the scope ever had a reading.
     """
 
     on: bool
@@ -47,7 +49,10 @@ class KnownScope(NamedTuple):
 
 
 class PreviousState(NamedTuple):
-    """A state that ran: its definition, its machine and state, and its scopes if they were read already."""
+    """A state that ran: its definition (`one`), its machine with state, and its number in the machine.
+
+    `scopes` has the scopes if they have already been read.
+    """
 
     one: AnyState
     machine: Any
@@ -57,8 +62,10 @@ class PreviousState(NamedTuple):
 
 
 class RevisedScope(NamedTuple):
-    """A scope under the new definition: its old state, whether it is active (`None` if unknown), since when,
-    and the latest reading.
+    """A scope under the new definition.
+
+    `holds` says whether the scope is active; it is `None` if unknown. `before` is the old state, `reading`
+    the latest reading.
     """
 
     before: KnownScope
@@ -73,7 +80,7 @@ class RevisedScope(NamedTuple):
 
 
 def with_duration(condition: AnyState) -> DurationCondition:
-    """Convert a plain state to one that can be unknown."""
+    """Return a plain state in the form of a state with minimum durations, which can be unknown."""
     if isinstance(condition, DurationCondition):
         return condition
     return DurationCondition(
@@ -88,8 +95,9 @@ def implies(one: Expression, other: Expression, topic: Topic) -> bool:
 
 
 def prospects(was: AnyState, now: AnyState) -> tuple[bool, bool]:
-    """Whether active scopes stay active, and inactive ones inactive, whatever the readings were; rows of
-    tables are assumed unchanged.
+    """Whether active scopes stay active, and whether inactive scopes stay inactive, for any readings.
+
+    Rows of tables are assumed to be unchanged.
     """
     known, before, after = now.topic_with_rows, with_duration(was).care, with_duration(now).care
     more = (a for a in was.topic_with_rows.attributes if a.name not in known.by_name)
@@ -102,12 +110,12 @@ def prospects(was: AnyState, now: AnyState) -> tuple[bool, bool]:
 
 
 def is_preserved(was: AnyState, now: AnyState) -> bool:
-    """Whether active scopes stay active, whatever the readings."""
+    """Whether active scopes stay active, for any readings."""
     return prospects(was, now)[0]
 
 
 def by_row(was: AnyState, now: AnyState) -> Callable[[str], tuple[bool, bool]]:
-    """``prospects`` for each scope by its key, with its old and its new row."""
+    """Return a function that computes `prospects` for a scope, with its old and its new row."""
     if was.tables == now.tables:
         always = prospects(was, now)
         return lambda _key: always
@@ -127,13 +135,14 @@ _prospects_of_rows = lru_cache(maxsize=1_024)(prospects)
 
 
 def _asks_no_more(hold: Hold, other: Hold) -> bool:
+    """Whether a minimum duration is certainly satisfied wherever the other is."""
     if hold == other or hold.column or other.column:
         return hold == other
     return hold.length <= other.length and hold.readings <= other.readings
 
 
 def preview(was: AnyState, now: AnyState) -> str:
-    """Describe in words the effect of a revision on the scopes of a state."""
+    """Return as text the effect of a revision on the scopes of a state."""
     last = (
         "follow from the history if it is read again, else from the last reading if it is stored and "
         "decides, else they are unknown until a reading decides"
@@ -149,7 +158,7 @@ def preview(was: AnyState, now: AnyState) -> str:
 
 
 def _other_rows(was: AnyState, now: AnyState) -> str:
-    """Describe in words how many rows of tables were added, removed or changed."""
+    """Return as text how many rows of tables were added, removed or changed."""
     before, after = ({t.name: t for t in condition.tables} for condition in (was, now))
     known = [(before[name], after[name]) for name in before.keys() & after.keys()]
     several = f"{sum(differing(*pair) for pair in known):,} of {sum(len(pair[1]) for pair in known):,}"
@@ -157,7 +166,7 @@ def _other_rows(was: AnyState, now: AnyState) -> str:
 
 
 def refusal(was: AnyState, now: AnyState) -> str | None:
-    """Why a state cannot carry over the scopes of another one; `None` if it can."""
+    """Return the reason why a state cannot carry over the scopes of another one, or `None` if it can."""
     if was.topic.name != now.topic.name or was.keys != now.keys or was.forest != now.forest:
         return "its scopes or its topic are others"
     used = {name for c in (was, now) for name in (*names(c.enter), *names(c.exit), *chain(*c.keys))}
@@ -173,7 +182,7 @@ def refusal(was: AnyState, now: AnyState) -> str | None:
 
 
 def take_over(was: AnyState, now: AnyState, past: Past) -> TakeOver:
-    """Carry over the scopes of the state of the same name."""
+    """Carry over the scopes of the state with the same name."""
     (operator,) = operators([with_duration(now)])
     machine = operator.machine
     assert isinstance(machine, DurationMachine)
@@ -197,11 +206,10 @@ def take_over_scopes(
     past: Past,
     keys: Iterable[str] = (),
 ) -> tuple[Any, dict[str, RevisedScope]]:
-    """The state of a machine with the scopes that follow from the states that ran, and the scopes that may
-    have changed.
+    """Return the new state of a machine, and the scopes that may have changed.
 
-    The first of `ran` is the one with the same name, if there is one. `keys` are scopes that exist whether a
-    state has them or not.
+    The scopes follow from the states that ran. The first of `ran` is the state with the same name, if there
+    is one. `keys` are scopes that exist even if no state has them.
     """
     found = dict[str, RevisedScope]()
     after, is_same = _start(machine, now, ran, past.watermark)
@@ -236,8 +244,10 @@ def take_over_scopes(
 def _start(
     machine: DurationMachine, now: AnyState, ran: Sequence[PreviousState], at: Instant
 ) -> tuple[Any, Callable[[str], bool]]:
-    """The state of a machine before scopes are carried over, and a test for the scopes that need none: if
-    only rows of tables changed, those whose row is the same.
+    """Return the state of a machine before scopes are carried over, and a test for the scopes that need no
+    change.
+
+    If only rows of tables changed, these are the scopes whose row is the same.
     """
     previous = ran[0] if ran else None
     same = previous and meaning(with_duration(previous.one)) == meaning(with_duration(now))
@@ -255,7 +265,7 @@ def _start(
 def _known_scopes(
     ran: PreviousState, past: Past, keys: Iterable[str], latest: Mapping[str, Event]
 ) -> dict[str, KnownScope]:
-    """All scopes with an old state or with a latest reading."""
+    """Return all scopes with an old state or with a latest reading."""
     known = scopes_of(ran, past.watermark)
     known |= {key: KnownScope(False, NONE, past.watermark) for key in keys if key not in known}
     for key, last in latest.items():
@@ -265,15 +275,16 @@ def _known_scopes(
 
 
 def scopes_of(ran: PreviousState, at: Instant) -> dict[str, KnownScope]:
-    """The old state of the scopes of a machine."""
+    """Return the old state of the scopes of a machine."""
     return dict(_known(ran.machine, ran.state, ran.number, at) if ran.scopes is None else ran.scopes)
 
 
 def _claim(
     machine: DurationMachine, after: Any, code: int, known: KnownScope, follows: KnownScope | None
 ) -> tuple[bool | None, Instant]:
-    """Set a scope to the state that follows, or that its last reading decides; return whether it is active
-    (`None` if unknown), and since when.
+    """Set a scope to the state that follows, or to the state that its last reading decides.
+
+    Return whether the scope is active (`None` if unknown), and since when.
     """
     (care,) = (rule.care for rule in machine.rules)
     words = (0, 0) if known.reading is None else tuple(machine.words(known.reading))
@@ -293,7 +304,8 @@ def _claim(
 
 
 def _decision(care: Care, enters: int, leaves: int) -> bool | None:
-    """Whether a state is active after a reading, if the reading decides that alone; else `None`."""
+    """Return whether a state is active after a reading, or `None` if the reading alone does not decide
+    that."""
     match enters & 1, leaves & 1:
         case (1, 0) if not care.enter:
             return True
@@ -323,7 +335,11 @@ def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple
 
 
 def _last(now: AnyState, latest: Iterable[Event]) -> Mapping[str, Event]:
-    """The last reading of each scope, as far as the latest readings of sources contain it."""
+    """Return the last reading of each scope, from the latest readings of sources.
+
+    The result is empty if scopes have a key other than the source. Only the latest reading of each source is
+    stored, so the last reading of such a scope is not known.
+    """
     if now.forest is not None or now.keys not in ((), (("source",),)):
         return {}
     chain, found = scalar.chain(now.keys, now.forest), dict[str, Event]()

@@ -1,4 +1,4 @@
-"""States with tables, specialised for one row: columns are replaced by the values of the row."""
+"""States with tables, specialised for one row: the values of the row replace the columns."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ Row = tuple[tuple[str, Value], ...]
 
 
 def row_of(condition: AnyState) -> Callable[[str], Row | None]:
-    """A function that returns the row of a scope by its key; ``None`` where events of one scope may have
-    different rows.
+    """Return a function that returns the row of a scope, given its key.
+
+    The function returns ``None`` if events of one scope may have different rows.
     """
     if any(condition.keys != (table.by,) for table in condition.tables):
         return lambda _key: None
@@ -49,13 +50,13 @@ def row_of(condition: AnyState) -> Callable[[str], Row | None]:
 
 
 def is_bounded(row: Row) -> bool:
-    """Whether no number in a row is infinite; predicates over infinite numbers are not analysed."""
+    """Whether no number in a row is infinite. Predicates over infinite numbers are not analysed."""
     return not any(isinstance(value, float) and isinf(value) for _, value in row)
 
 
 @lru_cache(maxsize=1_024)
 def with_row(condition: DurationCondition, row: Row) -> DurationCondition:
-    """The state of a scope with a given row."""
+    """Return the state of a scope with a given row."""
     values, topic = dict(row), condition.topic_with_rows
     enter, exit = (_held(hold, values) for hold in (condition.care.enter, condition.care.exit))
     return replace(
@@ -68,6 +69,7 @@ def with_row(condition: DurationCondition, row: Row) -> DurationCondition:
 
 
 def _held(hold: Hold, values: Mapping[str, Value]) -> Hold:
+    """Return a minimum duration with the length that its column has in a row."""
     if hold.column is None:
         return hold
     length = values[hold.column]
@@ -75,7 +77,7 @@ def _held(hold: Hold, values: Mapping[str, Value]) -> Hold:
 
 
 def _substitute(op: Expression, values: Mapping[str, Value], topic: Topic) -> Expression:
-    """Replace names by values in a core predicate; a comparison with a missing value becomes false."""
+    """Replace names by values in a core predicate. A comparison with a missing value becomes false."""
     match op:
         case And(left, right):
             return both(_substitute(left, values, topic), _substitute(right, values, topic))

@@ -1,4 +1,4 @@
-"""Relevant events of states as SQL tests, with which Spark drops the other rows while it reads files."""
+"""SQL tests for the relevant events of states. Spark uses them to drop other rows while it reads files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from .cover import relevant_predicates
 
 
 def relevant(conditions: Sequence[AnyState], topic: Topic, named: Naming = quote_name) -> list[str] | None:
-    """Tests of which one is true for every relevant event of a topic: the predicates of its states. For
-    states with tables they are bounds over all rows. ``None`` for minimum durations, for which every event is
-    relevant.
+    """Return SQL tests of which at least one is true for every relevant event of a topic.
+
+    The tests are the predicates of the topic's states. For states with tables they are bounds over all rows.
+    Return ``None`` for states with minimum durations, for which every event is relevant.
     """
     toggles, durations = split(condition for condition in conditions if condition.topic == topic)
     if durations:

@@ -1,4 +1,4 @@
-"""The statement of states and filters: its node, parsers and printer. A new clause needs a line in each."""
+"""The statement of states and filters: its class, parsers and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DefineState(ConditionStatement):
-    """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
+    """The statement ``filter`` or ``state``: a named condition ``[enter; exit]`` over the events of a topic.
 
-    ``topic is None`` only in the papers' short notations; checking finds the topic. ``exit`` is
-    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares. ``care`` has minimum
-    durations, no-data clauses and initial values.
+    ``topic`` is ``None`` only in the papers' short notations; checking finds the topic. ``exit`` is
+    ``Truth(True)`` for a momentary condition, which ``filter`` declares. ``care`` has minimum durations,
+    no-data clauses and initial values.
     """
 
     name: str
@@ -73,27 +73,31 @@ class DefineState(ConditionStatement):
 
 
 def read_filter(parts: list[Any]) -> DefineState:
+    """Parse ``filter NAME on TOPIC where …``."""
     name, topic, where, *clauses = parts
     return subscribe(name, topic_word(topic), Predicates(expression(where), Truth(True)), clauses)
 
 
 def read_state(parts: list[Any]) -> DefineState:
+    """Parse ``state NAME on TOPIC [enter; exit]``."""
     name, topic, condition, *clauses = parts
     return subscribe(name, topic_word(topic), predicates(condition), clauses)
 
 
 def read_labelled(parts: list[Any]) -> DefineState:
+    """Parse a named condition without a topic, in a short notation."""
     name, condition, *clauses = parts
     return subscribe(starting_name(name), None, predicates(condition), clauses)
 
 
 def read_anonymous(parts: list[Any]) -> DefineState:
+    """Parse a condition without a name and without a topic."""
     condition, *clauses = parts
     return subscribe(condition, None, predicates(condition), clauses, "")
 
 
 class Predicates(NamedTuple):
-    """Entrance and exit predicates, the scope that is written with them, and minimum durations."""
+    """The predicates of a condition, the scope that is written with them, and their minimum durations."""
 
     enter: Expression
     exit: Expression
@@ -125,6 +129,7 @@ def subscribe(
     clauses: Iterable[Tree[Token]],
     name: str | None = None,
 ) -> DefineState:
+    """Return the statement of a condition; ``at`` is the node of its name and gives its place."""
     enter, exit, scope, holds = predicates
     values = read_clauses(clauses, _clause, notation=_NOTATION, given={"scope": scope} if scope else {})
     initially, quietly = values.get("initially", ("off", False))
@@ -165,6 +170,7 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
 
 
 def show_state(statement: DefineState) -> str:
+    """Return a state or filter as text, which the parsers read again."""
     care = statement.care
     if statement.topic is None:
         head = f"{statement.name}: {show_predicates(statement)}"
@@ -176,11 +182,13 @@ def show_state(statement: DefineState) -> str:
 
 
 def show_predicates(statement: DefineState) -> str:
+    """Return the entrance and the exit as text, with their minimum durations."""
     enter, exit = (show_expression(op) for op in (statement.enter, statement.exit))
     return f"[{enter}{show_hold(statement.care.enter)}; {exit}{show_hold(statement.care.exit)}]"
 
 
 def show_clauses(statement: DefineState) -> list[str]:
+    """Return the clauses of a state as text: scopes, delivery and no-data clauses."""
     scopes = (("per", statement.per), ("scope", statement.scope))
     clauses = [f"{word} {show_levels(levels)}" for word, levels in scopes if levels]
     shown = show_delivery(statement.delivery)
@@ -206,7 +214,7 @@ RULES: Rules = {
     "equation": read_labelled,
     "anonymous": read_anonymous,
 }
-"""The parsers of the notations of a state."""
+"""The parser of each notation of a state, by grammar rule."""
 
 
 def tables(statement: DefineState) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""State filters: pass the event that starts a condition and the event that ends it.
+"""The machine of state filters: they pass the event that starts a condition and the event that ends it.
 
 A machine runs up to 64 filters over one topic and the same scopes. Each filter has one bit for each scope
-[F3, F8], initially 0: the filters of one scope are the bits of a word. An event goes through the scopes that
-contain it from the innermost outward: events that pass the inner filter feed the outer one, and an event that
-passes the outermost is a transition [F10].
+[F3, F8], initially 0. The bits of one scope are a word.
+
+An event goes through the scopes that contain it, from the innermost outward. Events that pass the inner
+filter are the input of the outer filter. An event that passes the outermost filter is a transition [F10].
 """
 
 from __future__ import annotations
@@ -64,21 +65,23 @@ class StateFilter:
 
 
 def word_of(filters: int) -> Any:
-    """The unsigned integer type that has a bit for each filter."""
+    """Return the unsigned integer type that has a bit for each filter."""
     assert 1 <= filters <= MOST
     return np.uint8 if filters <= 8 else np.uint64
 
 
 class Level(NamedTuple):
-    """The scopes of one level of nesting, and the bits of their filters."""
+    """The scopes of one level of nesting, and a word for each scope with the bits of its filters."""
 
     keys: KeyCodes
     words: Words
 
 
 class ToggleState(NamedTuple):
-    """Levels, innermost first; ``since[f, c]`` is the time at which filter f started in outermost scope c.
-    ``touched`` has the changed scopes of each level, if changes are tracked.
+    """The state of a machine: its levels, the innermost first.
+
+    ``since[f, c]`` is the time at which filter ``f`` started in outermost scope ``c``; `BEGINNING` if it is
+    inactive. ``touched`` has the changed scopes of each level, if changes are tracked.
     """
 
     levels: tuple[Level, ...]
@@ -88,10 +91,11 @@ class ToggleState(NamedTuple):
 
 @dataclass(frozen=True)
 class ToggleMachine(Machine[ToggleState]):
-    """The machine of up to 64 state filters. ``enters`` and ``leaves`` return for each event of a batch the
-    filters whose predicate is true; a momentary filter leaves as it enters. ``chain`` and ``scoping`` return
-    the keys of the scopes of an event and of a batch, innermost first; ``readable_scope`` converts an
-    outermost key to its label.
+    """The machine of up to 64 state filters.
+
+    ``enters`` and ``leaves`` return for each event of a batch the filters whose predicate is true, as bits.
+    For a momentary filter both are equal. ``chain`` and ``scoping`` return the keys of the scopes of an event
+    and of a batch, the innermost first. ``readable_scope`` converts an outermost key to its label.
     """
 
     topic: Topic
@@ -103,7 +107,7 @@ class ToggleMachine(Machine[ToggleState]):
     scoping: Callable[[pa.RecordBatch], tuple[tuple[Codes, pa.StringArray], ...]]
     readable_scope: Callable[[str], str | None]
     rows_without_match: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
-    """For each filter the events of a batch without a row in its tables."""
+    """Returns for each filter a mask of the events without a row in its tables; ``None`` without tables."""
 
     has_deltas = True
 
@@ -119,7 +123,7 @@ class ToggleMachine(Machine[ToggleState]):
 
     @cached_property
     def moving(self) -> Any:
-        """The filters with a bit: all but the momentary ones."""
+        """The filters that have a bit, as bits: all filters except momentary ones."""
         return self.word(sum(1 << f for f, spec in enumerate(self.filters) if not spec.momentary))
 
     def initial(self) -> ToggleState:
@@ -129,8 +133,10 @@ class ToggleMachine(Machine[ToggleState]):
     # --- one event ---
 
     def react(self, state: ToggleState, event: Event) -> tuple[ToggleState, list[Transition]]:
-        """Apply one event: an inactive filter tests the entrance predicate, an active one the exit predicate,
-        and a match toggles the bit.  [S2]
+        """Apply one event.
+
+        An inactive filter tests the entrance predicate, an active filter the exit predicate. A match toggles
+        the bit. [S2]
         """
         chain = self.chain(event)
         if chain is None:
@@ -158,6 +164,8 @@ class ToggleMachine(Machine[ToggleState]):
         return state, out
 
     def _codes_of(self, state: ToggleState, chain: Chain) -> tuple[ToggleState, list[int]]:
+        """Return the state with room for the keys of an event, and the codes of these keys; -1 for a missing
+        key."""
         levels = zip(chain, state.levels, strict=True)
         codes = [-1 if key is None else keys.code(key) for key, (keys, _) in levels]
         if any(code >= len(words) for code, (_, words) in zip(codes, state.levels, strict=True)):
@@ -168,13 +176,14 @@ class ToggleMachine(Machine[ToggleState]):
         return state, codes
 
     def _widen(self, state: ToggleState) -> ToggleState:
-        """Extend the words to one per key."""
+        """Return the state with arrays that have room for every key."""
         levels = tuple(Level(keys, with_room(words, len(keys))) for keys, words in state.levels)
         return ToggleState(levels, with_room(state.since, len(levels[-1].words), BEGINNING), state.touched)
 
     def _without_idle(self, state: ToggleState) -> ToggleState:
-        """Drop idle scopes when the arrays are full and most scopes are idle; else return the state itself.
-        An idle scope is equal to a new one.
+        """Return the state without idle scopes, which are equal to new scopes.
+
+        Unless the arrays are full and most scopes are idle, return the state itself.
         """
         levels = [_busy(level) for level in state.levels]
         if all(level is old for (level, _), old in zip(levels, state.levels, strict=True)):
@@ -226,8 +235,9 @@ class ToggleMachine(Machine[ToggleState]):
         return self._outward(state, batch, _concatenate(rows, np.intp), *words_passed, found, tables)
 
     def _masks(self, batch: pa.RecordBatch, outermost: Codes) -> Iterator[tuple[int, Words, Words]]:
-        """Yield for each chunk its offset and the filters whose predicates are true at each event; an event
-        outside every scope matches nothing.
+        """Yield for each chunk its offset and the filters whose predicates are true at each event.
+
+        An event outside every scope matches nothing.
         """
         for at in range(0, len(batch), _CHUNK):
             part = batch if len(batch) <= _CHUNK else batch.slice(at, _CHUNK)
@@ -238,9 +248,8 @@ class ToggleMachine(Machine[ToggleState]):
             yield at, enter, leave
 
     def _known(self, state: ToggleState, found: Any) -> tuple[ToggleState, list[Codes | None]]:
-        """The state with room for every key of a batch, and tables from the batch's codes to those of the
-        state.
-        """
+        """Return the state with room for every key of a batch, and tables from the batch's codes to the
+        state's codes."""
         tables = _translations(state, found)
         less = self._without_idle(state)
         if less is not state:
@@ -257,7 +266,7 @@ class ToggleMachine(Machine[ToggleState]):
         found: Any,
         tables: list[Codes | None],
     ) -> tuple[ToggleState, pa.RecordBatch]:
-        """Pass the events that passed the innermost filters through the levels around them."""
+        """Pass the events that passed the innermost filters through the outer levels."""
         hits = enter | leave
         for (codes, _), table, level in list(zip(found, tables, state.levels, strict=True))[1:]:
             hits = np.empty(len(rows), self.word)
@@ -271,7 +280,7 @@ class ToggleMachine(Machine[ToggleState]):
     def _transitions(
         self, state: ToggleState, batch: pa.RecordBatch, rows: Rows, hits: Words, outermost: Any
     ) -> pa.RecordBatch:
-        """The events that passed, with filter, status, scope and start."""
+        """Return the events that passed, with filter, status, scope and start."""
         if not len(rows):
             return with_columns(batch.slice(0, 0), _nothing())
         moments = times(batch)[rows]
@@ -320,7 +329,9 @@ class ToggleMachine(Machine[ToggleState]):
         return Relevance(satisfies, np.array(outside, np.int64), lambda: self._deciding_rows(masks, found[0]))
 
     def _deciding_rows(self, masks: Sequence[tuple[int, Words, Words]], innermost: Any) -> Mask:
-        """The rows of a closed part that pass if their innermost scope starts with all bits 0 or with all
+        """Return a mask of the rows that can change the output.
+
+        A row can change the output if it passes when its innermost scope starts with all bits 0 or with all
         bits 1.
         """
         codes, keys = innermost
@@ -337,13 +348,13 @@ class ToggleMachine(Machine[ToggleState]):
     # --- single scopes ---
 
     def meets(self, events: Iterable[Event]) -> tuple[list[str], ...]:
-        """The keys of the scopes of events, level by level."""
+        """Return the keys of the scopes of events, level by level."""
         chains = [chain for event in events if (chain := self.chain(event)) is not None]
         levels = zip(*chains, strict=True) if chains else [()] * self.depth
         return tuple(list(dict.fromkeys(key for key in level if key is not None)) for level in levels)
 
     def replace_scopes(self, state: ToggleState, other: ToggleState, keys: ScopeKeys) -> ToggleState:
-        """Replace some scopes by those of another state, which stays usable."""
+        """Replace the scopes ``keys`` by those of another state, which is not changed."""
         texts = [pa.array(key, pa.string()) for key in keys]
         codes = [level.keys.codes(text) for level, text in zip(state.levels, texts, strict=True)]
         state = self._widen(state)
@@ -367,7 +378,7 @@ class ToggleMachine(Machine[ToggleState]):
         return not any((words & bit).any() for _, words in state.levels)
 
     def dump(self, state: ToggleState) -> bytes:
-        """Store only scopes with a bit set: the others are equal to new ones."""
+        """Encode the scopes that have a bit set. All other scopes are equal to new ones."""
         return _select_scopes(state, [np.flatnonzero(words[: len(keys)]) for keys, words in state.levels])
 
     def track_changes(self, state: ToggleState) -> ToggleState:
@@ -401,7 +412,7 @@ class ToggleMachine(Machine[ToggleState]):
 
 
 def _select_scopes(state: ToggleState, codes: Sequence[NDArray[Any]]) -> bytes:
-    """Convert some scopes of each level to bytes."""
+    """Encode the scopes of each level that have the given codes."""
     tables = []
     for (keys, words), level_codes in zip(state.levels, codes, strict=True):
         columns = {_KEY: keys.take(level_codes), _WORD: pa.array(words[level_codes].astype(np.uint64))}
@@ -412,8 +423,9 @@ def _select_scopes(state: ToggleState, codes: Sequence[NDArray[Any]]) -> bytes:
 
 
 def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:
-    """Whether an event passes filter f in every scope that contains it, innermost first; ``bits`` are the
-    words of those scopes, in which the bits are toggled.
+    """Whether an event passes filter ``f`` in every scope that contains it, the innermost first.
+
+    ``bits`` has the words of these scopes. The function toggles the bits of the scopes that the event passes.
     """
     for i, word in enumerate(bits):
         if not (spec.leave(event) if word >> f & 1 else spec.enter(event)):
@@ -423,8 +435,9 @@ def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:
 
 
 def _busy(level: Level) -> tuple[Level, Rows | None]:
-    """A full level without its idle scopes, and the codes of the others; the level itself and ``None`` if it
-    has room or few idle scopes.
+    """Return a full level without its idle scopes, and the former codes of the remaining scopes.
+
+    If the level has room or few idle scopes, return the level itself and ``None``.
     """
     keys, words = level
     if len(keys) <= len(words) or len(words) < _FEW:
@@ -442,13 +455,14 @@ def _busy(level: Level) -> tuple[Level, Rows | None]:
 
 
 def _translations(state: ToggleState, found: Any) -> list[Codes | None]:
-    """Tables from a batch's codes to those of the state, level by level."""
+    """Return tables from a batch's codes to the state's codes, level by level."""
     return [_translation(level.keys, keys) for level, (_, keys) in zip(state.levels, found, strict=True)]
 
 
 def _translation(keys: KeyCodes, local: pa.StringArray) -> Codes | None:
-    """A table from a batch's codes to those of the state; ``None`` if they are equal. The last entry serves
-    -1.
+    """Return a table from a batch's codes to the state's codes; ``None`` if both are equal.
+
+    The last entry is the result for -1.
     """
     table = keys.codes(local)
     if np.array_equal(table, np.arange(len(table))):
@@ -462,7 +476,7 @@ def _map_codes(codes: Codes, table: Codes | None) -> Codes:
 
 @cache
 def _nothing() -> dict[str, pa.Array]:
-    """The columns of an empty batch of transitions."""
+    """Return the columns of an empty batch of transitions."""
     return {
         CONDITIONS: pa.array([], pa.uint64()),
         STATUS: pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), pa.array(list(STATUSES))),

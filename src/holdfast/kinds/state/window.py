@@ -1,8 +1,8 @@
 """State filters as a database query without Python: a filter and a window function.
 
-Where entrance and exit cannot both be true, an event that satisfies one of them sets or resets the bit,
-whatever it was. So the event is a transition if the last such event of its scope did the opposite: a filter
-and ``lag``.
+This form requires that entrance and exit cannot both be true. An event that satisfies one of them then sets
+or resets the bit, regardless of its value. The event is a transition if the last such event of its scope did
+the opposite. In SQL, this is a filter and ``lag``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from .reason import satisfiable
 
 
 def reason_against(conditions: Sequence[StateCondition], published: Sequence[Topic]) -> str | None:
-    """Why filters that share their scopes cannot run as such a query; `None` if they can. The output has
-    columns for all topics that are ``published``.
+    """Return the reason why filters with the same scopes cannot run as a window query, or `None` if they can.
+
+    `published` are all output topics; the output has columns for all of them.
     """
     first = conditions[0]
     if any(condition.tables for condition in conditions):
@@ -42,7 +43,7 @@ def reason_against(conditions: Sequence[StateCondition], published: Sequence[Top
 
 
 def window_query(conditions: Sequence[StateCondition], named: Naming = quote_name) -> WindowQuery:
-    """The query of filters that share their scopes; call `reason_against` first."""
+    """Return the query of filters that share their scopes. Call `reason_against` first."""
     first = conditions[0]
     tests = [op for c in conditions for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
     return WindowQuery(

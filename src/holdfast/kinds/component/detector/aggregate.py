@@ -1,6 +1,6 @@
-"""Merge knowledge points into one with functions over their attributes. [F60]
+"""Merge several knowledge points into one knowledge point with functions over their attributes. [F60]
 
-The functions themselves are rows of a table in `kernels/functions.py`.
+The functions (`sum`, `avg`, …) are rows of a table in `kernels/functions.py`; add a function there.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from ....model.space import Point
 from .knowledge import Knowledge, order
 
 Functions = Function | tuple[tuple[str, Function], ...]
+"""One function for all attributes, or pairs of attribute and function."""
 
 
 def aggregate(values: Sequence[Value], function: Function) -> Value:
-    """Apply a function to the numbers among some values; `None` if there are none."""
+    """Apply a function to the numbers among `values`.
+
+    Return `None` if there are no numbers, or if the result is undefined or out of range. `count` counts every
+    value that is not missing.
+    """
     if function == "count":
         return sum(value is not None for value in values)
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
@@ -36,7 +41,10 @@ def aggregate(values: Sequence[Value], function: Function) -> Value:
 
 
 class KnowledgeGroup:
-    """A sorted group of knowledge points, read by column. `series.ReadingWindow` reads the same from rows."""
+    """A sorted group of knowledge points, which is read by column.
+
+    `series.ReadingWindow` offers the same columns without converting rows to knowledge points.
+    """
 
     def __init__(self, points: Sequence[Knowledge]) -> None:
         self._points = points
@@ -48,44 +56,51 @@ class KnowledgeGroup:
         """Whether any point is valid."""
 
     def values(self, name: str) -> list[Value]:
-        """The values of an attribute."""
+        """Return the value of an attribute for each point; `None` where it is missing."""
         return [p.attributes.get(name) for p in self._points]
 
     @property
     def spots(self) -> list[Point | None]:
-        """The coordinates of each point."""
+        """The coordinates of each point; `None` for a point without coordinates."""
         return [p.at for p in self._points]
 
     @property
     def places(self) -> list[str | None]:
-        """The place of each point."""
+        """The name of the place of each point; `None` for a point without a place."""
         return [p.place for p in self._points]
 
     @property
     def newest(self) -> Knowledge:
-        """The event that contributed last, the least of several."""
+        """The event with the latest time among those merged into the group. Of equal times, the first in
+        order is taken."""
         return max(self._points, key=lambda p: p.newest.time).newest
 
     def point(self, i: int) -> Knowledge:
-        """One knowledge point."""
+        """Return the knowledge point with index `i`."""
         return self._points[i]
 
 
 Along = Callable[[Knowledge], Any]
-"""The coordinate of knowledge in the aggregated dimension, to break ties."""
+"""A function that returns the coordinate of knowledge in the aggregated dimension, to break ties."""
 
 
 def merge(
     points: Iterable[Knowledge], functions: Functions, keys: Collection[str] = (), along: Along = order
 ) -> Knowledge:
-    """Merge knowledge points that share their keys."""
+    """Sort knowledge points with equal keys, and merge them into one point. `combine` describes the
+    parameters."""
     return combine(KnowledgeGroup(sorted(points, key=order)), functions, keys, along)
 
 
 def combine(
     group: KnowledgeGroup, functions: Functions, keys: Collection[str] = (), along: Along = order
 ) -> Knowledge:
-    """Merge a sorted group of knowledge points that share their keys."""
+    """Merge a sorted group of knowledge points into one point.
+
+    `keys` are attributes on which all points agree. If the first attribute has the function `max` or `min`,
+    the result has the time and location of the point with that extreme. Otherwise it has their means. `along`
+    breaks ties.
+    """
     names = group.names
     by_name = dict.fromkeys(names, functions) if isinstance(functions, str) else dict(functions)
     functions_of = {name: None if name in keys else by_name.get(name) for name in names}
@@ -102,7 +117,11 @@ def combine(
 
 
 def _attribute(values: Sequence[Value], function: Function | None) -> Value:
-    """Apply a function to an attribute; text and truth values, and those without a function, must agree."""
+    """Apply a function to the values of an attribute.
+
+    Text, truth values, and attributes without a function are merged only if all values are equal. Otherwise
+    the result is `None`.
+    """
     found = None if function is None else aggregate(values, function)
     if found is None and len(set(values)) == 1 and (function is None or isinstance(values[0], (str, bool))):
         return values[0]
@@ -110,8 +129,8 @@ def _attribute(values: Sequence[Value], function: Function | None) -> Value:
 
 
 def _extreme(group: KnowledgeGroup, attributes: Mapping[str, Value], along: Along) -> Knowledge:
-    """Index and validity of the point that attains the extreme of the first attribute; ties go to the
-    least."""
+    """Return the point that attains the extreme of the first attribute; of several, the least in the
+    aggregated dimension."""
     name, wanted = next(iter(attributes.items()))
     attaining = [i for i, value in enumerate(group.values(name)) if value == wanted] or [0]
     if along is order or len(attaining) == 1:
@@ -120,7 +139,11 @@ def _extreme(group: KnowledgeGroup, attributes: Mapping[str, Value], along: Alon
 
 
 def _middle(group: KnowledgeGroup) -> Knowledge:
-    """Mean of time and location, and validity; what has no mean is taken from the least point."""
+    """Return the least point with the mean time, the mean location, and the validity of the group.
+
+    The location is missing if the points have different numbers of coordinates. The place is missing if the
+    points differ in it.
+    """
     times, places = group.times, group.places
     time, place = sum(times) // len(times), places[0] if len(set(places)) == 1 else None
     centre, known = None, [at for at in group.spots if at is not None]

@@ -1,4 +1,8 @@
-"""Walk from candidate to candidate and emit events, where columns alone do not decide."""
+"""Evaluate a component from candidate to candidate and emit its events.
+
+`columns` uses this module for components whose events columns alone cannot determine, such as those with a
+minimum duration.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ DatedEvent = tuple[Instant, Id, Published]
 
 
 class VisibleKnowledge:
-    """The knowledge of a key at an instant, from the rows visible then."""
+    """The knowledge points that each key can select at an instant, read from `ReadingSeries`."""
 
     def __init__(self, smc: Smc, seen: Views, host: MovingHost | None = None) -> None:
         self._smc, self._host = smc, host
@@ -36,11 +40,15 @@ class VisibleKnowledge:
         self._rows: dict[tuple[str, int, int, Instant], Ints] = {}
 
     def here(self, now: Instant) -> Where:
-        """The location of the host at an instant."""
+        """Return the location of the host at an instant."""
         return self._smc.stationary if self._host is None else self._host.at(now)
 
     def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
-        """Convert the rows of likely keys and instants to knowledge, all at once."""
+        """Convert the rows of the given keys and instants to knowledge points in one pass, for later calls of
+        `detect`.
+
+        One conversion of many rows is much faster than many small conversions.
+        """
         if not likely:
             return
         for name, views in self._seen.items():
@@ -53,8 +61,11 @@ class VisibleKnowledge:
     def readings(
         self, keys: int, turns: Mapping[int, Sequence[Instant]]
     ) -> Iterator[Mapping[str, Knowledge]] | None:
-        """The readings that the only query shows at the instants of keys; `None` if it does not show one
-        reading each."""
+        """Return the readings that the only query shows, key after key and instant after instant.
+
+        Return `None` if the component has several queries, or if the query does not show exactly one reading
+        at each instant.
+        """
         if len(self._seen) > 1:
             return None
         ((name, views),) = self._seen.items()
@@ -69,7 +80,7 @@ class VisibleKnowledge:
         return None if found is None else ({name: reading} for reading in found)
 
     def detect(self, key: int, now: Instant, rule: Rule, instance: Instance) -> EvaluationContext | None:
-        """Evaluate a rule for a key at an instant; return the context that satisfies it, if any."""
+        """Evaluate a rule for a key at an instant. Return the context that satisfies the rule, or `None`."""
         known: dict[str, Table] = {}
 
         def tables(name: str) -> Table:
@@ -90,8 +101,11 @@ class VisibleKnowledge:
 
 
 class NextInstant(NamedTuple):
-    """An instant, the number of the one after it, and whether the rule is satisfied then; `None` if it must
-    be evaluated."""
+    """The next instant at which a key is evaluated.
+
+    `next` is the index of the first instant after `now`. `satisfied` is the result of the rule, or `None` if
+    the rule must be evaluated.
+    """
 
     now: Instant
     next: int
@@ -100,7 +114,7 @@ class NextInstant(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateWalk:
-    """The evaluation of a component over the candidates of one step."""
+    """The evaluation of a component over the candidates of one step, key by key."""
 
     smc: Smc
     keys: Sequence[str]
@@ -110,7 +124,7 @@ class CandidateWalk:
     host: str = ""
 
     def emit(self, instances: dict[Id, Instance]) -> list[DatedEvent]:
-        """Emit the events of the step; update `instances`."""
+        """Return the events of the step, key after key, and update `instances`."""
         concerned = [(key, (self.host, self.keys[key])) for key in self._keys_to_evaluate(instances)]
         turns = {key: self._likely_instants(key, instances.get(id, Instance())) for key, id in concerned}
         if self.step.is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
@@ -132,7 +146,8 @@ class CandidateWalk:
         shown: Iterator[Mapping[str, Knowledge]],
         instances: dict[Id, Instance],
     ) -> list[DatedEvent]:
-        """Emit an event at every candidate, given the reading shown at each."""
+        """Emit an event at every candidate instant. `shown` has the reading of each, in the order of
+        `turns`."""
         emitted: list[DatedEvent] = []
         for key, instants in turns.items():
             id = (self.host, self.keys[key])
@@ -147,12 +162,13 @@ class CandidateWalk:
         return emitted
 
     def _active_rule(self, *, holds: bool) -> Candidates:
-        """The rule to evaluate: the exit while the condition is active. [F65]"""
+        """Return the rule to evaluate: the exit while the condition is active (`holds`), otherwise the
+        entrance. [F65]"""
         leave = self.step.leave
         return leave if holds and leave is not None else self.step.enter
 
     def _keys_to_evaluate(self, instances: Mapping[Id, Instance]) -> list[int]:
-        """The keys that have a candidate or a running minimum duration."""
+        """Return the keys with a candidate in this step or a running minimum duration."""
         first, end = self.step.found.ends[:-1], self.step.found.ends[1:]
         found = self.step.enter.next[first] < end
         for k, key in enumerate(self.keys):
@@ -162,7 +178,8 @@ class CandidateWalk:
         return [int(k) for k in np.flatnonzero(found)]
 
     def _likely_instants(self, key: int, instance: Instance) -> list[Instant]:
-        """The instants at which a key emits if every candidate satisfies, without minimum durations."""
+        """Return the instants at which a key emits if every candidate satisfies its rule. Minimum durations
+        are ignored."""
         at, ends = self.step.found
         i, end, holds = int(ends[key]), int(ends[key + 1]), instance.since is not None
         found: list[Instant] = []
@@ -173,7 +190,7 @@ class CandidateWalk:
         return found
 
     def _walk(self, key: int, instance: Instance) -> tuple[Instance, list[tuple[Instant, Published]]]:
-        """Evaluate one key over the step; return its new instance and its events."""
+        """Evaluate one key over the step. Return its new instance and its events."""
         emitted: list[tuple[Instant, Published]] = []
         i = int(self.step.found.ends[key])
         while True:
@@ -194,7 +211,12 @@ class CandidateWalk:
                 instance = replace(instance, pending=began)
 
     def _next(self, active: Candidates, key: int, i: int, pending: Instant | None) -> NextInstant | None:
-        """The next instant that can make a difference before the end of the step."""
+        """Return the next instant at which the instance can change, or `None` if there is none before the end
+        of the step.
+
+        `pending` is the start of a running minimum duration. It ends when a known gap breaks it or when the
+        duration has elapsed.
+        """
         at, ends = self.step.found
         end, sure = int(ends[key + 1]), bool(active.sure[key])
         if pending is None:
@@ -210,6 +232,7 @@ class CandidateWalk:
         return NextInstant(ripe, bisect_right(at, ripe, i, end), None) if ripe < self.until else None
 
     def _event(self, key: int, rule: Rule, instance: Instance, context: EvaluationContext) -> Published:
+        """Build the event of a satisfied rule with its status and scope."""
         id = (self.host, self.keys[key])
         momentary = self.step.leave is None
         status: Status = "atomic" if momentary else "ingress" if instance.since is None else "egress"

@@ -1,5 +1,7 @@
-"""Candidate instants: where the predicates of a component may be satisfied, computed over columns for a whole
-step."""
+"""Candidate instants of a step: instants at which the predicates of a component may be satisfied.
+
+All masks are computed over columns. A mask may have too many instants but never misses one.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ from .span import Instants, every_instant
 from .topic_pool import TopicPool, has_shared_keys
 
 MOST = 1 << 22
-"""The largest number of instants of shared queries that are evaluated at once, for all keys together."""
+"""The largest number of instants of shared queries that are evaluated in one step, over all keys."""
 FEW = 6
-"""Up to so many comparisons over separate queries are evaluated with each possible outcome."""
+"""The largest number of comparisons over separate queries for which every combination of outcomes is
+evaluated."""
 
 Columns = tuple[PlanColumn, ...]
 
@@ -37,15 +40,16 @@ Views = Mapping[str, Sequence[ReadingSeries]]
 """The series of each query, one for each status."""
 
 Choice = Mapping[str, int | None]
-"""For each query the number of the status that it shows; `None` if it shows nothing."""
+"""For each query the number of the status that it shows; `None` if the query shows nothing."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The instants at which a rule may be satisfied; for keys that are `sure` it is satisfied at all of them.
+    """The instants at which a rule may be satisfied. For keys that are `sure`, the rule is satisfied at all
+    of them.
 
-    `by` has, for each choice of statuses that columns can decide, the instants at which it satisfies. If the
-    only query shows several places, `chosen` are the cells of the one that satisfies and contributed last.
+    `by` has one mask for each choice of statuses that columns can decide. If the only query shows several
+    places, `chosen` has the cells of the satisfying place that contributed last.
     """
 
     rule: Rule
@@ -56,23 +60,25 @@ class Candidates:
 
     @cached_property
     def next(self) -> Ints:
-        """For each instant the next candidate at or after it."""
+        """For each instant the index of the next candidate at or after it."""
         return _next(self.mask)
 
     @cached_property
     def gap(self) -> Ints:
-        """For each instant the next non-candidate at or after it."""
+        """For each instant the index of the next instant at or after it that is not a candidate."""
         return _next(~self.mask)
 
 
 def _next(mask: Mask) -> Ints:
+    """Return for each position the next position at or after it where `mask` is true; `len(mask)` if there is
+    none."""
     here = np.where(mask, np.arange(len(mask)), len(mask))
     found: Ints = np.append(np.minimum.accumulate(here[::-1])[::-1], len(mask))
     return found
 
 
 class TooManyInstants(Exception):
-    """Raised if a step has too many instants; up to `until` there are not too many."""
+    """Raised if a step has too many instants. The caller repeats the step with the earlier end `until`."""
 
     def __init__(self, until: Instant) -> None:
         super().__init__(until)
@@ -80,8 +86,11 @@ class TooManyInstants(Exception):
 
 
 class ScreenedInstants:
-    """The instants of a step in [`first`, `until`), and the candidates of each rule. `leave` is `None` for a
-    momentary component."""
+    """The instants of a step in [`first`, `until`), and the candidates of each rule.
+
+    `leave` is `None` for a momentary component. `found` has the instants of all keys. `holds` says which keys
+    are active; it is required if queries are shared.
+    """
 
     def __init__(
         self,
@@ -121,17 +130,20 @@ class ScreenedInstants:
 
     @property
     def is_sure(self) -> bool:
-        """Whether every candidate is an event: columns decide the predicates, and there is no minimum
+        """Whether every candidate is an event: columns decide the predicates, and no rule has a minimum
         duration."""
         rules = [self.enter] if self.leave is None else [self.enter, self.leave]
         return all(rule.rule.hold == 0 and bool(rule.sure.all()) for rule in rules)
 
     @cached_property
     def columns(self) -> dict[str, list[ShownColumns]]:
-        """By query and status the columns shown, for queries that show one value for each key and status."""
+        """The columns shown, by query and status. Queries that show several values for a key and status are
+        absent."""
         return {name: shown for name in self._seen if (shown := self._of_query(name)) is not None}
 
     def _of_query(self, name: str) -> list[ShownColumns] | None:
+        """Return the columns that a query shows, one item for each status, or `None` if columns cannot
+        represent them."""
         views = [series for series in self._seen[name] if not series.is_hidden]
         if isinstance(self._smc.inputs[name].query.topic, Aggregate):
             if has_shared_keys(views):
@@ -149,16 +161,20 @@ class ScreenedInstants:
 
     @cached_property
     def _distinct(self) -> tuple[Instants, Ints]:
-        """The distinct instants of all keys, and for each instant its number among them."""
+        """The distinct instants of all keys, and for each instant of the step its index among them."""
         at, same = np.unique(self.found.at, return_inverse=True)
         return Instants(at, np.array([0, len(at)])), same
 
     def _instants(self, series: ReadingSeries) -> tuple[Instants, Ints | None]:
-        """The instants at which to evaluate a series, and for each instant of the step its number among
-        them."""
+        """Return the instants at which to evaluate a series.
+
+        For a shared series, also return for each instant of the step its index among them; otherwise `None`.
+        """
         return self._distinct if series.shared else (self.found, None)
 
     def _show(self, series: ReadingSeries, columns: Columns, found: Instants) -> ShownColumns | None:
+        """Return the columns that a series shows at instants, or `None` if it shows several values for a
+        key."""
         if series.is_mixed:
             return None
         if series.folds:
@@ -174,7 +190,7 @@ class ScreenedInstants:
     def _of_nearest(
         self, series: ReadingSeries, order: Ints, columns: Columns, found: Instants
     ) -> ShownColumns:
-        """The columns of the closest location that shows anything."""
+        """Return the columns of the closest location that shows a value at each instant."""
         moments = self._moments(series)
         shown = series.show(moments, columns)
         chosen = np.full(len(found.at), -1)
@@ -187,6 +203,11 @@ class ScreenedInstants:
         return ShownColumns(cells, values, shown.exact)
 
     def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
+        """Return the candidates of a rule.
+
+        Where columns do not decide the predicate, the candidates are the instants at which all required
+        queries show a value.
+        """
         names = rule.mentions or tuple(self._smc.inputs)
         if all(name in self.columns and not self._is_vague(name) for name in names):
             return self._combine(rule, screen, names)
@@ -206,15 +227,18 @@ class ScreenedInstants:
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
     def _is_vague(self, name: str) -> bool:
-        """Whether columns do not determine what a query shows, or, of several statuses, how many places
-        satisfy."""
+        """Whether columns do not determine the values of a query.
+
+        This includes a query that selects several statuses and several places: columns do not determine how
+        many places satisfy.
+        """
         shown = self.columns[name]
         return any(part.vague for part in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
 
     def _combine(self, rule: Rule, screen: Screen, names: Sequence[str]) -> Candidates:
-        """The candidates of a rule over queries that show one value for each status.
+        """Return the candidates of a rule over queries that show one value for each status.
 
-        Optional queries may also show nothing, but at least one query must show something.
+        Optional queries may show nothing, but at least one query must show a value.
         """
         mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
         by = []
@@ -237,8 +261,12 @@ class ScreenedInstants:
         return Candidates(rule, mask, np.full(size, exact), by=by)
 
     def _enough_topics(self, name: str, by: Sequence[tuple[Choice, Mask]], *, exact: bool) -> Mask:
-        """Where the required number of topics satisfies, or the query shows nothing. An inexact mask may
-        count too many."""
+        """Mark the instants at which as many topics satisfy as the query requires, or at which the query
+        shows nothing.
+
+        `by` has the masks of all choices. An inexact mask may count too many topics, so `one` is checked only
+        if it is `exact`.
+        """
         enough = np.ones(len(self.found.at), np.bool_)
         topic = self._smc.inputs[name].query.topic
         if isinstance(topic, Multiple) and (topic.how == "all" or (topic.how == "one" and exact)):
@@ -253,9 +281,10 @@ class ScreenedInstants:
     # --- beside what all keys share ---
 
     def _instants_between(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
-        """The times of shared queries at which a key emits an event between its own instants.
+        """Return the instants of shared queries at which a key emits an event between its own instants.
 
-        `None` if a comparison reads shared and separate queries.
+        Return `None` if columns cannot find them, for example if one comparison reads both shared and
+        separate queries.
         """
         keys, first = len(own.ends) - 1, self._first
         if not all(map(self._is_plain, self._seen)):
@@ -288,7 +317,8 @@ class ScreenedInstants:
         return Instants(found[:size], ends)
 
     def _is_plain(self, name: str) -> bool:
-        """Whether a query shows one value for each key that changes only at the key's own instants."""
+        """Whether a query shows one value for each key, and the value changes only at the key's own
+        instants."""
         views = self._seen[name]
         return (
             len(views) == 1
@@ -300,9 +330,11 @@ class ScreenedInstants:
     def _residues(
         self, rule: Rule, screen: Screen, shown: Mapping[str, ShownColumns], sizes: tuple[int, int]
     ) -> _Residues | None:
-        """Reduce a rule to its comparisons over shared queries, for each outcome of the others.
+        """Reduce a rule to its comparisons over shared queries, for each combination of outcomes of the other
+        comparisons.
 
-        `None` if a comparison reads both, or there are more than `FEW`.
+        Return `None` if a comparison reads both shared and separate queries, or if more than `FEW`
+        comparisons read separate queries.
         """
         names = rule.mentions or tuple(self._smc.inputs)
         common = frozenset(name for name, (series,) in self._seen.items() if series.shared)
@@ -339,17 +371,17 @@ class ScreenedInstants:
 
     @cached_property
     def _moves(self) -> Ints:
-        """The last move of the host at each instant."""
+        """The index of the host's last move at each instant."""
         assert self._host is not None
         return self._host.moves(self.found)
 
     def _around(self, index: Index, series: ReadingSeries) -> HostDistances:
-        """Distances of the parts of a query from the host."""
+        """Return the distances of the parts of a series from `index`, a location relative to the host."""
         assert self._host is not None
         return self._host.around(index, series.places)
 
     def _with_distance(self, series: ReadingSeries, shown: ShownColumns, columns: Columns) -> ShownColumns:
-        """Add the columns that compare the distance from the host with a limit."""
+        """Add the columns that compare the distance from the host with a limit. Change and return `shown`."""
         for column in columns:
             if column.bound is not None and self._host is not None:
                 true = self._host.around(HERE, series.standing_places).compare(*column.bound)
@@ -359,15 +391,21 @@ class ScreenedInstants:
         return shown
 
     def _inside(self, series: ReadingSeries) -> Mask:
-        """Which parts lie in the query's radius after each move of the host."""
+        """Return which parts lie in the query's radius, with a row for each move of the host.
+
+        A query without a radius around the host has one row, in which every part is inside.
+        """
         match series.query.location:
             case Multiple(_, Ball(centre, radius)) | PooledDimension(Ball(centre, radius)) if series.roams:
                 return self._around(centre, series).compare("<=", radius)
         return np.ones((1, len(series.owners)), np.bool_)
 
     def _near(self, series: ReadingSeries, true: Mask) -> tuple[Ints, Ints, CellRanges]:
-        """Count the parts near the host, and those of them where `true` holds; return also the last cell of
-        the latter."""
+        """Return at each instant how many parts near the host satisfy `true`, how many there are, and a cell
+        range.
+
+        The range is the last cell near the host that satisfies `true`; it is empty where there is none.
+        """
         when, starts, parts, cells = series.events
         count, present, chosen = np.empty((3, len(self.found.at)), np.int64)
         moves = self._moves if series.roams else np.zeros(len(self.found.at), np.int64)
@@ -377,7 +415,11 @@ class ScreenedInstants:
         return count, present, _cells(chosen, cells)
 
     def _closest(self, index: Index, series: ReadingSeries) -> CellRanges:
-        """The latest cell of the part closest to the host."""
+        """Return the latest cell of the part closest to the host at each instant.
+
+        Approximate distances decide first. Where they are too close, exact distances are computed and the
+        search is repeated.
+        """
         when, starts, parts, cells = series.events
         around = self._around(index, series)
         chosen, doubt = np.empty(len(self.found.at), np.int64), np.zeros(len(self.found.at), np.bool_)
@@ -390,7 +432,10 @@ class ScreenedInstants:
         return _cells(chosen, cells)
 
     def _of_host(self, series: ReadingSeries, columns: Columns) -> ShownColumns | None:
-        """The columns of the location that is closest to the host, or contributed last near it."""
+        """Return the columns of the location that is closest to the host, or that contributed last near it.
+
+        Return `None` for queries of another form.
+        """
         match series.query.location:
             case Closest(index) if series.span.nearest:
                 cells = self._closest(index, series)
@@ -403,8 +448,10 @@ class ScreenedInstants:
         return ShownColumns(cells, values, exact, series.has_vague_validity(columns))
 
     def _by_latest(self, rule: Rule, screen: Screen, series: ReadingSeries) -> Candidates:
-        """The candidates of a rule over one query that shows the latest value of several places, by the
-        number that satisfy."""
+        """Return the candidates of a rule over one query that shows the latest value of several places.
+
+        The number of satisfying places near the host decides.
+        """
         ((name, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
         true, exact = series.truths(screen, columns)
         count, present, cells = self._near(series, true)
@@ -413,12 +460,13 @@ class ScreenedInstants:
         return Candidates(rule, mask, sure, by=[({name: 0}, mask)], chosen=cells)
 
     def _somewhere(self, name: str) -> Mask:
-        """Where a query shows anything."""
+        """Mark the instants at which a query shows a value in any status."""
         found: Mask = np.logical_or.reduce([part.there for part in self.columns[name]])
         return found
 
     def _by_count(self, rule: Rule, screen: Screen, series: ReadingSeries) -> Candidates:
-        """The candidates of a rule over one query that shows several values, by the number that satisfy."""
+        """Return the candidates of a rule over one query that shows several values. The number of satisfying
+        values decides."""
         moments = self._moments(series)
         ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
         shown = series.show(moments, columns)
@@ -429,7 +477,8 @@ class ScreenedInstants:
         return Candidates(rule, mask, np.full(len(self.found.ends) - 1, exact))
 
     def _moments(self, series: ReadingSeries) -> Instants:
-        """The times at which the value of a part may change, with the start of the step."""
+        """Return the instants at which the value of a part may change, by part, including the start of the
+        step."""
         parts = len(series.owners)
         since = max(self._first, int(series.times.min(initial=self._until)))
         return every_instant(
@@ -440,7 +489,7 @@ class ScreenedInstants:
         )
 
     def _sum(self, series: ReadingSeries, moments: Instants, true: Mask) -> Ints:
-        """The number of parts for which `true` holds, at each instant of their key."""
+        """Return the number of parts for which `true` is set, at each instant of their key."""
         change = np.diff(true.astype(np.int64), prepend=0)
         first = moments.ends[:-1]
         change[first] = true[first]
@@ -453,19 +502,24 @@ class ScreenedInstants:
 
 
 def _repeat(shown: ShownColumns, same: Ints | None) -> ShownColumns:
+    """Repeat shown values for each instant of the step; return them as they are if `same` is `None`."""
     return shown if same is None else shown.spread(same)
 
 
 class _Residues(NamedTuple):
-    """For each instant the number of its residual rule, and for each rule and time the next time at which it
-    is satisfied."""
+    """A rule reduced to shared queries.
+
+    `of` is the number of the reduced rule at each instant, `nexts` for each reduced rule and time the index
+    of the next time that satisfies it.
+    """
 
     of: Ints
     nexts: Ints
 
 
 def _ticks(seen: Sequence[ReadingSeries], smc: Smc, first: Instant, until: Instant) -> Instants:
-    """The ticks of each key, as long as its latest reading is not too old for them (`smc.lasts`)."""
+    """Return the ticks of each key in [`first`, `until`) that are at most `smc.lasts` after the latest
+    reading of the key."""
     assert smc.tick is not None
     tick, lasts = smc.tick, smc.lasts
     since = np.minimum.reduce([series.since for series in seen])
@@ -478,13 +532,13 @@ def _ticks(seen: Sequence[ReadingSeries], smc: Smc, first: Instant, until: Insta
 
 
 def _shows_several(series: ReadingSeries) -> bool:
-    """Whether the query shows values of several locations."""
+    """Whether the query shows separate values for several locations and combines their results."""
     location = series.query.location
     return isinstance(location, Multiple) and location.how != "separate"
 
 
 def _enough(series: ReadingSeries, count: Ints, present: Ints, *, exact: bool) -> Mask:
-    """Where the required number of the present places satisfies."""
+    """Mark the instants at which as many of the present places satisfy as the query requires."""
     location = series.query.location
     assert isinstance(location, Multiple)
     if location.how == "one" and exact:
@@ -493,13 +547,13 @@ def _enough(series: ReadingSeries, count: Ints, present: Ints, *, exact: bool) -
 
 
 def _cells(chosen: Ints, cells: Ints) -> CellRanges:
-    """The cells of chosen events, empty where none is chosen."""
+    """Return the cells of chosen events; the range is empty where `chosen` is -1."""
     low = np.append(cells, -1)[chosen]
     return CellRanges(low, np.where(low < 0, low, low + 1))
 
 
 def _take_values(column: Any, rows: Ints, there: Mask) -> Any:
-    """The values of a column at rows; missing where `there` is false."""
+    """Return the values of a column at `rows`; the value is missing where `there` is false."""
     if isinstance(column, np.ndarray):
         return np.append(column, np.nan)[rows]
     return column.take(pa.array(rows, mask=~there))

@@ -1,6 +1,6 @@
-"""The columnar plan of a component: its predicates and events over columns.
+"""The columnar plan of a component: its predicates and events as functions over columns.
 
-These are data only: `plan_columns.py` makes plans, `columns.py` evaluates them.
+This module has only data classes. `plan_columns.py` makes plans, and `columns.py` evaluates them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from ....model.query import Function
 from ....model.topic import Topic
 
 Test = Callable[[pa.RecordBatch], NDArray[np.bool_]]
+"""A predicate over a batch with one row for each instant; it returns a mask."""
 
 
 STATUS, VALID = "=status", "=valid"
-"""Columns of knowledge beside its attributes: its status, and whether it is valid."""
+"""Names of two columns beside the attributes: the status of knowledge, and whether it is valid."""
 
 
 class PlanColumn(NamedTuple):
     """A column that predicates read: an attribute of the value that a query shows.
 
-    `function` is that of the query's window, `None` for the nearest value or the one that all share; `over`
-    that over locations or statuses, `across` that over topics. `bound` compares the distance from the host
-    with a limit. `default` replaces missing values.
+    `function` aggregates the query's window. It is `None` for the nearest value, or for an attribute on which
+    all values agree. `over` aggregates locations or statuses, `across` aggregates topics. `bound` compares
+    the distance from the host with a limit. `default` replaces missing values.
     """
 
     name: str
@@ -44,8 +45,11 @@ class PlanColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class ScreenParts:
-    """A predicate split into comparisons, each with the queries whose columns it reads, and the function that
-    joins their results."""
+    """A predicate split into comparisons.
+
+    Each comparison has the names of the queries that it reads. `together` combines the results of all
+    comparisons.
+    """
 
     comparisons: tuple[tuple[frozenset[str], Test], ...]
     together: Callable[[Sequence[Any]], Any]
@@ -53,7 +57,8 @@ class ScreenParts:
 
 @dataclass(frozen=True)
 class Screen:
-    """A test over columns that is true wherever the predicate is; if it is `exact`, only there."""
+    """A test over columns that is true wherever the predicate is true. If it is `exact`, it is false
+    everywhere else."""
 
     test: Test
     exact: bool
@@ -62,8 +67,11 @@ class Screen:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """The events of a rule over columns: by query the attributes taken from it where it contributed last, the
-    columns that computations read, and the computations."""
+    """The columns from which the events of a rule are built.
+
+    `given` are the attributes taken from the query that contributed last, by query. `computes` are the
+    computations, `read` the columns that they read.
+    """
 
     given: Mapping[str, tuple[PlanColumn, ...]]
     read: Mapping[str, tuple[PlanColumn, ...]]
@@ -74,8 +82,9 @@ class EventColumns:
 class ColumnarPlan:
     """The columns of each query, and the predicates as screens; `exit` is `None` for a momentary component.
 
-    `topic` is that of its events, `consumed` are the topics that it reads, `statuses` the statuses that each
-    query can select; `events` build the events of both rules, where columns suffice.
+    `topic` is the topic of the component's events, `consumed` are the topics that the component reads.
+    `statuses` are the statuses that each query can select. `events` builds the events of the entrance and of
+    the exit; `None` where columns do not suffice.
     """
 
     columns: Mapping[str, tuple[PlanColumn, ...]]

@@ -1,8 +1,8 @@
 """Evaluation of a component in columns: the same events as `component`, for many instants at once.
 
-Predicates are evaluated over all instants of a step as masks that never miss an instant. Where a mask is not
-exact, the component is evaluated at the masked instants by the code that defines the meaning (`smc`), so an
-inexact mask costs only time.
+A step evaluates the predicates as masks over all its instants. A mask never misses an instant. Where it is
+not exact, `smc`, which defines the meaning, evaluates the masked instants. An inexact mask therefore costs
+only time.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from .smc import Smc
 from .span import EVER, TimeSpan, span
 
 TICKS = 1 << 22
-"""The largest number of ticks in one step, about, for all keys together."""
+"""The approximate limit of ticks in one step, over all keys."""
 
 
 class ColumnState(msgspec.Struct, tag="columns"):
-    """The state of a component that is evaluated in columns; everything before `until` has been evaluated.
+    """The state of a component that is evaluated in columns. All instants before `until` have been evaluated.
 
-    `content` are the rows that each query can still select, `held` is the input buffer by topic, `hosts` the
-    last position of each moving host.
+    `content` has the rows that each query can still select. `held` is the input buffer by topic. `hosts` has
+    the last position of each moving host.
     """
 
     until: Instant = BEGINNING
@@ -69,10 +69,11 @@ class ColumnState(msgspec.Struct, tag="columns"):
 
 
 TopicBatches = Mapping[str, list[pa.RecordBatch]]
+"""Record batches by topic."""
 
 
 class TopicQuery(NamedTuple):
-    """The part of a query over one topic."""
+    """The part of a query that reads one topic."""
 
     name: str
     topic: Topic
@@ -88,18 +89,22 @@ class ColumnarComponent:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics that it consumes, by name."""
+        """The topics that the component consumes, by name."""
         return self.plan.consumed
 
     def span(self, name: str) -> TimeSpan:
-        """The time span of a query."""
+        """Return the time span of the query called `name`."""
         found = span(self.smc.inputs[name].query)
         assert found is not None
         return found
 
     @cached_property
     def pieces(self) -> Mapping[str, TopicQuery]:
-        """Its queries, split by topic. A query of one topic keeps its name."""
+        """The queries of the component, split by topic.
+
+        A query of one topic keeps its name. The parts of other queries have the names of query and topic,
+        separated by a control character.
+        """
         found = {}
         for name, input in self.smc.inputs.items():
             several = len(input.query.topics) > 1
@@ -110,31 +115,33 @@ class ColumnarComponent:
 
     @cached_property
     def endless(self) -> tuple[str, ...]:
-        """The queries over all time."""
+        """The names of the queries over all time. Their rows are never discarded."""
         return tuple(name for name in self.smc.inputs if self.span(name).low == EVER)
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The queries without a key, if other queries have one."""
+        """The queries without a key, if other queries have a key. Their readings are visible to every key."""
         without_key = frozenset(name for name, input in self.smc.inputs.items() if input.key is None)
         return without_key if len(without_key) < len(self.smc.inputs) else frozenset()
 
     @property
     def here(self) -> Where:
-        """The location of a stationary host."""
+        """The location of a stationary host; `None` without a host or if the host moves."""
         return self.smc.stationary
 
 
 class ColumnarEmission(NamedTuple):
-    """The events of a step: one by one, or as rows."""
+    """The events of a step: single events from a candidate walk, and events as rows."""
 
     single: list[Published]
     rows: list[EventRows]
 
 
 def take(columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.RecordBatch) -> None:
-    """Put readings into the input buffer. Late ones go to the queries at once, for the next evaluation.
-    [F76]"""
+    """Put readings into the input buffer.
+
+    Late readings go to the queries at once and take part in the next evaluation. [F76]
+    """
     batch = component_columns(batch)
     if UNTIL in batch.schema.names:  # it may contradict stored events, and its own
         for of, content in state.content.items():
@@ -156,7 +163,7 @@ def take(columnar: ColumnarComponent, state: ColumnState, topic: str, batch: pa.
 
 
 def due(columnar: ColumnarComponent, state: ColumnState) -> Instant | None:
-    """The next instant of evaluation."""
+    """Return the next instant of evaluation, or `None` if nothing is scheduled."""
     found = [int(times(batch).min()) for held in state.held.values() for batch in held]
     for of, content in state.content.items():
         for shift in columnar.span(columnar.pieces[of].name).shifts[1:]:
@@ -169,7 +176,7 @@ def due(columnar: ColumnarComponent, state: ColumnState) -> Instant | None:
 
 
 def _tick(smc: Smc, state: ColumnState) -> Instant | None:
-    """The next tick, if there is a reading recent enough for it."""
+    """Return the next tick, or `None` if no reading is recent enough for ticks."""
     if smc.tick is None:
         return None
     next = -(-state.until // smc.tick) * smc.tick
@@ -178,14 +185,17 @@ def _tick(smc: Smc, state: ColumnState) -> Instant | None:
 
 
 def _hold_ends(smc: Smc, state: ColumnState) -> Iterator[tuple[Instant, Id]]:
-    """The instants at which minimum durations end."""
+    """Yield the end of each running minimum duration with its scope."""
     for id, instance in state.instances.items():
         if (at := component.hold_end(smc, instance)) is not None:
             yield at, id
 
 
 def endless_size(columnar: ColumnarComponent, state: ColumnState | component.InstantState) -> int:
-    """The number of rows that are never discarded, and that each evaluation goes through."""
+    """Return the number of rows that are never discarded and that each evaluation reads.
+
+    Accepts the state of both evaluations.
+    """
     if isinstance(state, ColumnState):
         pieces = columnar.pieces
         return sum(len(rows) for of, rows in state.content.items() if pieces[of].name in columnar.endless)
@@ -194,12 +204,12 @@ def endless_size(columnar: ColumnarComponent, state: ColumnState | component.Ins
 
 
 def is_empty(state: ColumnState) -> bool:
-    """Whether the state is initial, whatever the watermark."""
+    """Whether the state is initial apart from the watermark."""
     return not state.instances and not state.hosts and not any(map(len, _batches(state)))
 
 
 def advance(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> ColumnarEmission:
-    """Evaluate all instants before `until`, which never goes back. [F76]"""
+    """Evaluate all instants before `until`, and return the events. `until` must never decrease. [F76]"""
     emission = ColumnarEmission([], [])
     while (next := due(columnar, state)) is not None and next < until:
         state.until = max(state.until, next)
@@ -215,11 +225,15 @@ def advance(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> 
 
 
 def _batches(state: ColumnState) -> list[pa.RecordBatch]:
+    """Return all batches of a state: those that queries can select, and those in the input buffer."""
     return [*state.content.values(), *(batch for held in state.held.values() for batch in held)]
 
 
 def _evaluate(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> ColumnarEmission:
-    """Evaluate one step, up to but not including `until`."""
+    """Evaluate one step, up to but not including `until`.
+
+    If the step has too many instants, a shorter step is evaluated instead, and `state.until` says how far.
+    """
     keys: dict[str, int] = {}
     held = state.held.copy()
     ready = _take_due(state, until)
@@ -259,7 +273,10 @@ def _emit(
     moved: Sequence[MovingHost | None],
     until: Instant,
 ) -> ColumnarEmission:
-    """Emit the events of all keys, for each moving host if there are some."""
+    """Return the events of all keys, and update the instances of `state`.
+
+    `moved` has the moving hosts. If no host moves, it is `[None]`.
+    """
     smc, plan = columnar.smc, columnar.plan
     single: list[tuple[Instant, Id, Published]] = []
     rows: list[EventRows] = []
@@ -282,7 +299,8 @@ def _emit(
 def _host_movements(
     columnar: ColumnarComponent, state: ColumnState, ready: TopicBatches
 ) -> Sequence[MovingHost | None]:
-    """The moving hosts with their positions in the step; `[None]` if no host moves."""
+    """Return the moving hosts with their positions in the step, and update `state.hosts`; `[None]` if no host
+    moves."""
     if not isinstance(columnar.smc.here, str):
         return [None]
     topic = columnar.topics[columnar.smc.here]
@@ -293,7 +311,8 @@ def _host_movements(
 def _series_of(
     columnar: ColumnarComponent, of: str, rows: ReadingRows, codes: Ints, count: int
 ) -> list[ReadingSeries]:
-    """The series of a query over one topic, one for each status unless the query pools them."""
+    """Return the series of a query over one topic: one for each status, or a single series if the query pools
+    statuses."""
     name, _, query = columnar.pieces[of]
     collide = columnar.smc.collide
     statuses = columnar.plan.statuses[name]
@@ -325,15 +344,17 @@ def _take_due(state: ColumnState, until: Instant) -> dict[str, list[pa.RecordBat
 
 
 def _only(batch: pa.RecordBatch, rows: Mask) -> pa.RecordBatch:
+    """Return the rows of a batch where `rows` is true."""
     return batch if rows.all() else batch.filter(pa.array(rows))
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Concatenate batches. A single batch is returned without a copy."""
     return batches[0] if len(batches) == 1 else concatenate(batches)
 
 
 def _content_until(state: ColumnState, of: str, topic: Topic, ready: TopicBatches) -> ReadingRows:
-    """All rows that a query can select of one topic, in the order of arrival."""
+    """Return all rows of one topic that a query can select, in the order of arrival."""
     parts = [state.content[of]] if of in state.content else []
     parts += ready.get(topic.name, [])
     return ReadingRows(topic, _join(parts or [component_columns(from_events(topic, []))]))
@@ -342,7 +363,7 @@ def _content_until(state: ColumnState, of: str, topic: Topic, ready: TopicBatche
 def _encode_keys(
     columnar: ColumnarComponent, name: str, rows: ReadingRows, keys: dict[str, int]
 ) -> tuple[ReadingRows, Ints]:
-    """The rows that a query selects, with the code of each row's key. New keys get new codes."""
+    """Return the rows that a query selects, with the code of each row's key. Add new keys to `keys`."""
     input, codes = columnar.smc.inputs[name], np.zeros(len(rows), np.int64)
     if input.encoded_keys is None:
         if name not in columnar.shared:
@@ -362,8 +383,10 @@ def _encode_keys(
 
 
 def end_validity(events: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """End the validity of events at the first later one of `others` with the same signature and another
-    status."""
+    """End the validity of events that a later event contradicts.
+
+    The validity ends at the first later event of `others` with the same signature and another status.
+    """
     if not len(events) or not len(others):
         return events
     names: dict[str, int] = {}
@@ -377,7 +400,7 @@ def end_validity(events: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBat
 
 
 def _number_texts(batch: pa.RecordBatch, name: str, numbers: dict[str, int]) -> Ints:
-    """A number for each text of a column; -1 where it is missing."""
+    """Return a number for each text of a column, -1 where the text is missing. Add new texts to `numbers`."""
     found = encode_texts(batch, name)
     table = [numbers.setdefault(text, len(numbers)) for text in found.values]
     return np.array([*table, -1])[found.codes]
@@ -387,7 +410,7 @@ def _number_texts(batch: pa.RecordBatch, name: str, numbers: dict[str, int]) -> 
 
 
 def to_columns(columnar: ColumnarComponent, points: component.InstantState) -> ColumnState:
-    """Convert the state of a component that was evaluated instant by instant."""
+    """Convert the state of a component from evaluation instant by instant to evaluation in columns."""
     held: dict[str, list[Knowledge]] = {}
     for _, _, known in sorted(points.held, key=lambda row: row[1]):
         held.setdefault(known.topic, []).append(known)
@@ -404,7 +427,7 @@ def to_columns(columnar: ColumnarComponent, points: component.InstantState) -> C
 
 
 def _with_validity(topic: Topic, known: list[Knowledge], points: component.InstantState) -> pa.RecordBatch:
-    """Convert knowledge to rows with the end of their validity."""
+    """Convert knowledge points to rows, with the time at which their validity ends."""
     batch = from_knowledge(topic, known)
     if UNTIL not in batch.schema.names:
         return batch
@@ -416,7 +439,10 @@ def _with_validity(topic: Topic, known: list[Knowledge], points: component.Insta
 
 
 def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.InstantState:
-    """Convert the state, to evaluate the component instant by instant."""
+    """Convert the state of a component from evaluation in columns to evaluation instant by instant.
+
+    The result uses parts of `state`, which must not be used afterwards.
+    """
     tick = _tick(columnar.smc, state)
     points = component.InstantState(
         state.until, hosts=state.hosts, instances=state.instances, tick=tick, latest=state.latest

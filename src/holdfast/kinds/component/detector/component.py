@@ -1,8 +1,10 @@
-"""Evaluation of a component over time, instant by instant: this defines what it emits.
+"""Evaluation of a component over time, instant by instant. This module defines the events that a component
+emits.
 
-A component is evaluated at every time of a consumed event, whenever an event enters or leaves a window, at
-every tick, and when a minimum duration ends; each time only for the hosts and keys concerned [F63]. Ticks
-that cannot change anything are left out, and so are those long after the latest reading.
+A component is evaluated at the time of each consumed event, at each tick, and when a minimum duration ends.
+It is also evaluated when an event enters or leaves a window. Each evaluation covers only the hosts and keys
+concerned [F63]. Ticks that cannot change anything are skipped, and so are ticks long after the latest
+reading.
 """
 
 from __future__ import annotations
@@ -25,18 +27,21 @@ from .running_aggregate import RunningAggregate, is_incremental
 from .smc import EvaluationContext, Smc, transform
 
 Id = tuple[str, Key]
-"""A scope: the source that carries the component, and the key; `""` where there is none."""
+"""A scope: the name of the source that carries the component, and the key; `""` if there is none."""
 
 CARRIER = "\x1e"
-"""Separates source and key in a signature. It does not occur in keys."""
+"""The separator of source and key in a signature. It does not occur in keys."""
 
 Concern = tuple[str | None, Key | None]
-"""The scopes to evaluate: a source and a key, `None` for all."""
+"""Scopes to evaluate: a source and a key; `None` stands for all sources or all keys."""
 
 
 class Instance(msgspec.Struct, gc=False):
-    """One scope of a component: start of its condition if it is active, last event, and, if the predicate to
-    evaluate is satisfied but its minimum duration has not ended, since when (`pending`). [F53]"""
+    """The state of one scope of a component. [F53]
+
+    `since` is the start of an active condition, `last` the last event. `pending` is the time since which the
+    predicate is satisfied, while its minimum duration has not ended.
+    """
 
     since: Instant | None = None
     last: Knowledge | None = None
@@ -44,11 +49,11 @@ class Instance(msgspec.Struct, gc=False):
 
 
 class InstantState(msgspec.Struct, tag="points"):
-    """The state of a component that is evaluated instant by instant; everything before `until` has been
+    """The state of a component that is evaluated instant by instant. All instants before `until` have been
     evaluated.
 
-    `held` is the input buffer, `wakes` the instants at which a window or a guard may change, `holds` the ends
-    of minimum durations; all three are heaps.
+    `held` is the input buffer. `wakes` has the instants at which the content of a window changes, `holds` the
+    ends of minimum durations. All three are heaps; `count` numbers their items, to order items of equal time.
     """
 
     until: Instant = BEGINNING
@@ -65,7 +70,7 @@ class InstantState(msgspec.Struct, tag="points"):
 
 
 class Published(NamedTuple):
-    """An event of a component, its scope, and for an egress the start of the condition."""
+    """An event of a component and its scope. `since` is the start of the condition, for an egress."""
 
     event: Knowledge
     id: Id
@@ -73,13 +78,15 @@ class Published(NamedTuple):
 
 
 def is_late(state: InstantState, known: Knowledge) -> bool:
-    """Whether everything at its time has been evaluated."""
+    """Whether the time of an event has already been evaluated."""
     return known.time < state.until
 
 
 def take(smc: Smc, state: InstantState, known: Knowledge) -> None:
-    """Put an event into the input buffer. A late one goes to the queries at once, for the next evaluation.
-    [F76]"""
+    """Put an event into the input buffer.
+
+    A late event goes to the queries at once and takes part in the next evaluation. [F76]
+    """
     if is_late(state, known):
         for _ in _update(smc, state, known):
             pass
@@ -89,14 +96,14 @@ def take(smc: Smc, state: InstantState, known: Knowledge) -> None:
 
 
 def due(state: InstantState) -> Instant | None:
-    """The next instant of evaluation."""
+    """Return the next instant of evaluation, or `None` if nothing is scheduled."""
     instants = [heap[0][0] for heap in (state.held, state.wakes, state.holds) if heap]
     instants += [] if state.tick is None else [state.tick]
     return min(instants, default=None)
 
 
 def advance(smc: Smc, state: InstantState, until: Instant) -> list[Published]:
-    """Evaluate all instants before `until`, which never goes back. [F76]"""
+    """Evaluate all instants before `until`, and return the events. `until` must never decrease. [F76]"""
     emitted: list[Published] = []
     while (now := due(state)) is not None and now < until:
         ticked, concerns = state.tick == now, set(_process_instant(smc, state, now))
@@ -104,7 +111,7 @@ def advance(smc: Smc, state: InstantState, until: Instant) -> list[Published]:
         for id in _ids_to_evaluate(smc, state, concerns):
             emitted += _evaluate(smc, state, id, now)
         if ticked and (not concerns or (smc.settles and len(emitted) == before)):
-            state.tick = None  # until something happens
+            state.tick = None  # until the next event or timer
     state.until = max(state.until, until)
     return emitted
 
@@ -113,7 +120,7 @@ def advance(smc: Smc, state: InstantState, until: Instant) -> list[Published]:
 
 
 def _process_instant(smc: Smc, state: InstantState, now: Instant) -> Iterator[Concern]:
-    """Apply all that happens at an instant; yield the scopes to evaluate."""
+    """Apply all events and timers of an instant. Yield the scopes to evaluate."""
     while state.held and state.held[0][0] == now:
         yield from _update(smc, state, heappop(state.held)[2])
     while state.wakes and state.wakes[0][0] == now:
@@ -127,7 +134,7 @@ def _process_instant(smc: Smc, state: InstantState, now: Instant) -> Iterator[Co
 
 
 def _set_tick(smc: Smc, state: InstantState, now: Instant) -> None:
-    """Schedule the next tick, while anything is known."""
+    """Schedule the next tick after `now` if any knowledge is stored."""
     if smc.tick is not None:
         state.tick = (now // smc.tick + 1) * smc.tick if any(state.info.points.values()) else None
 
@@ -140,7 +147,7 @@ def _is_recent(smc: Smc, state: InstantState, key: Key, now: Instant) -> bool:
 
 
 def _update(smc: Smc, state: InstantState, known: Knowledge) -> Iterator[Concern]:
-    """Give an event to all queries; yield the scopes to evaluate."""
+    """Give an event to all queries. Yield the scopes to evaluate."""
     infospace.record_status(state.info, known)
     place = known.time, known.location
     if known.topic == smc.here and is_latest_place(state.hosts.get(known.source), place):
@@ -152,12 +159,14 @@ def _update(smc: Smc, state: InstantState, known: Knowledge) -> Iterator[Concern
 
 
 def is_latest_place(before: tuple[Instant, Where] | None, now: tuple[Instant, Where]) -> bool:
-    """Whether a position of a source replaces the one before; of two at one time the lesser counts."""
+    """Whether a position of a source replaces the position before. Of two positions with equal times, the
+    lesser is used."""
     return before is None or before[0] < now[0] or (before[0] == now[0] and rank(now[1]) <= rank(before[1]))
 
 
 def insert_for_query(smc: Smc, state: InstantState, name: str, known: Knowledge) -> Concern | None:
-    """Give an event to a query; return the scopes to evaluate, or `None` if the query does not select it."""
+    """Give an event to a query. Return the scopes to evaluate, or `None` if the query does not select the
+    event."""
     input = smc.inputs[name]
     key = "" if input.key is None else input.key(known)
     if key is None or not may_select(input.query, known, smc.stationary):
@@ -170,20 +179,20 @@ def insert_for_query(smc: Smc, state: InstantState, name: str, known: Knowledge)
 
 
 def wake(state: InstantState, at: Instant, concern: Concern) -> None:
-    """Schedule an evaluation, unless the instant has been evaluated."""
+    """Schedule an evaluation of scopes at an instant, unless that instant has been evaluated."""
     if at >= state.until:
         heappush(state.wakes, (at, _number(state), concern))
 
 
 def schedule_hold(smc: Smc, state: InstantState, id: Id) -> None:
-    """Schedule the evaluation of a scope at the end of its minimum duration."""
+    """Schedule the evaluation of a scope at the end of its minimum duration, if one is running."""
     at = hold_end(smc, state.instances.get(id))
     if at is not None:
         heappush(state.holds, (at, _number(state), id))
 
 
 def hold_end(smc: Smc, instance: Instance | None) -> Instant | None:
-    """The end of an instance's minimum duration, if one is running."""
+    """Return the end of an instance's minimum duration, or `None` if none is running."""
     if instance is None:
         return None
     rule = smc.enter if instance.since is None else smc.exit
@@ -191,6 +200,7 @@ def hold_end(smc: Smc, instance: Instance | None) -> Instant | None:
 
 
 def _number(state: InstantState) -> int:
+    """Return the next number, which orders items of equal time in a heap."""
     state.count += 1
     return state.count
 
@@ -199,7 +209,7 @@ def _number(state: InstantState) -> int:
 
 
 def _ids_to_evaluate(smc: Smc, state: InstantState, concerns: Iterable[Concern]) -> list[Id]:
-    """The scopes to evaluate, sorted."""
+    """Return the scopes to evaluate, sorted."""
     hosts = list(state.hosts) if isinstance(smc.here, str) else [""]
     found: set[Id] = set()
     for host, key in concerns:
@@ -208,7 +218,7 @@ def _ids_to_evaluate(smc: Smc, state: InstantState, concerns: Iterable[Concern])
 
 
 def _keys(smc: Smc, state: InstantState) -> set[Key]:
-    """All keys with knowledge or an active condition; the key `""` if no query has one."""
+    """Return all keys with knowledge or an active condition; only the key `""` if no query has keys."""
     separate = [name for name, input in smc.inputs.items() if input.key is not None]
     if not separate:
         return {""}
@@ -217,7 +227,7 @@ def _keys(smc: Smc, state: InstantState) -> set[Key]:
 
 
 def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[Published]:
-    """Evaluate the entrance, or the exit while the condition is active; yield the event if there is one.
+    """Evaluate the entrance, or the exit while the condition is active. Yield the event if there is one.
     [F65]"""
     host, key = id
     here: Where = state.hosts[host][1] if isinstance(smc.here, str) else smc.here
@@ -253,12 +263,13 @@ def _evaluate(smc: Smc, state: InstantState, id: Id, now: Instant) -> Iterator[P
 
 
 def instance_after(event: Knowledge) -> Instance:
-    """The scope of a component after its event."""
+    """Return the state of a scope after its event."""
     return Instance(event.time if event.status == "ingress" else None, event)
 
 
 def signature(smc: Smc, id: Id) -> str | None:
-    """The text that identifies a scope among those of its component; `None` if it has only one. [F66]"""
+    """Return the text that identifies a scope of the component, or `None` if the component has only one
+    scope. [F66]"""
     host, key = id
     if not smc.spawns:
         return None

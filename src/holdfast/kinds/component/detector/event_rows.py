@@ -1,4 +1,4 @@
-"""Events of a component as rows: the same as `smc.transform`, for many events at once."""
+"""Events of a component as rows: the same events as `smc.transform`, for many instants at once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ WHERE = ("place", *AXES)
 class EventRows(NamedTuple):
     """Events of a component, sorted by time and scope.
 
-    `whose[i]` is the number of the scope among `ids`; `since[i]` is the start of the condition for an egress,
-    else `NEVER`.
+    `ids[whose[i]]` is the scope of event `i`. `since[i]` is the start of the condition for an egress,
+    otherwise `NEVER`.
     """
 
     events: pa.RecordBatch
@@ -42,14 +42,19 @@ class EventRows(NamedTuple):
 
 
 class _EmittingInstants(NamedTuple):
-    """The instants at which a key emits, key after key, and whether its condition was active before."""
+    """The indices of the instants at which keys emit, key after key. `held` says whether the condition was
+    active before."""
 
     instants: Ints
     held: Mask
 
 
 class _QueryView(NamedTuple):
-    """The values that a query shows of one status, at some of the instants at which a rule emits."""
+    """The values that a query shows in one status, at some of the instants at which a rule emits.
+
+    `where` has the positions among the emitting instants, `at` their times, and `instants` their indices in
+    the step or in the pool `fold`.
+    """
 
     series: ReadingSeries
     where: Ints
@@ -59,7 +64,11 @@ class _QueryView(NamedTuple):
     fold: PartPool | TopicPool | None = None
 
     def column(self, column: PlanColumn) -> Any:
-        """The values of a column. Windows are computed in the order of time, as their kernels slide."""
+        """Return the values of a column.
+
+        Windows are computed in the order of time, because their kernels slide. The result has the order of
+        the view.
+        """
         if self.fold is not None:
             return take_values(self.fold.values(column), self.instants)
         order = np.lexsort((self.cells.low, self.cells.high))
@@ -77,13 +86,16 @@ class _QueryView(NamedTuple):
         return self.series.is_small(column, int((self.cells.high - self.cells.low).max(initial=1)))
 
     def only(self, selected: Mask) -> _QueryView:
-        """Select some of the instants."""
+        """Return a view of the selected instants."""
         where, at, instants = self.where[selected], self.at[selected], self.instants[selected]
         return self._replace(where=where, cells=self.cells.at(selected), at=at, instants=instants)
 
     @property
     def newest(self) -> Ints:
-        """The rows that contributed last; arbitrary where nothing is shown."""
+        """The row that contributed last at each instant; arbitrary where the query shows nothing.
+
+        Raises `NotInColumns` if columns do not determine the row.
+        """
         if not isinstance(self.fold, PartPool):
             return self.series.newest(self.cells)
         rows, is_clear = self.fold.newest(self.instants)
@@ -96,12 +108,12 @@ _NEW = Instance()
 
 
 class NotInColumns(Exception):
-    """Raised where columns do not determine the events."""
+    """Raised if columns do not determine the events. The component is then evaluated by `candidate_walk`."""
 
 
 @dataclass(frozen=True)
 class EventBuilder:
-    """The events of one component and step, built from columns."""
+    """Builds the events of one component in one step from columns."""
 
     smc: Smc
     plan: ColumnarPlan
@@ -111,8 +123,10 @@ class EventBuilder:
     host: MovingHost | None = None
 
     def build(self, instances: dict[Id, Instance]) -> EventRows | None:
-        """Build the events of the step and update `instances`; return `None` and change nothing if columns do
-        not suffice."""
+        """Build the events of the step and update `instances`.
+
+        Return `None` and change nothing if columns do not suffice.
+        """
         if not self._is_sure:
             return None
         carrier = "" if self.host is None else self.host.name
@@ -148,18 +162,21 @@ class EventBuilder:
 
     @cached_property
     def _rules(self) -> list[tuple[Candidates, EventColumns | None]]:
+        """The candidates and event columns of the entrance and, if there is one, of the exit."""
         enter, leave = self.plan.events
         rules = [(self.step.enter, enter)]
         return rules if self.step.leave is None else [*rules, (self.step.leave, leave)]
 
     @property
     def _is_sure(self) -> bool:
-        """Whether columns determine all events and their locations, and there is no minimum duration."""
+        """Whether columns determine all events and their locations, and no rule has a minimum duration."""
         has_place = self.host is None or self.host.is_known
         in_columns = all(columns is not None and bool(rule.by) for rule, columns in self._rules)
         return has_place and in_columns and self.step.is_sure
 
     def _emitting_instants(self, holds: Mask) -> _EmittingInstants:
+        """Return the instants at which keys emit. `holds` says which keys are active at the start of the
+        step."""
         enter, ends = self.step.enter.mask, self.step.found.ends
         leave = self.step.leave.mask if self.step.leave is not None else enter
         found, held = np.empty(len(enter), np.int64), np.empty(len(enter), np.bool_)
@@ -186,7 +203,7 @@ class EventBuilder:
     # --- columns of events ---
 
     def _events(self, emitting: _EmittingInstants) -> pa.RecordBatch:
-        """Build the events of all rules in the order of `emitting`."""
+        """Build the events of all rules, in the order of `emitting`."""
         batches, places = list[pa.RecordBatch](), [np.empty(0, np.int64)]
         for held, (rule, columns) in enumerate(self._rules):
             assert columns is not None
@@ -202,8 +219,8 @@ class EventBuilder:
     def _of_rule(
         self, rule: Candidates, columns: EventColumns, instants: Ints
     ) -> Iterator[tuple[Ints, pa.RecordBatch]]:
-        """Yield events of a rule as batches, one for each query that contributed last, with their
-        positions."""
+        """Yield the events of a rule as batches with their positions. Each batch has the events to which one
+        query contributed last."""
         if not len(instants):
             return
         choice = self._choice(rule, instants)
@@ -225,6 +242,8 @@ class EventBuilder:
     def _views(
         self, name: str, instants: Ints, numbers: Ints, chosen: CellRanges | None = None
     ) -> list[_QueryView]:
+        """Return the views of a query, one for each status. `numbers` has the status shown at each
+        instant."""
         shown = [series for series in self.seen[name] if not series.is_hidden]
         every = self.step.columns[name] if chosen is None else [ShownColumns(chosen, {}, exact=True)]
         found = []
@@ -241,7 +260,7 @@ class EventBuilder:
     def _batch(
         self, view: _QueryView, given: Sequence[PlanColumn], computed: Mapping[str, Any]
     ) -> pa.RecordBatch:
-        """The events to which the query of a view contributed last."""
+        """Build the events to which the query of `view` contributed last."""
         rows = pa.array(view.newest)
         known = view.series.rows.batch
         columns = {"time": pa.array(view.at).cast(TIME), "source": known.column("source").take(rows)}
@@ -263,7 +282,7 @@ class EventBuilder:
         return pa.RecordBatch.from_pydict(columns)
 
     def _cast(self, name: str, values: Any) -> pa.Array:
-        """Convert values to the type of an attribute."""
+        """Convert values to the Arrow type of an attribute."""
         type = TYPES[self.plan.topic.by_name[name].kind]
         if isinstance(values, np.ndarray) and pa.types.is_integer(type):
             missing = values != values
@@ -274,7 +293,8 @@ class EventBuilder:
     # --- which values satisfy ---
 
     def _choice(self, rule: Candidates, instants: Ints) -> dict[str, Ints]:
-        """For each query the number of the status that satisfies the rule first."""
+        """Return for each query the number of the status that satisfies the rule. Of several, the first in
+        the order of `smc.rank` is taken."""
         by = [(choice, mask[instants]) for choice, mask in rule.by]
         best = np.zeros(len(instants), np.int64)
         if len(by) > 1:
@@ -286,7 +306,8 @@ class EventBuilder:
         return {name: numbers[best] for name, numbers in table.items()}
 
     def _rank(self, choice: Choice, instants: Ints) -> list[Ints]:
-        """Sort keys of a choice: the most recent first, then as `smc.rank` orders."""
+        """Return the sort keys of a choice at each instant: the most recent choice first, then the order of
+        `smc.rank`."""
         keys: list[Ints] = []
         newest: list[Ints] = []
         for name, number in choice.items():
@@ -311,7 +332,7 @@ class EventBuilder:
         return [-np.max(np.stack(newest), axis=0), *keys]
 
     def _first(self, ranks: Sequence[list[Ints]], satisfied: Mask) -> Ints:
-        """Of the choices that satisfy, the number of the one with the least rank."""
+        """Return at each instant the number of the satisfying choice with the least rank."""
         best = np.full(satisfied.shape[1], -1)
         least = [np.full(satisfied.shape[1], NEVER) for _ in ranks[0]]
         for number, rank in enumerate(ranks):
@@ -327,7 +348,8 @@ class EventBuilder:
 
 
 def _by_topic(fold: TopicPool, where: Ints, at: Ints, same: Ints) -> list[_QueryView]:
-    """Split the instants of a topic pool by the topic that contributed last."""
+    """Return a view of a topic pool for each topic, with the instants at which that topic contributed
+    last."""
     topics, is_clear = fold.latest(same)
     if not is_clear:
         raise NotInColumns
@@ -339,7 +361,8 @@ def _by_topic(fold: TopicPool, where: Ints, at: Ints, same: Ints) -> list[_Query
 
 
 def _newest(views: Sequence[_QueryView], size: int) -> Ints:
-    """The time of the last contribution to what is shown; `BEGINNING` if nothing is."""
+    """Return the time of the last contribution to the views at each instant; `BEGINNING` where they show
+    nothing."""
     found = np.full(size, BEGINNING)
     for view in views:
         present = view.only(view.cells.there)
@@ -365,5 +388,5 @@ def _compute(event: EventColumns, views: Mapping[str, Sequence[_QueryView]], siz
 
 
 def _scatter(batch: pa.RecordBatch, places: Sequence[Ints]) -> pa.RecordBatch:
-    """Concatenated rows, each moved to its position."""
+    """Return the rows of `batch` with each row moved to its position in `places`."""
     return batch.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))

@@ -1,7 +1,7 @@
 """Moving hosts of a component: their positions over time, and distances from them.
 
 Kernels compute distances up to a small error. Comparisons near a limit are repeated with `query.distance`,
-which defines them.
+which defines distances.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ from .rows import Ints, Mask, ReadingRows, encode_texts
 from .span import Instants
 
 COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+"""The comparison function of each sign."""
 
 Hosts = dict[str, tuple[Instant, Where]]
 """The latest location of each source, with its time."""
 
 
 class Places(NamedTuple):
-    """Locations as arrays: number of coordinates, coordinates, and for named places the number of the
-    name."""
+    """Locations as arrays.
+
+    `dims` is the number of coordinates, `xs` are the coordinates. `numbers` is the index of a named place in
+    `names`, or -1.
+    """
 
     dims: Ints
     xs: NDArray[np.float64]
@@ -55,7 +59,8 @@ class Places(NamedTuple):
 
     @classmethod
     def of_rows(cls, rows: ReadingRows) -> Places:
-        """The locations of readings."""
+        """Return the locations of readings: coordinates up to the first missing one, otherwise the named
+        place."""
         batch, size = rows.batch, len(rows)
         xs, dims = np.zeros((size, len(AXES))), np.zeros(size, np.int64)
         known: Mask = np.ones(size, np.bool_)
@@ -69,17 +74,17 @@ class Places(NamedTuple):
         return cls(dims, xs, np.where(dims > 0, -1, place.codes), list(place.values))
 
     def take(self, rows: Ints) -> Places:
-        """Select some of the locations."""
+        """Return the locations with the indices `rows`."""
         return Places(self.dims[rows], self.xs[rows], self.numbers[rows], self.names)
 
     def at(self, i: int) -> Where:
-        """One location."""
+        """Return the location with index `i`."""
         if self.dims[i]:
             return tuple(self.xs[i, : self.dims[i]].tolist())
         return self.names[self.numbers[i]] if self.numbers[i] >= 0 else None
 
     def after(self, first: Where) -> Places:
-        """The same locations with `first` in front."""
+        """Return the locations with `first` put in front."""
         before = Places.of([first])
         names = [*self.names, *before.names]
         number = names.index(first) if isinstance(first, str) else -1
@@ -87,7 +92,8 @@ class Places(NamedTuple):
         return Places(dims, xs, np.append(number, self.numbers), names)
 
     def far(self, others: Places) -> NDArray[np.float64]:
-        """Distances from each location to each of the others, up to a relative error of `MARGIN`."""
+        """Return the distance from each location (row) to each of `others` (column), up to a relative error
+        of `MARGIN`."""
         same = {name: i for i, name in enumerate(others.names)}
         table = np.array([*(same.get(name, -1) for name in self.names), -1])
         found = np.empty(len(self.dims) * len(others.dims))
@@ -97,23 +103,23 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class MovingHost:
-    """A source that moves: from `times[i]` on it is at location `i` of `places`."""
+    """A source that moves: from `times[i]` on, it is at location `i` of `places`."""
 
     name: str
     times: Ints
     places: Places
 
     def at(self, now: Instant) -> Where:
-        """The location at an instant."""
+        """Return the location at an instant, which must not be before the first move."""
         return self.places.at(int(np.searchsorted(self.times, now, "right")) - 1)
 
     @property
     def is_known(self) -> bool:
-        """Whether all its locations are known."""
+        """Whether every location of the host is known."""
         return bool(((self.places.dims > 0) | (self.places.numbers >= 0)).all())
 
     def columns(self, at: Ints) -> dict[str, pa.Array]:
-        """The locations at instants, as columns of events."""
+        """Return the locations at instants as columns of events."""
         places = self.places.take(np.searchsorted(self.times, at, "right") - 1)
         numbers = pa.array(places.numbers, mask=places.dims > 0)
         found = {"place": pa.array(places.names, pa.string()).take(numbers)}
@@ -122,13 +128,13 @@ class MovingHost:
         return found if (places.dims == 0).any() else {name: found[name] for name in found if name != "place"}
 
     def moves(self, found: Instants) -> Ints:
-        """The number of the last move at each instant."""
+        """Return the index of the last move at each instant."""
         moves = np.empty(len(found.at), np.int64)
         latest_before(*found, self.times, moves)
         return moves
 
     def around(self, index: Index, others: Places) -> HostDistances:
-        """Distances from an index relative to the host, after each move."""
+        """Return the distances of `others` from `index`, a location relative to the host, after each move."""
         if index == HERE:
             return HostDistances(self.places, others)
         centres = [absolute(index, self.places.at(i)) for i in range(len(self.times))]
@@ -137,22 +143,27 @@ class MovingHost:
 
 @dataclass(frozen=True)
 class HostDistances:
-    """Distances from the host after each move. Comparisons are as exact as `distance`."""
+    """Distances of `others` from the host, with a row for each move of the host.
+
+    The distances in `far` are approximate. Comparisons are as exact as `query.distance`.
+    """
 
     centres: Places
     others: Places
 
     @cached_property
     def far(self) -> NDArray[np.float64]:
-        """Distances up to a relative error of `MARGIN`."""
+        """Distances up to a relative error of `MARGIN`; infinite if a pair has no distance."""
         return self.centres.far(self.others)
 
     def _exactly(self, move: int, other: int) -> float:
         return distance(self.centres.at(move), self.others.at(other))
 
     def compare(self, sign: str, limit: float) -> Mask:
-        """Which locations satisfy a comparison with a limit after each move; pairs without a distance never
-        do."""
+        """Return a mask of the locations that satisfy a comparison with `limit`, with a row for each move.
+
+        Pairs without a distance never satisfy a comparison.
+        """
         inside, about = self.far < limit * (1 - MARGIN), self.far <= limit * (1 + MARGIN)
         dims = self.centres.dims[:, None]  # with these a pair has a distance, even if it exceeds all floats
         comparable = (self.far < np.inf) | ((dims == self.others.dims) & (dims > 0))
@@ -162,7 +173,8 @@ class HostDistances:
         return found
 
     def tell_apart(self, moves: Ints) -> None:
-        """Compute exact distances after moves where several locations are about equally far."""
+        """Replace approximate distances by exact ones, after `moves`, where several locations are about
+        equally far."""
         for move in moves.tolist():
             (there,) = np.nonzero(self.far[move] < np.inf)
             order = there[np.argsort(self.far[move, there])]
@@ -172,7 +184,8 @@ class HostDistances:
 
 
 def update_hosts(known: Hosts, rows: ReadingRows) -> list[MovingHost]:
-    """The hosts with their moves in a step. `known`, the last position of each, is updated."""
+    """Return the hosts with their moves in a step, sorted by name. Update `known`, the last position of each
+    host."""
     sources, places = encode_texts(rows.batch, "source"), Places.of_rows(rows)
     order = np.argsort(rows.times, kind="stable")
     starts, grouped = np.zeros(len(sources.values) + 1, np.int64), np.empty(len(rows), np.int64)
@@ -196,7 +209,8 @@ def update_hosts(known: Hosts, rows: ReadingRows) -> list[MovingHost]:
 
 
 def _least(rows: Ints, times: Ints, places: Places) -> tuple[Ints, Ints]:
-    """Sort the rows of a source by time; of one time the row with the least location comes last."""
+    """Sort the rows of a source by time. Among rows of equal time, the row with the least location comes
+    last."""
     if (times[1:] > times[:-1]).all():
         return rows, times
     ranks = [rank(places.at(row)) for row in rows.tolist()]
@@ -206,5 +220,5 @@ def _least(rows: Ints, times: Ints, places: Places) -> tuple[Ints, Ints]:
 
 
 def where(kind: int, point: tuple[float, ...], text: str) -> Where:
-    """The location of a standing."""
+    """Return the location that a standing (see `knowledge.standing`) describes."""
     return point if kind == 0 else text if kind == 1 else None

@@ -1,7 +1,7 @@
 """The information space: the knowledge that each query can select, and its validity. [F55, F57, F70]
 
-Each query has its own view: for each key the knowledge that it can still select, sorted. A query without a
-key uses the key `""`.
+Each query has its own view: for each key the sorted knowledge that the query can still select. A query
+without a key uses the key `""`.
 """
 
 from __future__ import annotations
@@ -33,20 +33,27 @@ Key = str
 
 
 class InfoSpace(msgspec.Struct, dict=True):
-    """`points[query][key]` is sorted knowledge; `newest[topic][signature][status]` is the latest time of a
-    status, which decides validity."""
+    """The stored knowledge of a component.
+
+    `points[query][key]` is sorted knowledge. `newest[topic][signature][status]` is the latest time of a
+    status, which decides validity.
+    """
 
     points: dict[str, dict[Key, list[Knowledge]]] = {}
     newest: dict[str, dict[str, dict[Status, Instant]]] = {}
 
     @cached_property
     def running(self) -> dict[tuple[str, Key], RunningAggregate]:
-        """Aggregates over all time, updated incrementally. They are computed from `points` and not stored."""
+        """Aggregates over all time, updated incrementally. They are computed from `points` and are not part
+        of a snapshot."""
         return {}
 
 
 def insert(info: InfoSpace, query: str, key: Key, known: Knowledge) -> None:
-    """Insert knowledge into the view of a query."""
+    """Insert knowledge into the view of a query.
+
+    Late knowledge removes the running aggregate, which is then computed again.
+    """
     running = info.running.get((query, key))
     if running is not None and known.time <= running.until:
         del info.running[query, key]
@@ -54,7 +61,8 @@ def insert(info: InfoSpace, query: str, key: Key, known: Knowledge) -> None:
 
 
 def record_status(info: InfoSpace, known: Knowledge) -> None:
-    """Record the time of a start or an end, which can invalidate earlier events of the component."""
+    """Record the time of a start or an end. Such an event can end the validity of earlier events in its
+    scope."""
     if known.status == "atomic":
         return
     last = info.newest.setdefault(known.topic, {}).setdefault(known.signature or "", {})
@@ -62,8 +70,8 @@ def record_status(info: InfoSpace, known: Knowledge) -> None:
 
 
 def visible(info: InfoSpace, query: str, key: Key, now: Instant) -> list[Knowledge]:
-    """The knowledge that a query can select at an instant, with its validity then; nothing from the
-    future."""
+    """Return the knowledge that a query can select at an instant, with its validity at that instant. Later
+    knowledge is left out."""
     stored = info.points.get(query, {}).get(key, ())
     judged = ((known, is_valid(info, known, now)) for known in stored if known.time <= now)
     return [known if valid == known.valid else replace(known, valid=valid) for known, valid in judged]
@@ -72,7 +80,10 @@ def visible(info: InfoSpace, query: str, key: Key, now: Instant) -> list[Knowled
 def running_table(
     info: InfoSpace, at: tuple[str, Key], made: Callable[[], RunningAggregate], now: Instant
 ) -> Table | None:
-    """The result of an incremental aggregate over all time; `None` if it cannot be used."""
+    """Return the result of an incremental aggregate over all time, or `None` if the aggregate cannot be used.
+
+    `at` is the name of the query and the key; `made` creates a new aggregate.
+    """
     name, key = at
     if at not in info.running:
         info.running[at] = made()
@@ -81,8 +92,11 @@ def running_table(
 
 
 def is_valid(info: InfoSpace, known: Knowledge, now: Instant) -> bool:
-    """Whether knowledge is valid at an instant: a reading at its own time, a start or an end until a later
-    event of the same scope has another status. Once false it stays false. [F55]"""
+    """Whether knowledge is valid at an instant.
+
+    A reading is valid at its own time. A start or an end is valid until a later event of the same scope has
+    another status. Knowledge that is no longer valid never becomes valid again. [F55]
+    """
     if known.status == "atomic":
         return known.time == now
     statuses = info.newest.get(known.topic, {}).get(known.signature or "", {})
@@ -93,7 +107,7 @@ def is_valid(info: InfoSpace, known: Knowledge, now: Instant) -> bool:
 
 
 def change_instants(query: Query, known: Knowledge) -> Iterator[Instant]:
-    """When knowledge enters a delayed window, and when it leaves a window."""
+    """Yield the instants at which knowledge enters a delayed window and at which it leaves a window."""
     match query.time:
         case Aggregate(_, QueryRange(low, high)) | Multiple(_, QueryRange(low, high)):
             bounds = [(low, high)]
@@ -122,6 +136,7 @@ def discard(info: InfoSpace, name: str, key: Key, query: Query, now: Instant) ->
 
 
 def _retained(query: Query, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
+    """Return the knowledge that the query can still select at `now` or later."""
     match query.time:
         case Closest(index):
             return _nearest(query, index, stored, now)
@@ -133,13 +148,17 @@ def _retained(query: Query, stored: list[Knowledge], now: Instant) -> list[Knowl
 
 
 def _since(first: Instant, stored: list[Knowledge]) -> list[Knowledge]:
+    """Return the knowledge at or after `first`."""
     return stored if stored[0].time >= first else [known for known in stored if known.time >= first]
 
 
 def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
-    """Knowledge that an index in time may select: of each topic, place and status the last before the index,
-    and all after it; after an absolute index only the first. Pooled places count as one, and so do
-    statuses."""
+    """Return the knowledge that is, or may become, the nearest in time to an index.
+
+    Of each topic, place and status, these are the last points up to the index and all later ones. An absolute
+    index needs only the first of the later ones. Pooled places count as one place, and pooled statuses as one
+    status.
+    """
     target = _offset(index) + (now if index.relative else 0)
     one_place = isinstance(query.location, PooledDimension) and not query.is_relative
     one_status = query.status == PooledDimension()

@@ -1,5 +1,5 @@
-"""Components on the nodes of a network: information space and manager beside a broker. [F50, F51, F75,
-F76]"""
+"""Components on the nodes of a network: the information space and the manager beside a broker. [F50, F51,
+F75, F76]"""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from .subscriptions import SearchWindow, TopicRegion, middle, subscriptions
 from .topic_levels import levels
 
 TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
-"""Values of a delivered event beside its attributes."""
+"""Names of values that a delivered event has beside its attributes."""
 
 
 class DeliveredEvent(Protocol):
-    """An event as publish/subscribe delivers it. Its client is `sps/` and the name of the component."""
+    """An event as publish/subscribe delivers it.
+
+    `client` is `sps/` followed by the name of the component. `time` is the time of publication. A `repeated`
+    event does not change the stabilization interval.
+    """
 
     @property
     def client(self) -> str: ...
@@ -43,18 +47,23 @@ class DeliveredEvent(Protocol):
 
 @dataclass(slots=True)
 class Managed:
-    """The components on a node, and the delay of events to it."""
+    """The state of the components on a node, and the delay of events to the node."""
 
     stability: Stability = field(default_factory=Stability)
     states: dict[str, component.InstantState] = field(default_factory=dict)
     windows: dict[str, SearchWindow] = field(default_factory=dict)
-    """How far around the node each component searches for the closest reading."""
+    """The area around the node in which each component searches for the closest reading."""
     found: dict[str, set[str]] = field(default_factory=dict)
-    """By component its queries that have received a reading so near that none beyond can be nearer."""
+    """For each component, the queries that have received a reading so near that no reading outside the window
+    can be nearer."""
 
 
 class Components:
-    """The manager of an application's components on one node."""
+    """The manager of an application's components on one node.
+
+    The network calls `insert` for each component, `take` for each delivered event, and `advance` when `due`
+    says so.
+    """
 
     def __init__(
         self, smcs: Mapping[str, Smc], space: Rectangle, at: Point, window: SearchWindow | None = None
@@ -63,28 +72,35 @@ class Components:
         self._levels = levels(smcs.values())
 
     def initial(self) -> Managed:
+        """Return the initial state of a node."""
         return Managed()
 
     def insert(self, state: Managed, name: str) -> None:
+        """Start the component `name` on the node."""
         state.states[name] = component.InstantState()
         state.found[name] = set()
         if self._window is not None:
             state.windows[name] = self._window
 
     def topic(self, name: str) -> str:
+        """Return the topic of a component's events."""
         return self._smcs[name].topic
 
     def speaker(self, name: str, values: Mapping[str, Value]) -> str:
+        """Return the name under which a scope of a component publishes its events."""
         signature = values.get(SIGNATURE)
         return name if signature is None else f"{name} {signature}"
 
     def needs(self, state: Managed, name: str) -> Iterator[TopicRegion]:
+        """Yield the subscriptions that a component needs at the node."""
         for input in self._smcs[name].inputs.values():
             yield from subscriptions(input.query, self._at, self._space, state.windows.get(name))
 
     def widened(self, state: Managed, name: str) -> bool:
-        """Enlarge the search window of queries that have not found the closest yet; return whether any could
-        be. [F64]"""
+        """Enlarge the search window of a component whose queries have not yet found the closest reading.
+
+        Return whether the window grew. The caller then subscribes to the larger region. [F64]
+        """
         window = state.windows.get(name)
         wider = window and not self._closest(name) <= state.found[name] and window.wider()
         if not wider:
@@ -93,10 +109,13 @@ class Components:
         return True
 
     def _closest(self, name: str) -> set[str]:
+        """Return the queries of a component that select the closest location."""
         inputs = self._smcs[name].inputs.items()
         return {query for query, input in inputs if middle(input.query, self._at) is not None}
 
     def _finds(self, state: Managed, name: str, event: DeliveredEvent) -> None:
+        """Mark the queries for which `event` is close enough that no event outside the search window can be
+        closer."""
         for own_name in self._closest(name) - state.found[name] if name in state.windows else ():
             query = self._smcs[name].inputs[own_name].query
             at = middle(query, self._at)
@@ -105,6 +124,8 @@ class Components:
                 state.found[name].add(own_name)
 
     def take(self, state: Managed, event: DeliveredEvent, now: Instant) -> None:
+        """Give a delivered event to its component and update the stabilization interval. `now` is the node's
+        clock."""
         name, known = event.client.removeprefix("sps/"), knowledge(event)
         if name not in state.states:
             return
@@ -116,7 +137,8 @@ class Components:
         component.take(self._smcs[name], state.states[name], known)
 
     def advance(self, state: Managed, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:
-        """Evaluate the components of each level up to its InfoS time."""
+        """Evaluate each component up to the InfoS time of its level. Yield the events as component, location
+        and values."""
         for name, own in state.states.items():
             smc = self._smcs[name]
             until = info_time(state.stability, now, self._levels[smc.topic]) + 1
@@ -131,7 +153,7 @@ class Components:
                 yield name, event.at if event.at is not None and len(event.at) > 1 else self._at, values
 
     def due(self, state: Managed) -> Instant | None:
-        """The time at which the next evaluation is possible."""
+        """Return the time of the node's clock at which the next evaluation is possible, or `None`."""
         found = []
         for name, own in state.states.items():
             behind = self._levels[self._smcs[name].topic] * state.stability.interval
@@ -140,7 +162,7 @@ class Components:
 
 
 def knowledge(event: DeliveredEvent) -> Knowledge:
-    """Convert a delivered event: a reading, or an event of a component."""
+    """Convert a delivered event, which is a reading or an event of a component, to knowledge."""
     attributes = {name: value for name, value in event.values.items() if not name.startswith("~")}
     status = cast("Status", event.values.get(STATUS, "atomic"))
     signature = event.values.get(SIGNATURE)

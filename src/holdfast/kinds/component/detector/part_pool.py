@@ -21,8 +21,10 @@ from .span import Instants
 
 
 class PartPool:
-    """The values of all parts of a key, pooled at instants. `moments` are the times at which the value of a
-    part may change."""
+    """The values of all parts of a key, pooled at the instants `found`.
+
+    `moments` are the times at which the value of a part may change.
+    """
 
     def __init__(self, series: ReadingSeries, found: Instants, moments: Instants) -> None:
         self.series, self._found = series, found
@@ -38,25 +40,27 @@ class PartPool:
         self._known: dict[PlanColumn, Any] = {}
 
     def show(self, columns: tuple[PlanColumn, ...]) -> ShownColumns:
-        """The values that the query shows."""
+        """Return the pooled values that the query shows at each instant."""
         sizes = self._parts.total(self._there.astype(np.int64))
         cells = CellRanges(np.zeros(len(sizes), np.int64), sizes)
         values = {column.name: self.values(column) for column in columns}
         return ShownColumns(cells, values, all(map(self.is_exact, columns)), fold=self)
 
     def is_exact(self, column: PlanColumn) -> bool:
-        """Whether floats represent the integers of a column exactly."""
+        """Whether floats represent the integers of a column, and their sums over all parts, exactly."""
         deep = int((self._cells.high - self._cells.low).max(initial=1))
         return self.series.is_small(column, deep * int(np.diff(self.series.first_parts).max(initial=1)))
 
     def values(self, column: PlanColumn) -> Any:
-        """The values of a column, with its default where there is none."""
+        """Return the pooled values of a column at each instant, with its default where no part has a
+        value."""
         if column not in self._known:
             there = self._parts.total(self._there.astype(np.int64)) > 0
             self._known[column] = fill_default(column, self._aggregate(column), there)
         return self._known[column]
 
     def _aggregate(self, column: PlanColumn) -> Any:
+        """Compute the pooled values of a column without its default."""
         if column.attribute == STATUS:
             return pa.repeat(self.series.status, len(self._found.at))
         if not column.attribute:
@@ -81,8 +85,10 @@ class PartPool:
 
     @cached_property
     def _last(self) -> tuple[Ints, Mask]:
-        """The row that contributed last at each instant, and where that is undecided: several windows end at
-        one time."""
+        """The row that contributed last at each instant, and a mask of undecided instants.
+
+        An instant is undecided if several windows end at one time.
+        """
         series = self.series
         when, starts, _, cells = series.events
         keys = np.repeat(np.arange(series.count), np.diff(starts))
@@ -97,6 +103,7 @@ class PartPool:
         return rows, several & np.full(len(reach), not series.span.nearest)
 
     def newest(self, some: Ints) -> tuple[Ints, bool]:
-        """The rows that contributed last at some instants, and whether all are decided."""
+        """Return the rows that contributed last at the instants `some`, and whether all of these rows are
+        decided."""
         rows, unclear = self._last
         return rows[some], not unclear[some].any()

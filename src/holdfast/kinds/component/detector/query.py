@@ -1,6 +1,6 @@
 """Knowledge selection: evaluation of a query over an information space. [F58–F62]
 
-This defines the meaning of queries. `series.py` computes the same in columns and must be changed with it.
+This module defines the meaning of queries. `series.py` computes the same in columns; change both together.
 """
 
 from __future__ import annotations
@@ -34,15 +34,21 @@ from .aggregate import merge
 from .knowledge import Knowledge, Where, order, standing
 
 Table = list[Knowledge]
+"""The knowledge that a query selects."""
 
 EVALUATED: tuple[Dimension, ...] = ("time", "location", "status", "topic")
-"""The order in which dimensions are processed; closest and aggregate depend on it.  [F62]"""
+"""The order in which dimensions are processed; the results of `closest` and `aggregate` depend on it.
+[F62]"""
 
 
 def select(
     query: Query, known: Iterable[Knowledge], now: Instant, here: Where = None, collide: Function = "avg"
 ) -> Table:
-    """Evaluate a query: `R_topic(R_status(R_location(R_time(InfoS))))`. The result is sorted."""
+    """Evaluate a query: `R_topic(R_status(R_location(R_time(InfoS))))`.
+
+    `here` is the location of the host. `collide` merges knowledge of equal topic, time, location and status.
+    The result is sorted.
+    """
     table = one_per_cell(known, collide, query.each)
     for dimension, parameter in query.parameters():  # the group of a pool is chosen first
         if isinstance(parameter, PooledDimension):
@@ -51,18 +57,20 @@ def select(
 
 
 def select_after_time(query: Query, table: Table, now: Instant, here: Where) -> Table:
-    """Evaluate a query on the result of `R_time`."""
+    """Evaluate the dimensions after time of a query. `table` is the result of `R_time`."""
     return _process(EVALUATED[1:], query, table, now, here)
 
 
 def merge_topics(query: Query, table: Table, now: Instant, here: Where) -> Table:
-    """Evaluate the topic of a query on the results of all other dimensions, one for each topic."""
+    """Evaluate the topic of a query. `table` has the results of all other dimensions for every topic."""
     return _process(EVALUATED[-1:], query, table, now, here)
 
 
 def _process(dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where) -> Table:
-    """Evaluate some dimensions one after the other. Those before them count as processed, except
-    multiples."""
+    """Evaluate dimensions one after the other.
+
+    Dimensions that come before them in `EVALUATED` count as processed, except those with a multiple.
+    """
     parameters = dict(query.parameters())
     before = set(EVALUATED).difference(dimensions)
     processed = dimensions_pooled_by(query) | {d for d in before if not isinstance(parameters[d], Multiple)}
@@ -85,19 +93,21 @@ def _process(dimensions: Sequence[Dimension], query: Query, table: Table, now: I
 
 
 def dimensions_pooled_by(query: Query) -> set[Dimension]:
-    """The dimensions whose members the query pools."""
+    """Return the dimensions whose members the query pools."""
     parameters = query.parameters()
     return {dimension for dimension, parameter in parameters if isinstance(parameter, PooledDimension)}
 
 
 def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
-    """Merge knowledge of equal topic, time, location and status with the collision function. Keys, text and
-    truth values must agree, else they are missing. [F56]"""
+    """Merge knowledge of equal topic, time, location and status with the function `collide`.
+
+    `keys`, texts and truth values must agree; otherwise they are missing in the result. [F56]
+    """
     return [merge_cell(cell, collide, keys) for cell in cells(known)]
 
 
 def cells(known: Iterable[Knowledge]) -> list[Table]:
-    """Group knowledge by topic, time, location and status."""
+    """Group knowledge by topic, time, location and status. Such a group is called a cell."""
     found: dict[Any, Table] = {}
     for k in known:
         found.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
@@ -105,7 +115,7 @@ def cells(known: Iterable[Knowledge]) -> list[Table]:
 
 
 def merge_cell(cell: Table, collide: Function, keys: Collection[str]) -> Knowledge:
-    """Merge the knowledge of one cell."""
+    """Merge the knowledge of one cell. The result counts as one reading."""
     if len(cell) == 1:
         return cell[0]
     pairs = [pair for k in cell for pair in k.attributes.items()]
@@ -125,7 +135,7 @@ _VALUE: dict[Dimension, Callable[[Knowledge], Any]] = {
 
 
 def value(dimension: Dimension, known: Knowledge) -> Any:
-    """The coordinate of knowledge in a dimension."""
+    """Return the coordinate of knowledge in a dimension."""
     return _VALUE[dimension](known)
 
 
@@ -139,14 +149,17 @@ def _group(table: Table, dimension: Dimension, processed: set[Dimension]) -> lis
 
 
 def other_dimensions(dimension: Dimension, processed: set[Dimension]) -> list[Callable[[Knowledge], Any]]:
-    """Functions that return the coordinates in all other unprocessed dimensions."""
+    """Return functions that compute the coordinates in all other unprocessed dimensions."""
     return [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
 
 
 def _closest(
     index: Index, dimension: Dimension, table: Table, origin: Any, processed: set[Dimension]
 ) -> Table:
-    """The nearest of each group, the least of several. Topic and status must be equal to the index. [F59]"""
+    """Return the knowledge nearest to an index in each group; of several, the least.
+
+    In the dimensions topic and status, only equal knowledge is selected. [F59]
+    """
     if dimension in ("topic", "status"):
         return [known for known in table if value(dimension, known) == index.value]
     there = absolute(index, origin)
@@ -160,14 +173,19 @@ def _closest(
 
 
 def distance(a: Where, b: Where) -> float:
-    """The distance of two locations. A named place has a distance only from itself."""
+    """Return the Euclidean distance of two locations, in units of the coordinates.
+
+    A named place has distance 0 from itself. All other pairs without comparable coordinates have an infinite
+    distance.
+    """
     if isinstance(a, tuple) and isinstance(b, tuple):
         return math.dist(a, b) if len(a) == len(b) else math.inf
     return 0.0 if a is not None and a == b else math.inf
 
 
 def absolute(index: Index, origin: Any) -> Any:
-    """An index relative to now or here as an absolute one. [F57]"""
+    """Convert an index to an absolute index. A relative index is added to `origin`, which is now or here.
+    [F57]"""
     if not index.relative:
         return index.value
     if isinstance(index.value, int):
@@ -178,18 +196,19 @@ def absolute(index: Index, origin: Any) -> Any:
 
 
 def shift_point(origin: Point, by: Point) -> Point:
-    """A point moved by a vector. Missing coordinates count as 0."""
+    """Return a point moved by a vector. Missing coordinates of the vector count as 0."""
     return tuple(c + (by[i] if i < len(by) else 0.0) for i, c in enumerate(origin))
 
 
 def _in_group(group: Group, dimension: Dimension, table: Table, origin: Any) -> Table:
+    """Return the knowledge that lies in a group."""
     if group == WHOLE:
         return table
     return [known for known in table if contains(group, dimension, known, origin)]
 
 
 def contains(group: Group, dimension: Dimension, known: Knowledge, origin: Any) -> bool:
-    """Whether knowledge lies in a group; ranges include both ends. [5.7]"""
+    """Whether knowledge lies in a group. Ranges include both ends. [5.7]"""
     at = known.location if dimension == "location" else value(dimension, known)
     match group:
         case Placeless():
@@ -205,6 +224,8 @@ def contains(group: Group, dimension: Dimension, known: Knowledge, origin: Any) 
 
 
 def _between(low: Any, at: Any, high: Any) -> bool:
+    """Whether a time or a point lies between two limits, inclusive; `False` if any of the three is
+    unknown."""
     if low is None or at is None or high is None or isinstance(at, str):
         return False
     if isinstance(at, int):
@@ -215,9 +236,10 @@ def _between(low: Any, at: Any, high: Any) -> bool:
 
 
 def may_select(query: Query, known: Knowledge, here: Where) -> bool:
-    """Whether a query can ever select knowledge, by its topic and location.
+    """Whether a query can ever select knowledge, judged by its topic and location.
 
-    `here` is the location of a stationary host; for a moving host, relative locations exclude nothing.
+    `here` is the location of a stationary host. For a moving host it is `None`, and relative locations
+    exclude nothing.
     """
     if known.topic not in query.topics:
         return False

@@ -1,6 +1,6 @@
 """Readings as columns: their locations, and conversion to and from knowledge.
 
-Both ways of evaluating a component read their input through this file.
+Both evaluations of a component, instant by instant and in columns, read their input through this module.
 """
 
 from __future__ import annotations
@@ -27,19 +27,25 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 STATUS, SIGNATURE, UNTIL = "=status", "=signature", "=until"
-"""Further columns of components' events: the status and the end of validity of starts and ends, and the
-signature of the scope if a component has several."""
+"""Names of further columns of components' events.
+
+They are the status, the signature of the scope if the component has several scopes, and the end of validity
+of starts and ends.
+"""
 
 
 class Coded(NamedTuple):
-    """A value for each row: `values[codes[i]]`, or missing where the code is -1. Values are distinct."""
+    """A dictionary-encoded column: row `i` has the value `values[codes[i]]`, or no value if the code is -1.
+
+    The values are distinct.
+    """
 
     codes: Ints
     values: Sequence[Any]
 
 
 class ReadingRows:
-    """The readings of a topic as columns."""
+    """The readings of one topic as columns, with caches for values that are used repeatedly."""
 
     def __init__(self, topic: Topic, batch: pa.RecordBatch) -> None:
         self.topic, self.batch = topic, batch
@@ -51,12 +57,13 @@ class ReadingRows:
 
     @cached_property
     def times(self) -> Ints:
-        """Event times."""
+        """The event time of each row."""
         return instants(self.batch)
 
     @cached_property
     def standings(self) -> Coded:
-        """The location of each row: its point, else its place, else the location of its source."""
+        """The location of each row as a standing: its point, otherwise its place, otherwise the location of
+        its source."""
         codes, points = _points(self.batch)
         values: list[Standing] = [(0, point, "") for point in points]
         own = SIGNATURE if SIGNATURE in self.batch.schema.names else "source"
@@ -69,20 +76,20 @@ class ReadingRows:
 
     @cached_property
     def until(self) -> Ints | None:
-        """When the validity of each event ends; `None` for readings, which are valid at their own time
-        only."""
+        """The end of validity of each event; `None` for readings, which are valid only at their own time."""
         if UNTIL not in self.batch.schema.names:
             return None
         found: Ints = self.batch.column(UNTIL).to_numpy()
         return found
 
     def are_valid(self, rows: Ints, at: Any) -> Mask:
-        """Whether rows are valid at instants."""
+        """Return a mask of the rows that are valid at the instants `at`."""
         found: Mask = self.times[rows] == at if self.until is None else at < self.until[rows]
         return found
 
     def in_locations(self, query: Query, here: Where) -> Mask | None:
-        """Which rows lie in the locations of a query; `None` if the query does not restrict them."""
+        """Return a mask of the rows in the locations of a query; `None` if the query does not restrict
+        locations."""
         if isinstance(query.location, Closest) or isinstance(query.location.group, Whole):
             return None
         topic, passed = self.topic.name, []
@@ -93,7 +100,7 @@ class ReadingRows:
         return found
 
     def values(self, name: str, rows: Ints) -> list[Any]:
-        """The values of a column at rows; `None` where missing."""
+        """Return the values of a column at `rows`; `None` where a value is missing."""
         if name not in self.batch.schema.names:
             return [None] * len(rows)
         if name not in self._numbers:
@@ -106,24 +113,25 @@ class ReadingRows:
         return [None if v != v else v for v in numbers[rows].tolist()]
 
     def points(self, rows: Ints) -> list[Point | None]:
-        """The points of rows."""
+        """Return the coordinates of `rows`; `None` for a row without coordinates."""
         axes = [self.values(axis, rows) for axis in AXES if axis in self.batch.schema.names]
         return _as_points(axes, len(rows))
 
     def places(self, rows: Ints) -> list[str | None]:
-        """The places of rows; without coordinates, from the standings."""
+        """Return the names of the places of `rows`. Without coordinate columns, the standings have the
+        places."""
         if AXES[0] in self.batch.schema.names:
             return self.values("place", rows)
         spots = (self.standings.values[code] for code in self.standings.codes[rows].tolist())
         return [text if kind == 1 else None for kind, _, text in spots]
 
     def fetch(self, rows: Ints) -> None:
-        """Convert rows to knowledge all at once, for later calls of `knowledge`."""
+        """Convert `rows` to knowledge in one pass, for later calls of `knowledge`."""
         found = to_knowledge(self.topic, self.batch.take(pa.array(rows)))
         self._known.update(zip(rows.tolist(), found, strict=True))
 
     def knowledge(self, rows: Ints) -> list[Knowledge]:
-        """Convert rows to knowledge."""
+        """Return `rows` as knowledge points."""
         numbers: list[int] = rows.tolist()
         if any(number not in self._known for number in numbers):
             self.fetch(rows)
@@ -131,7 +139,8 @@ class ReadingRows:
 
 
 def encode_texts(batch: pa.RecordBatch, name: str) -> Coded:
-    """Encode a text column so that each distinct text has one code."""
+    """Encode a text column so that each distinct text has one code. All codes are -1 if the column does not
+    exist."""
     if name not in batch.schema.names:
         return Coded(np.full(len(batch), -1), [])
     column = batch.column(name)
@@ -166,7 +175,7 @@ def _points(batch: pa.RecordBatch) -> Coded:
 
 
 def to_knowledge(topic: Topic, batch: pa.RecordBatch) -> Iterator[Knowledge]:
-    """Convert a batch to knowledge points."""
+    """Convert each row of a batch to a knowledge point. All points are marked valid."""
     size = len(batch)
     columns = {name: _values(batch, name) for name in batch.schema.names if name != "time"}
     absent: list[Any] = [None] * size
@@ -182,7 +191,8 @@ def to_knowledge(topic: Topic, batch: pa.RecordBatch) -> Iterator[Knowledge]:
 
 
 def _as_points(axes: Sequence[list[Any]], size: int) -> list[Point | None]:
-    """Points up to their first missing coordinate."""
+    """Combine coordinates into points. A point ends at its first missing coordinate; without coordinates it
+    is `None`."""
     if not axes:
         return [None] * size
     spots = zip(*axes, strict=True)
@@ -194,6 +204,7 @@ def _is_float(column: pa.Array) -> bool:
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """Return a column as Python values; NaN becomes `None`."""
     column = plain(batch.column(name))
     values: list[Any] = column.to_pylist()
     if _is_float(column):
@@ -202,7 +213,7 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 
 def from_knowledge(topic: Topic, known: Sequence[Knowledge]) -> pa.RecordBatch:
-    """Convert knowledge points to a batch. Events with a status are valid."""
+    """Convert knowledge points to a batch. Events with a status are marked valid without end."""
     batch = component_columns(from_events(topic, [to_event(point) for point in known]))
     if any(point.status != "atomic" for point in known):
         batch = with_status(batch, pa.array([point.status for point in known], pa.string()))
@@ -213,13 +224,13 @@ def from_knowledge(topic: Topic, known: Sequence[Knowledge]) -> pa.RecordBatch:
 
 
 def with_status(batch: pa.RecordBatch, statuses: pa.Array) -> pa.RecordBatch:
-    """Add statuses to events of a component, and mark them valid without end."""
+    """Add the columns of status and validity to events of a component. The events are valid without end."""
     until = pa.array(np.full(len(batch), NEVER))
     coded = statuses if pa.types.is_dictionary(statuses.type) else statuses.dictionary_encode()
     return batch.append_column(STATUS, coded.cast(DICTIONARY)).append_column(UNTIL, until)
 
 
 def component_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without sequence numbers and metadata, which components do not use."""
+    """Return the batch without sequence numbers and metadata, which components do not use."""
     remaining = batch.select([name for name in batch.schema.names if name != "sequence"])
     return remaining.replace_schema_metadata(None)

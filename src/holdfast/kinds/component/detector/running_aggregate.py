@@ -1,8 +1,8 @@
-"""Aggregates over all time, updated with each event: the same result as `query.select`, without going through
-all events.
+"""Aggregates over all time that are updated with each event.
 
-Sums are integers in units of the smallest float, so they are exact and rounded once. Nothing of this is
-stored with a state; it is computed again from the knowledge.
+The result is the same as that of `query.select`, without reading all events again. Sums are integers in units
+of the smallest float. They are exact and are rounded once. No snapshot stores these aggregates; they are
+computed again from the knowledge.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from .knowledge import Knowledge, order
 from .query import Table, cells, dimensions_pooled_by, merge_cell, other_dimensions
 
 Judge = Callable[[Knowledge], bool]
-"""Whether knowledge is valid now."""
+"""A function that returns whether knowledge is valid now."""
 
 _LEAST = 1074
-"""The least float above zero is ``2 ** -1074``."""
+"""The exponent of the least float above zero, which is ``2 ** -1074``."""
 
 
 def is_incremental(query: Query, *, carried: bool) -> bool:
-    """Whether a query aggregates over all time in a way that can be updated. `carried` means that its host
-    moves."""
+    """Whether a query aggregates over all time in a way that can be updated incrementally.
+
+    `carried` means that the host moves. A moving host changes which locations a relative query pools.
+    """
     if not isinstance(query.time, Aggregate) or not isinstance(query.time.group, Whole):
         return False
     functions = query.time.functions
@@ -57,8 +59,11 @@ class RunningAggregate:
         """The time of the latest knowledge that is part of it."""
 
     def table(self, points: Sequence[Knowledge], now: Instant, judge: Judge) -> Table | None:
-        """The result over sorted knowledge, before locations are processed; `None` if events with a status
-        collide."""
+        """Return the result over sorted knowledge, before locations are processed.
+
+        Only `points` up to `now` are included. Return `None` if events with a status collide; the caller then
+        evaluates the query in full.
+        """
         end = bisect_right(points, now, self._folded, key=attrgetter("time"))
         if end > self._folded:
             fresh = cells(points[self._folded : end])
@@ -75,7 +80,8 @@ class RunningAggregate:
 
 
 class _RunningGroup:
-    """A group of knowledge points, to which points are added in order."""
+    """A group of knowledge points that is merged incrementally. Points must be added in the order of
+    `knowledge.order`."""
 
     def __init__(self, first: Knowledge, functions: Functions, keys: Sequence[str]) -> None:
         self._first, self._functions, self._keys = first, functions, keys
@@ -88,6 +94,7 @@ class _RunningGroup:
         self._is_one_spot = self._has_centre = first.at is not None
 
     def add(self, known: Knowledge) -> None:
+        """Add a knowledge point to the group."""
         if known.newest.time > self._newest.time:
             self._newest = known.newest
         for name in known.attributes:
@@ -105,11 +112,13 @@ class _RunningGroup:
         self._add_spot(known)
 
     def _function(self, name: str) -> Function | None:
+        """Return the function of an attribute; `None` for keys and attributes without a function."""
         if name in self._keys:
             return None
         return self._functions if isinstance(self._functions, str) else dict(self._functions).get(name)
 
     def _add_spot(self, known: Knowledge) -> None:
+        """Update the centre with the coordinates of a point."""
         self._is_one_spot &= known.at == self._first.at
         self._has_centre &= known.at is not None and len(known.at) == len(self._axes)
         if self._has_centre and known.at is not None:
@@ -117,7 +126,7 @@ class _RunningGroup:
                 axis.add(coordinate, known)
 
     def to_knowledge(self, judge: Judge) -> Knowledge:
-        """The group as one knowledge point."""
+        """Return the group as one knowledge point. `judge` decides the validity."""
         attributes = {name: values.value for name, values in self._values.items()}
         newest = self._with_validity(self._newest, judge)
         return replace(
@@ -132,13 +141,15 @@ class _RunningGroup:
         return replace(known, valid=judge(known))
 
     def _extreme(self, judge: Judge) -> Knowledge | None:
-        """The point that attains the extreme of the first attribute, if its function is one."""
+        """Return the point that attains the extreme of the first attribute, or `None` if its function is not
+        an extreme."""
         values = next(iter(self._values.values()), None)
         if values is None or values.function not in ("max", "min"):
             return None
         return self._with_validity(values.extreme(self._first), judge)
 
     def _middle(self, judge: Judge) -> Knowledge:
+        """Return the first point with the mean time, the mean location, and the validity of the group."""
         at = None
         if self._has_centre:
             at = self._first.at if self._is_one_spot else tuple(axis.value for axis in self._axes)
@@ -152,7 +163,7 @@ class _RunningGroup:
 
 
 class _Values:
-    """The values of one attribute under their function."""
+    """The running result of one attribute and its function."""
 
     def __init__(self, function: Function | None) -> None:
         self.function = function
@@ -165,6 +176,7 @@ class _Values:
         self._missing: Knowledge | None = None
 
     def add(self, value: Value, known: Knowledge) -> None:
+        """Add the value of an attribute; `known` is the point that has it."""
         if not self._all:
             self._one = value
         self._is_one &= value == self._one
@@ -183,6 +195,7 @@ class _Values:
                     self._best, self._at = value, known
 
     def _sum(self, value: float) -> None:
+        """Add a number to the exact sum."""
         if isinstance(value, int):
             self._whole += value
             value = float(value)
@@ -196,13 +209,17 @@ class _Values:
 
     @property
     def value(self) -> Value:
-        """The result; text and truth values, and those without a function, must agree."""
+        """The result of the function.
+
+        Text, truth values, and attributes without a function have a result only if all values are equal.
+        """
         found = None if self.function is None else self._found()
         if found is None and self._is_one and (self.function is None or isinstance(self._one, (str, bool))):
             return self._one
         return found
 
     def _found(self) -> Value:
+        """Return the result over the numbers, or `None` if it is undefined or out of range."""
         if self.function == "count":
             return self._known
         if not self._numbers:
@@ -216,6 +233,7 @@ class _Values:
         return None if isinstance(total, int) and not -(2**63) <= total < 2**63 else total
 
     def _total(self) -> float | None:
+        """Return the sum, rounded once; `None` if it is undefined or exceeds all floats."""
         if self._is_whole:
             return self._whole
         if self._infinite:
@@ -226,7 +244,10 @@ class _Values:
             return None
 
     def extreme(self, first: Knowledge) -> Knowledge:
-        """The point that attains the extreme; if none does, one without a value, else the first."""
+        """Return the point that attains the extreme.
+
+        If no point does, return the first point without a value, or else `first`.
+        """
         if self._at is not None:
             return self._at
         return first if self.value is not None or self._missing is None else self._missing

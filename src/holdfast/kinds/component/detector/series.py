@@ -1,4 +1,7 @@
-"""Readings that a query can select, by key and time, and the values that it shows at instants."""
+"""Readings that a query can select, by key and time, and the values that the query shows at instants.
+
+`query.py` defines the result; this module computes it in columns.
+"""
 
 from __future__ import annotations
 
@@ -35,34 +38,38 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _ALPHABETICAL = sorted(STATUSES)
+"""The statuses in the order in which `knowledge.order` sorts them."""
 
 _WHOLE = 2**53
-"""Up to here floats represent every integer."""
+"""The limit up to which floats represent every integer."""
 
 
 class CellRanges(NamedTuple):
-    """The cells in the window of a query at each instant: from `low` up to, but not including, `high`."""
+    """The cells in the window of a query at each instant: from `low` up to, but not including, `high`.
+
+    A cell has all readings of equal topic, time, location and status.
+    """
 
     low: Ints
     high: Ints
 
     @property
     def there(self) -> Mask:
-        """Whether there is a cell at each instant."""
+        """Whether the window has a cell, for each instant."""
         found: Mask = self.high > self.low
         return found
 
     def at(self, some: Ints | Mask) -> CellRanges:
-        """Select some of the instants."""
+        """Return the ranges at the selected instants."""
         return CellRanges(self.low[some], self.high[some])
 
 
 class ShownColumns(NamedTuple):
     """The values that a query shows at instants, as columns.
 
-    `exact` says whether floats represent them exactly, `vague` that columns cannot tell what is shown. If
-    several parts of a key, or several topics, are pooled, `fold` is their pool, and instant `i` here is
-    instant `same[i]` of the pool.
+    `exact` says that floats represent the values exactly, `vague` that columns do not determine the values.
+    If parts of a key or topics are pooled, `fold` is their pool. Instant `i` of these columns is then instant
+    `same[i]` of the pool.
     """
 
     cells: CellRanges
@@ -74,11 +81,11 @@ class ShownColumns(NamedTuple):
 
     @property
     def there(self) -> Mask:
-        """Whether anything is shown at each instant."""
+        """Whether the query shows a value, for each instant."""
         return self.cells.there
 
     def spread(self, over: Ints) -> ShownColumns:
-        """Repeat the values: instant `i` of the result has the values of instant `over[i]`."""
+        """Return repeated values: instant `i` of the result has the values of instant `over[i]`."""
         columns = {name: take_values(column, over) for name, column in self.columns.items()}
         return self._replace(cells=self.cells.at(over), columns=columns, same=over)
 
@@ -90,20 +97,23 @@ def as_batch(size: int, shown: Iterable[ShownColumns]) -> pa.RecordBatch:
 
 
 def screen_mask(screen: Screen, size: int, shown: Iterable[ShownColumns]) -> Mask:
-    """The rows that pass a screen; all rows, if floats do not represent the values exactly."""
+    """Return a mask of the rows that pass a screen. All rows pass if floats do not represent the values
+    exactly."""
     every = list(shown)
     is_exact = all(part.exact for part in every)
     return screen.test(as_batch(size, every)) if is_exact else np.ones(size, np.bool_)
 
 
 def take_values(values: Any, some: Ints) -> Any:
-    """Select rows of a numpy or Arrow column."""
+    """Return the rows `some` of a numpy or Arrow column."""
     return values[some] if isinstance(values, np.ndarray) else values.take(pa.array(some))
 
 
 def common_text(texts: pa.Array, extremes: Callable[[Floats], Iterable[Floats]]) -> pa.Array:
-    """The text or truth value that all values of a group share, else missing; ``extremes`` returns the least
-    and the largest of each group, given numbers that stand for the values, -1 for a missing one.
+    """Return for each group the text or truth value that all its values share; missing if they differ.
+
+    `extremes` returns the least and the largest of each group. It receives numbers that stand for the values,
+    -1 for a missing value.
     """
     words = texts.dictionary_encode()
     least, most = extremes(words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False))
@@ -112,7 +122,8 @@ def common_text(texts: pa.Array, extremes: Callable[[Floats], Iterable[Floats]])
 
 
 def fill_default(column: PlanColumn, values: Any, there: Mask) -> Any:
-    """Replace missing values of a column by its default, if it has one."""
+    """Replace missing values of a column by its default, if it has one. Values where `there` is false are
+    missing."""
     if column.default is None:
         return values
     if isinstance(values, np.ndarray):
@@ -122,8 +133,11 @@ def fill_default(column: PlanColumn, values: Any, there: Mask) -> Any:
 
 
 class EventCells(NamedTuple):
-    """Cells in the order of key and time: the time of each, the first cell of each key, parts and cell
-    numbers."""
+    """Cells in the order of key and time.
+
+    `when` is the time of each cell, `starts` the position of the first cell of each key. `parts` and `cells`
+    are the part and the number of each cell.
+    """
 
     when: Ints
     starts: Ints
@@ -132,16 +146,16 @@ class EventCells(NamedTuple):
 
 
 class ReadingSeries:
-    """Readings sorted by part, time and location; those of one cell stand together.
+    """Readings sorted by part, time and location; the readings of a cell are adjacent.
 
-    A part is a key or, where the query separates locations, a key and a location. `owners[p]` is the key of
-    part `p`, `spots[p]` its location; the series `is_divided` if parts are not simply keys. Cell `c` holds
-    the rows `order[bounds[c]:bounds[c + 1]]`, and part `p` the cells from `starts[p]` up to `starts[p + 1]`.
+    A part is a key or, if the query separates locations, a key and a location. `owners[p]` is the key of part
+    `p`, `spots[p]` its location. The series `is_divided` if parts are not simply keys. Cell `c` has the rows
+    `order[bounds[c]:bounds[c + 1]]`, and part `p` the cells from `starts[p]` up to `starts[p + 1]`.
 
-    All readings have the same `status`; if it is `None`, starts and ends are pooled. The series `roams` if a
-    moving host decides what the query selects. It `folds` if the query pools the parts of a key, and
-    `is_mixed` if these have several locations, each of which stays separate. A `shared` series has one key,
-    which counts for every key of the component.
+    All readings have the same `status`; if it is `None`, statuses are pooled. The series `roams` if a moving
+    host decides what the query selects. It `folds` if the query pools the parts of a key. It `is_mixed` if
+    these parts have several locations that stay separate. A `shared` series has one key, which is visible to
+    every key of the component.
     """
 
     def __init__(
@@ -181,8 +195,10 @@ class ReadingSeries:
         self._known: dict[str, Floats] = {}
 
     def _parts(self, keys: Ints) -> tuple[Ints, Ints, Ints | None]:
-        """Compute the part of each row, and the keys and locations of parts. Locations are `None` if parts
-        are keys."""
+        """Return the part of each row, the key of each part, and the location of each part.
+
+        The locations are `None` if parts are keys.
+        """
         every = np.arange(self.count)
         spots = self.rows.standings
         size = max(1, len(spots.values))
@@ -200,7 +216,8 @@ class ReadingSeries:
         return parts, pairs // size, pairs % size
 
     def _has_shared_keys(self, keys: Ints) -> bool:
-        """Whether two locations have the same key: a place, and a point written like its name."""
+        """Whether two locations have the same key, for example a place and a point that is written like its
+        name."""
         codes = self.rows.standings.codes
         spot = np.zeros(self.count, np.int64)
         spot[keys] = codes
@@ -213,7 +230,7 @@ class ReadingSeries:
 
     @cached_property
     def _statuses(self) -> Ints:
-        """The rank of each row's status in alphabetical order; 0 if all are equal."""
+        """The alphabetical rank of each row's status; 0 if all rows have one status."""
         if self._status_codes is None:
             return np.zeros(len(self.rows), np.int64)
         ranks = [_ALPHABETICAL.index(status) for status in self._status_codes.values]
@@ -221,8 +238,10 @@ class ReadingSeries:
 
     @cached_property
     def nearest(self) -> Ints | None:
-        """The parts that can be the closest location, by key and distance; `None` if the query does not ask
-        for it."""
+        """The parts that can be the closest location, sorted by key and distance.
+
+        `None` if the query does not select the closest location of a fixed point.
+        """
         if not isinstance(self.query.location, Closest) or self.spots is None or self.roams:
             return None
         there = absolute(self.query.location.index, self._here)
@@ -236,7 +255,8 @@ class ReadingSeries:
         return found
 
     def _with_ties_sorted(self, parts: Ints) -> tuple[Ints, Ints]:
-        """Sort rows of equal part and time by status and location; return times and locations."""
+        """Sort rows of equal part and time by status and location; return the times and locations of all
+        rows."""
         rows, spots = self.rows, self.rows.standings
         times, where, status = rows.times[self.order], spots.codes[self.order], self._statuses[self.order]
         differ = (where[1:] != where[:-1]) | (status[1:] != status[:-1])
@@ -251,23 +271,23 @@ class ReadingSeries:
         return times, where
 
     def _order_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Sort keys for rows of equal time, in the order of `numpy.lexsort`: status, then location."""
+        """Return sort keys for rows of equal time, in the order of `numpy.lexsort`: status, then location."""
         return self._statuses[rows], self._standing[self.rows.standings.codes[rows]]
 
     def ties(self, cells: Ints) -> tuple[Ints, Ints]:
-        """Sort keys for cells of equal time, in the order of `numpy.lexsort`."""
+        """Return sort keys for cells of equal time, in the order of `numpy.lexsort`."""
         return self._order_of(self.order[self.bounds[cells]])
 
     @cached_property
     def _standing(self) -> Ints:
-        """The rank of each location."""
+        """The rank of each distinct location."""
         values = self.rows.standings.values
         found: Ints = np.argsort(sorted(range(len(values)), key=values.__getitem__))
         return found.astype(np.int64)
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the query selects another status than that of these readings."""
+        """Whether the query selects a status that these readings do not have."""
         status = self.query.status
         return isinstance(status, Closest) and status.index != Index(self.status or "")
 
@@ -290,7 +310,7 @@ class ReadingSeries:
 
     @cached_property
     def events(self) -> EventCells:
-        """All cells by key and time; in a divided series only the first cell of each part and time."""
+        """All cells by key and time. A divided series has only the first cell of each part and time."""
         parts = np.repeat(np.arange(len(self.owners)), np.diff(self.starts))
         if not self.is_divided:
             return EventCells(self.times, self.starts, parts, np.arange(len(parts)))
@@ -310,11 +330,12 @@ class ReadingSeries:
 
     @cached_property
     def first_parts(self) -> Ints:
-        """The first part of each key. The parts of a key are contiguous."""
+        """The first part of each key, and the number of parts at the end. The parts of a key are
+        contiguous."""
         return np.searchsorted(self.owners, np.arange(self.count + 1))
 
     def truths(self, screen: Screen, columns: tuple[PlanColumn, ...]) -> tuple[Mask, bool]:
-        """Evaluate a screen on each event; return the mask and whether it is exact."""
+        """Evaluate a screen on each cell of `events`; return the mask and whether it is exact."""
         if screen not in self._truths:
             when, _, _, order = self.events
             cells = CellRanges(order, order + 1)
@@ -325,12 +346,12 @@ class ReadingSeries:
 
     @property
     def since(self) -> Ints:
-        """The time of the first reading of each key; later than all times if there is none."""
+        """The time of the first reading of each key; `NEVER - 1` for a key without readings."""
         times, starts, *_ = self.events
         return np.where(starts[:-1] < starts[1:], np.append(times, NEVER)[starts[:-1]], NEVER - 1)
 
     def knows(self, found: Instants, lasts: Duration) -> Mask:
-        """Whether the query can still select a reading of the key at each instant that is not older than
+        """Return a mask of the instants at which the key has a selectable reading that is not older than
         `lasts`."""
         times, starts, *_ = self.events
         low, high = np.empty((2, len(found.at)), np.int64)
@@ -342,7 +363,7 @@ class ReadingSeries:
     # --- what it shows at instants of its parts ---
 
     def show(self, found: Instants, wanted: tuple[PlanColumn, ...]) -> ShownColumns:
-        """The values that the query shows at instants."""
+        """Return the columns `wanted` of the values that the query shows at the instants `found`."""
         cells = self.cells(found)
         widest = 1 if self.span.nearest else int((cells.high - cells.low).max(initial=1))
         columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.bound is None}
@@ -350,12 +371,12 @@ class ReadingSeries:
         return ShownColumns(cells, columns, exact, self.has_vague_validity(wanted))
 
     def has_vague_validity(self, columns: Iterable[PlanColumn]) -> bool:
-        """Whether columns ask for the validity of cells with several rows, which may differ in it."""
+        """Whether columns include the validity of cells with several rows, whose validity may differ."""
         differs = self.has_collisions and self.rows.until is not None
         return differs and any(column.attribute == VALID for column in columns)
 
     def cells(self, found: Instants) -> CellRanges:
-        """The cells that the query selects at instants."""
+        """Return the cells that the query selects at each instant."""
         if not self.span.nearest:
             low, high = self.span.low, self.span.high
             return CellRanges(self._positions(found, low, 0), self._positions(found, high, 1))
@@ -363,10 +384,11 @@ class ReadingSeries:
         return CellRanges(nearest, nearest + (nearest >= 0))
 
     def values(self, column: PlanColumn, cells: CellRanges, at: Ints) -> Any:
-        """The values of a column over cells at instants, with its default where there is none."""
+        """Return the values of a column over cells at instants, with its default where a value is missing."""
         return fill_default(column, self._values(column, cells, at), cells.there)
 
     def _values(self, column: PlanColumn, cells: CellRanges, at: Ints) -> Any:
+        """Return the values of a column without its default."""
         if column.attribute == STATUS and self.status is not None:
             return pa.repeat(self.status, len(at))
         if column.attribute == STATUS:
@@ -385,29 +407,29 @@ class ReadingSeries:
         return AGGREGATES[column.function].of_windows(self._numbers(column.attribute), *cells)
 
     def newest(self, cells: CellRanges) -> Ints:
-        """The rows that contributed last to cells; arbitrary where there is no cell."""
+        """Return the row that contributed last to each range of cells; arbitrary where the range is empty."""
         return np.append(self._contributors, [0, 0])[cells.high - 1]
 
     @cached_property
     def _contributors(self) -> Ints:
-        """For each cell the row that contributed last up to it."""
+        """For each cell the row that contributed last among all cells up to it."""
         found: Ints = self.leads[self.runs]
         return found
 
     @cached_property
     def contributor_standings(self) -> Ints:
-        """The location of each of `_contributors`."""
+        """The location of each row of `_contributors`."""
         found: Ints = self.rows.standings.codes[self._contributors]
         return found
 
     @cached_property
     def standing_places(self) -> Places:
-        """The locations of the readings as arrays."""
+        """The distinct locations of the readings as arrays."""
         return Places.of([where(*spot) for spot in self.rows.standings.values])
 
     @cached_property
     def leads(self) -> Ints:
-        """The first row of each cell, by source and signature."""
+        """The first row of each cell in the order of source and signature."""
         found = self.order[self.bounds[:-1]]
         if self.has_collisions:
             sizes = np.diff(self.bounds)
@@ -420,19 +442,20 @@ class ReadingSeries:
         return found
 
     def _positions(self, found: Instants, shift: Duration, after: int) -> Ints:
-        """The first cell at (`after` = 0) or after (1) each instant plus `shift`."""
+        """Return the first cell at or after each instant plus `shift`; with `after` = 1, the first cell
+        strictly after it."""
         cells = np.empty(len(found.at), np.int64)
         positions(self.times, self.starts, found.at, found.ends, shift, after, cells)
         return cells
 
     def _nearest(self, found: Instants) -> Ints:
-        """The cell nearest in time at each instant, the first of several; -1 if there is none."""
+        """Return the cell nearest in time at each instant, the first of several; -1 if there is none."""
         cells = np.empty(len(found.at), np.int64)
         nearest(*found, self.times, self.starts, self.runs, self.span.high, cells)
         return cells
 
     def _common(self, column: PlanColumn, cells: CellRanges) -> Any:
-        """The value that all rows of a window share, else missing."""
+        """Return the value that all rows of a window share; missing if they differ."""
         if column.kind == "number":
             first = np.append(self._numbers(column.attribute), np.nan)[cells.low]
             return np.where(cells.there, first, np.nan)
@@ -440,6 +463,7 @@ class ReadingSeries:
         return common_text(self._words(column), lambda codes: [of(codes, *cells) for of in extremes])
 
     def _take_cells(self, column: PlanColumn, cells: Ints, there: Mask) -> Any:
+        """Return the values of single cells; missing where `there` is false."""
         if not column.attribute:
             return np.where(there, 1.0, np.nan)
         if column.kind == "number":
@@ -449,16 +473,18 @@ class ReadingSeries:
     # --- what lies in cells ---
 
     def _column(self, name: str, type: pa.DataType) -> Any:
+        """Return a column of the readings; all values are missing if the column does not exist."""
         batch = self.rows.batch
         return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch), type)
 
     def _numbers(self, name: str) -> Floats:
-        """The number in each cell; colliding rows are merged by the component's function. [F56]"""
+        """Return the number in each cell. The function of the component merges colliding rows. [F56]"""
         if name not in self._known:
             self._known[name] = self._merge_collisions(name)
         return self._known[name]
 
     def _merge_collisions(self, name: str) -> Floats:
+        """Merge the numbers of rows in the same cell; keys (`query.each`) agree and need no function."""
         column = self._column(name, pa.float64())
         if not pa.types.is_float64(column.type):
             column = column.cast(pa.float64(), safe=False)
@@ -476,7 +502,7 @@ class ReadingSeries:
         return found
 
     def _words(self, column: PlanColumn) -> Any:
-        """The text or truth value in each cell; colliding rows must agree, else it is missing."""
+        """Return the text or truth value in each cell; missing if colliding rows differ."""
         words = plain(self._column(column.attribute, TYPES[column.kind])).take(pa.array(self.order))
         low, high = self.bounds[:-1], self.bounds[1:]
         if len(low) == len(words):
@@ -488,7 +514,7 @@ class ReadingSeries:
         return pa.array(found, words.type)
 
     def is_small(self, column: PlanColumn, widest: int) -> bool:
-        """Whether floats represent the integers of a column, and sums over `widest` cells, exactly."""
+        """Whether floats represent the integers of a column, and their sums over `widest` cells, exactly."""
         if column.kind != "number" or not column.attribute:
             return True
         values = self._column(column.attribute, pa.float64())
@@ -503,7 +529,7 @@ class ReadingSeries:
     # --- for one key, and for later ---
 
     def table(self, rows: Ints, now: Instant, here: Where) -> Table:
-        """The knowledge that the query selects at an instant among visible rows."""
+        """Return the knowledge that the query selects at an instant among visible `rows`."""
         time = self.query.time
         if isinstance(time, Aggregate) and self._are_apart(rows):
             return [combine(ReadingWindow(self.rows, rows, now), time.functions, self.query.each)]
@@ -517,8 +543,10 @@ class ReadingSeries:
         return [min(cells, key=lambda one: (abs(one.time - there), one.time))]
 
     def readings(self, found: Instants) -> list[Knowledge] | None:
-        """The reading shown at each instant; `None` if an instant has none, or one that collides with
-        others."""
+        """Return the reading shown at each instant.
+
+        Return `None` if the query shows no reading at some instant, or one that collides with others.
+        """
         if self.is_divided or not self.span.nearest:
             return None
         cells = self._nearest(found)
@@ -529,14 +557,14 @@ class ReadingSeries:
         return list(map(_with_validity, known, self.rows.are_valid(rows, found.at).tolist()))
 
     def rows_needed(self, rows: Ints) -> Ints:
-        """The rows that `table` converts to knowledge, as far as known beforehand."""
+        """Return the rows that `table` will convert to knowledge. It may convert more rows later."""
         if self.span.nearest or not self._are_apart(rows):
             return rows
         times = self.rows.times[rows]
         return rows[[0, int(np.searchsorted(times, times[-1]))]]
 
     def _are_apart(self, rows: Ints) -> bool:
-        """Whether there are rows, and each has a cell of its own."""
+        """Whether `rows` is not empty and each row has a cell of its own."""
         if self.is_divided or not len(rows):
             return False
         if len(self.bounds) > len(self.rows):
@@ -551,7 +579,7 @@ class ReadingSeries:
         return self.standing_places.take(self.spots)
 
     def _around(self, key: int, now: Instant, here: Where) -> Ints:
-        """The parts of a key that may lie in the radius of the query, or be the closest."""
+        """Return the parts of a key that may lie in the radius of the query, or that may be the closest."""
         match self.query.location:
             case Multiple(_, Ball(centre, radius)) | PooledDimension(Ball(centre, radius)):
                 far = Places.of([absolute(centre, here)]).far(self.places)[0]
@@ -563,7 +591,8 @@ class ReadingSeries:
         return np.flatnonzero(self.owners == key)
 
     def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
-        """The rows of a key that the query can select at an instant."""
+        """Return the rows of a key that the query can select at an instant. `here` is the location of the
+        host."""
         key = 0 if self.shared else key
         if not self.roams and not self.is_divided:
             return self._rows(*self._visible(key, now))
@@ -578,7 +607,7 @@ class ReadingSeries:
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def _visible(self, part: int, now: Instant) -> tuple[int, int]:
-        """The range of cells of a part that the query can select at an instant."""
+        """Return the range of cells of a part that the query can select at an instant."""
         first, end = int(self.starts[part]), int(self.starts[part + 1])
         times = self.times[first:end]
         after = first + int(np.searchsorted(times, now + self.span.high, "right"))
@@ -590,11 +619,13 @@ class ReadingSeries:
         return int(self.runs[after - 1]) if after > first else after, last
 
     def _rows(self, first: int, end: int) -> Ints:
+        """Return the rows of the cells from `first` up to, but not including, `end`."""
         found: Ints = self.order[self.bounds[first] : self.bounds[end]]
         return found
 
     def retained(self, until: Instant) -> Mask:
-        """The rows that can influence the query at `until` or later; others are discarded. [F70]"""
+        """Return a mask of the rows that can influence the query at `until` or later. The caller discards the
+        others. [F70]"""
         if not self.span.nearest:
             return self.rows.times >= until + self.span.low - 1
         count = len(self.owners)
@@ -607,7 +638,8 @@ class ReadingSeries:
 
 
 class ReadingWindow(KnowledgeGroup):
-    """The rows of a window as a group of knowledge points. Its rows must not collide."""
+    """The rows of a window as a group of knowledge points, without converting all rows. The rows must not
+    collide."""
 
     def __init__(self, rows: ReadingRows, numbers: Ints, now: Instant) -> None:
         self._rows, self._numbers = rows, numbers
@@ -638,7 +670,7 @@ class ReadingWindow(KnowledgeGroup):
 
 
 def standings(views: Sequence[ReadingSeries]) -> list[Ints]:
-    """For each row of each series the rank of its location among those of all series."""
+    """Return for each row of each series the rank of its location among the locations of all series."""
     every = sorted({spot for series in views for spot in series.rows.standings.values})
     rank = {spot: i for i, spot in enumerate(every)}
     every_rows = [series.rows.standings for series in views]
@@ -650,7 +682,7 @@ def _with_validity(known: Knowledge, valid: bool) -> Knowledge:
 
 
 def _rank_texts(texts: Coded) -> Ints:
-    """For each row the rank of its text; rows without one come first."""
+    """Return for each row the rank of its text. Rows without text come first."""
     order = sorted(range(len(texts.values)), key=texts.values.__getitem__)
     rank = np.full(len(order) + 1, -1)
     rank[order] = np.arange(len(order))
@@ -659,7 +691,7 @@ def _rank_texts(texts: Coded) -> Ints:
 
 
 def firsts(starts: Ints, *columns: Ints) -> Mask:
-    """Mark the first row of each part, and rows that differ from the previous one in a column."""
+    """Mark the first row of each part, and each row that differs from the previous one in any column."""
     first = np.zeros(len(columns[0]), np.bool_)
     for column in columns:
         first[1:] |= column[1:] != column[:-1]

@@ -1,6 +1,6 @@
 """A State Maintenance Component at one instant: examine, encapsulate, transform. [F53, F65–F69]
 
-This defines which events a component emits. The columnar evaluation is compared with it in tests.
+This module defines which events a component emits. Tests compare the columnar evaluation with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from .rows import Coded, ReadingRows
 
 class EvaluationContext(NamedTuple):
     """The input of a predicate: one knowledge point of each query, the component's last event, now and here.
-    Computations also read `beside`, the latest knowledge of queries that the predicate does not mention."""
+
+    Computations also read `beside`, the latest knowledge of queries that the predicate does not mention.
+    """
 
     known: Mapping[str, Knowledge]
     last: Knowledge | None
@@ -43,15 +45,15 @@ class EvaluationContext(NamedTuple):
 
 
 Tables = Callable[[str], Table]
-"""The knowledge that a query selects now, by the name of the query."""
+"""A function that returns the knowledge that a query selects now, given the name of the query."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A query, and the function that computes the key of knowledge; knowledge with the key `None` is in no
-    scope.
+    """A query, and the function that computes the key of knowledge. Knowledge with the key `None` belongs to
+    no scope.
 
-    `encoded_keys` computes the keys of many readings at once.
+    `encoded_keys` computes the keys of many readings at once and must agree with `key`.
     """
 
     query: Query
@@ -66,8 +68,8 @@ Inputs = Mapping[str, Input]
 class Rule:
     """A predicate and the computations of its event: `G = (P, A)`.
 
-    `mentions` are the queries that the predicate names. With `hold`, it must have been satisfied at every
-    evaluation for that long.
+    `mentions` are the queries that the predicate names. With `hold`, the predicate must be satisfied at every
+    evaluation for that duration.
     """
 
     satisfied: Callable[[EvaluationContext], bool]
@@ -75,12 +77,12 @@ class Rule:
     computes: tuple[tuple[str, Callable[[EvaluationContext], Any]], ...] = ()
     hold: Duration = 0
     optional: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Those that need not show anything: the predicate says what counts instead."""
+    """The queries that may show nothing. The predicate then uses its own defaults."""
     timeless: bool = False
     """Whether the predicate depends on knowledge alone: not on ``last``, ``0^r`` or validity."""
 
     def detect(self, inputs: Inputs, tables: Tables, context: EvaluationContext) -> EvaluationContext | None:
-        """Evaluate the rule; return the satisfying context with the most recent knowledge, or `None`.
+        """Evaluate the rule. Return the satisfying context with the most recent knowledge, or `None`.
 
         Without any knowledge nothing is detected. [F69]
         """
@@ -94,12 +96,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Smc:
-    """A State Maintenance Component `m = (N, Q, G^n, G^x)`; its state has the status bit and the last event.
-    [F53]
+    """A State Maintenance Component `m = (N, Q, G^n, G^x)`, without its state. [F53]
 
-    `exit` is `None` for a momentary condition [F68]. `here` is the location of the host: a point, or the
-    topic whose sources each carry a replica. `attributes` are those of its events, `floats` the ones that are
-    converted to float. `part` numbers the parts of a decomposed component.
+    `exit` is `None` for a momentary condition [F68]. `here` is the location of the host: a point, or a topic
+    whose sources each carry a replica. `attributes` are the attributes of its events; those in `floats` are
+    converted to float. `tick` is the period of additional evaluations. `part` numbers the parts of a
+    decomposed component.
     """
 
     topic: str
@@ -117,24 +119,24 @@ class Smc:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that it consumes."""
+        """The topics that the component consumes, including the topic of a moving host."""
         queried = [topic for input in self.inputs.values() for topic in input.query.topics]
         return tuple(dict.fromkeys([*queried, *([self.here] if isinstance(self.here, str) else [])]))
 
     @property
     def stationary(self) -> Point | None:
-        """The location of its host, if that does not move."""
+        """The location of the host, or `None` if the host moves."""
         return self.here if isinstance(self.here, tuple) else None
 
     @property
     def lasts(self) -> Duration:
-        """How long after the latest reading there are ticks."""
+        """The duration after the latest reading in which ticks occur."""
         return MOST_TICKS * (self.tick or 0)
 
     @cached_property
     def settles(self) -> bool:
-        """Whether all ticks after one that emits nothing emit nothing, until an event arrives or leaves a
-        window."""
+        """Whether a tick that emits nothing makes further ticks superfluous, until an event arrives or leaves
+        a window."""
         rules = [self.enter] if self.exit is None else [self.enter, self.exit]
         rests = all(_rests(input.query) for input in self.inputs.values())
         return rests and all(rule.timeless for rule in rules)
@@ -159,16 +161,18 @@ def _rests(query: Query) -> bool:
 
 
 def examine(rule: Rule, tables: Mapping[str, Table], context: EvaluationContext) -> list[EvaluationContext]:
-    """The satisfying knowledge `SK = σ_P(K_A × K_B × …)`. Queries that the predicate does not mention take no
-    part. [F65]"""
+    """Return the satisfying knowledge `SK = σ_P(K_A × K_B × …)` as one context for each combination.
+
+    `tables` has the queries that take part. Queries that the predicate does not mention take no part. [F65]
+    """
     combinations = (dict(zip(tables, combined, strict=True)) for combined in product(*tables.values()))
     contexts = (context._replace(known=known) for known in combinations)
     return [context for context in contexts if rule.satisfied(context)]
 
 
 def encapsulate(inputs: Inputs, tables: Mapping[str, Table], satisfying: Sequence[EvaluationContext]) -> bool:
-    """Whether satisfying knowledge is a detected condition: as many values of each `multiple` as it requires.
-    [F66]"""
+    """Whether satisfying knowledge is a detected condition: each `multiple` has as many satisfying values as
+    it requires. [F66]"""
     for name, table in tables.items():
         for dimension, parameter in inputs[name].query.parameters():
             if isinstance(parameter, Multiple):
@@ -185,7 +189,7 @@ def encapsulate(inputs: Inputs, tables: Mapping[str, Table], satisfying: Sequenc
 def values_required(
     parameter: Multiple, dimension: Dimension, table: Table, context: EvaluationContext
 ) -> set[Any]:
-    """The values that `all` requires: those present, or the given members."""
+    """Return the values that `all` requires: the given members, or without members all values present."""
     if not isinstance(parameter.group, MemberSet):
         return {value(dimension, known) for known in table}
     origin = context.now if dimension == "time" else context.here
@@ -196,13 +200,13 @@ def values_required(
 
 
 def rank(context: EvaluationContext) -> Any:
-    """A sort key of contexts: the most recent knowledge first, then the least."""
+    """Return a sort key of contexts: the most recent knowledge first, then the least."""
     points = context.known.values()
     return (-max(map(_recency, points)), [order(known) for known in points])
 
 
 def with_beside(context: EvaluationContext, inputs: Inputs, tables: Tables) -> EvaluationContext:
-    """The context with the most recent knowledge of the queries that took no part."""
+    """Return the context with the most recent knowledge of the queries that took no part."""
     others = {name: tables(name) for name in inputs if name not in context.known}
     beside = {name: max(table, key=_recency) for name, table in others.items() if table}
     return context._replace(beside=beside)
@@ -218,11 +222,11 @@ def _recency(known: Knowledge) -> Instant:
 def transform(
     smc: Smc, rule: Rule, status: Status, found: EvaluationContext, signature: str | None
 ) -> Knowledge:
-    """The event of a detected condition: attributes and location of the latest knowledge, overridden by
-    computations. [F67]
+    """Return the event of a detected condition. [F67]
 
-    A host's location replaces that of the knowledge. A computed time counts if it is not before InfoS time
-    and later than the last event.
+    Its attributes and location are those of the latest knowledge, overridden by the rule's computations. The
+    location of a host replaces that of the knowledge. A computed time is used only if it is not before the
+    InfoS time and is later than the last event.
     """
     newest = max(found.known.values(), key=_recency)
     context = found._replace(known={**found.known, **found.beside}) if rule.computes else found

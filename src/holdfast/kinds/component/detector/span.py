@@ -1,4 +1,4 @@
-"""The time span of a query, and the instants at which its result changes."""
+"""The time span of a query, and the instants at which the result of the query changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ....model.query import Aggregate, Closest, Index, Query, QueryRange, Whole
 from .rows import Ints
 
 EVER: Duration = -(2**62)
-"""The lower bound of a window without one."""
+"""The lower bound of a window that has no lower bound."""
 
 
 class TimeSpan(NamedTuple):
-    """The time span of a query relative to now: a window, or the value nearest to `high`."""
+    """The time span of a query relative to now: a window from `low` to `high`, or the value nearest to
+    `high`."""
 
     low: Duration
     high: Duration
@@ -25,14 +26,15 @@ class TimeSpan(NamedTuple):
 
     @property
     def shifts(self) -> tuple[Duration, ...]:
-        """The delays after a reading at which it arrives, enters the window, and has left it."""
+        """The delays after a reading at which the reading arrives, enters the window, and has left the
+        window."""
         if self.nearest or self.low == EVER:
             return (0,)
         return (0, 1 - self.low) if self.high == 0 else (0, -self.high, 1 - self.low)
 
 
 def span(query: Query) -> TimeSpan | None:
-    """The span of a query; `None` if it has none that columns support."""
+    """Return the time span of a query, or `None` if columns do not support the query."""
     match query.time:
         case Closest(Index(int(at), True)) if at <= 0:
             return TimeSpan(at, at, True)
@@ -51,9 +53,10 @@ class Instants(NamedTuple):
 
 
 def every_instant(streams: Sequence[tuple[Ints, Ints, Duration]], first: Instant, until: Instant) -> Instants:
-    """The distinct instants of streams in [`first`, `until`), by key.
+    """Return the distinct instants of all streams in [`first`, `until`), by key.
 
-    A stream is a triple: times sorted by key, the first time of each key, and a shift added to all times.
+    A stream is a triple: times sorted by key, the index of the first time of each key, and a shift that is
+    added to all times.
     """
     sizes = [len(times) for times, _, _ in streams]
     base = np.cumsum([0, *sizes])

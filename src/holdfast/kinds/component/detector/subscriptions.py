@@ -1,4 +1,4 @@
-"""From queries to subscriptions: one for each topic, with the relevant region. [F64]
+"""Subscriptions of a query: one for each topic, with the region that the query can select. [F64]
 
 Brokers use them to receive only readings that a query can select.
 """
@@ -15,8 +15,10 @@ from ....model.space import Point, Rectangle
 
 @dataclass(frozen=True, slots=True)
 class SearchWindow:
-    """How far around a place `closest` looks: at first `half`, then larger by `factor` while nothing is
-    found, up to `most`."""
+    """The half side length of the square around a point in which `closest` searches.
+
+    The search starts with `half`. While it finds nothing, the window grows by `factor`, up to `most`.
+    """
 
     half: float
     most: float
@@ -27,13 +29,13 @@ class SearchWindow:
             raise UsageError(f"a window of {self.half} to {self.most}, {self.factor} times wider each time")
 
     def wider(self) -> SearchWindow | None:
-        """The next larger window; `None` if this is the largest."""
+        """Return the next larger window, or `None` if this window is the largest."""
         return None if self.half >= self.most else replace(self, half=min(self.half * self.factor, self.most))
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRegion:
-    """A topic and a region."""
+    """A subscription to a topic in a region."""
 
     topic: str
     region: Rectangle
@@ -42,7 +44,7 @@ class TopicRegion:
 def subscriptions(
     query: Query, here: Point | None, space: Rectangle, window: SearchWindow | None = None
 ) -> tuple[TopicRegion, ...]:
-    """The subscriptions that a query needs at a host; none for topics that it cannot match in `space`.
+    """Return the subscriptions that a query needs at a host; none if the query cannot match in `space`.
 
     Relative locations are those of a host that stays at `here`. Named places have no coordinates, so a query
     for them subscribes to all of `space`.
@@ -52,9 +54,11 @@ def subscriptions(
 
 
 Region = Rectangle | None
+"""A region in the plane; `None` stands for no restriction or, as a result of `_meet`, for an empty region."""
 
 
 def _region(query: Query, here: Point | None, space: Rectangle, window: SearchWindow | None) -> Region:
+    """Return the region in `space` that a query can select; `None` if there is no such region."""
     if query.is_relative and here is None:
         raise UsageError("a query with relative locations needs to know where its host is")
     parameter = query.location
@@ -67,12 +71,13 @@ def _region(query: Query, here: Point | None, space: Rectangle, window: SearchWi
 
 
 def middle(query: Query, here: Point | None) -> Point | None:
-    """The location to which a query wants the closest, if it does."""
+    """Return the point whose closest reading a query selects; `None` for other queries."""
     parameter = query.location
     return _point(parameter.index, here) if isinstance(parameter, Closest) else None
 
 
 def _of_group(group: Group, here: Point | None) -> Region:
+    """Return the region that encloses a group; `None` if the group does not restrict locations."""
     match group:
         case QueryRange(low, high):
             first, last = _point(low, here), _point(high, here)
@@ -90,6 +95,7 @@ def _of_group(group: Group, here: Point | None) -> Region:
 
 
 def _point(index: Index, here: Point | None) -> Point | None:
+    """Return an index as absolute coordinates; `None` if the index is not a point."""
     if not isinstance(index.value, tuple):
         return None
     if not index.relative:
@@ -100,7 +106,7 @@ def _point(index: Index, here: Point | None) -> Point | None:
 
 
 def _box(low: Point, high: Point) -> Rectangle:
-    """A rectangle in the plane; a range with one coordinate covers the whole other axis."""
+    """Return a rectangle in the plane. A range with one coordinate covers the whole other axis."""
     return Rectangle(
         (*low[:2], *(-math.inf for _ in range(2 - len(low)))),
         (*high[:2], *(math.inf for _ in range(2 - len(high)))),
@@ -108,12 +114,15 @@ def _box(low: Point, high: Point) -> Rectangle:
 
 
 def _around(at: Point, half: float) -> Rectangle:
+    """Return the square with the centre `at` and half the side length `half`."""
     return _box(tuple(c - half for c in at), tuple(c + half for c in at))
 
 
 def _meet(wanted: Region, space: Rectangle) -> Region:
-    """The wanted part of space, or all of it. A range includes both ends, a region only the lower one, so the
-    region is enlarged a little."""
+    """Return the part of `wanted` in `space`; all of `space` if `wanted` is `None`.
+
+    A range includes both ends, a region only the lower one. The region is therefore enlarged a little.
+    """
     if wanted is None:
         return space
     low = tuple(max(a, b) for a, b in zip(wanted.low, space.low, strict=True))

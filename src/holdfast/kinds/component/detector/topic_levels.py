@@ -1,4 +1,4 @@
-"""The order of topics: a derived topic stands above the topics that it is derived from. [F52]"""
+"""The levels of derived topics: a derived topic is above the topics from which it is derived. [F52]"""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .smc import Smc
 
 
 def levels(smcs: Iterable[Smc]) -> dict[str, int]:
-    """The level of each derived topic above the readings. Raises a `UsageError` if components form a
-    cycle."""
+    """Return the level of each derived topic; readings have level 0. Raise a `UsageError` if components form
+    a cycle."""
     inputs: dict[str, set[str]] = {}
     for smc in smcs:
         inputs.setdefault(smc.topic, set()).update(smc.topics)

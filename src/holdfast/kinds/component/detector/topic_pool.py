@@ -1,4 +1,7 @@
-"""Queries that pool several topics with a function. Topics are processed after all other dimensions."""
+"""Queries that pool several topics with a function: the values of all topics, as columns.
+
+Topics are pooled after all other dimensions. `aggregate.py` defines the result.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from .series import CellRanges, Floats, ReadingSeries, ShownColumns, common_text
 
 
 def has_shared_keys(views: Sequence[ReadingSeries]) -> bool:
-    """Whether two separate locations have the same key: a place, and a point written like its name."""
+    """Whether two separate locations have the same key, for example a place and a point that is written like
+    its name."""
     where = np.full(views[0].count, -1)
     for series, spots in zip(views, standings(views), strict=True):
         if isinstance(series.query.location, PooledDimension):
@@ -34,7 +38,7 @@ def has_shared_keys(views: Sequence[ReadingSeries]) -> bool:
 
 
 class TopicPool:
-    """The values that each topic shows at instants, pooled. `parts` are the series of topics with their
+    """The pooled values that topics show at instants. `parts` are the series of the topics with their
     cells."""
 
     def __init__(self, parts: Sequence[tuple[ReadingSeries, CellRanges]], at: Ints) -> None:
@@ -44,22 +48,24 @@ class TopicPool:
         self._some: Mask = np.logical_or.reduce([cells.there for _, cells in self.parts])
 
     def show(self, columns: tuple[PlanColumn, ...]) -> ShownColumns:
-        """The values that the query shows."""
+        """Return the pooled values that the query shows at each instant."""
         there = self._some.astype(np.int64)
         cells = CellRanges(np.zeros(len(there), np.int64), there)
         values = {column.name: self.values(column) for column in columns}
         return ShownColumns(cells, values, all(map(self.is_exact, columns)), fold=self)
 
     def is_exact(self, column: PlanColumn) -> bool:
-        """Whether floats represent the integers of a column exactly."""
+        """Whether floats represent the integers of a column, and their sums over all topics, exactly."""
         deep = max(int((cells.high - cells.low).max(initial=1)) for _, cells in self.parts)
         return all(series.is_small(column, deep * len(self.parts)) for series, _ in self.parts)
 
     def values(self, column: PlanColumn) -> Any:
-        """The values of a column, with its default where there is none."""
+        """Return the pooled values of a column at each instant, with its default where no topic has a
+        value."""
         return fill_default(column, self._values(column), self._some)
 
     def _values(self, column: PlanColumn) -> Any:
+        """Return the pooled values of a column without its default."""
         if column.attribute == STATUS:
             return pa.repeat(self.parts[0][0].status, len(self._at))
         plain = column._replace(default=None)
@@ -84,8 +90,10 @@ class TopicPool:
 
     @cached_property
     def _latest(self) -> tuple[Ints, Mask]:
-        """The topic that contributed last at each instant, and where that is undecided: several windows end
-        at one time."""
+        """The number of the topic that contributed last at each instant, and a mask of undecided instants.
+
+        An instant is undecided if several windows end at one time.
+        """
         latest, unclear = np.zeros(len(self._at), np.int64), np.zeros(len(self._at), np.bool_)
         when, where = np.full(len(self._at), BEGINNING), np.zeros(len(self._at), np.int64)
         spots = standings([series for series, _ in self.parts])
@@ -101,6 +109,7 @@ class TopicPool:
         return latest, unclear
 
     def latest(self, some: Ints) -> tuple[Ints, bool]:
-        """The topics that contributed last at some instants, and whether all are decided."""
+        """Return the topics that contributed last at the instants `some`, and whether all of these topics are
+        decided."""
         topics, unclear = self._latest
         return topics[some], not unclear[some].any()

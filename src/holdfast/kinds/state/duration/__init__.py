@@ -1,5 +1,5 @@
 """States with minimum durations, no-data predicates and expected sources.
 
-The :mod:`machine` runs up to 64 conditions over one level of scopes; ``kernels/guard.py`` computes the effect
-of time and readings on a scope. Transitions that timers cause carry a stored reading (:mod:`readings`).
+The module `machine` runs up to 64 conditions over one level of scopes. `kernels/guard.py` computes the effect
+of time and readings on a scope. Transitions that timers cause carry a reading that `readings` stores.
 """

@@ -1,4 +1,4 @@
-"""Output of states with minimum durations: transitions of new readings and of stored ones."""
+"""Output of states with minimum durations: transitions that carry new readings or stored readings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from ....model.topic import Topic
 from .state import DurationState
 
 Shown = Callable[[str], str | None]
+"""A function that converts the key of a scope to its label."""
 
 NOTHING = np.empty((0, 6), np.int64)
+"""The output of a kernel call without transitions."""
 
 
 Cells = dict[tuple[int, int], int]
@@ -31,8 +33,9 @@ Cells = dict[tuple[int, int], int]
 def transition(
     topic: Topic, shown: Shown, state: DurationState, code: int, out: Cells, n: int, event: Any
 ) -> Transition:
-    """Build the transition of row ``n`` of the kernel's output for one scope; ``event`` is the reading just
-    processed, if there is one.
+    """Return the transition of row ``n`` of the kernel's output for one scope.
+
+    ``event`` is the reading that has just been processed, or ``None``.
     """
     condition, row, at = out[n, STATE], out[n, ROW], out[n, TIME]
     scope = shown(state.keys.key(code))
@@ -51,7 +54,7 @@ def transition(
 def rows(
     topic: Topic, shown: Shown, state: DurationState, out: NDArray[np.int64], batch: pa.RecordBatch | None
 ) -> pa.RecordBatch:
-    """Convert the kernel's output to rows of an emission."""
+    """Return the kernel's output as rows of an emission."""
     whole = _events(topic, shown, state, out, batch)
     when = pa.array(out[:, TIME]).cast(batches_of.TIME)
     whole = whole.set_column(whole.schema.get_field_index("time"), "time", when)
@@ -70,7 +73,7 @@ def rows(
 def _events(
     topic: Topic, shown: Shown, state: DurationState, out: NDArray[np.int64], batch: pa.RecordBatch | None
 ) -> pa.RecordBatch:
-    """The readings of the kernel's output, new or stored; the caller sets their times."""
+    """Return the readings of the kernel's output, new or stored. The caller sets their times."""
     codes, row = out[:, CODE], out[:, ROW]
     parts = [batches_of.from_events(topic, []) if batch is None else batch.slice(0, 0)]
     places = []

@@ -1,7 +1,7 @@
 """The machine of states with minimum durations, over one level of scopes.
 
-The kernel gets bytes (*words*) that say for each level of silence whether a predicate is true, so it does not
-depend on the predicates.
+The kernel receives bytes (*words*) that say at which levels of silence a predicate is true. It therefore does
+not depend on the predicates.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ MOST = 64
 """The maximal number of states of one machine."""
 
 LONGEST = 1 << 62
-"""An upper bound of durations, so that sums with it stay within 64 bits."""
+"""The largest duration in microseconds. Sums with it stay within 64 bits."""
 
 ROOM = 1 << 14
 """The number of output rows of one kernel call."""
 
 FEW = 2048
-"""Below this number of readings, single events are faster than columns."""
+"""The number of scopes below which timers fire faster one by one than in columns."""
 
-_FEW_SCOPES = 1 << 12  # among which nobody looks for some that can be let go
+_FEW_SCOPES = 1 << 12  # with less room, forgotten scopes are not dropped
 
 
 class Lengths(NamedTuple):
-    """Minimum durations that come from tables, for one event and for a batch; lines are ordered
-    like words.
+    """Minimum durations that come from tables, for one event and for a batch.
+
+    The order is that of words: all entrances, then all exits.
     """
 
     of_one: Callable[[Event], list[Duration]]
@@ -59,7 +60,8 @@ class Lengths(NamedTuple):
 
 @dataclass(frozen=True)
 class DurationRule:
-    """The clauses of one state beside its predicates, and the durations of its ``silent`` predicates."""
+    """The clauses of one state beside its predicates, and the durations of its ``silent`` predicates in
+    microseconds."""
 
     care: Care
     silences: tuple[Duration, ...] = ()
@@ -81,11 +83,11 @@ class DurationRule:
 
     @property
     def readings(self) -> int:
-        """The number of equal readings after which one more is irrelevant."""
+        """The number of equal readings in a row after which another one is irrelevant."""
         return max(self.care.enter.readings, self.care.exit.readings, 1)
 
     def row(self, depth: int) -> list[int]:
-        """The rule as a row for the kernel, padded to ``depth`` silences."""
+        """Return the rule as a row for the kernel, padded to ``depth`` silences."""
         care = self.care
         ends = (-1 if length is None else min(length, LONGEST) for length in (care.unknown, care.forget))
         lengths = [*self.silences, *[0] * (depth - len(self.silences))]
@@ -95,14 +97,16 @@ class DurationRule:
 
 @dataclass(frozen=True)
 class DurationMachine(Machine[DurationState]):
-    """The machine of states over one level of scopes. ``words`` returns for one event the levels of silence
-    at which predicates are true: of each state's entrance, then of each exit; ``columns`` does it for a
-    batch, a line for each predicate. ``chain`` and ``scoping`` return the key of the scope, `readable_scope`
-    its label; ``expected`` are the keys of scopes that exist before their first reading.
+    """The machine of up to 64 states over one level of scopes.
 
-    A scope whose latest reading is late, as from a device that buffers readings, has a watermark of its own,
-    because more late readings may follow. It stands still for as long as the reading was late and then
-    advances at that distance.
+    ``words`` returns for one event the levels of silence at which predicates are true: all entrances, then
+    all exits. ``columns`` returns the same for a batch, with a row for each predicate. ``chain`` and
+    ``scoping`` return the key of the scope, `readable_scope` its label. ``expected`` are the keys of scopes
+    that exist before their first reading.
+
+    A device may buffer readings and send them late. After a late reading more of them may follow, so the
+    scope gets a watermark of its own. It stands still for as long as the reading was late, and then advances
+    at that distance.
     """
 
     topic: Topic
@@ -114,7 +118,7 @@ class DurationMachine(Machine[DurationState]):
     readable_scope: Callable[[str], str | None]
     expected: tuple[str, ...] = ()
     lengths: Lengths | None = None
-    """Minimum durations from tables; without them those of the rules."""
+    """Minimum durations from tables; ``None`` if the rules have all durations."""
 
     has_deltas = True
 
@@ -149,6 +153,7 @@ class DurationMachine(Machine[DurationState]):
 
     @cached_property
     def _keeps_starts(self) -> bool:
+        """Whether the reading at which a minimum duration started must be stored."""
         return self.lengths is not None or any(any(rule.waits) for rule in self.rules)
 
     # --- expected scopes ---
@@ -162,7 +167,8 @@ class DurationMachine(Machine[DurationState]):
         return state
 
     def start_expected(self, state: DurationState, at: Instant) -> None:
-        """Start the clock of expected scopes at the first time that the machine sees."""
+        """Start the clock of expected scopes at the first time that the machine processes. Later calls have
+        no effect."""
         if state.start is None and self.expected:
             state.start = at
             codes = np.flatnonzero((state.there["flags"] & EXPECTED).any(axis=1))
@@ -177,7 +183,7 @@ class DurationMachine(Machine[DurationState]):
             self.look(state, codes)
 
     def look(self, state: DurationState, codes: NDArray[Any]) -> None:
-        """Recompute when scopes are due."""
+        """Compute again when the scopes ``codes`` are due."""
         self._run(state, codes.astype(np.int32), np.full(len(codes), NONE), None)
         state.next = int(state.wakes().min(initial=NEVER))
 
@@ -199,6 +205,7 @@ class DurationMachine(Machine[DurationState]):
         return state, self._take_one(state, code, at, self.words(event), event)
 
     def _code(self, state: DurationState, key: str) -> tuple[DurationState, int]:
+        """Return the state with room for a key, and the code of the key."""
         code = state.keys.code(key)
         if code >= state.room:
             less = self._without_gone(state)
@@ -260,17 +267,17 @@ class DurationMachine(Machine[DurationState]):
     # --- some scopes alone ---
 
     def meets(self, events: Iterable[Event]) -> tuple[list[str]]:
-        """The keys of the scopes of events."""
+        """Return the keys of the scopes of events, as the only level."""
         chains = [chain for event in events if (chain := self.chain(event)) is not None]
         return (list(dict.fromkeys(chain[-1] for chain in chains if chain[-1] is not None)),)
 
     def keys(self, state: DurationState) -> list[str]:
-        """The keys of all scopes with state."""
+        """Return the keys of all scopes with state."""
         found: list[str] = state.keys.all().to_pylist()
         return found
 
     def replace_scopes(self, state: DurationState, other: DurationState, keys: ScopeKeys) -> DurationState:
-        """Replace some scopes by those of another state, which stays usable."""
+        """Replace the scopes ``keys`` by those of another state, which is not changed."""
         states.take_over(state, other, pa.array(keys[-1], pa.string()))
         return state
 
@@ -312,8 +319,10 @@ class DurationMachine(Machine[DurationState]):
         return emissions.rows(self.topic, self.readable_scope, state, out, None)
 
     def resume(self, state: DurationState, watermark: Instant) -> DurationState:
-        """Continue after a pause: the clock of each scope goes on from where it was, or from its last
-        reading.
+        """Continue after a pause.
+
+        The clock of each scope continues from its last value or from its last reading, whichever is later.
+        The pause therefore counts for no duration.
         """
         last = state.there["last"].max(axis=1, initial=NONE)
         lags = state.lags[: len(last)]
@@ -356,6 +365,7 @@ class DurationMachine(Machine[DurationState]):
     def _step_topic(
         self, state: DurationState, batch: pa.RecordBatch
     ) -> tuple[DurationState, pa.RecordBatch]:
+        """Apply the readings of a batch; return the state and the transitions as rows."""
         codes, keys = self.scoping(batch)[-1]
         inside = np.flatnonzero(codes >= 0)
         if not len(inside):
@@ -388,7 +398,7 @@ class DurationMachine(Machine[DurationState]):
     def _run(
         self, state: DurationState, codes: Any, moments: Any, words: Words | None, lengths: Any = None
     ) -> NDArray[np.int64]:
-        """Apply readings, or only let time pass if ``words`` is ``None``; return the kernel's output."""
+        """Apply readings, or only advance the clocks if ``words`` is ``None``; return the kernel's output."""
         state.settle()
         if state.touched is not None:
             state.touched.add(codes)
@@ -442,12 +452,16 @@ class DurationMachine(Machine[DurationState]):
     # --- pushdown ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
-        """A reading without a row in a table is inside its scope: it ends a time without data."""
+        """Return the relevance of rows.
+
+        A reading without a row in a table is still inside its scope, because it ends a time without data.
+        """
         nowhere = self.scoping(batch)[-1][0] < 0
         outside = np.full(len(self.rules), np.count_nonzero(nowhere), np.int64)
         return Relevance(~nowhere, outside, lambda: self._deciding_rows(batch))
 
     def _deciding_rows(self, batch: pa.RecordBatch) -> Mask:
+        """Return a mask of the rows that can change the output of any state."""
         codes, keys = self.scoping(batch)[-1]
         found = np.zeros(len(batch), np.bool_)
         if len(batch):
@@ -481,15 +495,16 @@ class DurationMachine(Machine[DurationState]):
         return not state.taken
 
     def _without_gone(self, state: DurationState) -> DurationState:
-        """Drop forgotten scopes when the arrays are full and most scopes are forgotten; else return the state
-        itself.
+        """Return the state without forgotten scopes.
+
+        Unless the arrays are large and most scopes are forgotten, return the state itself.
         """
         if state.room < _FEW_SCOPES or 2 * np.count_nonzero(state.alive) > state.room:
             return state
         return states.compact(state, self.topic)
 
     def dump(self, state: DurationState) -> bytes:
-        """Store only scopes that differ from new ones."""
+        """Encode the scopes that differ from new ones."""
         return states.to_bytes(state, np.flatnonzero(state.alive))
 
     def track_changes(self, state: DurationState) -> DurationState:

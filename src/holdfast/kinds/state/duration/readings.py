@@ -1,4 +1,4 @@
-"""One stored reading for each scope, in columns: small enough for millions of scopes."""
+"""One stored reading for each scope, in columns. The form is small enough for millions of scopes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _EMPTY: dict[pa.DataType, tuple[Any, Any]] = {
 
 
 class StoredReadings:
-    """Readings of scopes by the scope's code. Texts are dictionary codes; the dictionary may be shared."""
+    """Readings of scopes by the code of the scope.
+
+    Texts are dictionary codes; several stores may share the dictionary.
+    """
 
     def __init__(self, topic: Topic, texts: KeyCodes) -> None:
         self._topic, self._texts = topic, texts
@@ -50,22 +53,24 @@ class StoredReadings:
         return sum(column.nbytes for column in self._columns.values())
 
     def put_one(self, code: int, event: Event) -> None:
-        """Store an event for a scope."""
+        """Store an event for a scope. It replaces the reading stored before."""
         self._recent[code] = event
         if len(self._recent) > _FEW:
             self._settle()
 
     def put(self, codes: Codes, batch: pa.RecordBatch) -> None:
-        """Store for each scope the row of a batch at the same position; codes must be distinct."""
+        """Store row `i` of a batch for scope `codes[i]`. The codes must be distinct."""
         self._settle()
         self._put(codes, batch)
 
     def _settle(self) -> None:
+        """Move single events to the columns."""
         recent, self._recent = self._recent, {}
         if recent:
             self._put(np.fromiter(recent, np.int64), from_events(self._topic, list(recent.values())))
 
     def _put(self, codes: Codes, batch: pa.RecordBatch) -> None:
+        """Store rows in the columns."""
         if not len(codes):
             return
         size = int(codes.max()) + 1
@@ -98,12 +103,13 @@ class StoredReadings:
             self._columns[name] = with_room(column, size, missing)
 
     def _encode(self, values: pa.StringArray) -> Codes:
+        """Return the dictionary codes of texts, -1 for a missing text."""
         found = values.dictionary_encode()
         table = np.append(self._texts.codes(found.dictionary), np.int32(-1))
         return table[found.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)]
 
     def take(self, codes: Codes) -> pa.RecordBatch:
-        """The readings of some scopes; the caller sets their times."""
+        """Return the readings of scopes as a batch. The caller sets their times."""
         self._settle()
         self._reach(int(codes.max(initial=-1)) + 1)
         columns = {"time": pa.array(np.zeros(len(codes), np.int64)).cast(TIME)}
@@ -128,7 +134,7 @@ class StoredReadings:
         return known.take(indices)
 
     def event(self, code: int, at: Instant) -> Event:
-        """The reading of a scope as an event at a given time."""
+        """Return the reading of a scope as an event at a given time."""
         if code in self._recent:
             return replace(self._recent[code], time=at)
         axes = (self._value(axis, code) for axis in AXES)
@@ -138,7 +144,7 @@ class StoredReadings:
         return Event(self._topic.name, at, source, attributes, sequence, point or None, place)
 
     def _value(self, name: str, code: int) -> Any:
-        """The value of one column for a scope."""
+        """Return the value of one column for a scope; ``None`` if it is missing."""
         column = self._columns.get(name)
         if column is None or code >= len(column):
             return None

@@ -1,5 +1,7 @@
 """The state of states with minimum durations: a record for each scope, and readings that transitions may
 carry.
+
+`to_bytes` and `from_bytes` define the format of snapshots; change them together.
 """
 
 from __future__ import annotations
@@ -36,13 +38,16 @@ RECORD = np.dtype(
         ("leave", np.uint8),
     ]
 )
-"""A cell: the state of one condition in one scope, with the layout that ``kernels/guard.py`` requires."""
+"""The record of a cell: the state of one condition in one scope.
+
+The layout is the one that ``kernels/guard.py`` requires.
+"""
 
 _MOST_CACHED = 1 << 12  # scopes in the cache of single events before their records are written back
 
 
 class Cell:
-    """A record as an object, so that the kernel's code also runs on single events in Python."""
+    """A record as an object. With it, the kernel's code also runs on single events in Python."""
 
     __slots__ = (  # noqa: RUF023 -- in the order of the record
         "last", "since", "cand", "count", "last_row", "cand_row", "flags", "level", "enter", "leave",
@@ -55,7 +60,7 @@ class Cell:
         ) = record  # fmt: skip
 
     def record(self) -> tuple[Any, ...]:
-        """The fields in the order of the record."""
+        """Return the fields in the order of the record."""
         return _FIELDS(self)
 
 
@@ -63,8 +68,10 @@ _FIELDS = attrgetter(*Cell.__slots__)
 
 
 class Hot(NamedTuple):
-    """The records of a scope in the form for single events: cells, the due time (in a list, so that the
-    kernel can set it), and minimum durations if tables define them.
+    """The records of a scope in the form for single events.
+
+    The due time is in a list, so that the kernel can set it. ``waits`` has minimum durations if tables define
+    them.
     """
 
     cells: list[Cell]
@@ -74,10 +81,12 @@ class Hot(NamedTuple):
 
 @dataclass(slots=True)
 class DurationState:
-    """Scopes by code, each with one cell per state. ``due`` is the time of each scope's next timer, ``next``
-    a lower bound of these; ``until`` is the watermark, ``latest`` the time of the latest reading, ``start``
-    the time since which scopes are expected. ``waits`` are the minimum durations of cells, if tables define
-    them. ``lags`` is the distance of each scope's clock behind ``until``, for sources that report late.
+    """The state of a machine: scopes by code, with one cell per condition.
+
+    ``due`` is the time of each scope's next timer, ``next`` a lower bound of these times. ``until`` is the
+    watermark, ``latest`` the time of the latest reading. ``start`` is the time since which scopes are
+    expected. ``waits`` are the minimum durations of cells, if tables define them. ``lags`` is the duration by
+    which each scope's clock is behind ``until``, for sources that report late.
     """
 
     beginnings: tuple[int, ...]
@@ -97,17 +106,17 @@ class DurationState:
     latest: Instant = BEGINNING
     start: Instant | None = None
     taken: bool = False
-    """Whether it has processed a reading."""
+    """Whether the machine has processed a reading."""
     lagging: bool = False
-    """Whether a scope lags or has lagged."""
+    """Whether any scope lags or has lagged behind the watermark."""
     hot: dict[int, Hot] = field(default_factory=dict)
-    """Scopes changed by single events whose records are not yet updated."""
+    """Scopes changed by single events whose records have not yet been updated."""
     touched: Touched | None = None
     """The changed scopes, if changes are tracked."""
 
     @property
     def width(self) -> int:
-        """The number of states."""
+        """The number of conditions, which is the number of cells per scope."""
         return len(self.beginnings)
 
     @property
@@ -117,18 +126,18 @@ class DurationState:
 
     @property
     def there(self) -> NDArray[Any]:
-        """The records of all scopes, a row for each."""
+        """The records of all scopes, with a row for each scope. Cached cells are written back first."""
         self.settle()
         return self.scopes[: len(self.keys) * self.width].reshape(-1, self.width)
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Which scopes differ from new ones."""
+        """A mask of the scopes that differ from new ones."""
         found: NDArray[np.bool_] = (self.there["last"] != NONE).any(axis=1)
         return found
 
     def wakes(self, codes: NDArray[Any] | None = None) -> NDArray[np.int64]:
-        """The watermark at which the next timer of each scope fires, or of some scopes."""
+        """Return the watermark at which the next timer of each scope fires; `codes` selects scopes."""
         selected = slice(len(self.keys)) if codes is None else codes
         due = self.due[selected]
         return np.where(due == NEVER, due, due + self.lags[selected]) if self.lagging else due
@@ -142,7 +151,7 @@ class DurationState:
         return sum(part.nbytes for part in (*parts, *arrays, *waits))
 
     def widen(self) -> None:
-        """Extend the arrays to one record per key."""
+        """Extend the arrays to one record per key and condition."""
         have, size = self.room, len(self.keys)
         if size > have:
             self.due, self.lags = with_room(self.due, size, NEVER), with_room(self.lags, size, 0)
@@ -153,7 +162,7 @@ class DurationState:
                 self.waits = with_room(self.waits, 2 * len(self.scopes))
 
     def with_scope(self, code: int) -> Hot:
-        """The cached cells of a scope, for a single event."""
+        """Return the cached cells of a scope, for a single event. `settle` writes changes back."""
         found = self.hot.get(code)
         if found is None:
             if len(self.hot) >= _MOST_CACHED:
@@ -174,13 +183,13 @@ class DurationState:
         self.hot.clear()
 
     def cells(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The numbers of all cells of some scopes."""
+        """Return the numbers of all cells of scopes."""
         found: NDArray[Any] = (codes[:, None] * self.width + np.arange(self.width)).ravel()
         return found
 
 
 def new(topic: Topic, beginnings: tuple[int, ...], has_own_waits: bool) -> DurationState:
-    """An empty state; `has_own_waits` if minimum durations differ between cells."""
+    """Return an empty state. `has_own_waits` says that minimum durations differ between cells."""
     texts = KeyCodes()
     stores = StoredReadings(topic, texts), StoredReadings(topic, texts)
     waits = np.empty(0, np.int64) if has_own_waits else None
@@ -189,7 +198,7 @@ def new(topic: Topic, beginnings: tuple[int, ...], has_own_waits: bool) -> Durat
 
 
 def compact(state: DurationState, topic: Topic) -> DurationState:
-    """The state without scopes that are equal to new ones."""
+    """Return the state without scopes that are equal to new ones."""
     alive = np.flatnonzero(state.alive)
     less = new(topic, state.beginnings, state.waits is not None)
     codes = less.keys.codes(state.keys.take(alive))
@@ -204,7 +213,7 @@ def compact(state: DurationState, topic: Topic) -> DurationState:
 
 
 def take_over(state: DurationState, other: DurationState, keys: pa.StringArray) -> None:
-    """Replace some scopes by those of another state."""
+    """Replace the scopes `keys` of `state` by those of another state."""
     codes, other_codes = state.keys.codes(keys), other.keys.known(keys)
     codes, other_codes = codes[other_codes >= 0], other_codes[other_codes >= 0]
     state.widen()
@@ -215,7 +224,7 @@ def take_over(state: DurationState, other: DurationState, keys: pa.StringArray) 
 
 
 def _give(old: DurationState, new: DurationState, codes: NDArray[Any], to: NDArray[Any]) -> None:
-    """Copy scopes to a state in which they have other codes."""
+    """Copy the scopes `codes` to another state, in which they have the codes `to`."""
     flags = old.there["flags"][codes]
     new.settle()
     new.lagging |= old.lagging
@@ -236,6 +245,8 @@ def _give(old: DurationState, new: DurationState, codes: NDArray[Any], to: NDArr
 
 
 class _StoredDurations(msgspec.Struct):
+    """The format of snapshots and deltas."""
+
     scopes: bytes
     last: bytes | None
     starts: bytes | None
@@ -246,7 +257,7 @@ class _StoredDurations(msgspec.Struct):
 
 
 def to_bytes(state: DurationState, codes: NDArray[Any]) -> bytes:
-    """Convert some scopes, and the clock, to bytes."""
+    """Encode the scopes `codes` and the clock."""
     records, cells = state.there[codes], state.cells(codes)
     columns = {_KEY: state.keys.take(codes), _LAG: pa.array(state.lags[codes])}
     for f in range(state.width):
@@ -264,7 +275,7 @@ def to_bytes(state: DurationState, codes: NDArray[Any]) -> bytes:
 
 
 def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
-    """Blank the readings that no transition will carry."""
+    """Return readings in which those that no transition will carry are blank."""
     mask = pa.array(wanted)
     columns = {
         name: column if name == "time" else pc.if_else(mask, column, None)
@@ -276,9 +287,11 @@ def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch
 def from_bytes(
     topic: Topic, raw: bytes, state: DurationState, was: Sequence[int | None], waits: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Fill a state from bytes; return the codes of the stored scopes, whose due times the caller recomputes.
-    State ``f`` was stored as number ``was[f]``, ``None`` if it is new. ``waits`` are the minimum durations of
-    states, in pairs, for cells that were stored without any.
+    """Fill a state from bytes, and return the codes of the stored scopes. The caller computes their due times
+    again.
+
+    Condition ``f`` was stored as number ``was[f]``, which is ``None`` for a new condition. ``waits`` are the
+    minimum durations of conditions, in pairs, for cells that were stored without any.
     """
     stored = msgspec.msgpack.decode(raw, type=_StoredDurations)
     table = from_ipc(stored.scopes)
@@ -321,7 +334,7 @@ def from_bytes(
 
 
 def _start_reading(stored: pa.Array) -> NDArray[Any]:
-    """Decode which reading a transition carries; older snapshots stored a boolean."""
+    """Return which reading a transition carries. Older snapshots stored this as a boolean."""
     found = np.asarray(stored)
     return np.where(found, BEGUN, LAST) if found.dtype == np.bool_ else found
 
@@ -331,5 +344,5 @@ _PLAIN = [name for name in RECORD.names or () if name not in _ROWS]
 
 
 def _of(name: str, state: int) -> str:
-    """The name of a state's column; the first state has no number, as if it were alone."""
+    """Return the name of a condition's column. The first condition has no number in its names."""
     return f"{name}{state or ''}"

@@ -262,14 +262,18 @@ class Core:
         return engine, rows
 
     def _history(self, checked: Checked) -> tuple[History | None, bool]:
-        """Return the history in the log for a definition, or ``None``, and whether the history is complete."""
+        """Return the history in the log for a definition, or ``None``, and whether the history is
+        complete.
+        """
         if self._log is None or not self.position:
             return None, False
         entries = entries_before(self._log, self.position, _topic_groups(checked))
         return _to_history(entries, checked.topics), self._is_whole
 
     def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
-        """Count by subscription how many scopes would start, end or become unknown under another definition."""
+        """Count by subscription how many scopes would start, end or become unknown under another
+        definition.
+        """
         self._wait_for_log()
         counts: dict[str, Counter[str]] = {}
         for one in self._revise(definition)[1]:
@@ -343,7 +347,9 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
 
 
 def _active_since(n: Notification) -> Instant | None:
-    """Return since when a condition is active according to its notification, or ``None`` if it is not active."""
+    """Return since when a condition is active according to its notification, or ``None`` if it is not
+    active.
+    """
     match n.status:
         case "ingress":
             return n.event.time
@@ -399,7 +405,9 @@ def _withdrawal_row(holding: Holding, at: Instant, position: int) -> Notificatio
 
 
 def statements(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each subscription of a definition: its name, its first line, and the line after its last, from 0."""
+    """Yield each subscription of a definition: its name, its first line, and the line after its last,
+    from 0.
+    """
     app = parse(text)
     starts = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)
     named = {s.name for s in app.statements if isinstance(s, ConditionStatement)}

@@ -58,7 +58,7 @@ class Hub:
     async def stream(
         self, position: int, most: int = 500, longest: Callable[[], float] = lambda: _LONGEST_WAIT
     ) -> AsyncIterator[list[NotificationRow]]:
-        """Yield notifications after a position as they are published.
+        """Yield notifications after a position as they are published, at most ``most`` at a time.
 
         Yields an empty list when there are none for ``longest`` seconds, or when streams are woken.
         """

@@ -152,7 +152,9 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
 
 
 def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the problems of feeds and sinks by name: no readings are delivered, or the task was restarted."""
+    """Return the problems of feeds and sinks by name: no readings are delivered, or the task was
+    restarted.
+    """
     found = {}
     for kind, parts in (("feed", feeds), ("sink", sinks)):
         for one in parts:

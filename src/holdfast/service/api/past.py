@@ -76,7 +76,9 @@ async def history(
 
 @router.get("/api/timeline")
 async def timeline(site: CurrentSite, wanted: Annotated[TimelineQuery, Query()]) -> dict[str, Any]:
-    """Return the rows of the timeline with bars for a chart of the given width, by default for the last day."""
+    """Return the rows of the timeline with bars for a chart of the given width, by default for the
+    last day.
+    """
     start, end = period_of(site, wanted.start, wanted.end, DAY)
     width, most = min(max(10, wanted.width), 4_000), min(max(1, wanted.most), 1_000)
     view = TimelineView(start, end, width, wanted.subscription, wanted.find, max(0, wanted.skip), most)

@@ -83,7 +83,9 @@ class Beats:
 
 @dataclass
 class MqttFeed:
-    """A feed that submits the messages of a broker as readings. It is the listener of its ``MqttSubscriber``."""
+    """A feed that submits the messages of a broker as readings. It is the listener of its
+    ``MqttSubscriber``.
+    """
 
     service: Service
     broker: MqttBroker

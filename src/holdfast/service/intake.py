@@ -137,7 +137,9 @@ class Intake:
         return self._wall_time.advance(read, state.watermarks, state.topic_groups, state.max_delay)
 
     def _resume(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
-        """Add to a ``Pause`` the event times of topics that resume. These steps of time fire no timers."""
+        """Add to a ``Pause`` the event times of topics that resume. The clocks of scopes ignore this step of
+        time.
+        """
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:

@@ -329,11 +329,10 @@ class ServiceStore:
         return self._rows("SELECT COALESCE(MAX(position), 0) FROM notifications")[0][0]
 
     def forget(self, before: Instant) -> int:
-        """Remove notifications that arrived before an instant, and dead letters from before it. Return their
-        number.
+        """Remove notifications that arrived before an instant, and dead letters from before it.
 
-        Two kinds are retained: notifications that a sink has still to receive, and the latest one of each
-        scope that is active or unknown.
+        Returns the number of removed notifications. Notifications are retained if a sink has still to receive
+        them, or if they are the latest one of a scope that is active or unknown.
         """
         with self._transaction() as database:
             database.execute("DELETE FROM dead_letters WHERE at < ?", (before,))

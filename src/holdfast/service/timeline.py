@@ -308,7 +308,8 @@ def _write(database: sqlite3.Connection, changed: dict[Any, Bar]) -> None:
 def _remake(database: sqlite3.Connection, level: int, series: int, removed: Period) -> None:
     """Compute a level's bar again after an interval was removed from it.
 
-    The bar is built from the remaining finest bars, and from coarser ones where the finest were removed.
+    The bar is built from the remaining finest bars. One coarse bar stands for finest bars that were removed
+    before.
     """
     which = "level = ? AND series = ? AND start <= ? AND end >= ?"
     found = database.execute(f"{_BARS} WHERE {which}", (level, series, *removed)).fetchone()

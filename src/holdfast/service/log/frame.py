@@ -42,7 +42,7 @@ ORIGIN = "origin"
 class Readings(NamedTuple):
     """A log entry with readings of one topic, in order of arrival.
 
-    ``request`` is the digest of the idempotency key and body that delivered them; empty without a key.
+    ``request`` identifies the request with an idempotency key that delivered them; it is empty without a key.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class Advance(NamedTuple):
 class Pause(NamedTuple):
     """A log entry that pauses timers over ``topics``, whose feeds are disconnected or have a backlog.
 
-    Timers over all other topics resume. ``until`` is the event time to which the wall clock advances resuming
+    Timers over all other topics resume. ``until`` is the event time to which the wall clock advances their
     topics.
     """
 

@@ -77,7 +77,11 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """A name is imported when it is asked for: a command starts with what it needs, and Spark is heavy."""
+    """Import a public name, ``plot`` or ``spark`` when it is first used.
+
+    Importing ``holdfast`` itself stays fast: a command loads only the modules that it needs, and Spark is
+    slow to load.
+    """
     if name in ("plot", "spark"):
         return import_module(f".{name}", __name__)
     if name not in _HOME:

@@ -52,8 +52,9 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Day:
-    """The result of a day: how many readings there were, the notifications, and the scopes active at the
-    end."""
+    """The result of a simulated day: the number of readings, the notifications, and the start of each scope
+    that is active at the end.
+    """
 
     events: int
     notifications: list[Notification]
@@ -61,7 +62,9 @@ class Day:
 
 
 def climate(seed: int = SEED) -> pa.RecordBatch:
-    """Generate a reading of each climate sensor each minute, in order of time."""
+    """Return the climate readings of the day, one per sensor and minute, ordered by time. ``seed`` fixes the
+    noise.
+    """
     rng = np.random.default_rng(seed)
     minutes = np.arange(DAY // MINUTE)
     hours = minutes / 60
@@ -93,7 +96,9 @@ def climate(seed: int = SEED) -> pa.RecordBatch:
 
 
 def badges(seed: int = SEED) -> pa.RecordBatch:
-    """Generate badge readings: each person walks through the rooms during the day."""
+    """Return the badge readings of the day: persons walk through the rooms at random times. ``seed`` fixes
+    them.
+    """
     rng = np.random.default_rng(seed + 1)
     times = np.sort(rng.integers(8 * HOUR, 19 * HOUR, 60)) + DAWN
     rooms = rng.choice(ROOMS, len(times))
@@ -108,7 +113,9 @@ def badges(seed: int = SEED) -> pa.RecordBatch:
 
 
 def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
-    """Yield the day hour by hour: the numbered readings of each topic."""
+    """Yield the readings of the day hour by hour, as a batch for each topic with a sequence number for each
+    row.
+    """
     batches = {"Climate": climate(seed), "Badge": badges(seed)}
     for name, batch in batches.items():
         batches[name] = batch.append_column("sequence", pa.array(np.arange(len(batch))))
@@ -119,7 +126,7 @@ def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
 
 
 def run(seed: int = SEED) -> Day:
-    """Push the day through a local engine, hour by hour."""
+    """Process the day in a local engine, hour by hour, and return the result."""
     engine = Engine(parse(DEFINITION))
     events, notifications = 0, []
     for hour in hours(seed):
@@ -131,7 +138,11 @@ def run(seed: int = SEED) -> Day:
 
 
 def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
-    """Write the day to a folder file by file while a streaming query on Spark reads it."""
+    """Process the day in a streaming query on Spark and return the result.
+
+    The day is written to ``folder``, one file per hour, while the query reads it. ``say`` is called with each
+    line of output.
+    """
     from .runtimes.spark.session import redirect_stderr, session
     from .runtimes.spark.streaming.query import live, started
 
@@ -170,7 +181,7 @@ def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
 
 
 def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
-    """Write a file that is complete as soon as it appears."""
+    """Write the readings of an hour as one file, which appears under its name only when it is complete."""
     parts = [
         batch.append_column("topic", pa.array([topic] * len(batch), pa.string()))
         for topic, batch in hour.items()
@@ -181,7 +192,9 @@ def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
 
 
 def intervals_of(day: Day) -> list[Interval]:
-    """The intervals of the conditions; intervals of active ones have no end."""
+    """Return the intervals of all conditions of a day. Conditions that are active at the end have intervals
+    without an end.
+    """
     pairing = Pairing()
     ended = pairing.pair(day.notifications)
     return ended + [
@@ -195,7 +208,9 @@ def _clock(at: Instant) -> str:
 
 
 def report(day: Day) -> Iterator[str]:
-    """The intervals as text, line by line."""
+    """Yield the lines of the report: a bar chart of the intervals, then the numbers of readings and
+    notifications.
+    """
     yield "\nActive intervals (bars are the day; longest interval and count):\n"
     order = [condition.name for condition in check(parse(DEFINITION)).conditions]
     yield from bars(intervals_of(day), axis(DAWN, DAWN + DAY - 1), order, "now")

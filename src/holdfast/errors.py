@@ -23,17 +23,17 @@ class HoldfastError(Exception):
 
 
 class UsageError(HoldfastError):
-    """A definition, an option or a call is wrong."""
+    """Raised when a definition, an option or a call is wrong. The caller can fix it."""
 
     exit_status = 2
 
 
 class Unsupported(UsageError):
-    """The definition is right, but this runtime cannot run it."""
+    """Raised when a valid definition uses a feature that this runtime does not support."""
 
 
 class InputError(HoldfastError):
-    """The data is not what it says it is."""
+    """Raised when input data cannot be used, such as a file in another format than its name states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class DefinitionError(UsageError):
         self.message, self.place, self.hint, self.text, self.file = message, place, hint, text, file
 
     def located(self, text: str, file: str | None) -> DefinitionError:
-        """The same error with the text in which it was found."""
+        """Return a copy of this error with the text and the file of the definition, so that its message shows
+        the line.
+        """
         return DefinitionError(self.message, self.place, hint=self.hint, text=text, file=file)
 
     def __str__(self) -> str:
@@ -98,7 +100,9 @@ def counted(things: Sized | int, name: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """A hint ``Did you mean 'value'?``, or empty text if no known name is similar."""
+    """Return the hint ``Did you mean 'value'?`` for a misspelled name, or ``None`` if no known name is
+    similar.
+    """
     known = list(known)
     folded = {k.casefold(): k for k in known}
     near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)

@@ -221,5 +221,5 @@ def _days(at: Instant) -> float:
 
 
 def bar(start: Instant, end: Instant) -> tuple[float, float]:
-    """The start and the length of a bar."""
+    """Return the left edge and the width of a bar in days, as matplotlib counts them."""
     return _days(start), _days(max(0, end - start))

@@ -18,12 +18,14 @@ from .runtimes.local.cases import outcomes
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect definitions wherever pytest collects tests."""
+    """Return a collector for a definition (``.hf``), or ``None`` for any other file. pytest calls this for
+    each file.
+    """
     return DefinitionFile.from_parent(parent, path=file_path) if file_path.suffix == ".hf" else None
 
 
 class DefinitionFile(pytest.File):
-    """A file with a definition."""
+    """A definition file, whose cases pytest collects as tests."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the cases of the definition."""
@@ -39,11 +41,13 @@ class DefinitionFile(pytest.File):
 
 
 class FailedCase(AssertionError):
-    """A case whose expectations are not met."""
+    """Raised when the notifications of a case differ from its expectations. The message lists the
+    differences.
+    """
 
 
 class CaseItem(pytest.Item):
-    """A case as a pytest item."""
+    """A pytest item that runs one case of a definition."""
 
     def __init__(self, *, checked: Checked, case: Case, **more: Any) -> None:
         super().__init__(**more)
@@ -56,12 +60,12 @@ class CaseItem(pytest.Item):
             raise FailedCase("\n".join(wrong))
 
     def repr_failure(self, excinfo: Any, *rest: Any) -> Any:
-        """Format what was expected, and what was emitted."""
+        """Format a failed case as expected and actual notifications, without a traceback."""
         if isinstance(excinfo.value, FailedCase):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *rest)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The place of the case."""
+        """Return where pytest reports the case: its file, the line from 0, and the title."""
         at = self._case.at
         return self.path, at.line - 1 if at else None, f'case "{self.name}"'

@@ -30,7 +30,7 @@ Mask = Callable[[pa.RecordBatch], NDArray[Any]]
 
 
 class PixelGrid(NamedTuple):
-    """The pixels of a period."""
+    """The pixel columns of a chart: a period, and the number of columns that it is divided into."""
 
     start: Instant
     end: Instant
@@ -45,7 +45,7 @@ class PixelGrid(NamedTuple):
 
 
 def scope_mask(checked: Checked, subscription: str, topic: str, scope: str | None) -> Mask:
-    """A function that selects the readings of a condition's scope."""
+    """Return a function that selects the rows of a batch that are in one scope of a condition."""
     for operator in operators(checked):
         if subscription in operator.subscriptions and topic in operator.topics:
             break
@@ -66,12 +66,14 @@ def scope_mask(checked: Checked, subscription: str, topic: str, scope: str | Non
 
 
 def plottable(topic: Topic) -> list[str]:
-    """The attributes that can be drawn as lines."""
+    """Return the names of the attributes that a chart can draw as lines: numbers and booleans."""
     return [one.name for one in topic.attributes if one.kind in ("float", "int", "bool")]
 
 
 def chart(folder: Path, topic: Topic, attribute: str, grid: PixelGrid, mask: Mask) -> dict[str, Any]:
-    """Lines of an attribute: for each pixel of the grid the minimum and maximum of each source."""
+    """Return the lines of an attribute for a chart: the minimum and maximum of each source in each pixel
+    column.
+    """
     if attribute not in plottable(topic):
         raise UsageError(f"'{attribute}' of topic '{topic.name}' cannot be drawn as a line")
     deadline = time.monotonic() + SECONDS
@@ -96,7 +98,7 @@ def chart(folder: Path, topic: Topic, attribute: str, grid: PixelGrid, mask: Mas
 
 
 class SourceLine:
-    """The minimum and maximum of a source's values in each pixel."""
+    """The minimum and maximum of one source's values in each pixel column."""
 
     def __init__(self, width: int) -> None:
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
@@ -132,7 +134,7 @@ def _by_source(
 
 
 def _to_json(grid: PixelGrid, lines: dict[str, SourceLine]) -> dict[str, Any]:
-    """The columns of the grid that have readings, and the lines there."""
+    """Return the pixel columns that have readings, with their times and the values of each line there."""
     used = np.zeros(grid.width, bool)
     for line in lines.values():
         used |= line.low <= line.high

@@ -1,7 +1,7 @@
-"""How far the wall clock may advance event time: never beyond what the feeds have delivered.
+"""The limit up to which the wall clock advances event time.
 
-Events advance event time. The wall clock does so only for topics whose feeds are connected and have no
-backlog, and stays behind by the time that readings take to arrive.
+Readings advance event time. The wall clock does so only for topics whose feeds are connected and have no
+backlog. It stays behind by the time that readings take to arrive, and never passes what the feeds delivered.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _RECENT = 60 * SECOND
 
 
 def read_until(feeds: Iterable[Feed], topics: Iterable[str], now: Instant) -> dict[str, Instant]:
-    """For each topic without a backlog in any feed, the instant up to which all its readings are in the
-    log."""
+    """Return, for each topic without a backlog in any feed, the instant up to which the log has all its
+    readings.
+    """
     lags_known = [(feed, feed.read_until()) for feed in feeds]
     advanced: dict[str, Instant] = {}
     for topic in topics:
@@ -34,7 +35,10 @@ def read_until(feeds: Iterable[Feed], topics: Iterable[str], now: Instant) -> di
 
 @dataclass
 class Lags:
-    """How long readings take from their time to their arrival, by the last reading of each recent source."""
+    """The lag of each topic: how long readings take from their time to their arrival.
+
+    It is computed from the last reading of each recent source.
+    """
 
     _latest: dict[str, dict[str, Duration]] = field(default_factory=dict)
     _before: dict[str, dict[str, Duration]] = field(default_factory=dict)
@@ -42,7 +46,7 @@ class Lags:
     _last: dict[str, Instant] = field(default_factory=dict)
 
     def add(self, topic: str, source: str, lag: Duration, now: Instant) -> None:
-        """Note the arrival of a reading."""
+        """Record that a reading of a source arrived at ``now``, ``lag`` after it was taken."""
         if now - self._period_start.get(topic, now - _RECENT - 1) > _RECENT:
             is_recent = now - self._last.get(topic, now) <= _RECENT
             self._before[topic] = self._latest.get(topic, {}) if is_recent else {}
@@ -51,7 +55,7 @@ class Lags:
         self._latest[topic][source] = max(0, lag)
 
     def add_batch(self, topic: str, batch: pa.RecordBatch, now: Instant) -> None:
-        """Note the arrival of a batch."""
+        """Record that a batch of readings arrived at ``now``."""
         sources = batch.column("source").dictionary_encode()
         names = sources.dictionary.to_pylist()
         last = np.full(len(names), np.iinfo(np.int64).min)
@@ -60,10 +64,10 @@ class Lags:
             self.add(topic, name, now - at, now)
 
     def of(self, topics: Iterable[str], spread: Duration) -> Duration | None:
-        """The lag of topics that are evaluated together, or nothing without a reading.
+        """Return the lag of topics that are evaluated together, or ``None`` if they have no recent reading.
 
-        It is the largest lag among recent sources that are behind the fastest by at most ``spread``. Sources
-        further behind have watermarks of their own.
+        The result is the largest lag among recent sources that are behind the fastest by at most ``spread``.
+        Sources further behind have watermarks of their own.
         """
         lags = [
             lag
@@ -94,12 +98,12 @@ class WallTime:
         together: Iterable[Collection[str]],
         spread: Duration,
     ) -> dict[str, Instant]:
-        """The event times that the wall clock allows, for topics where that is at least a second more than
-        before.
+        """Return the event times to which the wall clock advances topics.
 
-        `read` has, for each topic, the time up to which its feeds have delivered everything; `watermarks` its
-        watermark. `together` are the groups of topics that are evaluated together; `spread` is the longest
-        delay of an ordered condition.
+        Only topics are returned that advance by at least a second. `read` has, for each topic, the time up to
+        which its feeds have delivered everything. `watermarks` has the current watermark of each topic.
+        `together` are the groups of topics that are evaluated together. `spread` is the longest delay of an
+        ordered condition.
         """
         advanced: dict[str, Instant] = {}
         for group in together:

@@ -1,4 +1,8 @@
-"""The configuration ``serve.toml``: brokers, mappings, sinks, users. Errors name the line."""
+"""The configuration file ``serve.toml``: brokers, mappings, sinks, users and limits.
+
+Each table of the file is a class of fields with defaults. To add a setting, add a field, and a check to
+``_checks`` if its type does not express what is allowed. Errors name the line.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ class _ConfigPart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class MapPart(_ConfigPart):
-    """``[[mqtt.map]]``: how messages of a pattern become readings."""
+    """``[[mqtt.map]]``: a rule that converts messages of matching channels to readings."""
 
     pattern: str = msgspec.field(name="from")
     topic: str | None = None
@@ -50,7 +54,7 @@ class MapPart(_ConfigPart):
 
 
 class WillPart(_ConfigPart):
-    """``will``: where the broker publishes whether the service is connected."""
+    """``will``: the channel on which the broker publishes whether the service is connected."""
 
     topic: str
     gone: str = "gone"
@@ -58,7 +62,7 @@ class WillPart(_ConfigPart):
 
 
 class MqttPart(_ConfigPart):
-    """``[[mqtt]]``: a broker."""
+    """``[[mqtt]]``: an MQTT broker to read from and to publish notifications to."""
 
     url: str
     client: str = "holdfast"
@@ -88,7 +92,7 @@ class MqttPart(_ConfigPart):
 
 
 class OverlayPart(_ConfigPart):
-    """``[[overlay]]``: a ``holdfast broker`` to read from."""
+    """``[[overlay]]``: a ``holdfast broker`` to read events from."""
 
     connect: str
     token_file: str | None = None
@@ -98,14 +102,14 @@ class OverlayPart(_ConfigPart):
 
 
 class DdsPart(_ConfigPart):
-    """``[[dds]]``: a DDS domain to join."""
+    """``[[dds]]``: a DDS domain to join, and the network interface to use."""
 
     domain: int = 0
     interface: str = "lo"
 
 
 class WebhookPart(_ConfigPart):
-    """``[[webhook]]``: a URL to post to."""
+    """``[[webhook]]``: a URL to which notifications are posted."""
 
     name: str
     url: str
@@ -114,7 +118,7 @@ class WebhookPart(_ConfigPart):
 
 
 class AlertmanagerPart(_ConfigPart):
-    """``[[alertmanager]]``: a Prometheus Alertmanager."""
+    """``[[alertmanager]]``: a Prometheus Alertmanager that receives active conditions as alerts."""
 
     name: str
     url: str
@@ -122,7 +126,7 @@ class AlertmanagerPart(_ConfigPart):
 
 
 class ParquetPart(_ConfigPart):
-    """``[[parquet]]``: a folder of files."""
+    """``[[parquet]]``: a folder to which notifications are written as Parquet files."""
 
     name: str
     folder: str
@@ -137,7 +141,7 @@ class UserPart(_ConfigPart):
 
 
 class KeepPart(_ConfigPart):
-    """``[keep]``: how long and how much to retain, and how often to store."""
+    """``[keep]``: how long and how much data to retain, and how often to take snapshots and seal segments."""
 
     age: str | None = None
     size: str | None = None
@@ -157,7 +161,7 @@ class LimitsPart(_ConfigPart):
 
 
 class Config(_ConfigPart):
-    """The whole file."""
+    """All settings of ``serve.toml``."""
 
     listen: str | None = None
     hosts: list[str] = []
@@ -178,7 +182,7 @@ class Config(_ConfigPart):
 
 
 def load(path: Path) -> Config:
-    """Load and check a configuration file; errors name the line."""
+    """Load and check a configuration file. Raises ``UsageError`` with the line of the first error."""
     try:
         text = path.read_text(encoding="utf-8")
         return parse(text, str(path))
@@ -189,7 +193,7 @@ def load(path: Path) -> Config:
 
 
 def parse(text: str, file: str | None = None) -> Config:
-    """Parse and check a configuration."""
+    """Parse and check the text of a configuration. ``file`` is its name in error messages."""
     try:
         config = msgspec.convert(tomllib.loads(text), Config)
     except tomllib.TOMLDecodeError as error:
@@ -212,7 +216,7 @@ def _syntax_place(message: str) -> Place | None:
 
 
 def _reason(message: str) -> tuple[str, str]:
-    """Split an error of msgspec into its message and the path of the setting."""
+    """Split an error of msgspec into a message and the path of the setting."""
     text, _, path = message.partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
@@ -223,7 +227,11 @@ def _reason(message: str) -> tuple[str, str]:
 
 
 def place(text: str, path: str) -> Place | None:
-    """The place of a setting such as ``mqtt[0].map[1].qos`` in a TOML text, else that of its table."""
+    """Return the place of a setting such as ``mqtt[0].map[1].qos`` in a TOML text.
+
+    A setting that the text does not contain has the place of its table. Returns ``None`` if that is missing
+    too.
+    """
     wanted = path
     lines = dict(_paths(text))
     while wanted:
@@ -245,7 +253,7 @@ def _paths(text: str) -> Iterator[tuple[str, Place]]:
 
 
 def _table(name: str, is_list: bool, counts: dict[str, int]) -> str:
-    """The path of a table; all parts but the last are in the latest element of each list."""
+    """Return the full path of a table. All parts but the last refer to the latest element of each list."""
     path = ""
     parts = name.split(".")
     for i, part in enumerate(parts):
@@ -263,7 +271,7 @@ T = TypeVar("T")
 
 
 def _faults(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield the faults that types do not express, each with its path."""
+    """Yield the errors that types do not express, each as the path of the setting and the message."""
     for path, check in _checks(config):
         try:
             check()
@@ -351,7 +359,7 @@ _SIZES: Mapping[str, int] = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB"
 
 
 def bytes_of(text: str) -> int:
-    """Parse a size such as ``20 GB``.
+    """Parse a size such as ``20 GB`` and return it in bytes.
 
     >>> bytes_of("20 GB"), bytes_of("512 kB")
     (20000000000, 512000)
@@ -374,11 +382,12 @@ def _secret(path: Path) -> str:
 
 
 def secret_of(part: WebhookPart, folder: Path) -> bytes | None:
-    """The secret that signs a webhook's messages."""
+    """Return the secret that signs a webhook's messages, or ``None`` if it has none."""
     return None if part.secret_file is None else _secret(folder / part.secret_file).encode()
 
 
 def settings_of(config: Config) -> Settings:
+    """Return the settings of a service from its configuration."""
     keep = config.keep
     return Settings(
         idle=parse_duration(keep.idle),

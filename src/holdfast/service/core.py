@@ -1,6 +1,6 @@
-"""The engine as a function of the log: entries in, notifications out.
+"""The engine as a pure function of the log: entries in, notifications out.
 
-The output of an entry depends on the entries before it and on nothing else. The clock is read only to note
+The output of an entry depends only on that entry and the entries before it. The clock is read only to record
 when a notification was created.
 """
 
@@ -62,8 +62,8 @@ class DefinitionChange(NamedTuple):
 class Core:
     """Runs a definition over the entries of a log.
 
-    ``restore`` or the first definition in the log starts it; then ``take`` is called with every entry, in the
-    order of the log, from one thread.
+    Call ``restore`` first if there is a snapshot; else the first definition in the log starts the engine.
+    Then call ``take`` with every entry, in the order of the log, from one thread.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Core:
         return Copies(self._copies, self._base, files)
 
     def restore(self, snapshot: ServiceSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Continue from a snapshot: replace the definition, the engine and the position."""
         self.definition, self.position, self.files = snapshot.definition, snapshot.position, snapshot.files
         folder = self._folder(self.files)
         self._begin(Engine.restore(parse(snapshot.definition), snapshot.engine, base=folder))
@@ -118,15 +118,17 @@ class Core:
         return ServiceSnapshot(self.position, self.definition, self.engine.snapshot(), origins, self.files)
 
     def copy(self, snapshot: ServiceSnapshot | None) -> Core:
-        """A core that continues from a snapshot of this one, for use in another thread; without a snapshot
-        it starts empty."""
+        """Return a core that continues from a snapshot of this one, for use in another thread.
+
+        Without a snapshot the new core is empty.
+        """
         other = Core(self._base, self._clock, self._log, self._wait_for_log)
         if snapshot is not None:
             other.restore(snapshot)
         return other
 
     def rewind(self, other: Core) -> None:
-        """Take over the state of another core. Counters keep their values."""
+        """Replace the state of this core by that of another one. Counters keep their values."""
         self.definition, self.position, self.files = other.definition, other.position, other.files
         self._begin(other.engine)
 
@@ -178,8 +180,12 @@ class Core:
         ]
 
     def _add_corrections(self, some: Iterable[Notification]) -> list[Notification]:
-        """Add the current state of corrected scopes whose last notification, which is for an earlier time,
-        contradicts it."""
+        """Return additional ``known`` notifications for scopes whose last notification contradicts the
+        current state.
+
+        A correction can emit a notification for an earlier time last. Subscribers would then believe that
+        state.
+        """
         last = {(n.subscription, n.scope): n for n in some if n.subscription in self.corrected}
         names = {name for name, _ in last}
         active = {one[:2]: one.since for one in self.engine.holding(names)} if last else {}
@@ -190,18 +196,20 @@ class Core:
         ]
 
     def _id(self, n: Notification, position: int) -> str | None:
-        """The id of a notification that may be emitted again after a correction; it includes the log
-        position."""
+        """Return the id of a notification of a corrected condition, or ``None`` for the usual id.
+
+        A correction can emit the same transition again, so the id includes the log position.
+        """
         if n.subscription not in self.corrected:
             return None
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
     def _run_definition(self, definition: DefinitionEntry, position: int) -> list[NotificationRow]:
-        """Run a definition from the log.
+        """Run a definition from the log and return the notifications.
 
-        A definition stays in the log for ever. One that cannot be run changes nothing, now and at every
-        replay of the log.
+        Entries stay in the log for ever. A definition that cannot be run therefore changes nothing, now and
+        at every replay of the log.
         """
         self.definition_error = None
         try:
@@ -238,9 +246,9 @@ class Core:
     def _revise(
         self, definition: DefinitionEntry, *, with_history: bool = True
     ) -> tuple[Engine, list[Notification]]:
-        """Create an engine that runs another definition, and return the transitions of scopes that change.
+        """Return an engine that runs another definition, and the transitions of the scopes that change.
 
-        Conditions are rebuilt from the log, unless `with_history` is false.
+        Conditions are rebuilt from the log, unless `with_history` is false. This core does not change.
         """
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
@@ -254,7 +262,9 @@ class Core:
         return engine, rows
 
     def _history(self, checked: Checked) -> tuple[History | None, bool]:
-        """The history in the log for a definition, and whether it is complete."""
+        """Return the history in the log for a definition, or ``None``, and whether the history is
+        complete.
+        """
         if self._log is None or not self.position:
             return None, False
         entries = entries_before(self._log, self.position, _topic_groups(checked))
@@ -262,7 +272,8 @@ class Core:
 
     def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
         """Count by subscription how many scopes would start, end or become unknown under another
-        definition."""
+        definition.
+        """
         self._wait_for_log()
         counts: dict[str, Counter[str]] = {}
         for one in self._revise(definition)[1]:
@@ -271,7 +282,7 @@ class Core:
         return {name: dict(statuses) for name, statuses in counts.items()}
 
     def change(self, definition: DefinitionEntry) -> DefinitionChange:
-        """What another definition would do."""
+        """Return the effects that another definition would have, without running it."""
         other = self._check(definition)
         was, will_be = conditions(self.checked), conditions(other)
         removed = [name for name in was if name not in will_be]
@@ -292,7 +303,7 @@ class Core:
         return check(parse(definition.text), self._folder(definition.files))
 
     def _incompatible(self, names: Iterable[str], other: Checked) -> list[str]:
-        """The conditions that cannot carry over their state unless they are rebuilt from the whole log."""
+        """Return the conditions whose state can be replaced only by a rebuild from the whole log."""
         return [name for name in names if refusal(name, self.checked, other) is not None]
 
     @property
@@ -317,7 +328,7 @@ class Core:
 
 
 def _keys_of(checked: Checked) -> dict[str, dict[str, list[str]]]:
-    """The conditions by topic and key column, for counting readings without a value there."""
+    """Return the conditions by topic and key column, to count readings that have no value in a key column."""
     groups: dict[str, dict[str, list[str]]] = {}
     for name, one in conditions(checked).items():
         topic = getattr(one, "topic", None)
@@ -328,7 +339,7 @@ def _keys_of(checked: Checked) -> dict[str, dict[str, list[str]]]:
 
 
 def _missing(batch: pa.RecordBatch, column: str) -> int:
-    """How many readings have no value in a column."""
+    """Return the number of readings without a value in a column."""
     if column not in batch.schema.names:
         return len(batch)
     missing: int = batch.column(column).null_count
@@ -336,7 +347,9 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
 
 
 def _active_since(n: Notification) -> Instant | None:
-    """The start of a condition that is active according to a notification, or nothing."""
+    """Return since when a condition is active according to its notification, or ``None`` if it is not
+    active.
+    """
     match n.status:
         case "ingress":
             return n.event.time
@@ -346,8 +359,10 @@ def _active_since(n: Notification) -> Instant | None:
 
 
 def _topic_groups(checked: Checked) -> list[set[str]]:
-    """Groups of topics that share an operator, directly or through derived topics. Their order in the log
-    matters."""
+    """Return groups of topics that share an operator, directly or through derived topics.
+
+    Within a group the order of readings in the log matters.
+    """
     groups: list[set[str]] = []
     for one in operators(checked):
         topics = {*one.topics, *(topic.name for topic in one.links.derived_topics.values())}
@@ -357,7 +372,7 @@ def _topic_groups(checked: Checked) -> list[set[str]]:
 
 
 def _to_history(entries: Iterable[Entry], topics: Iterable[Topic]) -> History:
-    """Convert log entries to a history, without readings that the definition cannot read."""
+    """Yield log entries as a history, without readings of topics that the definition does not declare."""
     known = {topic.name: topic for topic in topics}
     for entry in entries:
         match entry:
@@ -369,8 +384,11 @@ def _to_history(entries: Iterable[Entry], topics: Iterable[Topic]) -> History:
 
 
 def _revision_row(n: Notification, before: Holding | None, at: Instant, position: int) -> NotificationRow:
-    """A notification of a revision. Its id contains the log position, because the same transition may have
-    been emitted for the same reading before."""
+    """Return the row of a notification that a revision caused.
+
+    Its id includes the log position, because the same transition may have been emitted before for the same
+    reading.
+    """
     id = notification_id(n.subscription, n.scope, n.status, at, n.event.source, position)
     one = to_row(n, at, id)
     return one if n.since is not None or before is None else one._replace(since=before.since)
@@ -387,7 +405,9 @@ def _withdrawal_row(holding: Holding, at: Instant, position: int) -> Notificatio
 
 
 def statements(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the subscriptions of a definition with their lines: name, first line, line after the last."""
+    """Yield each subscription of a definition: its name, its first line, and the line after its last,
+    from 0.
+    """
     app = parse(text)
     starts = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)
     named = {s.name for s in app.statements if isinstance(s, ConditionStatement)}

@@ -1,8 +1,8 @@
 """Membership in a DDS domain (Eclipse Cyclone), and the types of its topics.
 
-A topic of the definition has the same name in DDS. Its samples have the attributes, which can be missing, and
-are instances by ``source``. Notifications are samples of the topic ``HoldfastTold``, an instance for each
-subscription and scope; a reader that joins late receives the last sample of each.
+A topic of the definition has the same name in DDS. Its samples have the attributes, all optional; each
+``source`` is an instance. Notifications are samples of the topic ``HoldfastTold`` with an instance for each
+subscription and scope. A reader that joins late receives the last sample of each instance.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _domains: dict[int, Domain] = {}
 
 
 class Membership(NamedTuple):
-    """A domain and the network interface to reach it."""
+    """A DDS domain, and the network interface by which the service reaches it."""
 
     domain: int
     interface: str = "lo"
@@ -56,7 +56,7 @@ class Membership(NamedTuple):
         return f"dds://{self.interface}/{self.domain}"
 
     def participant(self) -> DomainParticipant:
-        """Join the domain. A process has one domain object for each domain."""
+        """Return a participant in the domain. A process creates one domain object for each domain number."""
         if self.domain not in _domains:
             alone = self.interface == "lo"
             peers = '<Peers><Peer address="localhost"/></Peers>' if alone else ""
@@ -66,8 +66,10 @@ class Membership(NamedTuple):
 
 
 def sample_of(topic: Topic) -> Any:
-    """The type of a topic's samples. A time of 0 stands for the time of arrival, a negative sequence for
-    none."""
+    """Return the type of a topic's samples.
+
+    The time 0 stands for the time of arrival. A negative sequence stands for a missing one.
+    """
     fields = {"source": str, "time": types.int64, "sequence": types.int64, "place": Optional[str]}  # noqa: UP045
     values = {row.name: Optional[_KINDS[row.kind]] for row in topic.attributes}  # noqa: UP045
     return make_idl_struct(
@@ -76,7 +78,7 @@ def sample_of(topic: Topic) -> Any:
 
 
 def notification_type() -> Any:
-    """The type of notifications; ``line`` is the whole notification as JSON."""
+    """Return the type of notification samples. Its field ``line`` has the whole notification as JSON."""
     fields = {
         "subscription": str, "scope": str, "id": str, "status": str, "time": types.int64, "line": str,
     }  # fmt: skip

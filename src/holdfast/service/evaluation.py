@@ -1,5 +1,7 @@
-"""Evaluate log entries such that a reading on which the evaluation fails is skipped and the rest is
-evaluated."""
+"""Evaluation of log entries that survives faulty readings.
+
+A reading on which the evaluation fails is skipped and reported. All other readings are evaluated.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ rest of the entry is skipped."""
 
 @dataclass
 class Evaluation:
-    """A core that continues after any exception."""
+    """A core that continues after any exception: it restores its state and skips what failed."""
 
     core: Core
     rewind: Callable[[int], None]
@@ -52,7 +54,10 @@ class Evaluation:
             return self._take_halves(part, self.core.snapshot(), len(self.skips) + _MOST)
 
     def _take_halves(self, part: Appended, before: ServiceSnapshot, most: int) -> list[NotificationRow]:
-        """Evaluate an entry by halves, from the state ``before`` it, and skip the readings that fail."""
+        """Evaluate an entry in halves, recursively, and skip single readings that fail.
+
+        ``before`` is the state before the entry.
+        """
         try:
             return self.core.take(part)
         except Exception as error:
@@ -70,8 +75,7 @@ class Evaluation:
 
 
 def parts(appended: Appended, skips: Mapping[int, int], until: int | None = None) -> Iterator[Appended]:
-    """Cut an entry at skipped positions; those are replaced by ``Unreadable`` parts. Nothing is yielded
-    from ``until`` on."""
+    """Yield the parts of an entry before ``until``. Positions in ``skips`` become ``Unreadable`` parts."""
     end = appended.after if until is None else min(until, appended.after)
     end_of_part = appended.position
     for position in sorted(one for one in skips if appended.position <= one < end):
@@ -88,7 +92,7 @@ def parts(appended: Appended, skips: Mapping[int, int], until: int | None = None
 
 
 def _slice(appended: Appended, first: int, after: int) -> Appended:
-    """A part of an entry."""
+    """Return the part of an entry from one position to another."""
     entry: Entry = appended.entry
     if isinstance(entry, Readings):
         entry = entry._replace(batch=entry.batch.slice(first - appended.position, after - first))
@@ -102,7 +106,9 @@ def _skip_part(part: Appended) -> Appended:
 
 
 def printable(entry: Entry) -> bytes:
-    """An entry as JSON for people to look at, as far as that is possible."""
+    """Return an entry as JSON for the list of rejects. If JSON cannot represent it, return the reason as
+    text.
+    """
     try:
         found: Any = entry.batch.to_pylist() if isinstance(entry, Readings) else entry
         return json.dumps(found, default=str).encode()

@@ -1,4 +1,4 @@
-"""Stored readings: sealed and not yet sealed."""
+"""Access to stored readings, in sealed files and in segments that are not sealed yet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ Period = tuple[Instant, Instant]
 
 
 def read_batches(folder: Path, topic: str, period: Period) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a topic that may have readings in a period. The service may be running."""
+    """Yield the batches of a topic that may have readings in a period. The service may seal segments
+    meanwhile.
+    """
     tail: list[pa.RecordBatch] = []
     unsealed = set()
     for segment in segments_of(
@@ -55,7 +57,9 @@ def read_batches(folder: Path, topic: str, period: Period) -> Iterator[pa.Record
 def readings_of(
     folder: Path, topic: str, where: Mapping[str, str], period: Period, most: int
 ) -> dict[str, Any]:
-    """Readings of a topic in a period, by time, thinned to at most ``most`` by taking every n-th."""
+    """Return readings of a topic in a period, by time. More than ``most`` are thinned by taking every
+    n-th.
+    """
     start, end = (pa.scalar(at, pa.int64()).cast(TIME) for at in period)
     parts = []
     for batch in read_batches(folder, topic, period):
@@ -78,7 +82,7 @@ def readings_of(
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Drop the columns of the log and decode dictionaries."""
+    """Return a table without the columns that only the log needs, and with dictionaries decoded."""
     selected = table.drop_columns(
         [name for name in table.column_names if name in ("topic", "sequence", ORIGIN)]
     )

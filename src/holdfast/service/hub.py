@@ -1,4 +1,4 @@
-"""Distributes notifications to consumers, each at its own pace and from its own position."""
+"""Distribution of notifications to sinks and pages, each at its own pace and from its own position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LONGEST_WAIT = 15.0
 
 
 class Hub:
-    """Keeps the latest notifications in memory; earlier ones are read from the store."""
+    """Holds the latest notifications in memory and reads earlier ones from the store. Use it in the event
+    loop.
+    """
 
     def __init__(self, store: ServiceStore) -> None:
         self._store = store
@@ -40,7 +42,7 @@ class Hub:
         self.wake()
 
     async def after(self, position: int, most: int = 500) -> list[NotificationRow]:
-        """The notifications after a position."""
+        """Return at most ``most`` notifications after a position."""
         if position >= self.last:
             return []
         if position < self._from:
@@ -49,14 +51,14 @@ class Hub:
         return found[: -most - 1 : -1]
 
     def wake(self) -> None:
-        """Let all streams yield, even without new notifications."""
+        """Wake all streams, which then yield a list even without new notifications."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def stream(
         self, position: int, most: int = 500, longest: Callable[[], float] = lambda: _LONGEST_WAIT
     ) -> AsyncIterator[list[NotificationRow]]:
-        """Yield notifications after a position as they are published.
+        """Yield notifications after a position as they are published, at most ``most`` at a time.
 
         Yields an empty list when there are none for ``longest`` seconds, or when streams are woken.
         """

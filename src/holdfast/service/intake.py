@@ -1,4 +1,7 @@
-"""Convert submissions of feeds to log entries: drop repetitions, advance the clock, find what is unusable."""
+"""Conversion of submissions of feeds to log entries.
+
+Repetitions are dropped, the wall clock advances event time, and unusable parts are separated.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ from .origins import Origins, RepeatedRequest, Request, Requests
 class Submission(NamedTuple):
     """Readings that a feed submits together.
 
-    ``again`` says that its messages may be repetitions. Of several submissions with one ``request`` the first
-    is accepted. ``read`` is up to when the feeds have delivered all readings of a topic; the wall clock may
-    advance event time that far.
+    ``again`` means that the messages may be repetitions. Of several submissions with one ``request`` only the
+    first is accepted. ``read`` is the instant up to which the feeds have delivered all readings of each
+    topic; the wall clock may advance event time to it.
     """
 
     incoming: Sequence[IncomingEvent] = ()
@@ -34,13 +37,15 @@ class Submission(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many readings there are."""
+        """The number of readings in the submission."""
         return len(self.incoming) + sum(map(_count, self.entries))
 
 
 @dataclass(frozen=True)
 class EngineState:
-    """The state of the engine that other threads read. The engine's thread replaces it after each group."""
+    """The state of the engine that other threads may read. The engine's thread replaces it after each
+    group.
+    """
 
     topics: Mapping[str, Topic]
     due: Instant | None
@@ -71,15 +76,19 @@ class Intake:
         self._clock, self._state = clock, state
 
     def add(self, entries: Sequence[Entry], requests: Iterable[Request] | None = None) -> None:
-        """Remember the messages and requests that the log has.
+        """Record the messages and requests that the log now has, to recognize repetitions.
 
-        ``requests`` defaults to those of the entries; a request can also have delivered no readings.
+        ``requests`` defaults to those of the entries. Pass it for a request that delivered no readings.
         """
         self._origins.add(origin for entry in entries for origin in _origins(entry))
         self._requests.add(_requests(entries) if requests is None else requests, self._clock())
 
     def to_entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | RepeatedRequest]]:
-        """The new readings of a group as log entries, and how many readings of each submission were new."""
+        """Return the new readings of a group as log entries, and how many readings of each submission were
+        new.
+
+        A repeated request has a ``RepeatedRequest`` in place of the number.
+        """
         entries: list[Entry] = []
         incoming: list[IncomingEvent] = []
         counts: list[int | RepeatedRequest] = []
@@ -114,7 +123,7 @@ class Intake:
         return entries, counts
 
     def _note_lags(self, incoming: Iterable[IncomingEvent], entries: Iterable[Entry]) -> None:
-        """Note how long readings took to arrive."""
+        """Record how long the readings took to arrive."""
         now, lags = self._clock(), self._wall_time.lags
         for event, _ in incoming:
             lags.add(event.topic, event.source, now - event.time, now)
@@ -123,16 +132,20 @@ class Intake:
                 lags.add_batch(entry.topic, entry.batch, now)
 
     def _time_limits(self, read: Mapping[str, Instant]) -> dict[str, Instant]:
-        """How far the wall clock lets event time advance."""
+        """Return the event time of each topic up to which the wall clock may advance it."""
         state = self._state()
         return self._wall_time.advance(read, state.watermarks, state.topic_groups, state.max_delay)
 
     def _resume(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
-        """Add to a pause how far time advances for topics that resume; it counts for none of their scopes."""
+        """Add to a ``Pause`` the event times of topics that resume. The clocks of scopes ignore this step of
+        time.
+        """
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
-        """An entry that advances event time as far as the wall clock allows, if a timer is due."""
+        """Return an entry that advances event time as far as the wall clock allows; an empty list if no timer
+        is due.
+        """
         until, due = self._time_limits(read), self._state().due
         is_due = due is not None and max(until.values(), default=due) > due
         return [Advance(until)] if is_due else []
@@ -143,12 +156,14 @@ class Intake:
         return origin not in self._origins and origin not in origins_of_group
 
     def _readings(self, incoming: Iterable[IncomingEvent]) -> Iterator[Readings]:
-        """Convert readings to entries; readings of a topic that was removed meanwhile are dropped."""
+        """Convert readings to log entries. Readings of topics that were removed meanwhile are dropped."""
         topics = self._state().topics
         return runs(topics, [one for one in incoming if one.event.topic in topics])
 
     def split(self, submission: Submission) -> tuple[Submission, list[Rejected]]:
-        """Separate the parts of a submission that no log entry can represent."""
+        """Separate the parts of a submission that no log entry can represent, and return them as
+        rejections.
+        """
         bad: list[Rejected] = []
         incoming = [one for one in submission.incoming if self._is_valid(one.event.topic, one, bad)]
         entries = [one for one in submission.entries if self._is_valid("", one, bad)]
@@ -175,7 +190,7 @@ def _with_request(entry: Entry, request: Request) -> Entry:
 
 
 def _requests(entries: Iterable[Entry]) -> list[Request]:
-    """The requests that created log entries."""
+    """Return the requests whose readings are in log entries, each once."""
     found = dict.fromkeys(one.request for one in entries if isinstance(one, Readings) and one.request)
     return list(map(Request.from_bytes, found))
 

@@ -1,4 +1,6 @@
-"""Checks that the log and the database fit together, and reports damaged and missing parts of the log."""
+"""Checks that the log and the database belong together, and reports of damaged and missing parts of
+the log.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _READ_PAUSE = 0.05
 
 
 class Integrity:
-    """Searches for damage in the log of a service, and reports each case once."""
+    """Finds damage in the log of a service and reports each case once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,9 +36,9 @@ class Integrity:
         """Damaged and missing parts of the log that were not accepted."""
 
     def require_whole(self, log_: Log, store: ServiceStore, *, accept_loss: bool) -> None:
-        """Refuse a log that lacks entries which the database needs or has evaluated.
+        """Refuse to start with a log that lacks entries which the database needs or has evaluated.
 
-        With ``accept_loss``, log what is lost and continue without it.
+        With ``accept_loss``, report what is lost and continue without it.
         """
         damage = damage_of(self._folder)
         losses, end = self._losses(log_, store, [damaged for damaged in damage if damaged.is_missing])
@@ -58,7 +60,7 @@ class Integrity:
         self.report(map(str, damage))
 
     def _losses(self, log_: Log, store: ServiceStore, missing: Iterable[LogDamage]) -> tuple[list[str], int]:
-        """Describe what the log lacks, and return the position where it should end at least."""
+        """Describe the entries that the log lacks, and return the position at which it must end at least."""
         snapshot, (number, evaluated) = store.snapshot(), store.log()
         needed = 0 if snapshot is None else snapshot.position
         sealed_end = max(
@@ -87,7 +89,7 @@ class Integrity:
             return set()
 
     def report(self, damage: Iterable[str]) -> None:
-        """Log damage, once for each start."""
+        """Write damage to the process log, once for each start of the service."""
         accepted = self._accepted()
         found = [damaged for damaged in dict.fromkeys(damage) if damaged not in accepted]
         for damaged in found:
@@ -109,7 +111,9 @@ class Integrity:
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _changed(self) -> list[str]:
-        """The files of readings whose bytes have changed."""
+        """Read all sealed files and describe those whose bytes have changed. Takes a while, with pauses
+        between files.
+        """
         found, looks = [], changed_files(self._folder)
         while (seen := await asyncio.to_thread(next, looks, False)) is not False:
             found += [str(seen)] if seen else []

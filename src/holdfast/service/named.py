@@ -1,6 +1,6 @@
-"""Copies of the files that a definition names, as they were when it was accepted.
+"""Copies of the files that a definition names, as they were when the definition was accepted.
 
-The output of a log entry must depend on the entries before it, not on later changes of a table's file.
+The output of a log entry must depend only on the entries before it, not on later changes of a table's file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ FOLDER = "files"
 
 
 class Copies:
-    """Resolves file names to copies. A file without a copy, or whose copy is lost and that is unchanged,
-    is read in place."""
+    """A folder that resolves file names to copies.
+
+    A file is read in place if it has no copy, or if its copy is lost and the file is unchanged.
+    """
 
     def __init__(self, stored: Path, base: Folder, names: Mapping[str, str]) -> None:
         self._folder, self._base, self._names = stored, base, names
@@ -37,7 +39,7 @@ class Copies:
 
 
 class _TrackingFolder:
-    """A folder that notes which names were resolved."""
+    """A folder that records which names were resolved."""
 
     def __init__(self, base: Folder) -> None:
         self._base, self.resolved = base, dict[str, Path]()
@@ -47,7 +49,7 @@ class _TrackingFolder:
 
 
 def read_named_files(text: str, base: Folder) -> dict[str, bytes]:
-    """Read the files that a definition names."""
+    """Return the content of each file that a definition names."""
     folder = _TrackingFolder(base)
     check(parse(text), folder)
     try:
@@ -62,7 +64,7 @@ def read_named_files(text: str, base: Folder) -> dict[str, bytes]:
 
 
 def digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The digests of files by name."""
+    """Return the digest of each file by its name."""
     return {name: _digest(content) for name, content in files.items()}
 
 
@@ -78,7 +80,7 @@ def _digest_at(path: Path) -> str | None:
 
 
 def store_copies(files: Mapping[str, bytes], stored: Path) -> dict[str, str]:
-    """Store copies of files, and return their digests."""
+    """Store copies of files in the folder ``stored``, and return their digests by name."""
     resolved = digests(files)
     try:
         for name, content in files.items():
@@ -89,7 +91,9 @@ def store_copies(files: Mapping[str, bytes], stored: Path) -> dict[str, str]:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there whole, or not at all."""
+    """Write a file that appears under its name only when it is complete. An existing file is left
+    unchanged.
+    """
     if path.exists():
         return
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -109,6 +113,6 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 
 def remove_unused_copies(stored: Path, needed: Iterable[str]) -> None:
-    """Remove the copies that are not needed."""
+    """Remove the copies whose digests are not in ``needed``."""
     for folder in {path.name for path in stored.glob("*")} - set(needed):
         rmtree(stored / folder, ignore_errors=True)

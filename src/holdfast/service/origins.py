@@ -1,4 +1,4 @@
-"""Recognize messages and requests that are in the log already, so that a repetition is not logged twice."""
+"""Recognition of messages and requests that the log already has, so that repetitions are not logged twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGEST = 16
 
 
 class Origins:
-    """The origins of the last messages. Safe to use from two threads."""
+    """The origins of the latest messages: digests that identify them. Can be used from two threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -53,14 +53,16 @@ class Origins:
 
 
 class Request(NamedTuple):
-    """Digests of a request's key and body."""
+    """The digests of a request's idempotency key and of its body."""
 
     key: bytes
     body: bytes
 
     @classmethod
     def of(cls, key: Iterable[bytes], body: Iterable[bytes]) -> Request:
-        """Digest a user's key, and everything that decides the meaning of the body."""
+        """Return the identity of a request, from the user's key and everything that decides the meaning of
+        the body.
+        """
         return cls(_digest(key), _digest(body))
 
     def to_bytes(self) -> bytes:
@@ -79,7 +81,7 @@ def _digest(parts: Iterable[bytes]) -> bytes:
 
 
 class RepeatedRequest(UsageError):
-    """A request with a key that was used before, for the same request or another."""
+    """Raised for a request whose key was used before, for the same body (``is_same``) or for another."""
 
     def __init__(self, *, is_same: bool) -> None:
         super().__init__("this Idempotency-Key was used before" + ("" if is_same else " for another body"))
@@ -87,35 +89,37 @@ class RepeatedRequest(UsageError):
 
 
 class Requests:
-    """The accepted requests. Safe to use from two threads.
+    """The accepted requests with idempotency keys. Can be used from two threads.
 
-    Requests that are not in the database yet are in the log after its snapshot.
+    Requests that the database does not have yet are in memory; a restart reads them from the log.
     """
 
     def __init__(self, request_body: Callable[[bytes], bytes | None]) -> None:
-        """`request_body` looks up the digest of a request's body in the database by its key."""
+        """Use `request_body` to look up the digest of a body in the database by the key of its request."""
         self._lock, self._body_of = Lock(), request_body
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
     def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
-        """The earlier request with the same key, among those `accepted` in the same group too; or nothing."""
+        """Return the earlier request with the same key, or ``None``. `accepted` are the requests of the same
+        group.
+        """
         with self._lock:
             unsaved = self._fresh.get(request.key)
         body = accepted.get(request.key) or (self._body_of(request.key) if unsaved is None else unsaved[0])
         return None if body is None else RepeatedRequest(is_same=body == request.body)
 
     def add(self, requests: Iterable[Request], at: Instant) -> None:
-        """Add requests that the log has."""
+        """Add requests that the log has, with their time of arrival."""
         with self._lock:
             self._fresh.update((origin.key, (origin.body, at)) for origin in requests)
 
     def unsaved(self) -> list[tuple[bytes, bytes, Instant]]:
-        """The requests that are not in the database yet: key, body and time."""
+        """Return the requests that the database does not have yet: key, body and time."""
         with self._lock:
             return [(key, *known) for key, known in self._fresh.items()]
 
     def forget(self, requests: Iterable[tuple[bytes, bytes, Instant]]) -> None:
-        """Note that the database has these requests."""
+        """Remove requests from memory, because the database now has them."""
         with self._lock:
             for key, *_ in requests:
                 self._fresh.pop(key, None)

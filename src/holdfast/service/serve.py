@@ -1,4 +1,7 @@
-"""Run the service as a process: create feeds, sinks and the web server from the configuration."""
+"""The service as a process: feeds, sinks and the web server, created from the configuration.
+
+To add a kind of feed or sink, create it in ``feeds_of`` or ``sinks_of``.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
 
 @dataclass(frozen=True)
 class Address:
-    """The address on which the service listens."""
+    """The host and port on which the service listens."""
 
     host: str
     port: int
@@ -74,7 +77,9 @@ def address_of(text: str) -> Address:
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """What to serve."""
+    """The options of ``holdfast serve``: the definition, the data folder, the address and the
+    configuration.
+    """
 
     definition: Path
     data: Path
@@ -91,7 +96,7 @@ class ServicePlan:
 
 
 def require_safe(plan: ServicePlan) -> None:
-    """Refuse to listen on the network without users, or with half of a TLS configuration."""
+    """Refuse an unsafe configuration: the network without users, or half of a TLS configuration."""
     if plan.listen.host not in LOOPBACK and not plan.config.user:
         raise UsageError(
             f"--listen {plan.listen}: whoever can reach it could read and change everything; add a [[user]] "
@@ -102,7 +107,7 @@ def require_safe(plan: ServicePlan) -> None:
 
 
 def feeds_of(plan: ServicePlan, service: Service) -> list[Feed]:
-    """Create the feeds of a plan."""
+    """Create the feeds of a plan. They do not run yet."""
     found: list[Feed] = [make(service) for make in plan.feeds]
     for part in plan.config.mqtt:
         routes = [one.route() for one in part.map] or [Route(Pattern(DEFAULT_ROUTE))]
@@ -121,7 +126,7 @@ def feeds_of(plan: ServicePlan, service: Service) -> list[Feed]:
 
 
 def sinks_of(plan: ServicePlan, service: Service) -> list[Sink]:
-    """Create the sinks of a plan."""
+    """Create the sinks of a plan. They do not run yet."""
     config, clock = plan.config, service.clock
     found: list[Sink] = []
     for broker in config.mqtt:
@@ -146,7 +151,7 @@ def sinks_of(plan: ServicePlan, service: Service) -> list[Sink]:
 
 @asynccontextmanager
 async def serving(plan: ServicePlan) -> AsyncIterator[tuple[Site, Address]]:
-    """Run a service with everything that is configured. Yields the site and its address."""
+    """Run a service with its feeds, sinks and web server. Yields the site and its address."""
     require_safe(plan)
     _text(plan.definition)  # fails before the data folder is created
     service = Service(
@@ -186,7 +191,7 @@ async def serving(plan: ServicePlan) -> AsyncIterator[tuple[Site, Address]]:
 
 
 def _names(site: Site) -> Iterator[tuple[Any, str]]:
-    """The feeds and sinks with their names for log messages."""
+    """Yield the feeds and sinks with their names for log messages."""
     for feed in site.feeds:
         yield feed, f"feed {feed.status()['name']}"
     for sink in site.sinks:
@@ -194,9 +199,9 @@ def _names(site: Site) -> Iterator[tuple[Any, str]]:
 
 
 async def _load_definition(plan: ServicePlan, service: Service) -> None:
-    """Run the definition as its file is now, with the files that it names.
+    """Run the current content of the definition's file, with the files that it names.
 
-    If only these files are wrong or cannot be used, the service continues with its copies.
+    If only a named file is missing or wrong, the service continues with its copies.
     """
     try:
         await service.take(lambda: _text(plan.definition), plan.restart)
@@ -207,7 +212,7 @@ async def _load_definition(plan: ServicePlan, service: Service) -> None:
 
 
 async def serve(plan: ServicePlan, is_there: Callable[[Address], None]) -> None:
-    """Serve until cancelled. SIGHUP reloads the definition."""
+    """Serve until cancelled. ``is_there`` is called once with the address; SIGHUP reloads the definition."""
     sys.setswitchinterval(_TURN)
     requested = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(
@@ -225,7 +230,7 @@ async def serve(plan: ServicePlan, is_there: Callable[[Address], None]) -> None:
 
 
 async def _reload(plan: ServicePlan, service: Service, requested: asyncio.Event) -> None:
-    """Reload the definition at each request; a wrong one changes nothing."""
+    """Reload the definition at each request. A definition with errors changes nothing."""
     while await requested.wait():
         requested.clear()
         try:
@@ -245,7 +250,7 @@ async def _reload(plan: ServicePlan, service: Service, requested: asyncio.Event)
 
 
 def _describe(change: DefinitionChange) -> list[str]:
-    """Describe a change of the definition."""
+    """Return a phrase for each condition that begins, ends or changes."""
     parts = {"begins": change.added, "ends": change.removed, "changes": change.changed}
     return [f"{name} {word}" for word, names in parts.items() for name in names]
 

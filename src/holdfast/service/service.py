@@ -1,7 +1,7 @@
-"""The service: readings go to the log, from there to the engine, from there to sinks and pages.
+"""The service: readings go to the log, from there to the engine, and from there to sinks and pages.
 
-Each stage has its own thread for waiting on the disk or computing. Consumers of notifications (sinks, pages)
-never delay the stages before them.
+Each stage has its own thread for waiting on the disk or for computing. Sinks and pages never delay the stages
+before them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def wall_clock() -> Instant:
 
 @dataclass(frozen=True)
 class Settings:
-    """Intervals and limits of a service."""
+    """The intervals and limits of a service. ``Duration`` fields are in microseconds, ``float`` fields in
+    seconds.
+    """
 
     idle: Duration = 5 * SECOND
     """How long after an instant the wall clock alone advances event time beyond it."""
@@ -88,10 +90,10 @@ class ServiceCounts:
 
 
 class Service:
-    """A definition that runs over a log. Feeds submit readings; sinks and pages follow the hub.
+    """A definition that runs over a log. Feeds submit readings; sinks and pages read from the hub.
 
-    Its coroutines run in one event loop. Construction blocks until the log is replayed from the last
-    snapshot; then use it inside ``running``.
+    Its coroutines run in one event loop. The constructor blocks until the log is replayed from the last
+    snapshot. Then use the service inside ``running``.
     """
 
     def __init__(
@@ -103,7 +105,10 @@ class Service:
         *,
         accept_loss: bool = False,
     ) -> None:
-        """With ``accept_loss`` the service continues without the missing parts of its log."""
+        """Open the data in ``folder`` and replay the log. ``base`` is the folder of the definition's files.
+
+        With ``accept_loss`` the service continues without the missing parts of its log.
+        """
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         for inner in (folder, folder / "wal", folder / READINGS, folder / FOLDER):
             inner.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -166,7 +171,7 @@ class Service:
         self.timeline = Timeline(folder / "timeline.db")
 
     def _recover(self) -> None:
-        """Continue from the last snapshot with the log entries after it."""
+        """Restore the last snapshot and evaluate the log entries after it."""
         snapshot = self.store.snapshot()
         if snapshot is not None:
             self.core.restore(snapshot)
@@ -183,8 +188,7 @@ class Service:
         """The position up to which the log has been evaluated and the notifications published."""
 
     def _rewind(self, position: int) -> None:
-        """Restore the core's state before a position: load the last snapshot and evaluate the entries
-        after it."""
+        """Restore the core's state before a position, from the last snapshot and the entries after it."""
         wait([self.snapshot_written])
         core = self.core.copy(self.store.snapshot())
         for appended in self.log.after(core.position, position):
@@ -193,7 +197,7 @@ class Service:
         self.core.rewind(core)
 
     def _skip(self, part: Appended, reason: str) -> None:
-        """Count and store what cannot be evaluated, and note to skip it."""
+        """Count and store an entry that cannot be evaluated, and record that it is skipped from now on."""
         topic = part.entry.topic if isinstance(part.entry, Readings) else type(part.entry).__name__
         rejected = Rejected("log", f"{topic} at {part.position}", reason, printable(part.entry), self.clock())
         found = Counter({f"log: {reason}": part.after - part.position})
@@ -203,7 +207,7 @@ class Service:
             self.store.skip(part.position, part.after - part.position)
 
     def _publish_state(self) -> None:
-        """Publish the state of the engine that other threads read."""
+        """Publish a new ``EngineState`` for other threads. Runs in the engine's thread."""
         core = self.core
         self._state = EngineState(
             core.topics, core.engine.due, dict(core.engine.watermarks), core.together, core.spread
@@ -235,7 +239,7 @@ class Service:
             self._room.clear()
 
     async def reject(self, rejected: Sequence[Rejected]) -> None:
-        """Store and count input that is no reading."""
+        """Store and count input that cannot be used, with the reasons."""
         if not rejected:
             return
         found = Counter(f"{one.feed}: {one.reason}" for one in rejected)
@@ -244,7 +248,7 @@ class Service:
             await asyncio.to_thread(self.store.reject, rejected, found)
 
     async def _run_log(self) -> None:
-        """The first stage: make groups of submissions durable, and resolve their futures."""
+        """Run the first stage: append groups of submissions to the log, and resolve their futures."""
         while True:
             group = [await self._waiting.get()]
             while len(group) < _GROUP and not self._waiting.empty():
@@ -264,7 +268,7 @@ class Service:
     async def _append_group(
         self, group: list[Submission]
     ) -> tuple[list[Appended], list[int | RepeatedRequest]]:
-        """Append a group to the log; retry while there is no room."""
+        """Append a group to the log. Retries while there is no room."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -277,7 +281,7 @@ class Service:
             return done
 
     def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int | RepeatedRequest]]:
-        """Append what is new in a group. Runs in the log's thread."""
+        """Append the new readings of a group. Runs in the log's thread."""
         try:
             entries, counts = self._intake.to_entries(group)
         except Exception:
@@ -313,7 +317,7 @@ class Service:
     # --- evaluation ---
 
     async def _run_engine(self) -> None:
-        """The second stage: evaluate log entries and publish the notifications."""
+        """Run the second stage: evaluate log entries and publish the notifications."""
         while True:
             group = await self._logged.get()
             while not self._logged.empty():
@@ -322,7 +326,7 @@ class Service:
             self.evaluated = group[-1].after
 
     async def on_engine(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run a function in the engine's thread, between two groups."""
+        """Run a function in the engine's thread, between two groups, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._evaluating, work, *arguments)
 
     def _evaluate(self, group: list[Appended]) -> list[NotificationRow]:
@@ -336,7 +340,7 @@ class Service:
         return fresh
 
     def _store_notifications(self, notifications: list[NotificationRow]) -> list[NotificationRow]:
-        """Store notifications; retry while the database cannot be written."""
+        """Store notifications and return the new ones. Retries while the database cannot be written."""
         while True:
             try:
                 fresh = self.store.add(notifications, self.core.position)
@@ -352,14 +356,15 @@ class Service:
 
     def take_snapshot(self) -> None:
         """Take a snapshot. Runs in the engine's thread; another thread writes it, so that readings are not
-        delayed."""
+        delayed.
+        """
         self._snapshot_at = time.monotonic()
         self.snapshot_written = self._keeping.submit(
             self._write_snapshot, self.core.snapshot(self._origins.to_bytes())
         )
 
     def _write_snapshot(self, snapshot: ServiceSnapshot) -> None:
-        """Store a snapshot, and seal the log segments before it."""
+        """Store a snapshot, seal the log segments before it, and remove data that is too old."""
         try:
             requests, before = self._requests.unsaved(), self.clock() - REMEMBERED_FOR
             self.store.save_snapshot(snapshot, requests, before)
@@ -377,7 +382,7 @@ class Service:
             self._set_trouble("snapshot", f"no snapshot can be taken: {error}")
 
     async def _run_notes(self) -> None:
-        """Store the evaluated position and retry a failed snapshot, also without input."""
+        """Store the evaluated position and retry a failed snapshot at intervals, also without input."""
         while True:
             await asyncio.sleep(min(_NOTE_EVERY, _TRY_AGAIN))
             if self.evaluated > self._stored_position:
@@ -403,27 +408,30 @@ class Service:
         await self.timeline.follow(self.hub)
 
     async def attach_feeds(self, feeds: Sequence[Feed]) -> None:
-        """Set the feeds, before they deliver anything. Timers over their topics wait until they have no
-        backlog."""
+        """Set the feeds before they deliver anything. Timers over their topics wait until the feeds have no
+        backlog.
+        """
         self.feeds = feeds
         await self._pause({})  # feeds could not deliver anything until now
         await self._pause(read_until(feeds, self.topics, self.clock()))
 
     async def _pause(self, read: Mapping[str, Instant]) -> None:
-        """Pause the timers of topics that are not read completely."""
+        """Pause the timers of topics that are not in ``read``, because some of their readings may not have
+        arrived.
+        """
         paused = tuple(sorted(self.topics.keys() - read.keys()))
         if paused != self._paused:
             self._paused = paused
             await self.submit(Submission(entries=[Pause(paused)], read=read))
 
     async def _run_clock(self) -> None:
-        """Advance time without input: a timer that is due becomes an entry of the log."""
+        """Advance event time five times per second. A timer that is due becomes an entry of the log."""
         while True:
             await asyncio.sleep(0.2)
             await self.advance_clock()
 
     async def advance_clock(self) -> None:
-        """Advance the event time of completely read topics as far as the wall clock allows."""
+        """Advance the event time of topics without a backlog as far as the wall clock allows."""
         read = read_until(self.feeds, self.topics, self.clock())
         await self._pause(read)
         if read and self._state.due is not None:
@@ -434,17 +442,18 @@ class Service:
     async def define(
         self, text: str, restart: Iterable[str] = (), save: Callable[[str], None] | None = None
     ) -> DefinitionChange:
-        """Run another definition from the next entry on, or the same one with the current content of its
-        files.
+        """Run another definition from the next entry on, and return what it changes.
 
-        Raises an error if it cannot replace the running one.
+        The text can be the running one; then the current content of the files that it names is used.
+        ``restart`` names the conditions that start without state. ``save`` is called with the accepted text.
+        Raises an error if the definition cannot replace the running one.
         """
         async with self._defining:
             definition = await self._with_files(text)
             return await self._define(replace(definition, restart=tuple(restart)), save)
 
     async def take(self, read: Callable[[], str], restart: Sequence[str] = ()) -> DefinitionChange | None:
-        """Reload the definition and the files that it names; returns ``None`` if nothing has changed.
+        """Reload the definition and the files that it names. Returns ``None`` if nothing has changed.
 
         Of the conditions in ``restart`` only those restart that cannot carry over their state.
         """
@@ -460,7 +469,7 @@ class Service:
             return await self._define(replace(definition, restart=restart))
 
     async def _with_files(self, text: str) -> DefinitionEntry:
-        """A definition entry with stored copies of the files that it names."""
+        """Return a definition entry, after storing copies of the files that the definition names."""
         files = await asyncio.to_thread(
             lambda: store_copies(read_named_files(text, self.base), self.folder / FOLDER)
         )
@@ -485,8 +494,10 @@ class Service:
         return digests(read_named_files(self.core.definition, self.base)) != self.core.files
 
     async def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
-        """Count how many scopes of each subscription another definition would change. Reads the log beside
-        the running engine."""
+        """Count how many scopes of each subscription another definition would change.
+
+        The log is read in another thread, beside the running engine.
+        """
         return await asyncio.shield(
             self._forecast(definition)
         )  # it must release the log, even if the client disconnects
@@ -505,12 +516,15 @@ class Service:
         return snapshot
 
     async def holding(self) -> list[Holding]:
-        """The active scopes."""
+        """Return the active scopes, as the engine has them after its current group."""
         return await self.on_engine(lambda: self.core.engine.holding())
 
     async def active_for_sinks(self) -> list[Holding]:
-        """The active scopes whose start was notified, with the level of the last notification. A ``mute``
-        of the definition suppresses both."""
+        """Return the active scopes whose start was notified, with the level of the last notification.
+
+        A scope that a ``mute`` of the definition suppresses is left out, or has its level from before the
+        mute.
+        """
         active = await self.holding()
         targets = {one.mutes for one in self.core.checked.conditions}
         muted = [one for one in active if one.subscription in targets]
@@ -523,7 +537,9 @@ class Service:
         ]
 
     async def wait_until_evaluated(self) -> None:
-        """Wait until everything that is in the log now has been evaluated."""
+        """Wait until the engine has evaluated everything that is in the log now. Raises an error if the
+        service fails.
+        """
         position = self.log.next
         while self.evaluated < position:
             if self.failed.done():
@@ -534,7 +550,9 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run all stages until the context ends; then drain them, and take a last snapshot."""
+        """Run all stages until the context ends. Then process the input that waits, and take a last
+        snapshot.
+        """
         stages = [self._run_log, self._run_engine, self._run_clock, self._run_timeline]
         stages += [self._run_notes, self.integrity.look]
         tasks = [asyncio.create_task(self._fail_on_error(stage)) for stage in stages]
@@ -552,7 +570,7 @@ class Service:
 
     @property
     def takes_readings(self) -> bool:
-        """Whether the log can be written."""
+        """Whether the log accepts readings. It does not while its disk is full or faulty."""
         return "log" not in self.troubles
 
     @property
@@ -577,7 +595,7 @@ class Service:
             self.snapshot_written.result()
 
     def close(self) -> None:
-        """Close the log and the databases."""
+        """Close the log and the databases, after their threads have finished."""
         self._logging.shutdown()
         self._evaluating.shutdown()
         self._keeping.shutdown()

@@ -1,4 +1,7 @@
-"""When each source published last: one that is silent for longer than usual may be dead."""
+"""The activity of sources: when each published last, to find sources that may be broken.
+
+A source is suspicious if it is silent for longer than usual.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,15 @@ def _extend(known: Activity | None, first: Instant, last: Instant, count: int) -
 
 
 class SourceActivity:
-    """The first and the last time of each source, and how many readings it published."""
+    """The first and the last time of each source, and the number of its readings since the service
+    started.
+    """
 
     def __init__(self) -> None:
         self._activity: dict[Key, Activity] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch) -> None:
-        """Count the readings of a batch."""
+        """Count the readings of a batch for their sources."""
         column, at = batch.column("source"), times(batch)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -49,7 +54,10 @@ class SourceActivity:
                 self._activity[topic, name] = _extend(known, *now)
 
     def quiet(self, now: Instant, find: str = "", most: int = 200) -> dict[str, Any]:
-        """List sources with the time since their last reading, silent ones first."""
+        """Return sources with the time since their last reading, longest silent first.
+
+        ``find`` selects sources by a part of their names; at most ``most`` are returned.
+        """
         found = [
             (topic, source, *activity)
             for (topic, source), activity in self._activity.items()

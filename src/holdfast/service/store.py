@@ -1,7 +1,8 @@
 """The database beside the log: notifications, positions of sinks, marks of users, and the engine's snapshot.
 
-All of it can be computed again from the log, so it may lag behind the log but never lead it. A notification
-has a position of its own here. Its id is unique, so each notification is stored once.
+Notifications and snapshots can be computed again from the log, so the database may lag behind the log but
+never lead it. A notification has a position of its own here. Its id is unique, so each notification is stored
+once.
 """
 
 from __future__ import annotations
@@ -104,12 +105,12 @@ class NotificationRow(NamedTuple):
 
     @property
     def what(self) -> tuple[object, ...]:
-        """The key under which a notification and the one that takes it back are the same."""
+        """The key under which a notification and a later one that takes it back are equal."""
         return (self.subscription, self.scope, meant(self.status), self.time, self.since)
 
 
 class ServiceSnapshot(NamedTuple):
-    """The state of the engine before a position of the log."""
+    """The state of the engine before a position of the log, with its definition and the recent origins."""
 
     position: int
     definition: str
@@ -136,8 +137,8 @@ class Withheld(NamedTuple):
     latest.
 
     ``starts`` tells whether the first one starts the condition, so that the sink does not know that it is
-    active. For levels, ``level`` is the level that the sink knows. ``began`` is the start of the episode that
-    is withheld; with corrections, another episode may end meanwhile.
+    active. For levels, ``level`` is the level that the sink knows. ``began`` is the start of the withheld
+    episode; with corrections, another episode may end meanwhile.
     """
 
     first: int
@@ -153,13 +154,13 @@ class Withheld(NamedTuple):
 
 
 class StoreFull(HoldfastError):
-    """The database cannot be written now."""
+    """Raised when the database cannot be written now, for example because the disk is full."""
 
 
 def to_row(
     notification: Notification, arrived: Instant, id: str | None = None, *, has_level: bool = False
 ) -> NotificationRow:
-    """Convert a notification to a row that is not stored yet, with its own id or another."""
+    """Return a notification as a row without a position yet. ``id`` replaces the notification's own id."""
     id = id or notification.id
     n = notification
     level, was = (n.event.attributes.get(name) for name in (LEVEL, BEFORE)) if has_level else (None, None)
@@ -193,9 +194,9 @@ def _holds(revised: NotificationRow) -> bool:
 
 
 class ServiceStore:
-    """The database. All methods can be called from any thread, and may block.
+    """The database of the service. All methods can be called from any thread, and may block.
 
-    One connection writes, one reads, and one waits for the disk; a method that cannot write raises
+    One connection writes, one reads, and one waits for the disk. A method that cannot write raises
     ``StoreFull``.
     """
 
@@ -242,7 +243,7 @@ class ServiceStore:
     # --- notifications ---
 
     def add(self, rows: Sequence[NotificationRow], evaluated: int = 0) -> list[NotificationRow]:
-        """Insert notifications and note that the log is ``evaluated`` up to a position.
+        """Insert notifications and record that the log is evaluated up to the position ``evaluated``.
 
         Returns the notifications that were new, with their positions. A start, an end or a higher level
         removes an acknowledgement, which is valid for one state only.
@@ -269,7 +270,7 @@ class ServiceStore:
     def notifications(
         self, after: int = 0, most: int = 1_000, *, subscription: str | None = None
     ) -> list[NotificationRow]:
-        """The notifications after a position, in order of position."""
+        """Return at most ``most`` notifications after a position, in order of position."""
         where, values = "position > ?", [cast(Any, after)]
         if subscription is not None:
             where, values = where + " AND subscription = ?", [*values, subscription]
@@ -279,7 +280,9 @@ class ServiceStore:
     def history(
         self, subscription: str, scope: str | None, period: tuple[Instant, Instant], most: int
     ) -> list[NotificationRow]:
-        """The notifications of a scope in a period, by time."""
+        """Return at most ``most`` notifications of a scope in a period, by time. The end of the period is
+        exclusive.
+        """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
             "AND time >= ? AND time < ? ORDER BY time, position LIMIT ?"
@@ -287,7 +290,7 @@ class ServiceStore:
         return [NotificationRow(*row) for row in self._rows(query, (subscription, scope, *period, most))]
 
     def last_of(self, subscription: str, scope: str | None) -> NotificationRow | None:
-        """The latest notification of a scope."""
+        """Return the latest notification of a scope by event time, or ``None``."""
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
             "AND status <> 'summary' ORDER BY time DESC, position DESC LIMIT 1"
@@ -295,7 +298,7 @@ class ServiceStore:
         return next((NotificationRow(*row) for row in self._rows(query, (subscription, scope))), None)
 
     def unknown_scopes(self, most: int = 10_000) -> list[NotificationRow]:
-        """The latest notification of each scope that is unknown."""
+        """Return the latest notification of each unknown scope."""
         query = (
             f"SELECT {_COLUMNS} FROM notifications AS n WHERE status = 'unknown' AND NOT EXISTS (SELECT 1 "
             "FROM notifications AS m WHERE m.subscription = n.subscription AND m.scope IS n.scope "
@@ -304,7 +307,9 @@ class ServiceStore:
         return [NotificationRow(*row) for row in self._rows(query, (most,))]
 
     def notifications_between(self, start: Instant, end: Instant, most: int) -> list[NotificationRow]:
-        """The notifications in a period, and the ends of conditions that had started before its end."""
+        """Return the notifications in a period, and later ends of conditions that had started before the
+        period's end.
+        """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND (time < ? OR since < ?) "
             "ORDER BY time, position LIMIT ?"
@@ -312,7 +317,7 @@ class ServiceStore:
         return [NotificationRow(*row) for row in self._rows(query, (start, end, end, most))]
 
     def notifications_at(self, positions: Collection[int]) -> list[NotificationRow]:
-        """The notifications at given positions, in order."""
+        """Return the notifications at given positions, in order. Removed notifications are left out."""
         query = f"SELECT {_COLUMNS} FROM notifications WHERE position = ?"
         return [
             NotificationRow(*row) for position in sorted(positions) for row in self._rows(query, (position,))
@@ -320,14 +325,14 @@ class ServiceStore:
 
     @property
     def last(self) -> int:
-        """The position of the last notification."""
+        """The position of the last notification; 0 if there is none."""
         return self._rows("SELECT COALESCE(MAX(position), 0) FROM notifications")[0][0]
 
     def forget(self, before: Instant) -> int:
         """Remove notifications that arrived before an instant, and dead letters from before it.
 
-        Notifications that a sink has still to receive and the latest of each scope that is not over are
-        retained.
+        Returns the number of removed notifications. Notifications are retained if a sink has still to receive
+        them, or if they are the latest one of a scope that is active or unknown.
         """
         with self._transaction() as database:
             database.execute("DELETE FROM dead_letters WHERE at < ?", (before,))
@@ -351,8 +356,10 @@ class ServiceStore:
         requests: Iterable[tuple[bytes, bytes, Instant]] = (),
         before: Instant = 0,
     ) -> None:
-        """Replace the snapshot, add the requests since then, and wait until the disk has both. Requests
-        from before ``before`` are removed."""
+        """Replace the snapshot, add the requests since then, and wait until the disk has both.
+
+        Requests from before ``before`` are removed.
+        """
         files = json.dumps(dict(snapshot.files))
         with self._transaction() as database:
             database.execute(
@@ -364,7 +371,7 @@ class ServiceStore:
         self._wait_for_disk()
 
     def _wait_for_disk(self) -> None:
-        """Wait until the disk has what was written. Writers continue meanwhile."""
+        """Wait until the disk has everything that was written. Other threads can write meanwhile."""
         for _ in range(_TRIES):
             try:
                 busy, written, moved = self._checkpointing.execute(
@@ -378,7 +385,7 @@ class ServiceStore:
         raise StoreFull("the service's database is read by somebody who does not end")
 
     def request_body(self, key: bytes) -> bytes | None:
-        """The digest of the body that a request with this key had, if there was one."""
+        """Return the digest of the body that belongs to a request's key, or ``None`` for an unknown key."""
         rows = self._rows("SELECT body FROM requests WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
@@ -392,13 +399,14 @@ class ServiceStore:
     # --- the log beside it ---
 
     def log(self) -> tuple[bytes, int]:
-        """The number of the log that belongs to this database, and a position up to which it was
-        evaluated."""
+        """Return the number of the log that belongs to this database, and the position up to which it was
+        evaluated.
+        """
         rows = self._rows("SELECT number, evaluated FROM log")
         return rows[0] if rows else (b"", 0)
 
     def bind_to_log(self, number: bytes) -> None:
-        """Note the number of the log that belongs to this database."""
+        """Store the number of the log that belongs to this database."""
         with self._transaction() as database:
             database.execute(
                 "INSERT INTO log VALUES (0, ?, 0) ON CONFLICT DO UPDATE SET number = excluded.number",
@@ -406,7 +414,7 @@ class ServiceStore:
             )
 
     def lags(self) -> dict[str, Duration]:
-        """The lag of each topic, as stored by ``note_lags``."""
+        """Return the lag of each topic, as stored by ``note_lags``."""
         return dict(self._rows("SELECT topic, lag FROM lags"))
 
     def note_lags(self, lags: Mapping[str, Duration]) -> None:
@@ -415,26 +423,30 @@ class ServiceStore:
             database.executemany("INSERT OR REPLACE INTO lags VALUES (?, ?)", list(lags.items()))
 
     def skip(self, position: int, span: int) -> None:
-        """Note that the evaluation skips positions of the log."""
+        """Record that the evaluation skips ``span`` positions of the log from ``position`` on."""
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?)", (position, span))
 
     def positions_to_skip(self, position: int) -> list[tuple[int, int]]:
-        """The positions from ``position`` on that the evaluation skips, each with how many."""
+        """Return the ranges that the evaluation skips from ``position`` on, each as first position and
+        length.
+        """
         return self._rows("SELECT * FROM set_aside WHERE position >= ? ORDER BY position", (position,))
 
     # --- sinks ---
 
     def sink_position(self, sink: str) -> int | None:
-        """The position of a sink, or nothing for a new one."""
+        """Return the position of a sink, or ``None`` for a new sink."""
         rows = self._rows("SELECT position FROM sinks WHERE name = ?", (sink,))
         return rows[0][0] if rows else None
 
     def set_sink_position(
         self, sink: str, position: int, withheld: Mapping[Key, Withheld | None] | None = None
     ) -> None:
-        """Note that a sink has received everything up to a position except what is withheld; ``withheld``
-        has the changes of that."""
+        """Record that a sink has received everything up to a position except what is withheld.
+
+        ``withheld`` has the changes of the withheld scopes; ``None`` removes a scope.
+        """
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?)", (sink, position))
             for (name, scope), row in (withheld or {}).items():
@@ -446,7 +458,7 @@ class ServiceStore:
                     )
 
     def withheld(self, sink: str) -> dict[Key, Withheld]:
-        """The notifications that are withheld from a sink, by condition and scope."""
+        """Return the notifications that are withheld from a sink, by condition and scope."""
         query = "SELECT subscription, scope, first, latest, starts, level, began FROM withheld WHERE sink = ?"
         return {
             (name, scope): Withheld(first, latest, bool(starts), *more)
@@ -454,7 +466,7 @@ class ServiceStore:
         }
 
     def retain_sinks(self, names: Iterable[str]) -> None:
-        """Remove sinks that are no longer configured, so that they retain nothing."""
+        """Remove all sinks that are not in ``names``, so that no notifications are retained for them."""
         with self._transaction() as database:
             known = {name for (name,) in database.execute("SELECT name FROM sinks")}
             gone = [(name,) for name in known - set(names)]
@@ -462,7 +474,7 @@ class ServiceStore:
             database.executemany("DELETE FROM withheld WHERE sink = ?", gone)
 
     def add_dead_letter(self, sink: str, position: int, reason: str, at: Instant) -> None:
-        """Add a dead letter: a notification that a sink refuses."""
+        """Record a dead letter: a notification that a sink refuses, with the reason."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, 0)",
@@ -470,12 +482,12 @@ class ServiceStore:
             )
 
     def remove_dead_letter(self, sink: str, position: int) -> None:
-        """Remove a dead letter that the sink has accepted."""
+        """Remove a dead letter, because the sink has accepted it."""
         with self._transaction() as database:
             database.execute("DELETE FROM dead_letters WHERE sink = ? AND position = ?", (sink, position))
 
     def dead_letters(self, most: int = 100) -> list[dict[str, Any]]:
-        """The refused notifications, the latest first."""
+        """Return at most ``most`` dead letters, the latest first."""
         rows = self._rows(
             "SELECT d.sink, d.position, d.reason, d.at, d.resend, n.line FROM dead_letters d "
             "LEFT JOIN notifications n ON n.position = d.position ORDER BY d.at DESC LIMIT ?",
@@ -485,11 +497,11 @@ class ServiceStore:
         return [dict(zip(names, (*row[:4], bool(row[4]), row[5]), strict=True)) for row in rows]
 
     def dead_letter_count(self, sink: str) -> int:
-        """How many dead letters a sink has."""
+        """Return the number of dead letters of a sink."""
         return self._rows("SELECT COUNT(*) FROM dead_letters WHERE sink = ?", (sink,))[0][0]
 
     def resend(self, sink: str, position: int | None = None) -> int:
-        """Mark a dead letter, or all of a sink, to be sent again. Returns how many there are."""
+        """Mark a dead letter, or all of a sink, to be sent again. Returns how many were marked."""
         with self._transaction() as database:
             done = database.execute(
                 "UPDATE dead_letters SET resend = 1 WHERE sink = ? AND (? IS NULL OR position = ?)",
@@ -498,7 +510,7 @@ class ServiceStore:
             return done.rowcount
 
     def to_resend(self, sink: str, most: int) -> list[NotificationRow]:
-        """The dead letters of a sink that are to be sent again."""
+        """Return the dead letters of a sink that are marked to be sent again."""
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE position IN (SELECT position FROM dead_letters "
             "WHERE sink = ? AND resend = 1 ORDER BY position LIMIT ?) ORDER BY position"
@@ -522,7 +534,7 @@ class ServiceStore:
             )
 
     def marks(self, now: Instant) -> list[Mark]:
-        """The marks that are valid now."""
+        """Return the acknowledgements and mutes that are valid now."""
         rows = self._rows(
             "SELECT kind, subscription, scope, until, who, note, at FROM marks WHERE until > ?", (now,)
         )
@@ -531,7 +543,9 @@ class ServiceStore:
     # --- what was no reading ---
 
     def reject(self, rejected: Sequence[Rejected], counts: Mapping[str, int]) -> None:
-        """Store unusable input, the latest ten thousand messages, and count all of it."""
+        """Store rejected messages, of which only the latest ten thousand are retained, and add to the counts
+        by reason.
+        """
         with self._transaction() as database:
             database.executemany(
                 "INSERT INTO rejects (at, feed, channel, reason, payload) VALUES (?, ?, ?, ?, ?)",
@@ -546,7 +560,7 @@ class ServiceStore:
             )
 
     def rejects(self, most: int = 100) -> list[dict[str, Any]]:
-        """The unusable input, the latest first."""
+        """Return at most ``most`` rejected messages, the latest first."""
         rows = self._rows(
             "SELECT at, feed, channel, reason, payload FROM rejects ORDER BY number DESC LIMIT ?", (most,)
         )
@@ -557,5 +571,5 @@ class ServiceStore:
         ]  # fmt: skip
 
     def counts(self) -> dict[str, int]:
-        """Counters of unusable input by reason."""
+        """Return the number of rejected messages by reason."""
         return dict(self._rows("SELECT name, count FROM counts"))

@@ -1,4 +1,6 @@
-"""Run tasks that should never end: one that ends is logged, counted and restarted with growing delays."""
+"""Supervision of tasks that must never end. A task that ends is logged, counted and restarted after a growing
+delay.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ that."""
 
 @dataclass
 class Supervised:
-    """A task that should not end; cancelling ``run`` ends it."""
+    """A task that restarts whenever it ends. Cancelling ``run`` ends it."""
 
     name: str
     work: Callable[[], Awaitable[Any]]
@@ -27,7 +29,7 @@ class Supervised:
     """Why the task ended, until it has run again for a while."""
 
     async def run(self) -> None:
-        """Run the task, and restart it whenever it ends."""
+        """Run the task until cancelled, and restart it whenever it ends or raises an error."""
         wait = FIRST_WAIT
         while True:
             started = time.monotonic()
@@ -47,7 +49,7 @@ class Supervised:
             self._recover_later()
 
     def _recover_later(self) -> None:
-        """Clear the trouble when the task has run for a while."""
+        """Clear ``trouble`` when the task has run for a while without another restart."""
         known = self.restarts
 
         def forget() -> None:
@@ -57,5 +59,5 @@ class Supervised:
         asyncio.get_running_loop().call_later(FIRST_WAIT, forget)
 
     def status(self) -> dict[str, Any]:
-        """How often the task was restarted, and why."""
+        """Return how often the task was restarted, and the reason of the last time."""
         return {"restarts": self.restarts, "ended": self.trouble}

@@ -1,8 +1,8 @@
-"""When conditions were active, for charts: the same bars at several levels of detail.
+"""A database of the periods in which conditions were active, for charts at any zoom.
 
-On a level of width w, intervals of one scope that are less than w apart are one bar. So a chart of an hour
-and one of a year read about as many bars as they have pixels, however often a condition has started. All of
-it can be computed again from the notifications; it follows them at its own position.
+The same bars are stored at several levels of detail. On a level of width w, intervals of one scope that are
+less than w apart are one bar. So a chart of an hour and one of a year read about as many bars as they have
+pixels. The notifications determine all of it; the database follows them at its own position.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Bar = list[int]
 
 
 class TimelineView(NamedTuple):
-    """The part of all rows that a chart shows, and its width in pixels."""
+    """The part of the timeline that a chart shows: period, width in pixels, and selection of rows."""
 
     start: Instant
     end: Instant
@@ -79,8 +79,9 @@ class TimelineView(NamedTuple):
 
 
 class Timeline:
-    """The bars, in a database of their own. ``follow`` writes them; ``rows`` can be called from any
-    thread."""
+    """The timeline's bars, in a database of their own. ``follow`` writes them; ``rows`` can be called from
+    any thread.
+    """
 
     def __init__(self, path: Path) -> None:
         hide(path)
@@ -102,7 +103,7 @@ class Timeline:
     # --- what was told becomes bars ---
 
     async def follow(self, hub: Hub) -> None:
-        """Add notifications as they are published, until cancelled; waits while there is no room."""
+        """Add notifications as they are published, until cancelled. Waits while the disk has no room."""
         async for rows_added in hub.stream(self.position, 5_000):
             while rows_added:
                 try:
@@ -113,14 +114,14 @@ class Timeline:
                     await asyncio.sleep(1)
 
     async def has(self, position: int) -> None:
-        """Wait until notifications up to a position are added, or for two seconds."""
+        """Wait until notifications up to a position are added, for two seconds at most."""
         for _ in range(200):
             if self.position >= position:
                 return
             await asyncio.sleep(0.01)
 
     def add(self, rows_added: Sequence[NotificationRow]) -> None:
-        """Add notifications; those that were added before are ignored."""
+        """Add notifications to the bars. Notifications that were added before are ignored."""
         changed: dict[tuple[int, int, Instant], Bar] = {}
         with self._lock:
             try:
@@ -179,7 +180,7 @@ class Timeline:
     def _end_unknown(
         self, database: sqlite3.Connection, row: Row, at: Instant, changed: dict[Any, Bar]
     ) -> None:
-        """End the unknown interval of a scope."""
+        """End the unknown interval of a scope, if it has one, and add it to the bars."""
         if (series := self._find_series(database, row)) is None:
             return
         for (start,) in database.execute("DELETE FROM unsure WHERE series = ? RETURNING start", (series,)):
@@ -249,7 +250,7 @@ class Timeline:
         return number
 
     def forget(self, before: Instant) -> None:
-        """Remove the finest bars from before an instant; coarse ones remain."""
+        """Remove the bars of the two finest levels from before an instant. Coarser bars remain."""
         with self._lock, self._database as database:
             database.execute("DELETE FROM bars WHERE level < 2 AND end < ?", (before,))
 
@@ -258,8 +259,10 @@ class Timeline:
     def rows(
         self, view: TimelineView, now: Instant, active: Iterable[tuple[Row, Instant]] = ()
     ) -> tuple[list[dict[str, Any]], int]:
-        """The rows of a view with their bars, and how many rows there are; bars of `active` conditions last
-        until now."""
+        """Return the rows of a view with their bars, and the total number of rows.
+
+        Bars of `active` conditions last until ``now``.
+        """
         starts = {row: since for row, since in active if since < view.end and view.has(row)}
         with self._lock:
             known = self._in_view(view)
@@ -303,9 +306,10 @@ def _write(database: sqlite3.Connection, changed: dict[Any, Bar]) -> None:
 
 
 def _remake(database: sqlite3.Connection, level: int, series: int, removed: Period) -> None:
-    """Compute the bar of a level that contained a removed interval again.
+    """Compute a level's bar again after an interval was removed from it.
 
-    It is made of the finest bars that are left, and of older ones whose finest bars were removed.
+    The bar is built from the remaining finest bars. One coarse bar stands for finest bars that were removed
+    before.
     """
     which = "level = ? AND series = ? AND start <= ? AND end >= ?"
     found = database.execute(f"{_BARS} WHERE {which}", (level, series, *removed)).fetchone()
@@ -334,7 +338,7 @@ def _order(row: Row) -> tuple[str, str, str]:
 
 
 def _merge(found: Iterable[Bar], starts: Instant | None, view: TimelineView, now: Instant) -> list[Bar]:
-    """Cut bars to a view; bars on one pixel become one."""
+    """Cut bars to the period of a view, and merge bars that fall on one pixel."""
     going_on = [] if starts is None else [[starts, max(starts, now), 1]]
     merged: list[Bar] = []
     for start, end, count in [*found, *going_on]:

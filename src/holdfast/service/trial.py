@@ -1,4 +1,4 @@
-"""Dry run: a definition over the stored readings, compared with the notifications that were sent."""
+"""Dry run: run a definition over the stored readings and compare it with the notifications that were sent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def _instant(time_of_day: Any) -> Instant:
 def trial(
     checked: Checked, folder: Path, period: tuple[Instant, Instant], seconds: float = 60.0
 ) -> list[Interval]:
-    """The intervals that a definition yields over the stored readings of a period."""
+    """Return the intervals that a definition yields over the stored readings of a period.
+
+    Raises an error if that takes longer than ``seconds``.
+    """
     start, end = period
     deadline = time.monotonic() + seconds
     pairing, found = Pairing(), []
@@ -74,9 +77,9 @@ def _require_time(deadline: float) -> None:
 
 
 def intervals(rows: Iterable[NotificationRow], corrected: Collection[str] = ()) -> list[Interval]:
-    """Pair notifications to intervals, by time.
+    """Pair starts and ends of conditions, and return their intervals.
 
-    Conditions that correct what they emitted can have several open starts; for others a new start replaces an
+    Conditions in ``corrected`` can have several open starts. For other conditions a new start replaces an
     open one.
     """
     starts: dict[tuple[str, str | None], dict[Instant, Instant]] = {}
@@ -104,7 +107,9 @@ def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) 
 
 
 def summary(found: Iterable[Interval]) -> dict[str, dict[str, Any]]:
-    """For each subscription: how many intervals, their durations, flaps, and how many are open."""
+    """Return statistics of the intervals of each subscription: number, durations, flaps, and how many are
+    open.
+    """
     by_name: defaultdict[str, list[Interval]] = defaultdict(list)
     for one in found:
         by_name[one.subscription].append(one)
@@ -134,8 +139,10 @@ def _flaps(found: list[Interval]) -> Counter[str | None]:
 
 
 def differences(then: Iterable[Interval], actual: Iterable[Interval], most: int = 1_000) -> dict[str, Any]:
-    """The intervals that only one side has, by subscription, scope and start: the first of them, and how
-    many there are by subscription."""
+    """Return the intervals that only one side has, by subscription, scope and start.
+
+    The result has at most ``most`` intervals, and the numbers of all differences by subscription.
+    """
     open_starts = {(i.subscription, i.scope, i.start): i for i in then}
     theirs = {(i.subscription, i.scope, i.start): i for i in actual}
     only_then = sorted(open_starts.keys() - theirs.keys(), key=_order)
@@ -162,7 +169,9 @@ def to_json(one: Interval) -> dict[str, Any]:
 
 
 def bars(found: Iterable[Interval], period: tuple[Instant, Instant], width: int) -> list[Mapping[str, Any]]:
-    """Intervals as bars of a chart ``width`` pixels wide; intervals on one pixel of a row become one bar."""
+    """Return intervals as bars of a chart ``width`` pixels wide. Intervals on one pixel of a row become one
+    bar.
+    """
     start, end = period
     pixel = max(1, (end - start) // max(1, width))
     rows: defaultdict[tuple[str, str | None], list[list[int]]] = defaultdict(list)

@@ -1,3 +1,5 @@
-"""The local runtime: live events through an :class:`~holdfast.runtimes.local.engine.Engine`, history through
-:func:`~holdfast.runtimes.local.replay.replay`.
+"""The local runtime, in this process.
+
+An :class:`~holdfast.runtimes.local.engine.Engine` evaluates live events;
+:func:`~holdfast.runtimes.local.replay.replay` processes history.
 """

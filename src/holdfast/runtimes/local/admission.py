@@ -1,4 +1,4 @@
-"""Validation of events against their topics; an invalid event raises an error that says why."""
+"""Checks of events against their topics. An invalid event raises an error with the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ INSTANT = "whole microseconds since 1970 (holdfast.instant makes them of a datet
 
 
 def with_sequence(topic: Topic, event: Event, sequence: int) -> Event:
-    """Return the event with declared types and a sequence number: the given one, if it has none."""
+    """Return an event with attributes in their declared types and a sequence number.
+
+    ``sequence`` is used if the event has none. Raises ``UsageError`` for an invalid time, source, place or
+    value.
+    """
     if type(event.time) is int and not EARLIEST <= event.time <= LATEST:
         raise UsageError(f"an event's time must lie in the years 1 to 9999; {event.time} does not")
     if type(event.time) is not int:
@@ -49,7 +53,7 @@ _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool
 
 
 def conform_attributes(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The attributes in their declared types and order; missing ones are ``None``."""
+    """Return the attributes in their declared types and order. Missing attributes are ``None``."""
     declared = topic.attributes
     if len(attributes) == len(declared):
         for a in declared:
@@ -66,7 +70,9 @@ def conform_attributes(topic: Topic, attributes: Mapping[str, Value]) -> Mapping
 
 
 def _to_location(location: Sequence[float]) -> tuple[float, ...] | None:
-    """The coordinates as floats, up to the first missing one."""
+    """Return the coordinates as floats, up to the first missing coordinate; ``None`` if the first is
+    missing.
+    """
     try:
         known = tuple(takewhile(lambda c: c == c, map(float, location)))
     except (TypeError, ValueError, OverflowError):

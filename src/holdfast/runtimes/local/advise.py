@@ -1,4 +1,6 @@
-"""Advice in this process: a history is read once, and all variants of a state are evaluated together."""
+"""The measurements for ``holdfast advise`` in this process: one pass over a history serves all variants of a
+state.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def history(
     *,
     progress: Callable[[Tally], None] = lambda _tally: None,
 ) -> MeasuredInMemory:
-    """Read the readings of a state; `tally` counts rows."""
+    """Read the readings that a state depends on into memory. `tally` counts rows; `progress` is called with
+    it.
+    """
     measure, topic = Measure(found), found.condition.topic.name
     for file in files:
         inspect(file, reading)

@@ -1,4 +1,4 @@
-"""``given`` / ``expect`` cases that stand beside a definition."""
+"""Execution of the test cases (``given`` / ``expect``) that a definition file contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCE = "test"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one expectation of a case."""
+    """The outcome of one expectation of a case: what was expected and what was found."""
 
     case: Case
     expect: Expect
@@ -60,12 +60,12 @@ def cases(
 
 
 def run_cases(checked: Checked) -> Iterator[Outcome]:
-    """Run every case as a small history of its own, in order of time."""
+    """Run every case of a definition as a history of its own, and yield the outcomes of all expectations."""
     return (outcome for case in checked.cases for outcome in outcomes(checked, case))
 
 
 def outcomes(checked: Checked, case: Case) -> Iterator[Outcome]:
-    """Run one case and return the outcomes of its expectations."""
+    """Run one case and yield the outcome of each of its expectations."""
     notifications = _notifications_of(checked, case)
     for expect in case.expect:
         own_notifications = (n for n in notifications if n.subscription == expect.subscription)

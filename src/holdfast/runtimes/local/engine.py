@@ -1,7 +1,7 @@
-"""Evaluate conditions over events that arrive one by one or in batches, in this process.
+"""The engine: evaluation of live events in this process, one by one or in batches.
 
-The engine defines the behaviour of live evaluation: the other runtimes must give equal results. It is not
-safe to push from two threads at once.
+The engine defines the behaviour of live evaluation; the other runtimes must give equal results. Its methods
+must not be called from two threads at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LATE_KEPT = 10_000
 
 
 class Holding(NamedTuple):
-    """An active condition in one scope."""
+    """An active condition in one scope, with the start of its interval."""
 
     subscription: str
     scope: str | None
@@ -64,7 +64,9 @@ class Holding(NamedTuple):
 
 
 class Subscription:
-    """A subscriber of an engine. Without a callback, notifications are queued, and iteration takes them."""
+    """A subscriber of an engine. Without a callback, notifications are queued; iteration removes them from
+    the queue.
+    """
 
     def __init__(self, engine: Engine, name: str, callback: Callback | None) -> None:
         self.name = name
@@ -78,12 +80,12 @@ class Subscription:
             yield self._waiting.popleft()
 
     def cancel(self) -> None:
-        """Stop the notifications; the condition continues for other subscribers."""
+        """Stop the notifications of this subscriber. The condition continues for other subscribers."""
         self._engine._silence(self)
 
 
 class Engine:
-    """The conditions of an app, over live events.
+    """An engine that evaluates the conditions of a definition over live events.
 
     >>> from holdfast import Engine, Event, parse
     >>> engine = Engine(parse('''
@@ -106,8 +108,11 @@ class Engine:
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
-        """``tables`` replaces the files of tables; ``remember`` stores the latest reading of every source,
-        which ``revise`` then uses.
+        """Start a definition. ``base`` is the folder of the files that it names; ``lets`` replaces values of
+        ``let``.
+
+        ``tables`` replaces the files of tables. With ``remember`` the engine stores the latest reading of
+        every source, which ``revise`` then uses.
         """
         self._app = _as_app(app)
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
@@ -128,28 +133,31 @@ class Engine:
         return check(app, self._base, self._lets, self._tables)
 
     def _listen(self) -> None:
-        """Recreate the lists of subscribers for the conditions that run now."""
+        """Recreate the lists of subscribers for the conditions that run now. Existing subscribers are
+        retained.
+        """
         self._listeners = {name: self._listeners.get(name, []) for name in self._running.names}
 
     # --- subscriptions ---
 
     @property
     def app(self) -> App:
-        """The definition that runs now, including conditions that were subscribed to later."""
+        """The running definition, including conditions that were subscribed to later."""
         return self._app
 
     @property
     def subscriptions(self) -> list[str]:
-        """The names of the conditions that run."""
+        """The names of the running conditions."""
         return list(self._listeners)
 
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
         """Subscribe to a running condition by its name, or to a new one by its definition.
 
-        A new condition starts with the next event; one over other conditions starts from their standings and
-        may emit at once. If an equal filter runs and nothing is active there, the two share its state; the
-        results are the same. A condition that requires the latest events gets them at its start: it emits its
-        last notification at once if it runs already, and a new one replaces another of the same name.
+        A new condition starts with the next event. A condition over other conditions starts from their
+        current states and may emit at once. If an equal filter runs and nothing is active there, the two
+        share its state; the results are the same. A condition that requires the latest events gets them at
+        its start. It emits its last notification at once if it runs already, and a new one replaces another
+        of the same name.
         """
         if not isinstance(what, str):
             raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")
@@ -235,7 +243,9 @@ class Engine:
         return self._hand_out([*self._take_startup_notifications(), *changes])
 
     def _alike(self, checked: Checked) -> Engine:
-        """A new engine with the same settings, without events."""
+        """Return a new engine with the same settings that runs another definition and has not seen
+        any event.
+        """
         fresh = Engine(base=self._base)
         fresh._has_warned = True  # times of a history that is processed again
         fresh._running.start(checked)
@@ -278,7 +288,7 @@ class Engine:
     # --- events ---
 
     def push(self, event: Event) -> list[Notification]:
-        """Process one event; return and deliver its notifications."""
+        """Process one event. Deliver its notifications to subscribers and return them."""
         if not isinstance(event, Event):
             raise UsageError(f"push takes a holdfast.Event, not {event!r:.60}")
         topic = self._topic(event.topic)
@@ -293,14 +303,16 @@ class Engine:
         return self._deliver(running.graph.push(running.states, event, running.watermarks))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
-        """Process a batch in the order of its rows; the notifications are ordered by condition."""
+        """Process a batch in the order of its rows. Return the notifications, ordered by condition."""
         known = self._topic(topic)
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise UsageError(f"a batch is a pyarrow RecordBatch or Table, not {type(batch).__name__}")
         return self.push_conformed(known, conform(known, batch))
 
     def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
-        """Process a batch that ``conform`` has returned for the topic; else like ``push_batch``."""
+        """Process a batch that ``conform`` returned for the topic. Otherwise like ``push_batch``, without its
+        checks.
+        """
         topic, batch, running = known.name, self._with_sequence(batch), self._running
         latest = latest_time(batch)
         if latest is not None and latest < _EARLY:
@@ -312,13 +324,15 @@ class Engine:
         return self._deliver(running.graph.run(running.states, {topic: batch}, running.watermarks).steps)
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
-        """Push every event, let time run out, and yield the notifications as they come."""
+        """Push every event, then call ``finish``. Yield the notifications as they are emitted."""
         for event in events:
             yield from self.push(event)
         yield from self.finish()
 
     def advance(self, until: Instant) -> list[Notification]:
-        """Advance the watermark of all topics to a time without an event."""
+        """Advance the watermark of all topics to an instant without an event. Return the notifications of
+        timers.
+        """
         if type(until) is not int:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
@@ -328,21 +342,23 @@ class Engine:
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant] = MappingProxyType({})) -> None:
         """Stop the timers of states over these topics, because some of their readings are delayed.
 
-        The clocks of their scopes later continue from the last readings. `until` has the watermarks of topics
-        at the pause. `ordered` states do not need a pause.
+        The clocks of the scopes later continue from the last readings. `until` has the watermarks of topics
+        at the pause. `ordered` states do not need a pause. To resume a topic, call the method again without
+        it.
         """
         self._running.pause(topics, until)
 
     def advance_topics(self, until: Mapping[str, Instant]) -> list[Notification]:
-        """Advance the watermark of each topic without an event; return what that emits."""
+        """Advance the watermark of each given topic without an event. Return the notifications of timers."""
         running = self._running
         for name in running.topics.keys() & until.keys():
             running.watermarks.advance(name, until[name])
         return self._deliver(running.graph.advance(running.states, running.watermarks))
 
     def finish(self) -> list[Notification]:
-        """Process all events that wait for the watermark, and advance it to the last event; call it when no
-        more events come.
+        """Process all events that wait for the watermark, and advance it to the last event.
+
+        Call this when no more events come.
         """
         running = self._running
         return self._deliver(running.graph.run(running.states, {}, running.watermarks, final=True).steps)
@@ -359,16 +375,17 @@ class Engine:
 
     @property
     def due(self) -> Instant | None:
-        """The time that the watermark must pass before the engine emits without an event; a caller with a
-        clock then calls ``advance``. ``None`` if only events can make it emit.
+        """The event time that the watermark must pass before the engine emits without an event.
+
+        A caller with a clock then calls ``advance``. ``None`` if only events can make the engine emit.
         """
         return self._running.due()
 
     def _suspect(self, at: Instant) -> None:
         """Warn once about a time in seconds or milliseconds where microseconds are expected.
 
-        Only for the first events, or after events of recent years: a clock that starts from zero passes the
-        same numbers.
+        The warning applies to the first events, or after events of recent years. A clock that starts from
+        zero passes the same numbers later without an error.
         """
         watermarks = self._running.watermarks.topics
         ours = not watermarks or max(watermarks.values()) >= YEAR_2000
@@ -400,13 +417,13 @@ class Engine:
     # --- delivery ---
 
     def _deliver(self, steps: list[Step]) -> list[Notification]:
-        """Deliver the output of operators, after all of them have run."""
+        """Return the notifications of all steps, and deliver them after all operators have run."""
         if not steps and not self._startup_notifications:
             return []
         return self._hand_out([*self._take_startup_notifications(), *notifications(steps)])
 
     def _take_startup_notifications(self) -> list[Notification]:
-        """Return once the notifications of new counts that were emitted while the engine was restored."""
+        """Return, once, the notifications that new counts emitted while the engine was restored."""
         started, self._startup_notifications = self._startup_notifications, []
         return started
 
@@ -430,16 +447,18 @@ class Engine:
 
     @property
     def late(self) -> list[Notification]:
-        """Late events of ordered conditions: the last ten thousand, oldest first."""
+        """The late events of ordered conditions: the last ten thousand, oldest first."""
         return list(self._late)
 
     @property
     def late_counts(self) -> dict[str, int]:
-        """The number of late events of each condition that had any."""
+        """The number of late events of each condition. Conditions without late events are left out."""
         return dict(self._late_counts)
 
     def holding(self, of: Collection[str] | None = None) -> list[Holding]:
-        """The active conditions by name and scope; only those in `of`, if it is given."""
+        """Return the active conditions by name and scope. If `of` is given, only conditions with
+        these names.
+        """
         found = [
             Holding(*key, standing.since, standing.known, standing.level)
             for operator, state in self._running.operators
@@ -450,14 +469,14 @@ class Engine:
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     def unknown(self) -> list[tuple[str, str | None]]:
-        """The unknown scopes: (subscription, scope)."""
+        """Return the unknown scopes, each as the names of condition and scope."""
         rows = [row for operator, state in self._running.operators for row in operator.unknown(state)]
         return sorted(((name, scope) for name, scope, _ in rows), key=lambda row: (row[0], row[1] or ""))
 
     # --- snapshots ---
 
     def snapshot(self) -> bytes:
-        """The state of the engine as bytes, without its subscribers."""
+        """Return the state of the engine as bytes. Subscribers are not part of it."""
         running = self._running
         whole = Snapshot(
             [operator.record for operator, _ in running.operators],
@@ -484,12 +503,12 @@ class Engine:
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Engine:
-        """Restore an engine from a snapshot: no notification is repeated or lost. An engine that stored the
-        latest readings continues to.
+        """Restore an engine from a snapshot. No notification is repeated or lost.
 
         Conditions that the snapshot does not have start; those that the app no longer has are dropped. A
-        condition with the same name but another meaning is refused. A new count starts from the standings of
-        its condition; if it is active at once, that is reported with the next push.
+        condition with the same name but another meaning is refused. A new count starts from the current state
+        of its condition; if it is active at once, the next push returns that. An engine that stored the
+        latest readings continues to do so.
         """
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
@@ -518,7 +537,7 @@ _EARLY = YEAR_2000 // 1_000 * 4
 
 
 def _require_callback(callback: Any) -> None:
-    """Refuse a callback that cannot be called with one notification."""
+    """Refuse a callback that cannot be called with one argument, a notification."""
     if callback is None:
         return
     if not callable(callback):
@@ -531,7 +550,9 @@ def _require_callback(callback: Any) -> None:
 
 
 def _as_app(app: App | str | None) -> App:
-    """The definition without its test cases, which an engine does not run."""
+    """Return a definition without its test cases, which an engine does not run. ``None`` is an empty
+    definition.
+    """
     known = App() if app is None else as_app(app)
     if not any(isinstance(s, Case) for s in known.statements):
         return known

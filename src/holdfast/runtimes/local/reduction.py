@@ -1,4 +1,4 @@
-"""Read and compact files on all cores, where the rows of each scope are in order already.
+"""Parallel reading and compaction of files whose scopes are in order already.
 
 Row groups go to threads: Arrow and compiled kernels release the interpreter lock. A share has the relevant
 rows of some row groups. A part whose shares follow one another in each scope is closed [law 2, law 3] and
@@ -40,7 +40,7 @@ MOST_REJECTED = 10_000
 
 
 class PendingRejects(Rejects):
-    """The rejected rows of a share, until all earlier ones are written."""
+    """The rejected rows of a share, which wait until the rejected rows of all earlier shares are written."""
 
     def __init__(self, strict: bool) -> None:
         super().__init__(strict=strict)
@@ -56,8 +56,9 @@ class PendingRejects(Rejects):
 
 @dataclass
 class Share:
-    """The relevant rows of some row groups, with counts. `extents` has for each consumer the first and last
-    event of its scopes; `None` if a scope is not in order.
+    """The relevant rows of some row groups, with counts.
+
+    `extents` has for each consumer the first and last event of its scopes; `None` if a scope is not in order.
     """
 
     rejects: PendingRejects
@@ -70,16 +71,16 @@ class Share:
 
     @property
     def bytes(self) -> int:
-        """The size of its rows in bytes."""
+        """The size of the rows in bytes."""
         return sum(batch.nbytes for batch in self.events.values())
 
     def counts(self) -> Share:
-        """The share without its rows."""
+        """Return the counts of the share without its rows, which frees their memory."""
         return replace(self, events={}, extents=[])
 
 
 class Reduction:
-    """The shares of the parts of an input, in their order, read ahead on all cores."""
+    """The shares of the parts of an input, in their order. All cores read ahead."""
 
     def __init__(
         self, parts: Sequence[Part], pushdown: Pushdown, reading: Reading, *, memory: int, strict: bool
@@ -92,8 +93,8 @@ class Reduction:
         self._shares = in_threads(self._read, units, _cores())
 
     def of(self, number: int) -> Iterator[Share | None]:
-        """Yield the shares of a part; yields `None` if the part must be sorted, and then no later share can
-        be read.
+        """Yield the shares of a part. Yields `None` if the part must be sorted; no later share can be read
+        then.
         """
         units = self._units[number]
         following = {id: Following() for id in self._pushdown.operators}
@@ -111,11 +112,11 @@ class Reduction:
         yield None
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading ahead."""
         self._shares.close()
 
     def _read(self, unit: Part) -> Share:
-        """Read and compact some row groups."""
+        """Read and compact the row groups of a unit. Runs in a thread."""
         share = Share(PendingRejects(self._strict))
         consumers, decisive = self._pushdown.consumers, self._pushdown.decisive_columns
         found: dict[str, list[pa.RecordBatch]] = {}
@@ -136,7 +137,7 @@ class Reduction:
         return share
 
     def _compact(self, topic: str, batch: pa.RecordBatch, share: Share) -> pa.RecordBatch:
-        """The rows of a closed part that decide."""
+        """Return the rows of a closed part that can change the output."""
         share.extents += (
             (id, extent(consumer, topic, batch)) for id, consumer in self._pushdown.consumers[topic]
         )
@@ -150,15 +151,16 @@ _WHOLE = 1 << 30
 
 
 class _ThreadState(local):
-    """Per thread: the names of sources that it has read."""
+    """The state of a reading thread: the names of sources that it has read, so that they are decoded once."""
 
     def __init__(self) -> None:
         self.sources = KeyCodes()
 
 
 def _units(part: Part, rows: int) -> list[Part] | None:
-    """Split a part into groups of row groups that are read at once; `None` if the number of rows is unknown
-    before reading, or too large.
+    """Split a part into units of row groups that one thread reads at once.
+
+    Returns `None` if the number of rows is unknown before reading, or too large.
     """
     if part.rows is None:
         return None
@@ -173,7 +175,7 @@ def _cores() -> int:
 def in_threads(
     function: Callable[[Part], Share], items: Iterable[Part], threads: int
 ) -> Generator[Share, None, None]:
-    """Apply a function to items in threads; yield the results in their order."""
+    """Apply a function to items in threads, and yield the results in the order of the items."""
     waiting: deque[Future[Share]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

@@ -1,10 +1,12 @@
-"""Replay of history in this process: files in any order and of any size, notifications in order.
+"""Replay of a history in this process: files in any order and of any size, notifications in order.
 
-The whole input is processed by (time, source, sequence); nothing is late. Files are read part by part; parts
-do not overlap in time. If the rows of each scope are in order already, irrelevant rows are dropped while they
-are read, on all cores (``reduction``), and if no operator uses the watermark, operators process the rest
-unsorted and only their output is sorted. Otherwise rows that satisfy no predicate are dropped and the rest is
-sorted, on disk if it exceeds the memory limit.
+The whole input is processed by (time, source, sequence); nothing is late. Files are read part by part, and
+parts do not overlap in time.
+
+If the rows of each scope are in order already, irrelevant rows are dropped while they are read, on all cores
+(``reduction``). If also no operator uses the watermark, operators process the rest unsorted and only their
+output is sorted. Otherwise rows that satisfy no predicate are dropped and the rest is sorted, on disk if it
+exceeds the memory limit.
 """
 
 from __future__ import annotations
@@ -55,8 +57,9 @@ MEMORY = 128 << 20
 
 
 class Replay:
-    """The notifications of a history, in order: iterate, then read the counters. Each pass reads the history
-    from its beginning and resets the counters; a new pass ends one that is under way.
+    """The notifications of a history, in order. Iterate, then read the counters.
+
+    Each pass reads the history from its beginning and resets the counters. A new pass ends an earlier one.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class Replay:
         self._waiting: list[Notification] = []
 
     def _pass(self, items: Callable[[], Iterator[Item]]) -> Iterator[Item]:
-        """Run one pass over the history."""
+        """Run one pass over the history, and yield what `items` yields."""
         if self._passes:
             self._rejects = Rejects(strict=self._rejects.strict)  # only the first pass writes rejected rows
             if self._reduction is not None:
@@ -138,8 +141,9 @@ class Replay:
         self._require_use()
 
     def to_arrow(self, form: Form = "events") -> pa.Table:
-        """The notifications as an Arrow table, one row per event or per interval, in the columns of
-        ``holdfast replay -o x.parquet``; use it instead of iterating.
+        """Return the notifications as an Arrow table, with one row per event or per interval.
+
+        The columns are those of ``holdfast replay -o x.parquet``. Call it instead of iterating.
         """
         if form != "events":
             return to_arrow(self, form, self._published)
@@ -164,20 +168,21 @@ class Replay:
         self._require_use()
 
     def _finish(self) -> list[Step]:
-        """Advance all operators to the end of the history."""
+        """Advance all operators to the end of the history, and return their steps."""
         self._watermarks.limit = NEVER
         return self._graph.run(self._states, {}, self._watermarks, final=True).steps
 
     def _table(self, step: Step) -> pa.Table:
-        """Convert the emission of an operator to a table."""
+        """Convert the emission of an operator to a table, and count its notifications."""
         found = table.table_of(self._published, step.operator, step.emission)
         for count in pc.value_counts(found.column("subscription")).to_pylist():
             self.passed[count["values"]] += count["counts"]
         return found
 
     def readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The readings in order, as batches with the names of their topics, for ``Engine.revise``; use it
-        instead of iterating.
+        """Yield the readings in order, as batches with the names of their topics, for ``Engine.revise``.
+
+        Call it instead of iterating.
         """
         return self._pass(self._readings)
 
@@ -195,11 +200,13 @@ class Replay:
         self._require_use()
 
     def to_pandas(self, form: Form = "events") -> Any:
-        """The notifications as a pandas data frame."""
+        """Return the notifications as a pandas data frame. Call it instead of iterating."""
         return self.to_arrow(form).to_pandas()
 
     def intervals(self) -> list[Interval]:
-        """The intervals of conditions, ordered by their ends, open ones last; use it instead of iterating."""
+        """Return the intervals of conditions, ordered by their ends; open ones are last. Call it instead of
+        iterating.
+        """
         pairing = Pairing()
         return [*pairing.pair(self), *pairing.still_open()]
 
@@ -210,8 +217,8 @@ class Replay:
     ) -> tuple[list[Share] | None, dict[str, Sorter]]:
         """Read a part. Return its shares if it need not be sorted, else its rows in sorters by topic.
 
-        Each scope of the shares is in order; they are held in memory, or sorted if they are too large or if
-        operators compare scopes or use watermarks.
+        Each scope of the shares is in order. The shares are in memory. They are sorted instead if they are
+        too large, or if operators compare scopes or use watermarks.
         """
         sorters = self._sorters(stack, self._pushdown.consumers)
         if self._reduction is None:
@@ -252,7 +259,7 @@ class Replay:
         return found
 
     def _run_sorted(self, sorters: Mapping[str, Sorter]) -> Iterator[list[Step]]:
-        """Run the operators on the rows of a part in order."""
+        """Run the operators on the rows of a part in order, and yield their steps."""
         for topic, batch, until in merge_by_time({t: sorter.drain() for t, sorter in sorters.items()}):
             self._watermarks.limit = until
             yield self._graph.run(self._states, {topic: batch}, self._watermarks).steps
@@ -297,7 +304,9 @@ class Replay:
                 self._progress(self.tally)
 
     def _take_final(self, until: Instant) -> list[Notification]:
-        """Return the waiting notifications that no later one can precede, given the watermark."""
+        """Return the waiting notifications, in order, that no later notification can precede, given the
+        watermark.
+        """
         margin = max((operator.machine.traits.lookaround or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))
         known = until if until == NEVER else min(until - margin, *self._due())
@@ -314,11 +323,11 @@ class Replay:
                 yield due
 
     def misplaced(self) -> list[str]:
-        """The conditions for which every event lay outside."""
+        """Return the conditions of which every event lay outside their scopes."""
         return self.coverage.out_of_scope(self._operators)
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
-        """The scopes that are active at the end: (subscription, scope, since)."""
+        """Return the scopes that are active at the end: (subscription, scope, start)."""
         found = [
             row for i, operator in enumerate(self._operators) for row in operator.active(self._states.take(i))
         ]
@@ -326,7 +335,7 @@ class Replay:
 
 
 def _rows(operator: Operator, rows: pa.RecordBatch) -> Emission:
-    """Wrap the output rows of an operator over one topic."""
+    """Return the output rows of an operator over one topic as an emission."""
     (topic,) = operator.topics
     return Emission({topic: rows})
 
@@ -343,10 +352,10 @@ def replay(
     lets: Mapping[str, float | int | str | bool] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Replay:
-    """Replay a definition over files, folders and globs, like ``holdfast replay``, or over tables of pyarrow,
-    pandas or polars.
+    """Replay a definition over files, folders and globs, or over tables of pyarrow, pandas or polars.
 
-    ``map`` leads from our column names to theirs: ``{"source": "room"}``.
+    The options are those of ``holdfast replay``. ``map`` leads from Holdfast's column names to those of the
+    input: ``{"source": "room"}``.
     """
     checked = check(as_app(app), lets=lets, tables=tables)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
@@ -354,7 +363,7 @@ def replay(
 
 
 def _found(inputs: Sequence[Any], topics: Sequence[str]) -> list[InputFile]:
-    """The input files, or the tables as input files."""
+    """Return the input files, or the tables as input files. Raises ``UsageError`` for a mixture."""
     if not any(map(is_table, inputs)):
         return find([str(path) for path in inputs], topics)
     if not all(map(is_table, inputs)):

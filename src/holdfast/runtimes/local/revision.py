@@ -1,4 +1,4 @@
-"""Revisions in this process: carry over the scopes of changed conditions, or rebuild them from a history."""
+"""Revisions in this process: changed conditions carry over their scopes or are rebuilt from a history."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant | Mapping[str, I
 
 
 class KnownHistory(NamedTuple):
-    """A history, if there is one, whether it is the whole one, and a function that makes an engine without
-    events.
+    """A history for a revision, or ``None``; whether it is complete; and a function that creates an empty
+    engine.
     """
 
     history: History | None
@@ -42,8 +42,8 @@ class KnownHistory(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """Operators that processed a history, with their states; the last event of each scope; and the names of
-    their conditions.
+    """Operators that processed a history, with their states, the last event of each scope, and their
+    conditions.
     """
 
     running: Sequence[tuple[Operator, Any]] = ()
@@ -52,14 +52,14 @@ class Rebuilt(NamedTuple):
 
 
 class Old(NamedTuple):
-    """The operators that ran until now."""
+    """The operators that ran before a revision, with their watermarks and the latest event of each source."""
 
     operators: list[tuple[Operator, Any]]
     watermarks: list[Instant]
     latest: Sequence[Event]
 
     def past(self, name: str) -> Past:
-        """The state of a condition that ran."""
+        """Return the state of a condition before the revision."""
         number = next(i for i, (operator, _) in enumerate(self.operators) if operator.serves((name,)))
         return Past(*self.operators[number], self.watermarks[number], self.latest)
 
@@ -67,11 +67,11 @@ class Old(NamedTuple):
 def revise(
     running: RunningDefinition, before: Checked, after: Checked, known: KnownHistory
 ) -> list[Notification]:
-    """Replace the running definition; return the notifications of the scopes that change by it.
+    """Replace the running definition. Return the notifications of the scopes that change.
 
-    Every operator of the new definition first gets its state: unchanged ones keep it, the others carry it
-    over or were rebuilt from the history. Then, upstreams first, those that consume standings start. Last,
-    unchanged operators downstream consume the output of the others.
+    First every operator of the new definition gets its state: unchanged operators continue, the others carry
+    over their scopes or were rebuilt from the history. Then operators that start from standings do so,
+    upstreams first. Last, unchanged operators downstream consume the output of the others.
     """
     rebuilt, latest = Rebuilt(), running.latest_events
     if known.history is not None and known.whole:
@@ -136,14 +136,16 @@ def revise(
 
 
 def _take_over(names: Iterable[str], before: Checked, after: Checked, old: Old) -> dict[str, TakeOver]:
-    """Carry over the conditions that are not rebuilt; those without any change are left out."""
+    """Return how conditions that are not rebuilt carry over their state. Unchanged conditions are
+    left out.
+    """
     was, now = meanings(before), meanings(after)
     found = {name: plan.take_over(name, before, after, old.past(name)) for name in names}
     return {name: one for name, one in found.items() if one.has_changes or was[name] != now[name]}
 
 
 def _derive(pairs: Iterable[tuple[Operator, list[Transition]]]) -> dict[str, pa.RecordBatch]:
-    """The derived events of transitions, by topic."""
+    """Return the derived events of transitions, by topic."""
     found: dict[str, list[pa.RecordBatch]] = {}
     for operator, transitions in pairs:
         for topic, batch in operator.derive(Emission({}, transitions)).items():
@@ -152,7 +154,7 @@ def _derive(pairs: Iterable[tuple[Operator, list[Transition]]]) -> dict[str, pa.
 
 
 def _events_for(operator: Operator, derived: Mapping[str, pa.RecordBatch]) -> list[Event]:
-    """The derived events that an operator consumes."""
+    """Return the derived events that an operator consumes."""
     topics = operator.upstream_topics & derived.keys()
     return [event for topic in topics for event in to_events(operator.topics[topic], derived[topic])]
 
@@ -167,7 +169,7 @@ def rebuild(
     watermarks: Mapping[str, Instant],
     fresh: Callable[[Checked], Engine],
 ) -> Rebuilt:
-    """Rebuild the conditions that a whole history decides."""
+    """Rebuild the conditions whose state a complete history determines."""
     names = plan.to_rebuild(before, after)
     if not names:
         return Rebuilt()
@@ -184,9 +186,9 @@ def rebuild(
 def _process(
     engine: Engine, history: History, before: Checked, watermarks: Mapping[str, Instant]
 ) -> dict[Scoped, Event]:
-    """Process a history up to the watermarks; return the last event of each scope.
+    """Process a history up to the watermarks. Return the last event of each scope.
 
-    Topics and attributes that the new definition does not have are left out.
+    Topics and attributes that the new definition does not have are ignored.
     """
     found: dict[Scoped, Event] = {}
     topics = engine._running.topics
@@ -213,7 +215,7 @@ def _process(
 
 
 def latest_of(history: History, checked: Checked) -> list[Event]:
-    """The latest event of each source in the latest part of a history."""
+    """Return the latest event of each source in a history."""
     topics = {topic.name: topic for topic in checked.topics}
     found: dict[tuple[str, str], Event] = {}
     for item in history:
@@ -246,7 +248,7 @@ def _causes(notifications: Iterable[Notification]) -> dict[Scoped, Event]:
 
 
 def _without(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
-    """An event without the attributes that its topic no longer has."""
+    """Return an event without the attributes that its topic no longer has."""
     names = lost.get(event.topic)
     if not names or not isinstance(event.attributes, Mapping):
         return event

@@ -1,4 +1,6 @@
-"""A running definition in this process: operators, states, watermarks, and the latest events."""
+"""A running definition in this process: its graph of operators, their states, watermarks, and the latest
+events.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ Load = Callable[[Resumed], Any]
 class RunningDefinition:
     """The graph of a definition with its states.
 
-    The latest event of each source is stored if `remember` is set or an operator requires it; conditions that
+    The latest event of each source is stored if `remember` is set or an operator requires it. Conditions that
     start later or replace others get these events.
     """
 
@@ -47,7 +49,7 @@ class RunningDefinition:
 
     @property
     def operators(self) -> Iterable[tuple[Operator, Any]]:
-        """The operators with their states, upstreams first."""
+        """The operators with their states, in topological order."""
         return ((operator, self.states.values[i]) for i, operator in self.graph.operators.items())
 
     @property
@@ -61,7 +63,7 @@ class RunningDefinition:
         return [event for events in self.latest.values() for event in events.values()]
 
     def id_of(self, name: str) -> OperatorId:
-        """The id of the operator that runs a condition."""
+        """Return the id of the operator that runs a condition."""
         return next(i for i, operator in self.graph.operators.items() if operator.serves((name,)))
 
     # --- replacing the definition ---
@@ -69,10 +71,10 @@ class RunningDefinition:
     def start(
         self, checked: Checked, records: Sequence[OperatorRecord] = (), load: Load | None = None
     ) -> list[Notification]:
-        """Run a definition, given the records of operators that ran before and a function that loads their
-        states.
+        """Start a definition. Return the notifications of conditions that start from the states of others.
 
-        A new condition that consumes others starts from their standings; return the notifications of that.
+        `records` are those of operators that ran before, and `load` returns the state of each. Without them
+        all operators start anew.
         """
         self.declare(checked)
         resumed = resume(records, checked)
@@ -85,8 +87,9 @@ class RunningDefinition:
         return emitted
 
     def stored_records(self, gone: Collection[str] = ()) -> tuple[list[OperatorRecord], Load]:
-        """The records of the running operators without some conditions, and a function that loads their
-        states.
+        """Return the records of the running operators, and a function that loads their states.
+
+        Conditions in `gone` are left out of the records.
         """
         before = list(self.operators)
         records = [without_names(operator.record, gone) for operator, _ in before]
@@ -101,7 +104,9 @@ class RunningDefinition:
         return records, load
 
     def declare(self, checked: Checked) -> None:
-        """Take over the topics of a definition, and drop changed attributes from the stored latest events."""
+        """Replace the topics by those of a definition. Drop changed attributes from the stored latest
+        events.
+        """
         before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
         self.latest = {
             name: _without_changed(events, before.get(name), self.topics[name])
@@ -110,7 +115,7 @@ class RunningDefinition:
         }
 
     def install(self, running: Sequence[tuple[Operator, Any]]) -> None:
-        """Link operators and run them in the place of the current ones."""
+        """Link operators, and run them with the given states instead of the current ones."""
         states = {id(operator.machine): state for operator, state in running}
         self.graph = Graph(dict(enumerate(link(operator for operator, _ in running))))
         found = {i: states[id(operator.machine)] for i, operator in self.graph.operators.items()}
@@ -125,7 +130,8 @@ class RunningDefinition:
         load: Load | None,
         carried_over: Mapping[str, Sequence[CarryOver]] = MappingProxyType({}),
     ) -> Any:
-        """The state of an operator that continues, or the initial state of one that starts at the watermark;
+        """Return the state with which an operator continues, or its initial state at the watermark.
+
         `carried_over` has the active scopes of conditions that restart in an operator with others.
         """
         operator, machine = resumed.operator, resumed.operator.machine
@@ -145,13 +151,13 @@ class RunningDefinition:
         return state
 
     def start_from_standings(self, id: OperatorId, checked: Checked) -> list[Step]:
-        """Let a new operator consume the standings of its upstreams."""
+        """Run a new operator on the standings of its upstreams, and return the steps."""
         events = self.upstream_standings(id, checked)
         watermarks = replace(self.watermarks, paused=frozenset())
         return self.graph.run(self.states, events, watermarks, among={id}).steps
 
     def upstream_standings(self, id: OperatorId, checked: Checked) -> dict[str, pa.RecordBatch]:
-        """Derived events of the scopes of an operator's upstreams that are active or unknown, by topic."""
+        """Return derived events for the active and unknown scopes of an operator's upstreams, by topic."""
         found: dict[str, list[pa.RecordBatch]] = {}
         topics = self.graph.operators[id].upstream_topics
         for i, upstream in self.graph.operators.items():
@@ -163,7 +169,9 @@ class RunningDefinition:
         return {topic: sort_derived(concatenate(batches)) for topic, batches in found.items()}
 
     def share(self, name: str, meaning: str) -> None:
-        """Share the state of an equal condition with a new one, if that does not change results."""
+        """Let a new condition share the state of an equal one that is in its initial state. Otherwise do
+        nothing.
+        """
         for id, operator in self.graph.operators.items():
             for i, its_meaning in enumerate(operator.meanings):
                 if its_meaning == meaning and operator.machine.is_initial(self.states.take(id), i):
@@ -174,7 +182,7 @@ class RunningDefinition:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Restore definition and states if the block raises an error."""
+        """A context that restores definition and states if its block raises an error."""
         before = {name: getattr(self, name) for name in ("topics", "graph", "remembers", "latest")}
         states = {i: self._state_backup(i) for i in self.graph.operators}
         try:
@@ -186,8 +194,9 @@ class RunningDefinition:
             raise
 
     def _state_backup(self, id: OperatorId) -> Callable[[], Any]:
-        """A function that restores a state: for operators with upstreams from bytes, because a revision
-        changes these in place.
+        """Return a function that restores a state.
+
+        The state of an operator with upstreams is stored as bytes, because a revision changes it in place.
         """
         operator, state = self.graph.operators[id], self.states.take(id)
         if not operator.upstream_topics:
@@ -201,8 +210,9 @@ class RunningDefinition:
         return self.graph.watermark(id, self.states, self.watermarks)
 
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant]) -> None:
-        """Stop the timers of operators over some topics and continue those of others; the watermarks advance
-        to `until`, without effect on the clocks of scopes.
+        """Stop the timers of operators over some topics, and continue the timers of others.
+
+        The watermarks advance to `until`. The clocks of scopes ignore that step of time.
         """
         paused = [i for i, operator in self.graph.operators.items() if self.watermarks.is_paused(operator)]
         for name in self.topics.keys() & until.keys():
@@ -215,7 +225,9 @@ class RunningDefinition:
                 self.states.put(i, state)
 
     def due(self) -> Instant | None:
-        """The earliest time that the watermark must pass before an operator emits without an event."""
+        """Return the earliest time that the watermark must pass before an operator emits without an event, or
+        ``None``.
+        """
         due = (
             operator.due(state)
             for operator, state in self.operators
@@ -226,7 +238,7 @@ class RunningDefinition:
     # --- events ---
 
     def remember(self, topic: str, events: Iterable[Event]) -> None:
-        """Store the latest event of each source."""
+        """Store the latest event of each source of a topic."""
         known = self.latest.setdefault(topic, {})
         for event in events:
             before = known.get(event.source)
@@ -234,7 +246,7 @@ class RunningDefinition:
                 known[event.source] = event
 
     def last_notifications(self, name: str) -> Iterator[Notification]:
-        """The last notification of a condition in each scope, if its machine stores it."""
+        """Yield the last notification of a condition in each scope, if its machine stores it."""
         for operator, state in self.operators:
             for i, names in enumerate(operator.names):
                 if name in names:
@@ -243,13 +255,13 @@ class RunningDefinition:
 
 
 def _without_changed(events: dict[str, Event], was: Topic | None, now: Topic) -> dict[str, Event]:
-    """The latest events of a topic without attributes whose type or unit has changed."""
+    """Return the latest events of a topic without the attributes whose type or unit has changed."""
     changed = was.differing(now) if was is not None else ()
     return {source: lacking(event, changed) for source, event in events.items()} if changed else events
 
 
 def last_rows(batch: pa.RecordBatch) -> list[int]:
-    """The last row of each source."""
+    """Return the number of the last row of each source in a batch."""
     codes = plain(batch.column("source")).dictionary_encode().indices
     last = np.full(len(batch), -1)
     last[np.asarray(codes)] = np.arange(len(batch))

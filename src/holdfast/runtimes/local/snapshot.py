@@ -18,6 +18,8 @@ _HEAD = re.compile(re.escape(_SNAPSHOT) + rb"([1-9])\n")
 
 
 class Snapshot(msgspec.Struct):
+    """The content of a snapshot: records of operators, their states, watermarks, counters and late events."""
+
     kept: list[OperatorRecord]
     states: list[bytes]
     watermarks: dict[str, Instant]
@@ -33,7 +35,7 @@ class Snapshot(msgspec.Struct):
 
 
 def seal(raw: bytes) -> bytes:
-    """The header of a snapshot: its format version and a digest of its content."""
+    """Return the header of a snapshot: its format version and a digest of its content."""
     return _SNAPSHOT + _FORM + b"\n" + blake2b(raw, digest_size=16).digest()
 
 
@@ -41,6 +43,7 @@ _SEALED = len(seal(b""))
 
 
 def unseal(snapshot: bytes) -> Snapshot:
+    """Decode a snapshot. Raises ``UsageError`` if it is damaged or has the format of another version."""
     if not isinstance(snapshot, bytes):
         raise UsageError(f"a snapshot is the bytes that Engine.snapshot gave, not {snapshot!r:.60}")
     if (found := _HEAD.match(snapshot)) and found[1] != _FORM:

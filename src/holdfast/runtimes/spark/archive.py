@@ -1,10 +1,10 @@
-"""Spark's Java process, started faster: an archive of the classes that it loads.
+"""A class archive that makes Spark's Java process start faster.
 
-The first session on a machine has Java write such an archive when it ends (some seconds after us, in the
-background); later ones map it into memory and need about half the time to their first result.  Archives are
-in the cache folder, one for each Java, Spark, set of jars and use; one session at a time writes one.  Java
-looks at all of this again, and ignores an archive that does not fit.  Nothing depends on it: where it cannot
-be made, Spark starts as slowly as it does by itself.
+The first session on a machine lets Java write an archive of its loaded classes when it ends, in the
+background. Later sessions map it into memory and need about half the time to their first result. Archives are
+in the cache folder, one for each combination of Java, Spark, jars and use. One session at a time writes one.
+Java verifies an archive and ignores it if it does not fit. Without an archive, Spark starts at its usual
+speed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ _QUIET = ("-Xshare:auto", "-Xlog:disable")
 
 
 def options(spark_home: Path, use: str) -> Sequence[str]:
-    """What to start Java with: to use an archive, or else to write one.  What sessions load depends on
-    their ``use``."""
+    """Return Java's options to use an archive, or to write one if there is none; empty if neither is
+    possible.
+
+    `use` names the purpose of a session, because sessions load different classes for it.
+    """
     try:
         key = _key(spark_home)
         return () if key is None else _options(_folder(), f"{use}-{key}")
@@ -106,8 +109,10 @@ def _folder() -> Path:
 
 
 def _key(spark_home: Path) -> str | None:
-    """What an archive is for; nothing where there cannot be one: an older Java, or a folder of settings,
-    which would be among the places from which classes are loaded."""
+    """Return a digest that names the archive for this Java and Spark, or ``None`` if no archive can be used.
+
+    That is so for an old Java, and if Spark has a folder of settings, which would be on the class path.
+    """
     java = _java_home()
     if java is None or _is_configured(spark_home):
         return None
@@ -122,7 +127,7 @@ def _key(spark_home: Path) -> str | None:
 
 
 def _java_home() -> Path | None:
-    """Where the Java is that Spark's script takes."""
+    """Return the folder of the Java that Spark's script would start, or ``None``."""
     if home := os.environ.get("JAVA_HOME"):
         return Path(home)
     found = shutil.which("java")

@@ -1,7 +1,8 @@
-"""Everything that Holdfast uses behind Spark's public interface; no other module of `src` may.
+"""Access to everything that Holdfast uses behind Spark's public interface; no other module of `src` may use
+it.
 
-A classic session runs in the same process as its Java driver; a session of Spark Connect talks to a server
-and offers the public interface only. Each function here says what a Connect session gets instead.
+A classic session runs in the same process as its Java driver. A session of Spark Connect talks to a server
+and offers only the public interface. Each function here documents its result for a Connect session.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def spark_home() -> Path:
 
 
 def core_count(spark: SparkSession) -> int:
-    """Return how many tasks a session runs at once.
+    """Return the number of tasks that a session runs at once.
 
-    Spark has no public name for this number. A Connect session has no Spark context; there a small job
-    counts the partitions of a range, which by default are as many.
+    Spark has no public name for this number. A Connect session has no Spark context; there a small job counts
+    the partitions of a range, which has as many by default.
     """
     if is_classic(spark):
         return int(spark.sparkContext.defaultParallelism)
@@ -54,5 +55,5 @@ def optimized_plan(frame: DataFrame) -> Any | None:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Tell whether the session runs in a Java process of its own, and not behind Spark Connect."""
+    """Whether the session runs beside its own Java driver, and not behind Spark Connect."""
     return not type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,9 +1,9 @@
-"""Which stream a checkpoint belongs to: its number of shards and the meaning of its definition.
+"""The fingerprint of a stream: its number of shards and the meaning of its definition.
 
-The states of a stream lie in shards by a hash of their scope, and are numbered by operator.  Under another
-number of shards, or another definition, Spark would give them to the wrong ones.  So a fingerprint stands in
-the state of each shard, where the first batch finds it; and, where the checkpoint is named beforehand, in a
-folder of the checkpoint, so that ``stream`` itself can refuse.
+The states of a stream are in shards by a hash of their scope, and are numbered by operator. With another
+number of shards or another definition, Spark would give states to the wrong operators. So each shard stores a
+fingerprint, which the first batch compares. If the caller names the checkpoint, a folder in it has the
+fingerprint too, so that ``stream`` itself can refuse it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.encode(self)
 
     def require_same(self, found: bytes) -> None:
-        """Refuse a checkpoint that another stream has written; ``found`` is its fingerprint."""
+        """Refuse a checkpoint that another stream has written. ``found`` is the fingerprint in the
+        checkpoint.
+        """
         try:
             other = msgspec.json.decode(found, type=Fingerprint)
         except msgspec.DecodeError:
@@ -60,8 +62,10 @@ def fingerprint(job: Job, shards: int) -> Fingerprint:
 
 
 def claim(spark: SparkSession, checkpoint: str, own: Fingerprint) -> None:
-    """Refuse the checkpoint of another stream; write the fingerprint into an unused one. Spark reads and
-    writes it, so the checkpoint may be on any file system that Spark can reach."""
+    """Refuse the checkpoint of another stream, or write the fingerprint into an unused checkpoint.
+
+    Spark reads and writes the file, so the checkpoint may be on any file system that Spark can reach.
+    """
     place = f"{checkpoint.rstrip('/')}/{_FOLDER}"
     found = _rows(spark, "text", place)
     is_used = bool(_rows(spark, "binaryFile", f"{checkpoint.rstrip('/')}/offsets"))
@@ -73,7 +77,7 @@ def claim(spark: SparkSession, checkpoint: str, own: Fingerprint) -> None:
 
 
 def _rows(spark: SparkSession, format: str, place: str) -> list[str]:
-    """Return the first column of a file's first row; an empty list if there is no file."""
+    """Return the first column of a file's first row, or an empty list if there is no file."""
     try:
         return [str(row[0]) for row in spark.read.format(format).load(place).limit(1).collect()]
     except AnalysisException as error:

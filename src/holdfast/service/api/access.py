@@ -32,12 +32,12 @@ LOCAL_USER = User("local", "edit", "")
 
 
 def new_token() -> str:
-    """Create a random token."""
+    """Return a new random token with 256 bits of entropy."""
     return f"hf_{secrets.token_urlsafe(32)}"
 
 
 def digest(token: str) -> str:
-    """The digest of a token, as stored."""
+    """Return the digest of a token in the form in which ``serve.toml`` stores it."""
     return _PREFIX + sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -47,14 +47,17 @@ def is_digest(text: str) -> bool:
 
 
 def user_with_token(users: Sequence[User], token: str) -> User | None:
-    """The user of a token. Every digest is compared, so that the time reveals nothing."""
+    """Return the user of a token, or ``None``.
+
+    Every digest is compared, so that the duration of the call reveals nothing about the stored digests.
+    """
     digest_of_token = digest(token)
     matches = [user for user in users if hmac.compare_digest(user.digest, digest_of_token)]
     return matches[0] if matches else None
 
 
 def bearer(header: str | None) -> str | None:
-    """The token of an ``Authorization`` header."""
+    """Return the bearer token of an ``Authorization`` header, or ``None`` if the header has none."""
     kind, _, token = (header or "").partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
 

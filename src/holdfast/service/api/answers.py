@@ -1,4 +1,7 @@
-"""Answers as JSON: pure functions of the service's data."""
+"""Conversion of the service's data to JSON answers and to Prometheus metrics.
+
+All functions are pure, so they can be tested without a running service.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from .lines import threshold_lines
 
 
 def notification(one: NotificationRow) -> dict[str, Any]:
-    """A notification with its position."""
+    """Return a notification as JSON data, with its position in the store."""
     return {"position": one.position, **json.loads(one.line)}
 
 
@@ -31,8 +34,10 @@ def conditions(
     marks: Sequence[Mark],
     storms: Iterable[NotificationRow] = (),
 ) -> list[dict[str, Any]]:
-    """Active and unknown scopes with their marks; folded storms also with the number of members and their
-    outline."""
+    """Return active and unknown scopes as JSON data, with their acknowledgements and mutes.
+
+    A storm of a fold also has its number of members and its outline.
+    """
     folded = {(one.subscription, one.scope): _storm(one) for one in storms}
     values = {(mark.kind, mark.subscription, mark.scope): mark for mark in marks}
     doubts = {(one.subscription, one.scope): one.time for one in unknown_scopes}
@@ -53,7 +58,9 @@ def conditions(
 
 
 def _storm(one: NotificationRow) -> dict[str, Any]:
-    """How many members a storm has, and the corners of the polygon around them."""
+    """Return the number of members of a storm and the corners of the polygon around them; empty without an
+    outline.
+    """
     values = json.loads(one.line)["attributes"]
     if values.get("outline") is None:
         return {}
@@ -74,7 +81,7 @@ def _mark(mark: Mark | None) -> dict[str, Any] | None:
 
 
 def change(it: DefinitionChange) -> dict[str, Any]:
-    """The effects of another definition."""
+    """Return the effects of a changed definition as JSON data."""
     return {
         "added": it.added,
         "removed": it.removed,
@@ -88,7 +95,7 @@ def change(it: DefinitionChange) -> dict[str, Any]:
 
 
 def definition(it: Checked) -> dict[str, Any]:
-    """Topics, subscriptions and warnings of a definition."""
+    """Return the topics, subscriptions and warnings of a definition as JSON data."""
     topics = {name: on for operator in operators(it) for name, on in operator.topics_by_name().items()}
     return {
         "topics": [_topic(topic) for topic in it.topics],
@@ -111,7 +118,7 @@ def _topic(topic: Topic) -> dict[str, Any]:
 
 
 def fault(error: HoldfastError) -> dict[str, Any]:
-    """An error with its place in the definition, if it has one."""
+    """Return an error as JSON data, with its place in the definition if it has one."""
     if isinstance(error, DefinitionError):
         return {"message": error.message, "hint": error.hint, **_place(error.place)}
     return {"message": str(error), "hint": None, **_place(None)}
@@ -124,12 +131,12 @@ def _place(place: Any) -> dict[str, int | None]:
 
 
 def interval(one: Holding) -> Interval:
-    """An active scope as an interval without an end."""
+    """Return an active scope as an interval without an end."""
     return Interval(one.subscription, one.scope, one.since, None, "", None, None, one.known)
 
 
 def region(one: Region) -> dict[str, Any]:
-    """A region with its outline, if it has a shape in the plane."""
+    """Return a region as JSON data. Its outline is null unless it has a shape in the plane."""
     return {"name": one.name, "parent": one.parent, "level": one.level, "outline": _outline(one.shape)}
 
 
@@ -145,7 +152,9 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
 
 
 def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Feeds that deliver no readings, and feeds and sinks that were restarted, with the reason."""
+    """Return the problems of feeds and sinks by name: no readings are delivered, or the task was
+    restarted.
+    """
     found = {}
     for kind, parts in (("feed", feeds), ("sink", sinks)):
         for one in parts:
@@ -160,7 +169,11 @@ def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[st
 
 
 def metrics(values: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
-    """Format metrics for Prometheus: name -> (type, label -> value); the label '' stands for none."""
+    """Format metrics in the text format of Prometheus.
+
+    ``values`` maps each metric's name to its type and its values by label. The empty label stands for no
+    label.
+    """
     lines = []
     for name, (kind, numbers) in values.items():
         lines.append(f"# TYPE {name} {kind}")

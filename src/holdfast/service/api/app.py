@@ -1,4 +1,4 @@
-"""The ASGI application: the routes behind the guard."""
+"""The ASGI application of the service: all routes, behind the checks of ``guard``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent.parent / "page"
 
 
 def application(site: Site) -> Guard:
-    """Create the application of a site."""
+    """Create the ASGI application for a site, with all routes and error handlers, behind a ``Guard``."""
     app = FastAPI(title="Holdfast", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     app.state.site = site
     app.add_exception_handler(HoldfastError, _failed)
@@ -39,7 +39,10 @@ async def _failed(_request: Request, error: Exception) -> Response:
 
 
 async def _refused(_request: Request, definition_error: Exception) -> Response:
-    """Answer a request whose body was too long or too slow, without waiting for the rest of it."""
+    """Answer a request that was refused while its body was read, and close the connection.
+
+    The rest of the body is not read.
+    """
     assert isinstance(definition_error, RefusedRequest)
     return JSONResponse(
         {"error": definition_error.reason},

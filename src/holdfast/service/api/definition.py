@@ -25,14 +25,14 @@ router = APIRouter()
 
 @router.get("/api/definition")
 async def look(site: CurrentSite) -> dict[str, Any]:
-    """The running definition."""
+    """Return the text of the running definition with its topics, subscriptions and warnings."""
     core = site.service.core
     return {"text": core.definition, **answers.definition(core.checked)}
 
 
 @router.get("/api/subscriptions")
 async def subscriptions(site: CurrentSite) -> list[dict[str, Any]]:
-    """The running subscriptions with their text."""
+    """Return the running subscriptions, each with its text in the definition."""
     core = site.service.core
     lines = core.definition.splitlines()
     texts = {name: "\n".join(lines[first:end]) for name, first, end in statements(core.definition)}
@@ -43,14 +43,16 @@ async def subscriptions(site: CurrentSite) -> list[dict[str, Any]]:
 
 @router.get("/api/words")
 async def known_words() -> dict[str, list[str]]:
-    """The keywords and units of the language, for an editor."""
+    """Return the keywords and units of the language, for completion in an editor."""
     return {"keywords": keywords(), "units": sorted(UNITS, key=lambda unit: (len(unit), unit))}
 
 
 @router.post("/api/check")
 async def check(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Check a definition and list what it would change; errors have their place. With ``count``, also how
-    many scopes would start, end or become unknown."""
+    """Check a definition and list what it would change. Errors have their place in the text.
+
+    With ``count``, the answer also has how many scopes would start, end or become unknown.
+    """
     body = await object_of(request)
     text = text_of(body)
     try:
@@ -94,14 +96,14 @@ async def dry_run(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.put("/api/definition")
 async def put(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Run another definition; ``restart`` names subscriptions that lose their state."""
+    """Replace the running definition. ``restart`` names the subscriptions that start without state."""
     body = await object_of(request)
     return await _run(site, user_of(request), text_of(body), body)
 
 
 @router.post("/api/subscriptions")
 async def add(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Add one or more statements."""
+    """Add statements to the running definition."""
     body = await object_of(request)
     return await _run(
         site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(body).strip()}\n", body
@@ -110,7 +112,7 @@ async def add(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.put("/api/subscriptions/{name}")
 async def edit(site: CurrentSite, name: str, request: Request) -> dict[str, Any]:
-    """Replace the text of a subscription."""
+    """Replace the text of a subscription in the running definition."""
     body = await object_of(request)
     text = _replace(site.service.core.definition, name, text_of(body).strip())
     return await _run(site, user_of(request), text, body)
@@ -118,7 +120,7 @@ async def edit(site: CurrentSite, name: str, request: Request) -> dict[str, Any]
 
 @router.delete("/api/subscriptions/{name}")
 async def remove(site: CurrentSite, name: str, request: Request) -> dict[str, Any]:
-    """Remove a subscription; its active scopes are withdrawn."""
+    """Remove a subscription from the running definition and withdraw its active scopes."""
     return await _run(site, user_of(request), _replace(site.service.core.definition, name, None), {})
 
 
@@ -133,7 +135,9 @@ async def _run(site: Site, user: User, text: str, body: dict[str, Any]) -> dict[
 
 
 def _replace(text: str, name: str, other: str | None) -> str:
-    """Replace the text of a subscription in a definition, or remove it."""
+    """Return a definition with the text of one subscription replaced by ``other``, or removed if ``other`` is
+    ``None``.
+    """
     for found, first, end in statements(text):
         if found == name:
             lines = text.splitlines()

@@ -36,7 +36,7 @@ _READ_ONLY = ("/api/check", "/api/explain", "/api/dry-run")
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits for one request and one address."""
+    """Limits for one request and for one client address. Sizes are in bytes, times in seconds."""
 
     body: int = 8 << 20
     decoded: int = 64 << 20
@@ -50,8 +50,9 @@ class RequestLimits:
 
 
 class Rate:
-    """A limit on recent events by address (a leaky bucket). Addresses that were not seen for long are
-    removed."""
+    """A limit on the rate of events per address (a leaky bucket). Addresses without recent events are
+    removed.
+    """
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._seconds, self._clock = most, seconds, clock
@@ -72,7 +73,7 @@ class Rate:
 
 
 class RefusedRequest(Exception):
-    """A request that is refused with a status."""
+    """Raised to refuse a request. It carries the HTTP status and the reason for the answer."""
 
     def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -80,7 +81,9 @@ class RefusedRequest(Exception):
 
 
 def action(method: str, path: str) -> str | None:
-    """The action of a request, as named in the roles; nothing if everybody may do it."""
+    """Return the action that a request needs permission for, as named in the roles, or ``None`` for a public
+    path.
+    """
     if path in _OPEN or path.startswith("/static/"):
         return None
     if path == _SENDING and method == "POST":
@@ -149,7 +152,10 @@ class Guard:
         self._requests.count(address)
 
     def _require_host(self, headers: dict[str, str]) -> None:
-        """Refuse requests of pages from other sites, also under a host name that leads here."""
+        """Refuse requests with an unknown host name, and requests that a web page of another site sends.
+
+        The check of the host name prevents DNS rebinding.
+        """
         host = headers.get("host", "")
         if host_of(host) not in self._hosts:
             raise RefusedRequest(421, "this service does not go by that name; see 'hosts' in serve.toml")
@@ -173,7 +179,9 @@ class Guard:
 
 
 def _limit_body(receive: Receive, limits: RequestLimits) -> Receive:
-    """Refuse a body that is too long or too slow."""
+    """Wrap ``receive`` so that it raises ``RefusedRequest`` for a body that is too long or arrives too
+    slowly.
+    """
     size, end = 0, time.monotonic() + limits.seconds
     done = False
 

@@ -22,8 +22,11 @@ class ThresholdLine(NamedTuple):
 
 
 def threshold_lines(condition: Any) -> list[ThresholdLine]:
-    """The comparisons of an attribute with a number in a condition's enter and exit predicates, for any
-    kind."""
+    """Return the thresholds of a condition: the comparisons of an attribute with a number in its enter and
+    exit predicates.
+
+    The function works for conditions of any kind, also those without such predicates.
+    """
     found = [
         ThresholdLine(part, *compared)
         for part in ("enter", "exit")

@@ -1,4 +1,6 @@
-"""Routes for the past: notifications of a scope, bars of a period, stored readings, and the map."""
+"""Routes for the past: notifications of a scope, the timeline of a period, charts of stored readings, the
+map.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ router = APIRouter()
 
 
 class ReadingsQuery(BaseModel):
-    """Which readings, and how many at most."""
+    """Query parameters of ``/api/readings``: the readings to return, and the largest number of them."""
 
     topic: str
     source: str | None = None
@@ -35,7 +37,7 @@ class ReadingsQuery(BaseModel):
 
 
 class TimelineQuery(BaseModel):
-    """Which rows of the timeline, and the width in pixels."""
+    """Query parameters of ``/api/timeline``: the period, the rows, and the width of the chart in pixels."""
 
     start: str | None = None
     end: str | None = None
@@ -47,7 +49,7 @@ class TimelineQuery(BaseModel):
 
 
 class ChartQuery(BaseModel):
-    """Which readings of which condition to draw."""
+    """Query parameters of ``/api/chart``: the readings to draw, and the condition that consumes them."""
 
     subscription: str
     topic: str
@@ -66,7 +68,7 @@ async def history(
     start: str | None = None,
     end: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The notifications of one scope."""
+    """Return the notifications of one scope in a period, by default the last 30 days."""
     period = period_of(site, start, end, 30 * DAY)
     rows = await asyncio.to_thread(site.service.store.history, subscription, scope, period, MOST)
     return [answers.notification(one) for one in rows]
@@ -74,7 +76,9 @@ async def history(
 
 @router.get("/api/timeline")
 async def timeline(site: CurrentSite, wanted: Annotated[TimelineQuery, Query()]) -> dict[str, Any]:
-    """Bars of conditions for a chart of a given width."""
+    """Return the rows of the timeline with bars for a chart of the given width, by default for the
+    last day.
+    """
     start, end = period_of(site, wanted.start, wanted.end, DAY)
     width, most = min(max(10, wanted.width), 4_000), min(max(1, wanted.most), 1_000)
     view = TimelineView(start, end, width, wanted.subscription, wanted.find, max(0, wanted.skip), most)
@@ -88,7 +92,7 @@ async def timeline(site: CurrentSite, wanted: Annotated[TimelineQuery, Query()])
 
 @router.get("/api/chart")
 async def lines(site: CurrentSite, wanted: Annotated[ChartQuery, Query()]) -> dict[str, Any]:
-    """The readings that a condition consumes in a scope, as lines of a chart."""
+    """Return the readings that a condition consumes in a scope, as lines of a chart."""
     core = site.service.core
     topic = core.topics.get(wanted.topic)
     if topic is None:
@@ -101,7 +105,7 @@ async def lines(site: CurrentSite, wanted: Annotated[ChartQuery, Query()]) -> di
 
 @router.get("/api/readings")
 async def readings(site: CurrentSite, wanted: Annotated[ReadingsQuery, Query()]) -> dict[str, Any]:
-    """Stored readings of a topic, thinned to at most ``most``."""
+    """Return stored readings of a topic, thinned to at most ``most``."""
     period = period_of(site, wanted.start, wanted.end, DAY)
     where = {"source": wanted.source, "place": wanted.place}
     filters = {name: value for name, value in where.items() if value is not None}
@@ -111,7 +115,7 @@ async def readings(site: CurrentSite, wanted: Annotated[ReadingsQuery, Query()])
 
 @router.get("/api/regions")
 async def regions(site: CurrentSite) -> list[dict[str, Any]]:
-    """The regions of the definition, for a map."""
+    """Return the regions of the definition with their outlines, for a map."""
     return await asyncio.to_thread(_regions, site)
 
 
@@ -121,7 +125,9 @@ def _regions(site: Site) -> list[dict[str, Any]]:
 
 
 async def sent_intervals(site: Site, period: tuple[Instant, Instant]) -> list[Interval]:
-    """The intervals that were notified, including those that are active now."""
+    """Return the intervals of a period that sinks were notified of. Active conditions have intervals without
+    an end.
+    """
     rows = await asyncio.to_thread(site.service.store.notifications_between, *period, 1_000_000)
     found = await asyncio.to_thread(intervals, rows, site.service.core.corrected)
     open_intervals = {(one.subscription, one.scope) for one in found if one.open}

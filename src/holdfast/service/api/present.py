@@ -1,4 +1,6 @@
-"""Routes for the present: conditions, live notifications, and the state of the service."""
+"""Routes for the present: active conditions, live notifications, acknowledgements, and the status of the
+service.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: CurrentSite) -> Response:
-    """Whether the service works: 503 with the reason if it cannot take readings, a feed is not connected, or
-    a feed or sink was restarted.
+    """Return 200 if the service works, else 503 with the reasons.
 
-    Other troubles, damage of the log, and sinks that cannot deliver or have dead letters are reported with
-    any status.
+    The status is 503 if the log cannot take readings, a feed is not connected, or a feed or sink was
+    restarted. Other troubles are reported with any status: damage of the log, and sinks that cannot deliver
+    or have dead letters.
     """
     service = site.service
     parts = answers.part_troubles(site.feed_status(), site.sink_status())
@@ -53,7 +55,7 @@ async def health(site: CurrentSite) -> Response:
 
 @router.get("/api/conditions")
 async def conditions(site: CurrentSite) -> list[dict[str, Any]]:
-    """The active scopes, and the unknown ones."""
+    """Return the active and the unknown scopes with their marks."""
     service = site.service
     active = await service.holding()
     marks, unknown_scopes, storms = await asyncio.to_thread(_marks_and_unknowns, service, active)
@@ -71,7 +73,7 @@ def _marks_and_unknowns(
 
 @router.get("/api/sources")
 async def sources(site: CurrentSite, find: str = "", most: int = 200) -> dict[str, Any]:
-    """The sources that have published since the service started, silent ones first."""
+    """Return the sources that have published since the service started, longest silent first."""
     return await site.service.on_engine(
         site.service.core.sources.quiet, site.service.clock(), find, min(max(1, most), MOST)
     )
@@ -81,7 +83,7 @@ async def sources(site: CurrentSite, find: str = "", most: int = 200) -> dict[st
 async def notifications(
     site: CurrentSite, after: Position = 0, most: int = 1_000, subscription: str | None = None
 ) -> dict[str, Any]:
-    """The notifications after a position, in order; ``next`` is the position for the next request."""
+    """Return the notifications after a position, in order. ``next`` is the position for the next request."""
     wanted = min(max(1, most), MOST)
     store = site.service.store
     some = await asyncio.to_thread(store.notifications, after, wanted, subscription=subscription)
@@ -93,7 +95,11 @@ async def notifications(
 
 @router.get("/api/events")
 async def events(site: CurrentSite, request: Request, after: Position | None = None) -> Response:
-    """Server-Sent Events: each notification as it is published, after ``Last-Event-ID`` if that is given."""
+    """Stream notifications as Server-Sent Events as they are published.
+
+    The stream starts after ``Last-Event-ID``, else after the position ``after``, else with the next
+    notification.
+    """
     last = request.headers.get("last-event-id", "")
     start = site.service.hub.last if after is None else after
     position = int(last) if last.isdecimal() and len(last) < 19 else start
@@ -116,7 +122,7 @@ def _to_sse(one: NotificationRow) -> bytes:
 
 @router.post("/api/acknowledge")
 async def acknowledge(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Acknowledge an active condition."""
+    """Acknowledge an active condition on behalf of the user."""
     return await _mark(site, request, "acknowledge", None)
 
 
@@ -128,13 +134,15 @@ async def forget(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/mute")
 async def mute(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Withhold starts of a condition from sinks for a number of seconds; the page still shows it."""
+    """Withhold the starts of a condition from sinks for a number of seconds. The status page still shows
+    them.
+    """
     return await _mark(site, request, "mute", _HOUR)
 
 
 @router.delete("/api/mute")
 async def unmute(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """End a mute."""
+    """End a mute before its time."""
     return await _unmark(site, request, "mute")
 
 
@@ -154,7 +162,7 @@ async def _mark(site: Site, request: Request, kind: str, seconds: float | None) 
 
 
 def _require_known(site: Site, name: str) -> None:
-    """Refuse the name of a condition that does not exist."""
+    """Refuse a name that is not the name of a running condition."""
     names = site.service.core.names
     if name not in names:
         raise UsageError(
@@ -181,26 +189,30 @@ def _key(body: dict[str, Any]) -> tuple[str, str | None]:
 
 @router.get("/api/status")
 async def status(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Rates, lags, rejections with reasons, the positions of sinks, and the user."""
+    """Return the status of the service: rates, lags, rejections with reasons, positions of sinks, and the
+    user.
+    """
     user = user_of(request)
     return _status(site) | {"user": {"name": user.name, "role": user.role}}
 
 
 @router.get("/api/rejects")
 async def rejects(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
-    """The rejected messages, the latest first."""
+    """Return the rejected messages, the latest first."""
     return await asyncio.to_thread(site.service.store.rejects, min(max(1, most), MOST))
 
 
 @router.get("/api/dead-letters")
 async def dead_letters(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
-    """The notifications that sinks refused, the latest first, with the answer of the target."""
+    """Return the notifications that sinks refused, the latest first, each with the reason that the target
+    gave.
+    """
     return await asyncio.to_thread(site.service.store.dead_letters, min(max(1, most), MOST))
 
 
 @router.post("/api/dead-letters/resend")
 async def resend(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Send dead letters of a sink again: one by its position, or all of them."""
+    """Send dead letters of a sink again: the one at ``position``, or all of them."""
     body = await object_of(request)
     name, position = body.get("sink"), body.get("position")
     if name not in [sink.sink.name for sink in site.sinks]:
@@ -214,7 +226,7 @@ async def resend(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.get("/metrics")
 async def metrics(site: CurrentSite) -> Response:
-    """Metrics for Prometheus."""
+    """Return the metrics of the service in the text format of Prometheus."""
     return PlainTextResponse(answers.metrics(_metrics(site)), media_type="text/plain; version=0.0.4")
 
 

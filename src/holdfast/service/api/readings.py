@@ -1,4 +1,4 @@
-"""Routes for sending readings."""
+"""Routes by which clients send readings over HTTP."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def post(site: CurrentSite, request: HttpRequest, topic: str | None = None
 
 
 class _ParsedBody(NamedTuple):
-    """The content of a body."""
+    """The parsed body of a request: readings, rejected lines, and the number of corrected times."""
 
     submission: Submission
     rejected: Sequence[Rejected] = ()
@@ -59,7 +59,7 @@ class _ParsedBody(NamedTuple):
 
 
 def _request_of(request: HttpRequest, topic: str | None, body: bytes) -> Request | None:
-    """The identity of a request with an idempotency key."""
+    """Return the identity of a request with an idempotency key, or ``None`` for a request without a key."""
     key = request.headers.get("idempotency-key")
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""What all routes share: the service, the user, and parsing of requests."""
+"""Objects and functions that all routes share: the site, the user, and parsing of requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST = 10_000
 
 @dataclass
 class Site:
-    """A service with its configuration for HTTP."""
+    """A running service with its feeds, its sinks and its configuration for HTTP."""
 
     service: Service
     base: Path
@@ -47,11 +47,11 @@ class Site:
     """The tasks of feeds and sinks, by their ``id()``."""
 
     def feed_status(self) -> list[dict[str, Any]]:
-        """The status of each feed."""
+        """Return the status of each feed with the restarts of its task."""
         return [feed.status() | self._task_status(feed) for feed in self.feeds]
 
     def sink_status(self) -> list[dict[str, Any]]:
-        """The status of each sink."""
+        """Return the status of each sink with the restarts of its task."""
         last = self.service.hub.last
         return [sink.status(last) | self._task_status(sink) for sink in self.sinks]
 
@@ -74,7 +74,7 @@ def user_of(request: Request) -> User:
 
 
 async def object_of(request: Request) -> dict[str, Any]:
-    """Parse a body as a JSON object."""
+    """Return the body of a request as a JSON object. Raises ``UsageError`` if it is something else."""
     try:
         body = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -94,8 +94,8 @@ def text_of(body: dict[str, Any]) -> str:
 def check_for_user(site: Site, text: str, user: User) -> Checked:
     """Check a definition that a user sent.
 
-    It can read the files that the running definition names and those of the configured folder, and no others.
-    Only users that may change definitions see errors about their content.
+    The definition can read only the files that the running definition names and those of the configured
+    folder. Errors about the content of files are shown only to users that may change definitions.
     """
     folder = Within(site.base, site.files, site.service.core.files)
     try:
@@ -111,7 +111,10 @@ def check_for_user(site: Site, text: str, user: User) -> Checked:
 
 
 def period_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:
-    """Parse a period. The default end is now, the default start is ``length`` before the end."""
+    """Parse the start and end of a period; ``end`` is exclusive.
+
+    The default end is a minute from now. The default start is ``length`` before the end.
+    """
     last = site.service.clock() + MINUTE if end is None else instant(end)
     first = last - length if start is None else instant(start)
     if first >= last:

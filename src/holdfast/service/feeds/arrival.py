@@ -1,4 +1,4 @@
-"""Checks of a reading on its arrival, before it enters the log."""
+"""Checks of a single event on its arrival, before it enters the log."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ AHEAD = MINUTE
 
 
 def check_arrival(event: Event, now: Instant) -> tuple[Event, bool]:
-    """Check an event, and replace a time in the future by ``now``. Returns the event, and whether its time
-    was replaced."""
+    """Check an event; return it and whether its time was corrected.
+
+    A time too far in the future is replaced by ``now``. Raises an error for text that is not valid Unicode.
+    """
     for text in (event.source, event.place, *event.attributes.values()):
         if isinstance(text, str) and not text.isascii():
             _require_text(text)

@@ -1,7 +1,7 @@
-"""Check Arrow streams from clients as a whole before any of it enters the log.
+"""Checks of Arrow streams from clients. A stream is checked as a whole before any of its rows enters the log.
 
-The decoded size of a stream is bounded before a buffer is decompressed, and each batch is validated to the
-last offset and byte of text, so that later stages can rely on it.
+The decoded size of a stream is bounded before a buffer is decompressed. Each batch is validated to the last
+offset and byte of text, so that later stages can rely on it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 
 
 class ArrowStream(NamedTuple):
-    """The batches of a stream in the types of their topic, and how many times were in the future."""
+    """The batches of a stream in the types of their topic, and how many times were corrected."""
 
     batches: list[pa.RecordBatch]
     corrected: int
 
 
 def read_stream(topic: Topic, body: bytes, now: Instant, most: int) -> ArrowStream:
-    """Read an Arrow stream whose decoded size is at most ``most`` bytes. Times too far in the future become
-    ``now``.
+    """Read an Arrow stream whose decoded size is at most ``most`` bytes.
 
-    Raises ``UsageError`` for anything else.
+    Times too far in the future become ``now``. Raises ``UsageError`` for a stream that is too large or
+    invalid.
     """
     try:
         _require_size(sum(map(_decoded_size, _messages(body))), most)
@@ -62,7 +62,7 @@ def _require_size(size: int, most: int) -> None:
 
 
 def _batches(topic: Topic, body: bytes, most: int) -> Iterator[pa.RecordBatch]:
-    """Yield the validated batches with the columns that the topic has; other columns are not read."""
+    """Yield the validated batches with the columns that the topic has. Other columns are skipped."""
     known = {"time", "source", "sequence", "place", *AXES, *topic.by_name}
     names = pa.ipc.open_stream(body).schema.names
     wanted = [i for i, name in enumerate(names) if name in known]
@@ -91,7 +91,7 @@ def _require_zone(schema: pa.Schema) -> None:
 
 
 def _correct_times(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch, int]:
-    """Replace times too far in the future by ``now``, and count them."""
+    """Replace times too far in the future by ``now``; return the batch and the number of replaced times."""
     at = times(batch)
     ahead = at > now + AHEAD
     if not ahead.any():
@@ -102,8 +102,10 @@ def _correct_times(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch,
 
 
 def _text_size(column: pa.Array) -> int:
-    """Bytes of a column's text when each row has its own copy; a dictionary or a view can show one text
-    many times."""
+    """Return the size of a column's text in bytes when each row has its own copy.
+
+    A dictionary or a view can refer to one text many times, so its buffers can be much smaller.
+    """
     if pa.types.is_dictionary(column.type):
         words = column.dictionary
         lengths = _view_lengths(words) if pa.types.is_string_view(words.type) else _lengths(words)
@@ -112,13 +114,13 @@ def _text_size(column: pa.Array) -> int:
 
 
 def _lengths(column: pa.Array) -> pa.Array | None:
-    """The length of each text in bytes; nothing for other types."""
+    """Return the length of each text in bytes, or ``None`` for other types."""
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     return pc.binary_length(column).cast(pa.int64()) if is_text else None
 
 
 def _view_lengths(column: pa.Array) -> pa.Array:
-    """The length of each view in bytes, for which Arrow has no function."""
+    """Return the length of each string view in bytes. Arrow has no function for views."""
     raw = column.buffers()[1]
     views = np.frombuffer(b"" if raw is None else raw, np.int32)[::4]
     lengths = views[column.offset : column.offset + len(column)].astype(np.int64)
@@ -155,7 +157,7 @@ def _messages(body: bytes) -> Iterator[pa.Message]:
 
 
 def _decoded_size(message: pa.Message) -> int:
-    """Bytes of a message's buffers after decompression, as stated by the message.
+    """Return the size of a message's buffers after decompression, in bytes, as stated by the message.
 
     Arrow has no function for it, so the message's head, a flatbuffer, is parsed here. The layout is part of
     Arrow's columnar format (Message.fbs) and cannot change.
@@ -175,8 +177,9 @@ def _decoded_size(message: pa.Message) -> int:
 
 
 def _expanded_size(body: memoryview, start: int, length: int) -> int:
-    """The decoded size with which a compressed buffer starts; -1 stands for a buffer that is not
-    compressed."""
+    """Return the decoded size that stands at the start of a compressed buffer. An uncompressed buffer has -1
+    there.
+    """
     if length < 8 or start < 0 or start + 8 > len(body):
         return 0
     (size,) = struct.unpack_from("<q", body, start)
@@ -188,14 +191,14 @@ def _uint(raw: memoryview, at: int) -> int:
 
 
 class _FlatTable:
-    """A table of a flatbuffer."""
+    """A reader of one flatbuffer table, given its bytes and offset."""
 
     def __init__(self, raw: memoryview, at: int) -> None:
         self._raw, self._at = raw, at
         self._fields = at - struct.unpack_from("<i", raw, at)[0]
 
     def _field(self, number: int) -> int | None:
-        """The offset of a field; nothing if it has its default."""
+        """Return the offset of a field by its number, or ``None`` if the field has its default."""
         place = 4 + 2 * number
         if place >= struct.unpack_from("<H", self._raw, self._fields)[0]:
             return None
@@ -211,7 +214,7 @@ class _FlatTable:
         return None if at is None else _FlatTable(self._raw, at + _uint(self._raw, at))
 
     def pairs(self, number: int) -> list[tuple[int, int]]:
-        """A vector of pairs of 64-bit integers."""
+        """Return a field that is a vector of pairs of 64-bit integers."""
         at = self._field(number)
         if at is None:
             return []

@@ -34,7 +34,7 @@ _AT_ONCE = 2_000
 
 
 class _TopicReader(NamedTuple):
-    """A topic with its reader; ``kind`` is the type of its samples."""
+    """A topic with the reader of its samples. ``kind`` is the type of the samples."""
 
     topic: Topic
     kind: Any
@@ -43,7 +43,7 @@ class _TopicReader(NamedTuple):
 
 @dataclass
 class DdsFeed:
-    """Submits the samples of a domain as readings."""
+    """A feed that submits the samples of a DDS domain as readings."""
 
     service: Service
     membership: Membership
@@ -70,7 +70,7 @@ class DdsFeed:
                 await asyncio.sleep(2)
 
     def _read(self, participant: DomainParticipant) -> None:
-        """Create readers for the declared topics, and replace those of changed topics."""
+        """Create readers for newly declared topics, and replace the readers of changed topics."""
         for name, topic in self.service.topics.items():
             known = self._readers.get(name)
             if known is None or known.topic != topic:
@@ -79,7 +79,9 @@ class DdsFeed:
                 self._readers[name] = _TopicReader(topic, kind, reader)
 
     def _wait(self, participant: DomainParticipant) -> int:
-        """Wait for samples, a second at most, because a new definition may declare topics."""
+        """Wait in a thread for samples, at most one second, because a new definition may declare topics
+        meanwhile.
+        """
         waiting = WaitSet(participant)
         unread = SampleState.NotRead | ViewState.Any | InstanceState.Any
         conditions = [ReadCondition(topic_reader.reader, unread) for topic_reader in self._readers.values()]

@@ -1,4 +1,4 @@
-"""The protocol of feeds: what the service requires of a source of readings."""
+"""The protocol of feeds: the methods that the service requires of a connection to a source of readings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...model.instant import Instant
 
 
 class FeedStatus(TypedDict):
-    """The state of a feed, as the status page and the metrics show it. The keys are part of the HTTP API."""
+    """The status of a feed, as the status page and the metrics show it. The keys are part of the HTTP API."""
 
     name: str
     kind: str
@@ -46,10 +46,10 @@ class Feed(Protocol):
         """Whether this feed may deliver readings of a topic. Timers over the topic wait for it."""
 
     def read_until(self) -> Instant | None:
-        """The wall clock time up to which the log has everything that was published.
+        """Return the wall clock time up to which the log has everything that was published.
 
-        Nothing if the feed is not connected, or may have a backlog.
+        Returns ``None`` if the feed is not connected or may have a backlog. Timers then wait.
         """
 
     def status(self) -> FeedStatus:
-        """The state of the feed."""
+        """Return the status of the feed."""

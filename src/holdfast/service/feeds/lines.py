@@ -14,7 +14,7 @@ from .submission import IncomingEvent, Rejected, rejection
 
 
 class ParsedLines(NamedTuple):
-    """The content of a body: readings, rejected lines, and how many times were corrected."""
+    """The parsed body: readings, rejected lines, and the number of corrected times."""
 
     incoming: list[IncomingEvent]
     rejected: list[Rejected]
@@ -22,7 +22,7 @@ class ParsedLines(NamedTuple):
 
 
 def parse_lines(topics: Mapping[str, Topic], body: bytes, now: Instant) -> ParsedLines:
-    """Parse a body of JSON lines; invalid lines are rejected."""
+    """Parse a body of JSON lines. An invalid line becomes a rejection and does not affect the others."""
     found = ParsedLines([], [])
     corrected = 0
     lines = LineReader(dict(topics))

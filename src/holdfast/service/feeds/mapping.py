@@ -1,6 +1,6 @@
-"""Convert messages of devices to events: the channel by a pattern, the payload by paths. Pure.
+"""Mappings from messages of devices to events: the channel by a pattern, the payload by paths.
 
-A channel is what MQTT calls a topic, such as ``building/lab/s4/climate``.
+A channel is what MQTT calls a topic, such as ``building/lab/s4/climate``. All functions are pure.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Pattern:
 
     @property
     def names(self) -> list[str]:
-        """The names in braces."""
+        """The names in braces, in order."""
         return _NAMED.findall(self.text)
 
     @property
@@ -69,8 +69,9 @@ class Pattern:
         return _NAMED.sub("+", self.text)
 
     def matcher(self) -> Callable[[str], dict[str, str] | None]:
-        """A function from a channel to the values of the names in braces, or nothing if the channel does
-        not match."""
+        """Return a function from a channel to the values of the names in braces, or ``None`` if it does not
+        match.
+        """
         parts = [_level(level) for level in self._levels]
         whole = re.compile("/".join(parts).replace("/.*", "(?:/.*)?"), re.DOTALL)
         return lambda channel: None if (found := whole.fullmatch(channel)) is None else found.groupdict()
@@ -104,7 +105,7 @@ class Route:
 
 
 def require_sense(route: Route, topics: Mapping[str, Topic]) -> None:
-    """Refuse a route that names undeclared topics or attributes."""
+    """Refuse a route that names topics or attributes that the definition does not declare."""
     if route.topic is None:
         if "topic" not in route.pattern.names:
             raise UsageError(f"'{route.pattern.text}': say of which topic its readings are: topic = \"…\"")
@@ -136,8 +137,11 @@ Found = tuple[Route, dict[str, str]]
 
 
 def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
-    """A function from a channel to its routes: the first that matches, and all others with the same
-    filter. Results are cached."""
+    """Return a function from a channel to its routes: the first that matches, and others with the same
+    filter.
+
+    Results are cached by channel.
+    """
     matchers = [(route, route.pattern.matcher()) for route in routes]
 
     @lru_cache(100_000)
@@ -151,7 +155,7 @@ def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
 def read(
     found: Found, topics: Mapping[str, Topic], payload: bytes | Metrics, now: Instant
 ) -> list[tuple[Event, bool]]:
-    """Convert a payload that arrived now to events, each with whether its time was corrected."""
+    """Convert a payload that arrived at ``now`` to events, each with whether its time was corrected."""
     route, captured = found
     name = route.topic or captured.get("topic", "")
     topic = topics.get(name)
@@ -194,7 +198,7 @@ def _coordinate(axis: str, text: Any) -> float | None:
 
 
 def time_of(route: Route, value: Any, now: Instant) -> Instant:
-    """The time in a payload, or now if it has none."""
+    """Return the time in a payload, or ``now`` if it has none."""
     if value is None or value == "":
         return now
     if route.time_unit is not None:
@@ -230,8 +234,9 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def of_kind(attribute: Attribute, value: Any) -> Value:
-    """Convert text from a channel or a CSV line to the attribute's kind; other values are returned as they
-    are."""
+    """Convert text from a channel or a CSV line to the kind of an attribute. Other values are returned
+    unchanged.
+    """
     if not isinstance(value, str) or attribute.kind == "text":
         known: Value = value
         return known
@@ -270,7 +275,7 @@ def _json_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str,
 
 
 def path_of(route: Route, name: str) -> str:
-    """The path of an attribute in the payload."""
+    """Return the path of an attribute in the payload, by default its own name."""
     return route.fields.get(name, name)
 
 
@@ -279,8 +284,9 @@ def _paths(route: Route, topic: Topic) -> dict[str, str]:
 
 
 def at(value: Any, path: str) -> Any:
-    """Look up a path of names and indices; nothing if it does not exist. A name can contain dots: the
-    longest that exists is taken.
+    """Return the value at a path of names and indices, or ``None`` if it does not exist.
+
+    A name can contain dots; the longest existing name is used.
 
     >>> at({"a": [{"b": 7}]}, "a.0.b"), at({"a": 1}, "a.b"), at({"a": {"1.8.0": 7}}, "a.1.8.0")
     (7, None, 7)

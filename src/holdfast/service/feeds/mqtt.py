@@ -1,11 +1,11 @@
-"""Readings from an MQTT broker, acknowledged when the log has them.
+"""A feed that reads from an MQTT broker and acknowledges messages after the log has them.
 
-A message of quality 1 stays with the broker until it is acknowledged. A message that the broker sends again,
-because the service was killed in between, is recognized by its number and content.
+A message of quality 1 stays with the broker until it is acknowledged. If the service was killed in between,
+the broker sends the message again, and its number and content identify the repetition.
 
-A broker does not tell where its backlog ends. So the feed publishes a heartbeat every second to a channel of
-its own, which queues behind all messages published before. When a heartbeat returns, the log has everything
-that was published before it was sent.
+A broker does not report where its backlog ends. So the feed publishes a heartbeat every second to a channel
+of its own, which queues behind all messages published before. When a heartbeat returns, the log has
+everything that was published before it was sent.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class Beats:
     """Whether the messages suggest that there is no backlog, where the broker delivers no heartbeats."""
 
     def will_return(self, now: float) -> bool:
-        """Whether heartbeats can be expected to return."""
+        """Whether heartbeats can be expected to return. Some brokers do not let a client publish or read
+        them.
+        """
         if self.returned is not None or self.acknowledged is None:
             return True
         return now - max(self.acknowledged, self.behind) < OVERDUE
@@ -81,7 +83,9 @@ class Beats:
 
 @dataclass
 class MqttFeed:
-    """Submits the messages of a broker as readings. It is the listener of its subscriber."""
+    """A feed that submits the messages of a broker as readings. It is the listener of its
+    ``MqttSubscriber``.
+    """
 
     service: Service
     broker: MqttBroker
@@ -108,10 +112,12 @@ class MqttFeed:
         self._run = uuid4().hex[:8]
 
     def _subscriptions(self) -> list[MqttSubscription]:
-        """One subscription for each filter of the mappings, with the highest quality that they ask for.
+        """Return one subscription for each filter of the routes, with the highest quality that a route
+        requests.
 
-        It is 1 at most: with quality 2 a broker forgets a message before it is on disk, and a service that is
-        killed then has lost it. With 1 it stays with the broker, and the log recognizes repetitions.
+        The quality is at most 1: with quality 2 a broker forgets a message before it is on disk, and a
+        service that is killed then loses it. With quality 1 it stays with the broker, and the log recognizes
+        repetitions.
         """
         by_quality = sorted(self.routes, key=lambda route: route.qos)
         highest = {route.pattern.filter: min(route.qos, 1) for route in by_quality}
@@ -183,20 +189,22 @@ class MqttFeed:
             await asyncio.sleep(BEAT)
 
     async def _wait_for_more(self) -> None:
-        """Wait until no more messages arrive, or enough have. A group has a cost, however small it is."""
+        """Wait until no more messages arrive, or enough have. Larger groups are cheaper per message."""
         known, last = 0, time.monotonic() + _LONGEST
         while known < len(self._inbox) < _AT_ONCE and time.monotonic() < last:
             known = len(self._inbox)
             await asyncio.sleep(_PAUSE)
 
     async def _leave(self) -> None:
-        """Disconnect, and publish what the broker publishes of itself only when a connection is lost."""
+        """Disconnect, and publish the ``gone`` message, which the broker itself publishes only when a
+        connection is lost.
+        """
         if (will := self.broker.will) is not None and self.connected:
             self._subscriber.publish(will.channel, will.gone.encode(), qos=1, retain=True)
         await self._subscriber.disconnect()
 
     async def _take(self, messages: list[Message]) -> None:
-        """Submit messages, and acknowledge them only after the log has them."""
+        """Submit messages to the log, and acknowledge them after it has them."""
         now = self.service.clock()
         rejected: list[Rejected] = []
         beats = [one.payload for one in messages if one.channel == self._beat_channel]
@@ -214,7 +222,7 @@ class MqttFeed:
         self._subscriber.acknowledge(messages)
 
     def _note_beats(self, beats: Sequence[bytes], readings: int) -> None:
-        """Note returned heartbeats: all messages before them are in the log."""
+        """Record returned heartbeats: all messages published before them are in the log."""
         known = self._beats
         if readings:
             known.last_message = time.monotonic()
@@ -227,8 +235,11 @@ class MqttFeed:
         return any(route.topic in (topic, None) for route in self.routes)
 
     def read_until(self) -> Instant | None:
-        """When the last returned heartbeat was sent. Without heartbeats, now if the messages suggest that
-        there is no backlog."""
+        """Return when the last returned heartbeat was sent.
+
+        If heartbeats do not work, return the current time when the messages suggest that there is no backlog.
+        Return ``None`` while there may be a backlog.
+        """
         if not self.connected:
             return None
         now, beats = self.service.clock(), self._beats
@@ -239,7 +250,9 @@ class MqttFeed:
         return beats.returned
 
     def _seems_current(self) -> bool:
-        """Whether no message has arrived for a while since the connection started, or messages are new."""
+        """Whether the messages suggest that there is no backlog: the latest are new, or none has arrived for
+        a while.
+        """
         beats = self._beats
         is_quiet = time.monotonic() - max(beats.started, beats.last_message) >= QUIET
         beats.is_current |= is_quiet or (beats.last_message > 0 and self._is_new)
@@ -252,7 +265,7 @@ class MqttFeed:
 
     @property
     def _overdue(self) -> Duration:
-        """The largest age of a heartbeat of a feed without a backlog."""
+        """The age of a heartbeat from which the feed counts as having a backlog."""
         return int(max(3 * BEAT * SECOND, self.service.settings.idle))
 
     def _to_events(self, message: Message, now: int, rejected: list[Rejected]) -> list[IncomingEvent]:
@@ -270,7 +283,7 @@ class MqttFeed:
     def _events(
         self, found: Found | None, message: Message, metrics: Callable[[], Metrics], now: int
     ) -> list[tuple[Event, bool]]:
-        """Convert a message by one mapping to events, each with whether its time was corrected."""
+        """Convert a message by one route to events, each with whether its time was corrected."""
         if found is None:
             raise InputError("no mapping takes this channel")
         quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
@@ -294,7 +307,10 @@ class MqttFeed:
 
 
 def _origin(message: Message) -> int:
-    """A digest of a message's number and content: both are the same when a broker sends it again."""
+    """Return a digest of a message's number and content, which are equal when a broker sends it again.
+
+    Messages of quality 0 have no number and are never repeated.
+    """
     if not message.qos:
         return NOWHERE
     return origin(str(message.number).encode(), message.channel.encode(), message.payload)

@@ -1,4 +1,4 @@
-"""Readings from an overlay of brokers (``holdfast broker``): every event of the declared topics.
+"""A feed that reads every event of the declared topics from an overlay of brokers (``holdfast broker``).
 
 The overlay stores nothing for absent clients: events published while the service is not connected are lost.
 """
@@ -33,7 +33,7 @@ _AT_ONCE = 2_000
 
 @dataclass
 class OverlayFeed:
-    """Submits the events of a broker as readings."""
+    """A feed that submits the events of an overlay's broker as readings."""
 
     service: Service
     address: Address
@@ -49,7 +49,7 @@ class OverlayFeed:
         return f"overlay://{self.address.host}:{self.address.port}"
 
     async def run(self) -> None:
-        """Submit events until cancelled; connects again whenever the broker is not reachable or refuses."""
+        """Submit events until cancelled. Connects again whenever the broker is not reachable or refuses."""
         while True:
             try:
                 await self._listen()
@@ -120,7 +120,9 @@ class OverlayFeed:
         return True
 
     def read_until(self) -> Instant | None:
-        """Now, unless messages wait: the overlay has no backlog."""
+        """Return the current time, or ``None`` while messages wait in the queue. The overlay itself has no
+        backlog.
+        """
         return self.service.clock() if self.connected and self._queue.empty() else None
 
     def status(self) -> FeedStatus:

@@ -1,4 +1,4 @@
-"""A recorded day that is played again and again, for demonstrations."""
+"""A feed that plays one recorded day again and again, for demonstrations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .submission import table
 
 
 class Play:
-    """Plays batches of one day by the service's clock."""
+    """A feed that plays batches of one day by the service's clock."""
 
     def __init__(
         self, service: Service, day: Mapping[str, pa.RecordBatch], dawn: Instant, begin: Instant
@@ -61,7 +61,7 @@ class Play:
 
 
 def _rows_between(batch: pa.RecordBatch, shift: int, start: Instant, end: Instant) -> pa.RecordBatch:
-    """The rows of a period after the batch's times are shifted back by ``shift``."""
+    """Return the rows of a period, after the times of a batch are shifted back by ``shift`` microseconds."""
     moved = times(batch) - shift
     first, last = np.searchsorted(moved, [start, end])
     part = batch.slice(first, last - first)

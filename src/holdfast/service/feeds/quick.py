@@ -1,6 +1,6 @@
-"""Most messages are one JSON object with values of the declared kinds: what they say, without ado.
+"""A fast path for common JSON messages: one object whose values have the declared types.
 
-Whatever is not as expected is left to the careful way (``mapping.read``), which says what is wrong.
+Any other message is left to the general ``mapping.read``, which also explains errors.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class QuickReader:
     def read(
         self, channel: str, topics: Mapping[str, Topic], payload: bytes, now: Instant
     ) -> tuple[Event, bool] | None:
-        """The event of a message, and whether its time was corrected; nothing if the message needs the
-        general reader."""
+        """Return the event of a message, and whether its time was corrected.
+
+        Returns ``None`` if the message needs the general reader.
+        """
         reader = self._known.get(channel)
         if reader is None or topics.get(reader.topic.name) is not reader.topic:
             if (reader := self._make_reader(channel, topics)) is None:
@@ -79,8 +81,10 @@ def _reader(found: Found, topic: Topic) -> _ChannelReader:
 
 @dataclass(frozen=True, slots=True)
 class _ChannelReader:
-    """What is known of a channel's messages in advance: its topic, the values from the channel, and the
-    path and type of each attribute."""
+    """The properties of a channel's messages that are known in advance.
+
+    These are the topic, the values from the channel, and the path and type of each attribute.
+    """
 
     topic: Topic
     route: Route
@@ -111,7 +115,7 @@ class _ChannelReader:
         return check_arrival(Event(self.topic.name, time, source, values, sequence, None, place), now)
 
     def _values(self, row: dict[str, Any]) -> dict[str, Value] | None:
-        """The attributes; nothing if one has another type."""
+        """Return the attributes of a message, or ``None`` if a value has another type than declared."""
         values = dict(self.fixed)
         for name, path, kind in self.wanted:
             value = _get(row, path)

@@ -1,8 +1,8 @@
-"""Sparkplug B: metrics of edge nodes and their devices, by the names from their birth messages.
+"""Decoding of Sparkplug B: metrics of edge nodes and their devices.
 
-No maintained library reads it with paho 2, and little of Protocol Buffers is needed: four wire types and a
-dozen fields. The state of a host application is here as well: a metric can have a number in place of its
-name, which only the birth message explains. A host that missed it requests it again.
+A data message can refer to a metric by a number, which only the node's birth message explains. `Nodes` stores
+the birth messages and requests one that was missed. No maintained library works with paho 2. The format needs
+only four wire types and a dozen fields of Protocol Buffers, which are decoded here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Field = tuple[int, Any]
 
 
 class Metric(NamedTuple):
-    """One value; ``kind`` is the number of its type, if the message contains it."""
+    """One metric with its value. ``kind`` is the number of its type, or ``None`` if the message omits it."""
 
     name: str | None
     alias: int | None
@@ -42,7 +42,7 @@ class Metric(NamedTuple):
 
 
 def metrics(payload: bytes) -> list[Metric]:
-    """Decode the metrics of a payload; a metric without a time has that of the payload."""
+    """Decode the metrics of a payload. A metric without a time has the time of the payload."""
     try:
         found = list(_fields(payload))
         at = next((value for number, value in found if number == _TIMESTAMP), None)
@@ -64,7 +64,9 @@ def _metric(raw: bytes, at: int | None) -> Metric:
 
 
 def _value(fields: Mapping[int, Any]) -> Value:
-    """The value of a metric; tables, templates and bytes have none here."""
+    """Return the value of a metric, or ``None`` for null and for types without a value here: tables,
+    templates, bytes.
+    """
     if fields.get(_IS_NULL):
         return None
     number = next(
@@ -85,7 +87,7 @@ def _value(fields: Mapping[int, Any]) -> Value:
 
 
 def _fields(raw: bytes) -> Iterator[Field]:
-    """Yield the fields of a message: integers or bytes."""
+    """Yield the fields of a Protocol Buffers message as numbers with their values, integers or bytes."""
     at = 0
     while at < len(raw):
         key, at = _whole(raw, at)
@@ -125,14 +127,18 @@ def _whole(raw: bytes, at: int) -> tuple[int, int]:
 
 
 class _EdgeNode(NamedTuple):
-    """Names by alias, and kinds by device and name, from the birth messages of a node and its devices."""
+    """Facts from the birth messages of an edge node and its devices: names by alias, and kinds by device and
+    name.
+    """
 
     aliases: dict[int, str]
     kinds: dict[tuple[str, str], int]
 
 
 class Nodes:
-    """The known edge nodes; ``ask`` publishes a command to a node whose birth message was missed."""
+    """The known edge nodes. ``ask`` is called to request the birth message of a node whose birth was
+    missed.
+    """
 
     def __init__(self, ask: Callable[[str, bytes], Any]) -> None:
         self._ask = ask
@@ -140,7 +146,7 @@ class Nodes:
         self._asked: set[tuple[str, str]] = set()
 
     def rows(self, channel: str, payload: bytes) -> list[dict[str, Value]]:
-        """Convert a message to rows of metrics by name, one for each time, in milliseconds under ``time``."""
+        """Return a message as rows of metrics by name, one row for each time; ``time`` is in milliseconds."""
         match channel.split("/"):
             case [_, group, kind, edge, *rest] if kind in (*_BIRTHS, *_DATA):
                 return self._rows((group, edge), kind, "/".join(rest), metrics(payload))

@@ -1,4 +1,4 @@
-"""Readings on their way from a feed to the log."""
+"""Values for readings on their way from a feed to the log: incoming events, rejections, and log entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOWHERE = 0
 
 
 class Rejected(NamedTuple):
-    """A message that is no reading, and why."""
+    """A message that cannot be used, with the reason."""
 
     feed: str
     channel: str
@@ -35,14 +35,14 @@ class Rejected(NamedTuple):
 
 
 class IncomingEvent(NamedTuple):
-    """An event and the digest of the message that contained it."""
+    """An event with the digest of the message that contained it, by which a repetition is recognized."""
 
     event: Event
     origin: int = NOWHERE
 
 
 def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Instant) -> Rejected:
-    """Create a rejection; an unexpected error is logged too."""
+    """Return a rejection for a message that raised ``error``. An unexpected error is also logged."""
     if isinstance(error, HoldfastError):
         return Rejected(feed, channel, str(error), payload, at)
     log.error("%s: a message on %r cannot be read", feed, channel[:200], exc_info=error)
@@ -50,19 +50,19 @@ def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Ins
 
 
 def lag_of(lag: Duration | None) -> float | None:
-    """Convert a lag to seconds."""
+    """Return a lag in seconds, or ``None`` if it is unknown."""
     return None if lag is None else lag / SECOND
 
 
 def readings(topic: Topic, events: Sequence[Event], origins: Sequence[int] | None = None) -> Readings:
-    """Convert events of one topic to a log entry."""
+    """Return events of one topic as a log entry. ``origins`` has the digest of each event's message."""
     batch = from_events(topic, events)
     column = pa.array(np.zeros(len(events), np.int64) if origins is None else origins, pa.int64())
     return Readings(topic.name, batch.append_column(ORIGIN, column))
 
 
 def runs(topics: Mapping[str, Topic], incoming: Iterable[IncomingEvent]) -> Iterator[Readings]:
-    """Convert events of several topics to log entries, in their order."""
+    """Yield events of several topics as log entries. Consecutive events of one topic become one entry."""
     for name, group in groupby(incoming, key=lambda incoming_event: incoming_event.event.topic):
         run = list(group)
         yield readings(
@@ -73,7 +73,7 @@ def runs(topics: Mapping[str, Topic], incoming: Iterable[IncomingEvent]) -> Iter
 
 
 def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
-    """Convert a batch from a client to a log entry."""
+    """Return a batch from a client as a log entry, in the types of the topic."""
     conformed = conform(topic, batch)
     if "sequence" not in conformed.schema.names:
         numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
@@ -83,6 +83,6 @@ def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
 
 
 def origin(*parts: bytes) -> int:
-    """A digest of what identifies a message; never ``NOWHERE``."""
+    """Return a digest of the parts that identify a message. The result is never ``NOWHERE``."""
     whole = blake2b(b"\0".join(parts), digest_size=7).digest()  # room to count rows from it
     return int.from_bytes(whole, "little") + 1

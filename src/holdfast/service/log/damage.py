@@ -1,4 +1,4 @@
-"""Find damaged and missing parts of a log by its seals, its heads, and gaps between positions."""
+"""Detection of damaged and missing parts of a log, by its seals, its heads, and gaps between positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .seal import FOLDER, SEALS, Seal, SealedFile, digest, has_removed_files, la
 
 
 class LogDamage(NamedTuple):
-    """Positions of which something is lost, and how."""
+    """A range of positions of which something is lost, with its file and a description."""
 
     where: str
     """The file, or the folder that lacks one."""
@@ -27,7 +27,9 @@ class LogDamage(NamedTuple):
 
 
 class _LogPiece(NamedTuple):
-    """A part of the log: its positions, and where the log before it ended."""
+    """A segment or seal of the log: its range of positions, and the position at which the log before it
+    ended.
+    """
 
     where: str
     first: int
@@ -39,7 +41,7 @@ class _LogPiece(NamedTuple):
 
 
 def damage_of(folder: Path) -> list[LogDamage]:
-    """The damage of a log, without reading the files of readings."""
+    """Return the damage of a log. The files of readings are not read; ``changed_files`` checks them."""
     pieces = {one.first: one for one in _pieces_of_segments(folder)} | {
         one.first: one for one in _pieces_of_seals(folder)
     }
@@ -55,7 +57,7 @@ def damage_of(folder: Path) -> list[LogDamage]:
 
 
 def damage_of_sealed(folder: Path) -> list[LogDamage]:
-    """The known damage of sealed segments."""
+    """Return the damage of sealed segments that is visible without reading the files."""
     removed, found = last_removed_file(folder), list[LogDamage]()
     for one in seals(folder):
         if not isinstance(one, Seal):
@@ -78,7 +80,7 @@ def _fault(path: Path, known: SealedFile) -> str | None:
 
 
 def changed_files(folder: Path) -> Iterator[LogDamage | None]:
-    """Read one file of readings after another, and yield its damage, or nothing if it is unchanged."""
+    """Read one file of readings at each step. Yield its damage, or ``None`` if it is unchanged."""
     for one in seals(folder):
         if not isinstance(one, Seal):
             continue
@@ -108,7 +110,7 @@ def _pieces_of_segments(folder: Path) -> Iterator[_LogPiece]:
 
 
 def _gaps(folder: Path, pieces: list[_LogPiece]) -> Iterator[LogDamage]:
-    """Gaps between a piece and the one before it."""
+    """Yield the gaps between each piece and the piece before it."""
     before = _LogPiece("", 0, 0, None if has_removed_files(folder) else 0)
     for piece in pieces:
         if before.after is not None and before.after < piece.follows:
@@ -121,7 +123,7 @@ def _gaps(folder: Path, pieces: list[_LogPiece]) -> Iterator[LogDamage]:
 
 
 def _damage_within(path: Path, found: SegmentScan) -> Iterator[LogDamage]:
-    """The damaged records of a segment."""
+    """Yield the damaged records of a segment."""
     for record in found.records:
         if record.body is None:
             yield LogDamage(f"wal/{path.name}", record.position, record.after, "is damaged")

@@ -1,8 +1,9 @@
-"""Entries as bytes, each between two copies of a head, so that a damaged byte costs at most its own entry.
+"""The encoding of log entries as bytes. A damaged byte costs at most its own entry.
 
-A segment starts with the log's random number, which marks every head. Nobody outside knows it, so no text in
-an entry can be taken for a head when a reader searches for the next one. The head is repeated after the
-entry: a damaged copy costs nothing, and the end of an entry is known from either side.
+Each entry stands between two copies of a head. A segment starts with the log's random number, which marks
+every head. Clients do not know the number, so no text in an entry can be mistaken for a head when a reader
+searches for the next one. With the second copy, a damaged head costs nothing, and an entry can be found from
+its end.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ ORIGIN = "origin"
 
 
 class Readings(NamedTuple):
-    """Readings of one topic, in order of arrival. ``request`` is the digest of the keyed request that
-    delivered them, if there was one."""
+    """A log entry with readings of one topic, in order of arrival.
+
+    ``request`` identifies the request with an idempotency key that delivered them; it is empty without a key.
+    """
 
     topic: str
     batch: pa.RecordBatch
@@ -48,15 +51,16 @@ class Readings(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The wall clock advances the event time of topics."""
+    """A log entry by which the wall clock advances the event time of topics."""
 
     until: dict[str, Instant]
 
 
 class Pause(NamedTuple):
-    """Pauses timers over ``topics``, whose feeds are not connected or have a backlog, and resumes the others.
+    """A log entry that pauses timers over ``topics``, whose feeds are disconnected or have a backlog.
 
-    ``until`` is how far the wall clock advances the event time of topics that resume.
+    Timers over all other topics resume. ``until`` is the event time to which the wall clock advances their
+    topics.
     """
 
     topics: tuple[str, ...] = ()
@@ -64,8 +68,11 @@ class Pause(NamedTuple):
 
 
 class DefinitionEntry(msgspec.Struct, frozen=True):
-    """From here on another definition runs. Conditions in ``restart`` lose their state. ``files`` are the
-    digests of the copies of the files that it names; other files are read in place."""
+    """A log entry from which on another definition runs.
+
+    Conditions in ``restart`` start without state. ``files`` has the digests of the copies of files that the
+    definition names; other files are read in place.
+    """
 
     text: str
     restart: tuple[str, ...] = ()
@@ -74,8 +81,10 @@ class DefinitionEntry(msgspec.Struct, frozen=True):
 
 
 class Unreadable(NamedTuple):
-    """An entry that cannot be read and takes ``span`` positions. Its bytes are damaged or missing
-    (``is_damage``), or were never a valid entry."""
+    """A log entry that cannot be read and takes ``span`` positions.
+
+    Its bytes are damaged or missing (``is_damage``), or were never a valid entry.
+    """
 
     span: int
     reason: str
@@ -86,7 +95,7 @@ Entry = Readings | Advance | Pause | DefinitionEntry | Unreadable
 
 
 def span(entry: Entry) -> int:
-    """How many positions an entry takes: one for each reading."""
+    """Return how many positions an entry takes: one for each reading, and one for any other entry."""
     match entry:
         case Readings(_, batch):
             return len(batch)
@@ -96,7 +105,7 @@ def span(entry: Entry) -> int:
 
 
 def require_valid(entry: Entry) -> None:
-    """Raise if a column is malformed, such as text that is not UTF-8 or offsets out of range."""
+    """Raise an error if a column is malformed, for example by invalid UTF-8 or offsets out of range."""
     if isinstance(entry, Readings):
         entry.batch.validate(full=True)
 
@@ -105,12 +114,14 @@ def require_valid(entry: Entry) -> None:
 
 
 def header(number: bytes, first: int, follows: int) -> bytes:
-    """The first bytes of a segment."""
+    """Return the header of a segment: format, log number, first position, and where the log before it
+    ended.
+    """
     return _with_checksum(_SEGMENT.pack(_FORMAT, number, first, follows))
 
 
 def to_bytes(number: bytes, position: int, entry: Entry, *, is_last: bool = True) -> bytes:
-    """Encode an entry; ``is_last`` says that it ends a group."""
+    """Encode an entry. ``is_last`` marks the end of a group, which is durable only as a whole."""
     kind, body = _encode(entry)
     flags = _LAST if is_last else 0
     known = number, len(body), crc32(body), position, span(entry), kind
@@ -153,7 +164,7 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
 
 
 class Header(NamedTuple):
-    """The header of a segment."""
+    """The header of a segment: the log's number, the first position, and where the log before it ended."""
 
     number: bytes
     first: int
@@ -161,7 +172,7 @@ class Header(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """The bytes of an entry in a segment; without a ``body`` they are damaged."""
+    """The bytes of an entry in a segment. ``body`` is ``None`` if they are damaged."""
 
     position: int
     span: int
@@ -177,7 +188,7 @@ class LogRecord(NamedTuple):
 
 
 class SegmentScan(NamedTuple):
-    """The content of a segment."""
+    """The result of scanning a segment: its header, its records, and the sizes of its parts."""
 
     header: Header | None
     """Missing if it is damaged, or not written yet."""
@@ -203,7 +214,7 @@ class _Head(NamedTuple):
 
 
 def scan(raw: bytes, first: int) -> SegmentScan:
-    """Find the records of a segment; after damaged bytes continue with the next head."""
+    """Find the records of a segment. After damaged bytes the search continues with the next head."""
     if len(raw) < _SEGMENT_SIZE:
         return SegmentScan(None, b"", [], first, 0, 0, len(raw))
     head = _header(raw)
@@ -230,13 +241,15 @@ def _header(raw: bytes) -> Header | None:
 
 
 def _find_mark(raw: bytes) -> bytes:
-    """The number of a log whose header and first head are damaged, from the last head."""
+    """Return the number of a log whose header and first head are damaged, from the last head; empty if that
+    is too.
+    """
     mark = raw[-_SIZE:][:NUMBER_SIZE]
     return mark if _head_at(raw, len(raw) - _SIZE, mark) is not None else b""
 
 
 def _head_at(raw: bytes | memoryview, at: int, mark: bytes) -> _Head | None:
-    """The valid head at an offset, or nothing."""
+    """Return the valid head at an offset, or ``None``."""
     if at < 0 or at + _SIZE > len(raw) or raw[at : at + NUMBER_SIZE] != mark:
         return None
     (checksum,) = _CHECKSUM.unpack_from(raw, at + _HEAD.size)
@@ -261,7 +274,7 @@ def _records(raw: memoryview, mark: bytes, position: int) -> Iterator[LogRecord]
 
 
 def _read_record(raw: memoryview, at: int, head: _Head, mark: bytes) -> LogRecord | None:
-    """The record with a valid head; nothing if it is incomplete."""
+    """Return the record that starts with a valid head, or ``None`` if the record is incomplete."""
     start, end = at + _SIZE, at + _SIZE + head.length + _SIZE
     if end > len(raw):
         return None
@@ -275,8 +288,10 @@ def _read_record(raw: memoryview, at: int, head: _Head, mark: bytes) -> LogRecor
 
 
 def _find_record(raw: memoryview, at: int, mark: bytes, position: int) -> LogRecord | None:
-    """The next record after damaged bytes: the damaged one itself if its closing head is valid, or the one
-    that follows."""
+    """Return the next record after damaged bytes, or ``None``.
+
+    It is the damaged record itself if its closing head is valid, else the record that follows.
+    """
     place = at
     while (place := raw.obj.find(mark, place + 1)) >= 0:  # type: ignore[attr-defined]
         head = _head_at(raw, place, mark)
@@ -301,7 +316,7 @@ def _record(head: _Head, body: memoryview | None, start: int, end: int) -> LogRe
 
 
 def decode_record(record: LogRecord) -> Entry:
-    """Decode the entry of a record; one that cannot be decoded is ``Unreadable``."""
+    """Decode the entry of a record. An entry that cannot be decoded becomes ``Unreadable``."""
     if record.body is None:
         return Unreadable(record.span, "its bytes are damaged")
     try:
@@ -332,7 +347,7 @@ def _decode(kind: int, body: bytes) -> Entry:
 
 
 class Framed(NamedTuple):
-    """An entry with its position and the offset after its bytes."""
+    """An entry with its position and the offset of the byte after it."""
 
     position: int
     entry: Entry
@@ -340,6 +355,6 @@ class Framed(NamedTuple):
 
 
 def entries(raw: bytes, first: int = 0) -> Iterator[Framed]:
-    """Yield the entries of a segment whose first position is known, unreadable ones included."""
+    """Yield the entries of a segment whose first position is known. Unreadable entries are included."""
     for record in scan(raw, first).records:
         yield Framed(record.position, decode_record(record), record.end)

@@ -1,4 +1,4 @@
-"""The log: entries are appended in groups, and an appended group is durable."""
+"""Append and read entries of the log. Entries are appended in groups, and an appended group is durable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SEGMENT_BYTES = 64 << 20
 
 
 class NoRoom(HoldfastError):
-    """The log cannot be written now: nothing may be acknowledged until it can."""
+    """Raised when the log cannot be written now. Nothing may be acknowledged until an append succeeds."""
 
 
 class Appended(NamedTuple):
@@ -53,8 +53,10 @@ class Appended(NamedTuple):
 
 
 def join_readings(group: Iterable[Appended]) -> Iterator[Appended]:
-    """Join consecutive readings of one topic to one entry. Where a history is cut makes no difference, and
-    each entry has a cost."""
+    """Join consecutive readings of one topic to one entry, because each entry has a cost.
+
+    The output does not depend on where a history is divided into entries.
+    """
     for topic, entries_of_topic in groupby(
         group, key=lambda appended: getattr(appended.entry, "topic", None)
     ):
@@ -82,7 +84,10 @@ class Log:
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, number: bytes = b"") -> None:
-        """``number`` is the log's own, for a folder whose segments do not contain it."""
+        """Open or create the log in a folder, and remove an incomplete group at its end.
+
+        ``number`` is the log's random number, for a folder whose segments do not contain it.
+        """
         self.folder = folder
         self._limit = segment_bytes
         wal = folder / "wal"
@@ -102,7 +107,9 @@ class Log:
         sync_folder(wal)
 
     def _recover(self, segment: LogSegment, found: SegmentScan) -> tuple[int, int]:
-        """Remove an incomplete group at the end, and return the next position and the size."""
+        """Remove an incomplete group at the end of a segment; return the next position and the size
+        in bytes.
+        """
         whole = _whole_groups(found.records)
         after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
         """Yield the entries from a position on, as they were appended; missing or damaged ones are
@@ -118,7 +125,7 @@ class Log:
         return after, end
 
     def _move_torn_end(self, segment: LogSegment, after: int, end: int) -> None:
-        """Move the incomplete end of a segment to a file of its own."""
+        """Move the incomplete end of a segment to a file of its own, so that no bytes are lost."""
         torn = self.folder / f"torn-{after:020}.bin"
         log.warning(
             "%s: its last %d bytes are not whole records; they are now in %s",
@@ -132,9 +139,9 @@ class Log:
         os.fsync(self._file)
 
     def append(self, group: Sequence[Entry]) -> list[Appended]:
-        """Append entries and wait until the disk has them; readings without a sequence get their position.
+        """Append entries and wait until the disk has them. Readings without a sequence get their position.
 
-        A group is appended as a whole or, when there is no room, not at all.
+        A group is appended as a whole or, if there is no room, not at all; then ``NoRoom`` is raised.
         """
         placed, position = [], self.next
         for entry in group:
@@ -154,7 +161,9 @@ class Log:
         return placed
 
     def rotate(self, older_than: float = float("inf")) -> bool:
-        """Start a new segment if this one is full, or not empty and older than ``older_than`` seconds."""
+        """Start a new segment if the current one is full, or older than ``older_than`` seconds and
+        not empty.
+        """
         is_young = self._size < self._limit and time.monotonic() - self._started_at < older_than
         if self._size <= self._header_size or is_young:
             return False
@@ -162,12 +171,12 @@ class Log:
         return True
 
     def pass_over(self, position: int) -> None:
-        """Continue at a later position; what was between is lost."""
+        """Continue at a later position in a new segment. The entries between are lost."""
         self._start_segment(position)
         self.next = position
 
     def _start_segment(self, first: int) -> None:
-        """Start a segment; the one before it ended at the next position."""
+        """Start a segment at position ``first``. Its header says that the log before it ended at ``next``."""
         following = LogSegment(first, self.folder / "wal" / _name(first))
         raw = header(self.number, first, self.next)
         try:
@@ -184,8 +193,9 @@ class Log:
         return self._current.first
 
     def after(self, position: int, before: int | None = None) -> Iterator[Appended]:
-        """The entries from a position on, as they were appended; what is missing or damaged among them is
-        ``Unreadable``."""
+        """Yield the entries from a position on, as they were appended. Missing or damaged entries are
+        ``Unreadable``.
+        """
         end = self.next if before is None else before
         segments = segments_of(self.folder)
         following = [segment.first for segment in segments[1:]] + [end]
@@ -206,23 +216,23 @@ class Log:
 
 
 def segments_of(folder: Path) -> list[LogSegment]:
-    """The segments that are not sealed yet, in order."""
+    """Return the segments that are not sealed yet, in order of position."""
     paths = (folder / "wal").glob("*.wal")
     return sorted(LogSegment(int(path.stem), path) for path in paths)
 
 
 def read_segment(segment: LogSegment) -> Iterator[Framed]:
-    """The entries of a segment; damaged ones are ``Unreadable``."""
+    """Yield the entries of a segment. Damaged entries are ``Unreadable``."""
     return entries(segment.path.read_bytes(), segment.first)
 
 
 def scan_segment(segment: LogSegment) -> SegmentScan:
-    """Scan a segment; a missing file counts as empty."""
+    """Scan a segment. A missing file counts as an empty segment."""
     return scan(segment.path.read_bytes() if segment.path.exists() else b"", segment.first)
 
 
 def _whole_groups(records: list[LogRecord]) -> list[LogRecord]:
-    """The records up to the last complete group."""
+    """Return the records up to the end of the last complete group."""
     ends_condition = [i for i, record in enumerate(records) if record.is_last]
     return records[: ends_condition[-1] + 1] if ends_condition else []
 
@@ -254,7 +264,9 @@ def _number(entry: Entry, position: int) -> Entry:
 
 
 def _create(path: Path, raw: bytes) -> int:
-    """Create a durable file with its first bytes, or none."""
+    """Create a durable file with its first bytes, or leave no file if that fails. Return the open
+    descriptor.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
     try:
         _write(file, raw)
@@ -274,14 +286,14 @@ def _write(file: int, raw: bytes) -> None:
 
 
 def hide(path: Path) -> None:
-    """Remove all permissions of others from a file or folder; a missing file is created empty."""
+    """Remove all permissions of other users from a file or folder. A missing file is created empty."""
     if not path.exists():
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o640))
     path.chmod(path.stat().st_mode & ~0o007)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Flush a folder to disk, so that the names of new files survive a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

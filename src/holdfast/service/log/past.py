@@ -1,4 +1,4 @@
-"""The history that a log still has before a position, for conditions that are rebuilt from it."""
+"""The history that a log still has before a position, from which changed conditions are rebuilt."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_whole(folder: Path) -> bool:
 def entries_before(folder: Path, position: int, together: Collection[Collection[str]]) -> Iterator[Entry]:
     """Yield readings and clock entries before a position in their order.
 
-    Of sealed segments only the readings are left, each topic in its order. Topics of one group in
-    ``together`` are merged by watermark; others come one after the other, because each piece has a cost.
+    Sealed segments have only readings, each topic in its order. Topics of one group in ``together`` are
+    merged by watermark. Other topics follow one another, because each change of topic has a cost.
     """
     for first in _firsts(folder):
         if first < position:
@@ -68,7 +68,7 @@ def _read_sealed(folder: Path, first: int, together: Collection[Collection[str]]
 
 
 def _readings(path: Path) -> pa.RecordBatch | None:
-    """Read a file of readings; nothing if it is damaged."""
+    """Return the readings of a file, or ``None`` with a warning if it is damaged."""
     try:
         table = pq.ParquetFile(path, page_checksum_verification=True).read().drop_columns(["topic"])
     except (OSError, pa.ArrowException) as error:
@@ -78,7 +78,7 @@ def _readings(path: Path) -> pa.RecordBatch | None:
 
 
 def _by_time(batches: Mapping[str, pa.RecordBatch]) -> Iterator[Readings]:
-    """Merge readings of topics, each in its order, by the watermark."""
+    """Merge readings of several topics by watermark. Each topic stays in its own order."""
     batches = {topic: batch for topic, batch in batches.items() if len(batch)}
     if not batches:
         return

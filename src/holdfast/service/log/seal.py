@@ -1,7 +1,7 @@
-"""Convert segments to Parquet files: one for each topic, with the columns that all readers of files know.
+"""Conversion of segments to Parquet files, one for each topic, in columns that all readers of files accept.
 
-Each segment leaves a seal: its positions, the files with sizes and digests, and what could not be read. The
-seals reveal missing and damaged files.
+Each segment leaves a seal: its positions, the files with sizes and digests, and the ranges that could not be
+read. The seals reveal missing and damaged files later.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ _TRIMMED = "trimmed"
 
 
 class SealedFile(msgspec.Struct, frozen=True):
-    """The size and digest of a file of readings."""
+    """The size in bytes and the digest of a file of readings."""
 
     size: int
     digest: str
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """A sealed segment from its ``first`` position to the one ``after`` it; the log before it ended at
-    ``follows``. ``lost`` are ranges that could not be read."""
+    """The record of a sealed segment, from its ``first`` position to the one ``after`` it.
+
+    The log before it ended at ``follows``. ``lost`` are ranges of positions that could not be read.
+    """
 
     first: int
     after: int
@@ -55,13 +57,16 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 class DamagedSeal(NamedTuple):
-    """A seal that is damaged itself."""
+    """A seal whose own file is damaged."""
 
     first: int
 
 
 def seal(folder: Path, position: int) -> list[Path]:
-    """Convert the segments before a position to Parquet files, which appear when they are complete."""
+    """Convert the segments before a position to Parquet files and return their paths.
+
+    A file appears under its name only when it is complete.
+    """
     segments = segments_of(folder)
     done: list[Path] = []
     for segment, following in pairwise(segments):
@@ -88,7 +93,7 @@ def _seal_segment(segment: LogSegment, following: LogSegment, folder: Path) -> l
 
 
 def _lost_ranges(found: Sequence[Framed], first: int, after: int) -> tuple[tuple[int, int], ...]:
-    """Ranges of positions of a segment that could not be read."""
+    """Return the ranges of positions of a segment that could not be read."""
     damaged = [
         (framed.position, framed.position + span(framed.entry))
         for framed in found
@@ -99,7 +104,7 @@ def _lost_ranges(found: Sequence[Framed], first: int, after: int) -> tuple[tuple
 
 
 def digest(path: Path) -> str:
-    """A digest of a file's bytes."""
+    """Return a digest of a file's bytes in hexadecimal."""
     with open(path, "rb") as file:
         return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
@@ -118,7 +123,7 @@ def _put(folder: Path, seal_: Seal) -> None:
 
 
 def seals(folder: Path) -> list[Seal | DamagedSeal]:
-    """The seals of a log, in order."""
+    """Return the seals of a log in order of position; ``DamagedSeal`` for a seal that cannot be read."""
     return [_seal_at(path) for path in sorted((folder / SEALS).glob(f"*{_SUFFIX}"))]
 
 
@@ -161,23 +166,29 @@ def _table(path: Path, topic: str, batches: Sequence[pa.RecordBatch]) -> Path:
 
 
 def reading_files(folder: Path) -> list[Path]:
-    """The Parquet files of a log, oldest first."""
+    """Return the Parquet files of a log, oldest first."""
     return sorted((folder / FOLDER).glob("*.parquet"))
 
 
 def has_removed_files(folder: Path) -> bool:
-    """Whether files were removed."""
+    """Whether files of readings were removed by ``retain``."""
     return (folder / FOLDER / _TRIMMED).exists()
 
 
 def last_removed_file(folder: Path) -> str:
-    """The name of the last file that was removed; files up to it are not missing."""
+    """Return the name of the last file that ``retain`` removed, or empty text. Files up to it are not
+    missing.
+    """
     path = folder / FOLDER / _TRIMMED
     return path.read_text() if path.exists() else ""
 
 
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:
-    """Remove the oldest files that are too old or exceed a total size in bytes, and return them."""
+    """Remove the oldest files that are older than ``seconds`` or exceed ``size`` bytes in total, and return
+    them.
+
+    ``None`` stands for no limit.
+    """
     files = [(path, path.stat()) for path in reading_files(folder)]
     total = sum(found.st_size for _, found in files)
     removed = []
@@ -196,7 +207,7 @@ def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Pat
 
 
 def _forget_seals(folder: Path, last: str) -> None:
-    """Remove the seals of segments all of whose files were removed."""
+    """Remove the seals of segments whose files were all removed."""
     for known in seals(folder):
         names = known.files if isinstance(known, Seal) else ()
         if f"{known.first:020}" <= last and all(name <= last for name in names):

@@ -1,1 +1,3 @@
-"""MQTT: the address of a broker, packets as bytes, and a subscriber that acknowledges by hand."""
+"""MQTT: the address of a broker (``broker``), packets as bytes (``packets``), and a client
+(``subscriber``).
+"""

@@ -23,7 +23,7 @@ SESSION_SECONDS = 30 * 86_400
 
 
 class Will(NamedTuple):
-    """Retained messages on a channel that tell whether the service is connected."""
+    """Retained messages on a channel that show whether the service is connected."""
 
     channel: str
     gone: str
@@ -32,7 +32,7 @@ class Will(NamedTuple):
 
 @dataclass(frozen=True)
 class MqttBroker:
-    """A broker, and the identity of the service there."""
+    """The address of a broker, and the credentials and identity of the service there."""
 
     host: str
     port: int = 1883
@@ -56,7 +56,7 @@ class MqttBroker:
 
 
 def broker_of(url: str) -> MqttBroker:
-    """Parse the URL of a broker: ``mqtt://user@host:1883``, ``mqtts://`` for TLS.
+    """Parse the URL of a broker, such as ``mqtt://user@host:1883``, or ``mqtts://`` for TLS.
 
     >>> broker_of("mqtts://localhost").port
     8883
@@ -75,9 +75,9 @@ def broker_of(url: str) -> MqttBroker:
 
 
 def publisher(broker: MqttBroker, suffix: str) -> paho.Client:
-    """A client that only publishes, with the address and the session of its broker.
+    """Return a client that only publishes, with the address of a broker and a session of its own.
 
-    It is not connected yet; ``loop_start`` connects it. Its session is preserved while it is away.
+    It is not connected yet; ``loop_start`` connects it. The broker preserves its session while it is away.
     """
     is_five = broker.version == 5
     client = paho.Client(

@@ -1,8 +1,8 @@
-"""Packets of MQTT 3.1.1 and 5, as far as a subscriber needs them: encode and decode. Pure.
+"""Encoding and decoding of MQTT 3.1.1 and 5 packets that a subscriber needs. All functions are pure.
 
-The feed decodes tens of thousands of messages per second. For each of them paho-mqtt reads the socket
-three times and creates a dozen objects; here messages are cut from one buffer. Properties and reason codes,
-which are rare, are left to the public classes of paho-mqtt.
+The feed decodes tens of thousands of messages per second. paho-mqtt reads the socket three times for each of
+them and creates a dozen objects; here messages are cut from one buffer. Properties and reason codes are rare,
+and are left to the public classes of paho-mqtt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IDENTIFIED = struct.Struct("!BBH")
 
 
 class Message(NamedTuple):
-    """A message that a broker delivered. ``number`` identifies it in its session; quality 0 has no number."""
+    """A message that a broker delivered. ``number`` identifies it in its session; it is 0 for quality 0."""
 
     connection: int
     number: int
@@ -48,10 +48,10 @@ class MqttPacket(NamedTuple):
 
 
 def split(buffer: bytes | bytearray) -> tuple[list[MqttPacket], int]:
-    """The complete packets at the beginning of a buffer, and how many bytes they take.
+    r"""Return the complete packets at the beginning of a buffer, and how many bytes they take.
 
-    >>> split(b"\\x40\\x02\\x00\\x07\\xd0")
-    ([MqttPacket(type=4, flags=0, body=b'\\x00\\x07')], 4)
+    >>> split(b"\x40\x02\x00\x07\xd0")
+    ([MqttPacket(type=4, flags=0, body=b'\x00\x07')], 4)
     """
     packets, start, size = list[MqttPacket](), 0, len(buffer)
     while start + 1 < size:
@@ -78,9 +78,9 @@ def split(buffer: bytes | bytearray) -> tuple[list[MqttPacket], int]:
 
 
 def message(packet: MqttPacket, connection: int, version: int) -> Message:
-    """The message in a PUBLISH packet. Its properties are skipped.
+    r"""Return the message in a PUBLISH packet. Its properties are skipped.
 
-    >>> message(MqttPacket(PUBLISH, 2, b"\\x00\\x03a/b\\x00\\x07hello"), 1, 3)
+    >>> message(MqttPacket(PUBLISH, 2, b"\x00\x03a/b\x00\x07hello"), 1, 3)
     Message(connection=1, number=7, qos=1, again=False, channel='a/b', payload=b'hello')
     """
     _, flags, body = packet
@@ -108,12 +108,12 @@ def _after_properties(body: bytes, at: int) -> int:
 
 
 def identifier(packet: MqttPacket) -> int:
-    """The number of the message that an acknowledgement or a SUBACK packet answers."""
+    """Return the number of the message that an acknowledgement or a SUBACK packet answers."""
     return int.from_bytes(packet.body[:2])
 
 
 def connection_result(packet: MqttPacket, version: int) -> ReasonCode:
-    """Why a broker admits or refuses a client, from a CONNACK packet."""
+    """Return from a CONNACK packet whether and why a broker admits or refuses the client."""
     code = packet.body[1]
     if version == 5:
         return ReasonCode(PacketTypes.CONNACK, identifier=code)
@@ -126,18 +126,20 @@ def session_is_present(packet: MqttPacket) -> bool:
 
 
 def subscription_results(packet: MqttPacket, version: int) -> list[ReasonCode]:
-    """Which subscriptions a broker grants, in the order in which they were sent, from a SUBACK packet."""
+    """Return from a SUBACK packet which subscriptions a broker grants, in the order in which they
+    were sent.
+    """
     at = _after_properties(packet.body, 2) if version == 5 else 2
     return [ReasonCode(PacketTypes.SUBACK, identifier=code) for code in packet.body[at:]]
 
 
 def publication_result(packet: MqttPacket) -> ReasonCode:
-    """Whether a broker accepts a message, from a PUBACK packet."""
+    """Return from a PUBACK packet whether a broker accepts a message."""
     return ReasonCode(PacketTypes.PUBACK, identifier=packet.body[2] if len(packet.body) > 2 else 0)
 
 
 def disconnection_reason(packet: MqttPacket) -> ReasonCode:
-    """Why a broker ends a connection, from a DISCONNECT packet."""
+    """Return from a DISCONNECT packet why a broker ends a connection."""
     return ReasonCode(PacketTypes.DISCONNECT, identifier=packet.body[0] if packet.body else 0)
 
 
@@ -145,7 +147,7 @@ def disconnection_reason(packet: MqttPacket) -> ReasonCode:
 
 
 def connect(broker: MqttBroker) -> bytes:
-    """A CONNECT packet for a session that the broker preserves while the client is away."""
+    """Return a CONNECT packet for a session that the broker preserves while the client is away."""
     version, will, flags = broker.version, broker.will, 0
     payload = _text(broker.client)
     if will is not None:
@@ -169,7 +171,7 @@ def connect(broker: MqttBroker) -> bytes:
 
 
 class MqttSubscription(NamedTuple):
-    """What to subscribe to; with ``only_new`` retained messages come only once (MQTT 5)."""
+    """A subscription to request. With ``only_new``, retained messages are delivered only once (MQTT 5)."""
 
     filter: str
     qos: int
@@ -177,7 +179,7 @@ class MqttSubscription(NamedTuple):
 
 
 def subscribe(number: int, subscriptions: Sequence[MqttSubscription], version: int) -> bytes:
-    """A SUBSCRIBE packet."""
+    """Return a SUBSCRIBE packet with the given number."""
     parts = [
         _text(subscription.filter)
         + bytes([subscription.qos | (0x10 if subscription.only_new and version == 5 else 0)])
@@ -187,18 +189,18 @@ def subscribe(number: int, subscriptions: Sequence[MqttSubscription], version: i
 
 
 def publish(number: int, channel: str, payload: bytes, version: int, *, retain: bool = False) -> bytes:
-    """A PUBLISH packet of quality 1, or of quality 0 for the number 0."""
+    """Return a PUBLISH packet of quality 1, or of quality 0 if ``number`` is 0."""
     head = _text(channel) + (number.to_bytes(2) if number else b"") + (b"\0" if version == 5 else b"")
     return _packet(0x30 | (2 if number else 0) | retain, head + payload)
 
 
 def mark_as_repetition(packet: bytes) -> bytes:
-    """A PUBLISH packet, marked as sent before."""
+    """Return a PUBLISH packet with the flag that marks a repetition."""
     return bytes([packet[0] | 8]) + packet[1:]
 
 
 def acknowledgements(messages: Sequence[Message]) -> bytes:
-    """The packets that acknowledge messages: PUBACK for quality 1, PUBREC for quality 2.
+    """Return the packets that acknowledge messages: PUBACK for quality 1, PUBREC for quality 2.
 
     >>> acknowledgements([Message(1, 700, 1, False, "a", b"")]).hex()
     '400202bc'
@@ -211,7 +213,7 @@ def acknowledgements(messages: Sequence[Message]) -> bytes:
 
 
 def completion(packet: MqttPacket) -> bytes:
-    """The PUBCOMP packet that answers a PUBREL packet."""
+    """Return the PUBCOMP packet that answers a PUBREL packet."""
     return _IDENTIFIED.pack(0x70, 2, identifier(packet))
 
 

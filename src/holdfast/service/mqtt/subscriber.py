@@ -1,4 +1,4 @@
-"""A subscriber of an MQTT broker: it stays connected, and acknowledges messages when it is told to.
+"""A subscriber of an MQTT broker: it stays connected, and acknowledges messages when its owner asks for it.
 
 Everything runs in the event loop. A message of quality 1 stays with the broker until ``acknowledge``.
 """
@@ -54,7 +54,7 @@ class Listener(Protocol):
 
 
 class MqttSubscriber:
-    """Keeps a session with a broker: connects, subscribes, and connects again when the connection is lost."""
+    """A session with a broker: it connects, subscribes, and connects again when the connection is lost."""
 
     def __init__(
         self, broker: MqttBroker, subscriptions: Sequence[MqttSubscription], listener: Listener
@@ -149,7 +149,7 @@ class MqttSubscriber:
                 return self._number
 
     def publish(self, channel: str, payload: bytes, *, qos: int = 0, retain: bool = False) -> None:
-        """Publish a message, if connected."""
+        """Publish a message. Without a connection the message is dropped."""
         if self._writer is None:
             return
         number = self._next_number() if qos else 0
@@ -159,7 +159,10 @@ class MqttSubscriber:
         self._write(packet)
 
     def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Let the broker forget messages of the current connection; it repeats those of earlier ones."""
+        """Acknowledge messages of the current connection, so that the broker forgets them.
+
+        Messages of earlier connections are ignored, because the broker repeats them.
+        """
         self._write(
             packets.acknowledgements(
                 [message for message in messages if message.connection == self._connection]
@@ -167,7 +170,9 @@ class MqttSubscriber:
         )
 
     async def disconnect(self, patience: float = 2.0) -> None:
-        """End the connection when the broker has acknowledged all messages, or after ``patience`` seconds."""
+        """Disconnect when the broker has acknowledged all published messages, or after ``patience``
+        seconds.
+        """
         self._is_leaving = True
         end = asyncio.get_running_loop().time() + patience
         while self._writer is not None and self._unacknowledged and asyncio.get_running_loop().time() < end:
@@ -185,7 +190,7 @@ class MqttSubscriber:
 
 
 async def _receive(reader: asyncio.StreamReader) -> AsyncIterator[list[MqttPacket]]:
-    """Packets as they arrive. Ends with an error when the connection is lost."""
+    """Yield packets as they arrive. Raises an error when the connection is lost."""
     buffer = bytearray()
     while True:
         found, size = packets.split(buffer)

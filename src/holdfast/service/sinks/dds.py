@@ -1,4 +1,6 @@
-"""Notifications to a DDS domain: one topic, an instance for each subscription and scope."""
+"""A sink that writes notifications to a DDS domain: one topic, with an instance for each subscription and
+scope.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from .sink import Unavailable
 
 
 class DdsSink:
-    """Writes samples, and waits until all present readers have acknowledged them."""
+    """A sink that writes samples, and waits until all present readers have acknowledged them."""
 
     kind = "dds"
     heeds_mutes = True

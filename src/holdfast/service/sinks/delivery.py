@@ -1,4 +1,4 @@
-"""Deliver notifications to a sink, from its stored position on, with retries."""
+"""Delivery of notifications to a sink from its stored position on, with retries, mutes and dead letters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_muted(key: Key, muted: Collection[Key]) -> bool:
 
 
 class DeliveryChoice(NamedTuple):
-    """Which of some notifications to send, and what is withheld afterwards."""
+    """The decision which notifications of a batch to send, and which are withheld afterwards."""
 
     sent: list[NotificationRow]
     withheld: dict[Key, Withheld]
@@ -43,12 +43,12 @@ def choose(
     withheld: Mapping[Key, Withheld],
     corrected: Collection[str] = (),
 ) -> DeliveryChoice:
-    """Withhold muted notifications.
+    """Divide notifications into those to send and those that a mute withholds.
 
-    The sink still receives the end of what it knows to be active. A condition that starts and ends while it
-    is muted is not sent at all. Later notifications of a withheld scope are withheld too.
+    The sink still receives the end of a condition that it knows to be active. A condition that starts and
+    ends while it is muted is not sent at all. Later notifications of a withheld scope are withheld too.
 
-    ``corrected`` are the conditions that correct what they emitted. For these, the status ``known`` starts or
+    ``corrected`` are the conditions that correct earlier output. For these, the status ``known`` starts or
     ends the condition, and an end may belong to another episode than the withheld one.
     """
     sent, withheld_after = list[NotificationRow](), dict(withheld)
@@ -76,7 +76,7 @@ def choose(
 
 
 def as_known(row: NotificationRow, withheld: Withheld | None) -> NotificationRow:
-    """Adapt a notification of levels to the level that the sink knows."""
+    """Return a notification of levels whose previous level is the one that the sink knows."""
     is_change = withheld is not None and withheld.level is not None and row.was is not None
     return row._replace(was=withheld.level) if withheld is not None and is_change else row
 
@@ -94,7 +94,9 @@ async def isolate(
     post: Callable[[Sequence[T]], Awaitable[None]],
     refused: Callable[[T, Refusal], Awaitable[None]],
 ) -> None:
-    """Post items together; if they are refused, by halves, until each refused item is alone."""
+    """Post items together. If they are refused, post halves, until each refused item is alone and goes to
+    ``refused``.
+    """
     try:
         await post(items)
     except Refusal as refusal:
@@ -110,7 +112,7 @@ async def isolate(
 
 
 class SinkDelivery:
-    """Sends notifications to one sink, and stores its position."""
+    """Sends notifications to one sink in order, and stores the position up to which it has them."""
 
     def __init__(self, service: Service, sink: Sink) -> None:
         self._service, self.sink = service, sink
@@ -141,7 +143,9 @@ class SinkDelivery:
         await self.sink.close()
 
     def _longest_wait(self) -> float:
-        """Seconds until there is work without a new notification."""
+        """Return the seconds until there is work without a new notification: a mute ends or a refresh
+        is due.
+        """
         waits = [15.0]
         if self._expires != NEVER:
             waits.append((self._expires - self._service.clock()) / SECOND)
@@ -150,8 +154,10 @@ class SinkDelivery:
         return max(0.05, min(waits))
 
     async def _deliver(self, batch: Sequence[NotificationRow]) -> None:
-        """Deliver a batch; retry until the sink has accepted it. Accepted notifications are not repeated,
-        even if a mute changes meanwhile."""
+        """Deliver a batch, and retry until the sink has accepted all of it.
+
+        Accepted notifications are not repeated, even if a mute changes meanwhile.
+        """
         wait = FIRST_WAIT
         while batch:
             muted, corrected = await self._muted(), self._service.core.corrected
@@ -173,7 +179,7 @@ class SinkDelivery:
             batch = batch[len(accepted) :]
 
     async def _send(self, rows: Sequence[NotificationRow]) -> None:
-        """Send notifications in order; those that the sink refuses become dead letters."""
+        """Send notifications in order. A notification that the sink refuses becomes a dead letter."""
         if rows:
             await isolate(rows, self._post, self._add_dead_letter)
 
@@ -198,7 +204,7 @@ class SinkDelivery:
         await self._write(lambda: self._service.store.set_sink_position(name, position, changes))
 
     async def _write(self, write: Callable[[], None]) -> None:
-        """Write to the database; retry while it is full."""
+        """Call a function that writes to the database, in a thread. Retries while the database is full."""
         while True:
             try:
                 return await asyncio.to_thread(write)
@@ -218,7 +224,7 @@ class SinkDelivery:
         return {(mark.subscription, mark.scope) for mark in await self._marks()}
 
     async def _release(self) -> None:
-        """Send what was withheld of active conditions whose mute has ended."""
+        """Send the withheld notifications of conditions whose mute has ended."""
         self._expires = NEVER
         if not self._withheld:
             return
@@ -243,7 +249,7 @@ class SinkDelivery:
             await self._set_position(self.position, remaining)
 
     async def _resend(self) -> None:
-        """Send dead letters again that a user has requested."""
+        """Send the dead letters that a user has marked to be sent again."""
         if not self.dead_letter_count:
             return
         store, name = self._service.store, self.sink.name
@@ -273,8 +279,10 @@ class SinkDelivery:
             self._report(str(error))
 
     async def active_for_sink(self) -> list[Holding]:
-        """The active conditions as the sink may know them: without withheld ones, at the level that it
-        received last."""
+        """Return the active conditions as the sink knows them.
+
+        Conditions whose start is withheld are left out. Levels are those that the sink received last.
+        """
         active = await self._service.active_for_sinks()
         known = {key: row.level for key, row in self._withheld.items() if row.level is not None}
         unknown = {key for key, row in self._withheld.items() if row.starts}
@@ -286,7 +294,9 @@ class SinkDelivery:
             self.trouble = trouble
 
     def status(self, last: int) -> dict[str, Any]:
-        """The state of the sink, for the status page."""
+        """Return the status of the sink, for the status page and the metrics. ``last`` is the newest
+        position.
+        """
         return {
             "name": self.sink.name,
             "kind": self.sink.kind,

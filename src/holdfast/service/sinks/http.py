@@ -1,4 +1,4 @@
-"""Notifications over HTTP: webhooks, and Prometheus' Alertmanager."""
+"""Sinks over HTTP: webhooks, and Prometheus' Alertmanager."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ LASTS = 5 * MINUTE
 
 
 def require_allowed(url: str, hosts: Sequence[str]) -> None:
-    """Refuse a URL whose host is not allowed, so that the service cannot be made to call other hosts."""
+    """Refuse a URL whose host is not in ``hosts``, so that a user cannot make the service call other
+    hosts.
+    """
     try:
         parts = httpx.URL(url)  # the parser that is used for the request: two parsers may differ
         host, written = parts.host, parts.raw_host.decode()
@@ -62,7 +64,7 @@ def require_outside(host: str, address: str) -> None:
 
 
 def _is_literal(host: str, address: IPv4Address | IPv6Address) -> bool:
-    """Whether a host is written as that address."""
+    """Whether a host is written as a literal address that equals ``address``."""
     try:
         return ip_address(host.partition("%")[0]) == address
     except ValueError:
@@ -79,8 +81,10 @@ def require_headers(headers: Mapping[str, str]) -> None:
 
 
 async def _post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
-    """Post once, within the deadline. Redirects are not followed. Of the response, only the status is
-    read, and the first bytes of an error."""
+    """Post once, within the deadline, and raise ``Unavailable`` or ``Refusal`` if that fails.
+
+    Redirects are not followed. Only the status of the response is read, and the first bytes of an error.
+    """
     host = httpx.URL(url).host
 
     async def check_address(event: str, info: Mapping[str, Any]) -> None:
@@ -110,8 +114,10 @@ async def _post(client: httpx.AsyncClient, url: str, content: bytes, headers: Ma
 
 
 async def _beginning(answer: httpx.Response) -> str:
-    """The first bytes of a response as one line of text. No more is read, whatever its length or
-    compression."""
+    """Return the first bytes of a response as one line of text.
+
+    Nothing more is read, because the length and the compression of a response are not limited.
+    """
     found = b""
     async for part in answer.aiter_raw(_ANSWER):
         found += part
@@ -122,7 +128,7 @@ async def _beginning(answer: httpx.Response) -> str:
 
 
 class Webhook:
-    """Posts notifications as JSON, signed if there is a secret."""
+    """A sink that posts notifications as JSON, signed if the webhook has a secret."""
 
     kind = "webhook"
     heeds_mutes = True
@@ -155,7 +161,9 @@ class Webhook:
 
 
 class Alertmanager:
-    """Reports active conditions to Alertmanager: at every change, and again before its alerts expire."""
+    """A sink that reports active conditions to Alertmanager, at every change and again before its alerts
+    expire.
+    """
 
     kind = "alertmanager"
     heeds_mutes = True
@@ -170,7 +178,7 @@ class Alertmanager:
         await self._send(alerts(notifications, self._clock() + LASTS, self._labels))
 
     async def refresh(self, active: Sequence[Holding]) -> None:
-        """Send all active conditions; a refused one does not prevent the others."""
+        """Send all active conditions again. A refused one does not prevent the others."""
         until = self._clock() + LASTS
         found = [standing_alert(row, until, self._labels) for row in active]
         refusals: list[Refusal] = []

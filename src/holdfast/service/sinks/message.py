@@ -1,4 +1,6 @@
-"""Notifications in the formats of other systems. Pure."""
+"""Conversion of notifications to the formats of other systems: MQTT, webhooks, Alertmanager. Pure
+functions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class MqttPublication(NamedTuple):
 
 
 def channel(pattern: str, subscription: str, scope: str | None) -> str:
-    """Fill in a channel pattern; characters that would change its levels are escaped.
+    """Return a channel for a scope from a pattern. Characters that would change its levels are escaped.
 
     >>> channel("state/{subscription}/{scope}", "Warm", "a/b#")
     'state/Warm/a%2Fb%23'
@@ -45,8 +47,11 @@ def channel(pattern: str, subscription: str, scope: str | None) -> str:
 def publications(
     rows: Iterable[NotificationRow], events: str | None, state: str | None
 ) -> list[MqttPublication]:
-    """The MQTT messages of notifications: each on the channel of events, and the current state, retained,
-    on the channel of states."""
+    """Return the MQTT messages of notifications.
+
+    Each notification is a message on the channel ``events``. The current state of its scope is a retained
+    message on the channel ``state``. ``None`` disables a channel.
+    """
     found = []
     for row in rows:
         if events:
@@ -58,7 +63,7 @@ def publications(
 
 
 def _state(row: NotificationRow) -> dict[str, Any]:
-    """The state of a condition: active, not active, or null when it is unknown."""
+    """Return the state of a condition as JSON data: active, inactive, or null when it is unknown."""
     holds = row.since is not None if row.status == "known" else _HOLDS[row.status]
     if row.status == "revised":
         holds = starts_condition(row)
@@ -68,12 +73,12 @@ def _state(row: NotificationRow) -> dict[str, Any]:
 
 
 def body(rows: Sequence[NotificationRow]) -> bytes:
-    """The JSON body for webhooks."""
+    """Return the JSON body that webhooks receive."""
     return f'{{"notifications": [{", ".join(row.line for row in rows)}]}}'.encode()
 
 
 def signature(secret: bytes, timestamp: str, content: bytes) -> str:
-    """An HMAC-SHA256 of ``TIMESTAMP.BODY``, by which a receiver can verify sender and time."""
+    """Return an HMAC-SHA256 of ``TIMESTAMP.BODY``, by which a receiver can verify the sender and the time."""
     return "sha256=" + hmac.digest(secret, timestamp.encode() + b"." + content, "sha256").hex()
 
 
@@ -82,8 +87,10 @@ Alert = dict[str, Any]
 
 
 def alert(key: Key, level: str | None, start: Instant, end: Instant, labels: Mapping[str, str]) -> Alert:
-    """Create an alert. It never ends before it starts, because Alertmanager would refuse the whole
-    request."""
+    """Return an alert in the format of Alertmanager.
+
+    It never ends before it starts, because Alertmanager would refuse the whole request.
+    """
     name, scope = key
     own = {"alertname": name, "scope": EVERYTHING if scope is None else scope}
     return {
@@ -95,13 +102,15 @@ def alert(key: Key, level: str | None, start: Instant, end: Instant, labels: Map
 
 
 def standing_alert(row: Holding, until: Instant, labels: Mapping[str, str]) -> Alert:
-    """The alert of an active condition, valid until ``until``."""
+    """Return the alert of an active condition, valid until ``until``."""
     return alert(row[:2], row.level, row.since, until, labels)
 
 
 def alerts(rows: Iterable[NotificationRow], until: Instant, labels: Mapping[str, str]) -> list[Alert]:
-    """Convert notifications to alerts: starts are valid until ``until``, ends end them. Each level is an
-    alert of its own."""
+    """Convert notifications to alerts. Starts are valid until ``until``; ends end their alert.
+
+    Each level of a condition is an alert of its own.
+    """
     found = []
     for row in rows:
         since = row.time if row.since is None else row.since

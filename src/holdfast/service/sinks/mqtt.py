@@ -1,4 +1,6 @@
-"""Notifications to an MQTT broker: an event each, and the current state, retained."""
+"""A sink that publishes to an MQTT broker: a message for each notification, and the retained current
+state.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _PATIENCE = 30.0
 
 
 class MqttSink:
-    """Publishes with quality 1, and waits until the broker has acknowledged."""
+    """A sink that publishes with quality 1, and waits until the broker has acknowledged all messages."""
 
     kind = "mqtt"
     heeds_mutes = True

@@ -1,4 +1,4 @@
-"""Notifications as Parquet files in a folder; each file is complete when it appears."""
+"""A sink that writes notifications as Parquet files to a folder. Each file is complete when it appears."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _FORM = pa.schema(
 
 
 class ParquetSink:
-    """Writes a file for each batch, named by its first position; a repeated batch replaces its file."""
+    """A sink that writes a file for each batch, named by its first position. A repeated batch replaces its
+    file.
+    """
 
     kind = "parquet"
     heeds_mutes = False

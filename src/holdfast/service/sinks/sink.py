@@ -1,4 +1,4 @@
-"""The protocol of sinks: what the service requires of a target of notifications."""
+"""The protocol of sinks: the methods that the service requires of a target of notifications."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..store import NotificationRow
 
 
 class Unavailable(HoldfastError):
-    """The target cannot accept anything now; it may later."""
+    """Raised when the target cannot accept anything now. The batch is delivered again later."""
 
 
 class Refusal(HoldfastError):
-    """The target rejects this notification permanently."""
+    """Raised when the target rejects a notification permanently. The notification becomes a dead letter."""
 
 
 class Sink(Protocol):
@@ -39,10 +39,10 @@ class Sink(Protocol):
 
     @property
     def refresh_every(self) -> float | None:
-        """Seconds after which ``refresh`` is called again, or nothing if the target needs no refresh."""
+        """Seconds after which ``refresh`` is called again, or ``None`` if the target needs no refresh."""
 
     async def deliver(self, rows: Sequence[NotificationRow]) -> None:
-        """Send notifications. Returns when the target has accepted all of them."""
+        """Send notifications in order. Returns when the target has accepted all of them."""
 
     async def refresh(self, active: Sequence[Holding]) -> None:
         """Send all active conditions to a target that forgets them after a while."""

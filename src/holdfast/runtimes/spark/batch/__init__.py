@@ -1,1 +1,3 @@
-"""Histories: files are read once, compacted where they are read, and processed in shards."""
+"""Replay of histories on Spark: files are read once, compacted where they are read, and processed in
+shards.
+"""

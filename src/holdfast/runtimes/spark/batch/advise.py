@@ -1,4 +1,6 @@
-"""Advice about a history on Spark: readers measure, shards count, the driver adds up."""
+"""The measurements for ``holdfast advise`` on Spark: readers measure, shards evaluate variants, the driver
+adds up.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,13 @@ FAILED, COUNTED = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A history in shards; each shard has scopes of its own."""
+    """The measured readings of a state, divided into shards; each shard has scopes of its own."""
 
     shards: DataFrame
     found: Tunable
 
     def ask_shards(self, ask: Callable[[MeasuredRows], Any]) -> list[Any]:
-        """Call a function on the rows of each shard; return the results."""
+        """Call a function on the rows of each shard, in the executors, and return the results."""
 
         def answer(
             _key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]
@@ -101,7 +103,7 @@ def history(
     *,
     spark: SparkSession | str | None = None,
 ) -> Spread:
-    """Read the readings that a state depends on into shards; add what was read to `tally`."""
+    """Read the readings that a state depends on into shards. Add what was read to `tally`."""
     with ThreadPoolExecutor(1) as pool:  # files are looked at while Spark starts
         pending_parts = pool.submit(parts_of, files, reading)
         started = spark if isinstance(spark, SparkSession) else session(spark, is_brief=True)
@@ -126,7 +128,7 @@ def history(
 
 
 def _measure_task(found: Tunable, reading: Reading, task: Task, shards: int) -> Iterator[pa.RecordBatch]:
-    """Measure the readings of a task, by shard; an error is reported as a row of its own."""
+    """Measure the readings of a task and yield them by shard. An error is yielded as a row of its own."""
     measure, topic, tally = Measure(found), found.condition.topic.name, Tally()
     try:
         for piece in task.part.pieces:

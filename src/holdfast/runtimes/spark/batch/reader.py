@@ -46,8 +46,10 @@ RejectedRow = tuple[int, int, str, str]
 
 @dataclass(frozen=True)
 class Task:
-    """The part of a history that one reader reads; rows that do not decide may be dropped only if it is
-    closed."""
+    """The part of a history that one reader reads.
+
+    Rows that cannot change the output may be dropped only if the part is `closed`.
+    """
 
     part: Part
     closed: bool
@@ -55,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class ReadJob:
-    """A replay as its readers need it; it is pickled to the executors."""
+    """All that a reader needs for its part of a replay. It is pickled to the executors."""
 
     job: Job
     reading: Reading
@@ -68,12 +70,14 @@ class ReadJob:
     """Whether rows are numbered by what they say, instead of by where they stand."""
 
     def reader(self) -> Reader:
-        """Return a new reader."""
+        """Return a new reader with the job's settings."""
         return Reader(self.job, strict=self.strict, rejects_limit=self.rejects_limit)
 
 
 def read_task(read_job: ReadJob, number: int, most: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Read a task; return the packed events, at most `most` bytes of them, the watermarks, and the report."""
+    """Read a task. Yield the packed events, at most `most` bytes of them, then the watermarks and the
+    report.
+    """
     reader, size, failed = read_job.reader(), 0, None
     try:
         for events in reader.pack_history(
@@ -89,7 +93,7 @@ def read_task(read_job: ReadJob, number: int, most: int | None = None) -> Iterat
 
 
 def read_rejects(read_job: ReadJob, number: int) -> Iterator[pa.RecordBatch]:
-    """Return the rejected rows of a task, a batch at a time."""
+    """Yield the rejected rows of a task, a batch at a time."""
     task, reader = read_job.tasks[number], replace(read_job, rejects_limit=None).reader()
     ranks = {piece.file.path: piece.file.rank for piece in task.part.pieces}
     for _ in chain(_read(read_job, task, reader), [None]):  # after the last there may be more
@@ -100,8 +104,9 @@ def read_rejects(read_job: ReadJob, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Return the relevant events of each operator with all needed columns, a batch at a time, as rows may
-    be wide."""
+    """Yield the relevant events of each operator with all needed columns, a batch at a time, because rows may
+    be wide.
+    """
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
     for selected in _compact_task(read_job, task, reader):
         for at in range(0, len(selected.events), ROWS):
@@ -114,7 +119,9 @@ def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[Ope
 
 
 def _compact_task(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Return the events that decide if the part is closed, else those that satisfy a predicate."""
+    """Yield the events that can change the output if the part is closed, else those that satisfy a
+    predicate.
+    """
     if not (task.closed and all(operator.compacts for operator in read_job.job.operators.values())):
         for topic, batch in _read(read_job, task, reader):
             yield from reader.select(topic, batch)
@@ -130,7 +137,7 @@ def _compact_task(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[Ope
 def _read(
     read_job: ReadJob, task: Task, reader: Reader, *, whole: bool = False
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Read the topics of a task that some operator consumes."""
+    """Yield the batches of topics that some operator consumes."""
     how = {"decisive": None} if whole else {}
     for piece in task.part.pieces:
         yield from reader.read(
@@ -177,9 +184,9 @@ def _compact_sorted(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[O
 
 
 class Compaction:
-    """Collects the events of a closed part that decide; events of each scope are added in order.
+    """Collects the events of a closed part that can change the output. Add the events of each scope in order.
 
-    At a time that is shared with another part, nothing is closed: all events that satisfy a predicate stay.
+    At a time that is shared with another part, nothing is closed: all events that satisfy a predicate remain.
     """
 
     def __init__(self, job: Job, part: Part) -> None:
@@ -189,8 +196,9 @@ class Compaction:
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch, relevances: Sequence[Relevance] | None = None) -> None:
-        """Add rows of a topic that follow all earlier ones of their scopes, with their relevance if it is
-        known."""
+        """Add rows of a topic that follow all earlier rows of their scopes. `relevances` has their relevance
+        if known.
+        """
         at_end = np.isin(times(batch), self._part.shared)
         inside = batch.filter(pa.array(~at_end)) if at_end.any() else batch
         consumers = self._job.pushdown.consumers[topic]
@@ -222,7 +230,7 @@ class Compaction:
 def _compact(
     operator: Operator, topic: str, batch: pa.RecordBatch, relevance: Relevance | None = None
 ) -> pa.RecordBatch:
-    """The rows of a closed part that decide; no row before it is later than its first."""
+    """Return the rows of a closed part that can change the output. No earlier row is later than its first."""
     latest = int(times(batch).min()) if len(batch) else BEGINNING
     if relevance is None:
         return compact_part(operator.machine, {topic: batch}, latest=latest)[topic]

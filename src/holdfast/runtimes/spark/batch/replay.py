@@ -1,7 +1,7 @@
-"""The replay of a history on Spark: readers compact, shards run the operators.
+"""Replay of a history on Spark: readers compact, shards run the operators.
 
 Readers drop rows that cannot change the output and pack the others by shard. After one shuffle each shard
-puts its events in order and runs its operators; operators that consume others under another key follow in
+puts its events in order and runs its operators. Operators that consume others under another key run in
 further stages. If few events are left and the driver wants all notifications, it runs the operators itself.
 """
 
@@ -66,7 +66,7 @@ ROWS = 1 << 16
 
 
 class Replay:
-    """The notifications of a history, computed on Spark: ``dataframe``, or iterate in order."""
+    """The notifications of a history, computed on Spark. Use ``dataframe``, or iterate over them in order."""
 
     def __init__(
         self,
@@ -77,7 +77,9 @@ class Replay:
         spark: SparkSession | str | None = None,
         rejects: Rejects | None = None,
     ) -> None:
-        """``spark`` is a session, or the master on which one is started, by default that of ``session``."""
+        """Plan the replay. ``spark`` is a session, or the master for a new one; by default that of
+        ``session``.
+        """
         self._rejects = rejects if rejects is not None else Rejects()
         self._job = Job.on_history(checked)
         with ThreadPoolExecutor(1) as pool:  # files are looked at while Spark starts
@@ -104,7 +106,9 @@ class Replay:
 
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int | None, list[bytes]] | None]:
-        """The reports of the readers and, unless they are too large, the packed events of each operator."""
+        """The reports of the readers, and the packed events of each operator; ``None`` if these are too
+        large.
+        """
         most, is_heavy = (
             FEW // self._notifications_per_event // len(self._read_job.tasks),
             self._job.is_heavy,
@@ -122,7 +126,7 @@ class Replay:
 
     @cached_property
     def _notifications_per_event(self) -> int:
-        """About how many notifications one event can cause."""
+        """The approximate number of notifications that one event can cause."""
         return max(1, sum(len(one.subscriptions) for one in self._job.operators.values()) // 4)
 
     @cached_property
@@ -152,7 +156,7 @@ class Replay:
                 self._packets.unpersist()
 
     def _run_locally(self, events: Mapping[int | None, list[bytes]]) -> Iterator[pa.Table]:
-        """Run the operators in the driver; return the notifications in order."""
+        """Run the operators in the driver, and yield the notifications in order."""
         tables, derived = list[pa.Table](), dict[int, list[bytes]]()
         for number in self._job.operators:  # by stage
             if payloads := [*events.get(number, ()), *derived.get(number, ())]:
@@ -166,7 +170,7 @@ class Replay:
             yield from (whole.slice(at, ROWS) for at in range(0, len(whole), ROWS))
 
     def _from_executors(self) -> Iterator[pa.Table]:
-        """Run the operators in the executors; return the notifications in order, a table at a time."""
+        """Run the operators in the executors, and yield the notifications in order, a table at a time."""
         size = sum(report.packed for report in self.reports) * self._notifications_per_event
         parts = max(self._read_job.shards, size // AT_ONCE)
         if self._job.is_heavy:  # to sort them is to look at them twice
@@ -188,7 +192,7 @@ class Replay:
             self._open.pop(scope, None)
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
-        """Return the conditions that are active at the end, after all notifications were iterated over."""
+        """Return the conditions that are active at the end. Iterate over all notifications first."""
         found = [(name, scope, since) for (name, scope), since in self._open.items()]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
@@ -199,7 +203,7 @@ class Replay:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """How many events lay in scopes."""
+        """The numbers of events inside and outside of scopes."""
         whole = Coverage()
         for report in self.reports:
             whole.add(Coverage(Counter(report.events), Counter(report.outside)))
@@ -211,12 +215,12 @@ class Replay:
 
     @property
     def kept(self) -> int:
-        """How many events satisfied some predicate."""
+        """The number of events that satisfied some predicate."""
         return sum(report.relevant for report in self.reports)
 
     @cached_property
     def tally(self) -> Tally:
-        """What was read; an error of a reader is raised here."""
+        """The counts of what was read. The first access raises the error of a reader, if there was one."""
         tally = Tally()
         for report in self.reports:
             report.require_success()
@@ -242,7 +246,7 @@ class Replay:
             self._rejects.write(files[rank], row, reason, msgspec.json.decode(data))
 
     def _read_rejects_again(self, count: int) -> Iterator[RejectedRow]:
-        """Return all rejected rows in order of files and rows."""
+        """Yield all rejected rows, ordered by file and row."""
         rows = run_readers(self._spark, self._read_job, read_rejects, from_arrow_schema(REJECTED))
         for table in _in_order(rows, REJECTED.names[:2], 1 + count // REJECTS_AT_ONCE):
             yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
@@ -273,8 +277,9 @@ def replay(
 
 
 def parts_of(files: Sequence[InputFile], reading: Reading) -> list[Part]:
-    """Return the parts of a history, by files that overlap in time; raise an error for files that cannot
-    be read."""
+    """Return the parts of a history: groups of files that overlap in time. Raises an error for unreadable
+    files.
+    """
     files = [replace(file, path=os.path.abspath(file.path)) for file in files]
     for file in files:
         inspect(file, reading)
@@ -282,14 +287,15 @@ def parts_of(files: Sequence[InputFile], reading: Reading) -> list[Part]:
 
 
 def plan_tasks(files: Sequence[InputFile], reading: Reading, cores: int) -> Iterator[Task]:
-    """Divide files among readers."""
+    """Yield the tasks of readers for files, as described at `divide`."""
     return divide(touching_parts(files, reading), cores)
 
 
 def divide(parts: Sequence[Part], cores: int) -> Iterator[Task]:
-    """Divide parts among readers: into shares of like size that are closed except for times at their ends.
+    """Divide parts among readers, into shares of similar size that are closed except for times at their ends.
 
-    A large part that has no such shares is divided by row groups or files; those are not closed.
+    A large part that has no such shares is divided by row groups or files; the resulting tasks are not
+    closed.
     """
     count = SHARES * cores
     rows_per_share = sum(part.rows or 0 for part in parts) // count
@@ -332,7 +338,7 @@ def run_readers(
 
 
 def _in_order(rows: DataFrame, order: Sequence[str], parts: int) -> Iterator[pa.Table]:
-    """Return rows in order, in tables of which the driver holds one at a time."""
+    """Yield rows in order, in tables. The driver has one table in memory at a time."""
     sorted_ = rows.repartitionByRange(parts, *order).sortWithinPartitions(*order)
     for row in sorted_.mapInArrow(_encode_batches, "raw binary").toLocalIterator():
         yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
@@ -345,7 +351,7 @@ def _encode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def require_success(report: bytes) -> None:
-    """Raise the error of a reader, given its report, if it had one."""
+    """Raise the error in a reader's report, if there is one."""
     decode_report(report).require_success()
 
 

@@ -1,4 +1,4 @@
-"""One shard of a history: put its events in order and run its operators, stage by stage.
+"""The processing of one shard of a history: put its events in order and run its operators, stage by stage.
 
 A stage passes on packets that do not concern it and adds derived events for later stages.
 """
@@ -46,7 +46,7 @@ def _run(graph: Graph, inputs: Iterable[OperatorInput]) -> Iterator[Step]:
 
 
 def _run_at_once(graph: Graph, inputs: Iterable[OperatorInput]) -> Iterator[Step]:
-    """Run an operator that has one topic and uses no watermark."""
+    """Run an operator that has one topic and uses no watermark, on all events at once."""
     (operator,) = graph.operators.values()
     (topic,) = operator.topics
     if events := [input.events for input in inputs]:
@@ -56,7 +56,7 @@ def _run_at_once(graph: Graph, inputs: Iterable[OperatorInput]) -> Iterator[Step
 
 
 def _run_slices(graph: Graph, lookaround: Duration, inputs: Iterable[OperatorInput]) -> Iterator[Step]:
-    """Run an operator that has a lookaround on each slice of time separately."""
+    """Run an operator with a lookaround on each slice of time separately."""
     (operator,) = graph.operators.values()
     slices: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     for topic, slice, events in inputs:
@@ -96,7 +96,7 @@ GroupStep = Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator
 
 
 def stage_step(job: Job, stage: int, shards: int) -> GroupStep:
-    """Return the step of a stage that others follow; it maps packets to packets."""
+    """Return the function of a stage that is not the last. It maps packets to packets."""
 
     def step(key: tuple[pa.Scalar, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kind, number, shard = (part.as_py() for part in key)
@@ -112,7 +112,7 @@ def stage_step(job: Job, stage: int, shards: int) -> GroupStep:
 
 
 def last_step(job: Job, require_success: Callable[[bytes], None]) -> GroupStep:
-    """Return the step of the last stage; it maps packets to notifications."""
+    """Return the function of the last stage. It maps packets to notifications."""
 
     def step(key: tuple[pa.Scalar, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kind, number, _ = (part.as_py() for part in key)

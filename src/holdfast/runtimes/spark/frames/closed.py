@@ -1,7 +1,7 @@
-"""The plan for frames whose partitions are closed: no scope has readings in one partition between those in
-another.
+"""The plan `closed`, for frames whose partitions are closed: no scope has readings in one partition between
+those in another.
 
-One aggregate over the frame shows that: the first and the last time of each scope in each partition. Then
+One aggregate over the frame verifies that: the first and the last time of each scope in each partition. Then
 each partition is sorted and compacted by itself, in one pass through Python, and only the rest is shuffled.
 The frame is read twice, so both reads must return the same rows.
 """
@@ -58,8 +58,10 @@ _REPEATABLE = {
 
 
 def is_repeatable(frame: DataFrame) -> bool:
-    """Tell whether a frame only reads and filters files, a table or the cache, so that a second read is
-    cheap and returns the same rows in the same partitions."""
+    """Whether a frame only reads and filters files, a table or the cache.
+
+    A second read of such a frame is cheap and returns the same rows in the same partitions.
+    """
     plan = optimized_plan(frame)
     if plan is None or not plan.deterministic():
         return False
@@ -74,7 +76,10 @@ def _nodes(plan: Any) -> Iterator[str]:
 
 
 def count_rows(job: Job, frame: DataFrame, rows: DataFrame) -> Counts:
-    """Read the frame once; return how many rows each partition has, if all partitions are closed."""
+    """Read the frame once. Return the number of rows of each partition, or raise `PlanDoesNotFit`.
+
+    The plan fits if all partitions are closed.
+    """
     if whole_topics(job) or not all(operator.compacts for operator in job.operators.values()):
         raise PlanDoesNotFit("it is more than state filters")
     if any(condition.forest is not None for condition in job.checked.of(ScopedCondition)):

@@ -3,8 +3,8 @@
     spark.dataSource.register(hf.spark.HoldfastSource)
     spark.read.format("holdfast").option("definition", "warm.hf").load("readings/")
 
-Files are read with Arrow inside the executors, and irrelevant events are dropped there: in a history all that
-cannot change the output, in a stream those that satisfy no predicate.
+Files are read with Arrow inside the executors, and irrelevant events are dropped there. A batch read drops
+all events that cannot change the output; a stream drops those that satisfy no predicate.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ class _SourceOptions(NamedTuple):
         return pa.schema([*fixed.items(), *((name, TYPES[kind]) for name, kind in kinds.items())])
 
     def rows(self, found: Iterable[OperatorEvents]) -> Iterator[pa.RecordBatch]:
-        """Return the selected events as rows, each once even if several operators select it."""
+        """Return the selected events as rows. Each event is returned once, even if several operators select
+        it.
+        """
         seen: dict[str, dict[int, list[pa.RecordBatch]]] = {}
         for number, operator, topic, events in found:
             rows = _to_schema(events, operator.topics[topic], self.schema)
@@ -138,7 +140,7 @@ def _to_schema(batch: pa.RecordBatch, topic: Topic, schema: pa.Schema) -> pa.Rec
 
 
 def _distinct(table: pa.Table) -> pa.Table:
-    """Return each event once; time, source and sequence identify it."""
+    """Return each event of a table once. Time, source and sequence identify an event."""
     keys = table.select(["time", "source", "sequence"]).append_column("@at", pa.array(range(len(table))))
     return table.take(keys.group_by(keys.column_names[:3]).aggregate([("@at", "min")]).column("@at_min"))
 
@@ -177,7 +179,7 @@ def _paths(path: str) -> list[str]:
 
 
 class _ArrivalReader(FeedReader):
-    """Reads files as a streaming query does, but returns plain rows and does not assume any order."""
+    """Reads files like a streaming query, but returns plain rows and does not assume any order."""
 
     def __init__(self, options: _SourceOptions) -> None:
         if "log" not in options.live:

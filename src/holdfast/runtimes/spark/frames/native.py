@@ -1,9 +1,9 @@
-"""The plan that runs state filters as a window query of Spark; Python only computes the ids of notifications.
+"""The plan `native`: state filters as a window query of Spark. Python only computes the ids of notifications.
 
-The rows that satisfy some predicate are shuffled and sorted once. The row before tells whether a row changes
-the state, and the change before tells since when it was active. For a single filter the state after a row and
-the number that orders rows of one time share a column; rows are then no larger than those of a hand-written
-query.
+The rows that satisfy some predicate are shuffled and sorted once. The row before shows whether a row changes
+the state, and the change before shows since when the state was active. For a single filter, the state after a
+row and the number that orders rows of one time share a column; rows are then no larger than those of a
+hand-written query.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST = 4
 
 
 def require(job: Job, frame: DataFrame) -> None:
-    """Raise an error with the reason if Spark cannot run the whole definition by itself."""
+    """Raise `PlanDoesNotFit` with the reason if Spark cannot run the whole definition as a window query."""
     if not job.operators:
         raise PlanDoesNotFit("there is nothing to run")
     if whole_topics(job) or not all(field.compacts for field in job.operators.values()):
@@ -52,9 +52,9 @@ def require(job: Job, frame: DataFrame) -> None:
 def notifications(
     job: Job, columns: Sequence[str], select: Callable[[Mapping[str, str]], DataFrame], *, has_sequence: bool
 ) -> DataFrame:
-    """Return the notifications of a job on rows in our `columns`.
+    """Return the notifications of a job on rows in Holdfast's `columns`.
 
-    `select` returns the rows that satisfy one predicate for each topic; `has_sequence` tells whether the
+    `select` returns the rows that satisfy one predicate for each topic. `has_sequence` tells whether the
     frame has a sequence.
     """
     parts = []
@@ -85,7 +85,10 @@ def _form(job: Job, operator: Operator) -> tuple[WindowForm, list[Any]]:
 def _passing_rows(
     rows: DataFrame, columns: Sequence[str], query: WindowQuery, has_sequence: bool
 ) -> DataFrame:
-    """Return the rows that pass a filter, once for each filter, with its number, the status and the start."""
+    """Return the rows that pass a filter, with its number, the status and the start.
+
+    A row that passes several filters is returned once for each of them.
+    """
     moving = [(i, turn) for i, turn in enumerate(query.filters) if turn.exit is not None]
     if not moving:
         rows = _add_columns(rows, columns, {})
@@ -120,7 +123,7 @@ def _add_columns(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str
 
 
 def _bit(turn: FilterSql) -> str:
-    """Return the state that a row sets; null if it sets none."""
+    """Return the SQL expression of the state that a row sets; null if it sets none."""
     return f"CASE WHEN {turn.enter} THEN true WHEN {turn.exit} THEN false END"
 
 
@@ -167,7 +170,7 @@ def _status(on: str) -> str:
 
 
 def _ending(on: str, starts: str) -> str:
-    """Return the start of an interval for the row that ends it."""
+    """Return the SQL expression of an interval's start, for the row that ends it."""
     return f"CASE WHEN NOT {on} THEN {starts} END"
 
 
@@ -227,19 +230,21 @@ def _to_notifications(
 
 
 def _type(field: StructField) -> str:
-    """Return the type of a field in SQL, independent of the session's setting for timestamps."""
+    """Return the type of a field in SQL. It does not depend on the session's setting for timestamps."""
     return "TIMESTAMP_LTZ" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()
 
 
 def _id() -> Any:
-    """Return the function that computes ids, for many rows at once from Spark 4.1 on."""
+    """Return the function that computes ids. From Spark 4.1 on it computes many rows per call."""
     if hasattr(functions, "arrow_udf"):
         return functions.arrow_udf(ids, "string")
     return functions.udf(notification_id, "string")
 
 
 def _location(axes: Sequence[str]) -> str | None:
-    """Return the known coordinates of an event as an array; null if there are none."""
+    """Return the SQL expression of an event's known coordinates as an array; ``None`` if the frame
+    has none.
+    """
     return (
         f"CASE WHEN {axes[0]} IS NOT NULL THEN array_compact(array({', '.join(axes)})) END" if axes else None
     )

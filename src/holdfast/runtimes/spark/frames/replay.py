@@ -1,9 +1,9 @@
 """The replay of a DataFrame, by the fastest plan that fits the definition and the frame.
 
-`files`: the frame only reads Parquet files. Our readers read them, as in `replay_files`.
+`files`: the frame only reads Parquet files. Holdfast's readers read them, as in `replay_files`.
 
 `native`: no event both starts and ends a state, and scopes have one level. Spark's window query computes the
-same: each row that satisfies a predicate is compared with the one before it.
+same: each row that satisfies a predicate is compared with the row before it.
 
 `closed`: no scope has readings in one partition between those in another. Each partition is compacted by
 itself, and only the rest is shuffled.
@@ -56,19 +56,20 @@ def replay(
     """Return the notifications of a batch DataFrame, in no particular order.
 
     The columns are those of files: `time` (a timestamp), `source`, and optionally `topic`, `sequence`,
-    `place`, `x`, `y`, `z` and the attributes. `map` leads from our names to those of the frame; `topic` is
-    the topic of rows without one. `zone` is the time zone of times without one (`timestamp_ntz`), by default
-    UTC; such times are refused in a session with another zone. Times are returned in the type of the frame.
+    `place`, `x`, `y`, `z` and the attributes. `map` leads from Holdfast's names to those of the frame;
+    `topic` is the topic of rows without one. `zone` is the time zone of times without one (`timestamp_ntz`),
+    by default UTC; such times are refused in a session with another zone. Times are returned in the type of
+    the frame.
 
-    A row without time, source or topic is rejected. The action that meets one fails with the reason; with
-    `bad="drop"` such rows are left out.
+    A row without time, source or topic is rejected. By default the action that meets such a row fails with
+    the reason; with `bad="drop"` such rows are left out.
 
     Rows are processed by (time, source, sequence). A row without a sequence gets a hash of its content. Ids
     therefore do not depend on partitions, the order of rows or the other rows of the frame, and rows with
     equal content have equal ids.
 
-    `plan` chooses the plan, by default the first that fits of `files`, `native`, `closed` and `packed`; the
-    log of `holdfast.spark` shows it and the reason.
+    `plan` chooses the plan, by default the first that fits of `files`, `native`, `closed` and `packed`. The
+    log of `holdfast.spark` shows the plan and the reason.
     """
     if frame.isStreaming:
         raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
@@ -93,17 +94,18 @@ class _FrameReplay:
 
     @cached_property
     def rows(self) -> DataFrame:
-        """The rows that satisfy some predicate, with a sequence only if the frame has one."""
+        """The rows that satisfy some predicate. They have a sequence only if the frame has one."""
         return self.select(None)
 
     def select(self, wanted: Mapping[str, str] | None) -> DataFrame:
-        """Return the rows that satisfy a predicate for each topic, with a sequence only if the frame has
-        one."""
+        """Return the rows that satisfy the predicate of their topic. They have a sequence only if the frame
+        has one.
+        """
         return usable_rows(self.job, self.frame, self.rows_in_own_columns, self.reading, self.bad, wanted)
 
     @cached_property
     def rows_in_own_columns(self) -> DataFrame:
-        """All rows, in our columns."""
+        """All rows, in Holdfast's columns and types."""
         return to_own_columns(self.job.checked, self.frame, self.reading)
 
     @property

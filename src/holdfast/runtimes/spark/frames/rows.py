@@ -1,8 +1,9 @@
-"""The rows of a frame or stream: in our columns and types, the relevant ones only, and as Arrow batches.
+"""The rows of a frame or stream: in Holdfast's columns and types, the relevant ones only, and as Arrow
+batches.
 
 The JVM renames and casts columns and drops rows that satisfy no predicate, unless an operator needs all of
 them. The other rows cross to Python once. Expressions are written as SQL, because text crosses to the JVM in
-one call and an expression built by calls needs one for each of its parts.
+one call, while an expression that is built by calls needs a call for each of its parts.
 """
 
 from __future__ import annotations
@@ -64,8 +65,10 @@ _FAULTS = {
 
 
 def events(job: Job, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
-    """Return the rows of a frame or stream that satisfy some predicate, in our columns; all rows of topics
-    of which an operator needs every row."""
+    """Return the rows of a frame or stream that satisfy some predicate, in Holdfast's columns.
+
+    If an operator needs every row of a topic, all rows of the topic are returned.
+    """
     require_known(bad)
     reading = reading or Reading(job.checked.topics)
     return add_sequence(usable_rows(job, frame, to_own_columns(job.checked, frame, reading), reading, bad))
@@ -79,10 +82,11 @@ def usable_rows(
     bad: Bad,
     filters: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the relevant rows of a frame in our columns; a row has a sequence only if the frame has one.
+    """Return the relevant rows of a frame in Holdfast's columns. A row has a sequence only if the frame has
+    one.
 
     `filters` has the predicate of each topic as SQL, by default that of all relevant rows. Do not filter the
-    result further: Spark moves filters ahead, and would then not meet the rows that must fail.
+    result further: Spark moves filters ahead, and would then skip the rows that must fail.
     """
     filters = _relevance_filters(job, ends=not frame.isStreaming) if filters is None else dict(filters)
     only = None if reading.theirs("topic") in frame.columns else _default(reading)
@@ -108,13 +112,13 @@ _REMEDY = "; bad='drop' leaves such rows out"
 
 
 def require_known(bad: Bad) -> None:
-    """Raise an error unless `bad` is one of the allowed values."""
+    """Raise an error unless `bad` is `"fail"` or `"drop"`."""
     if bad not in ("fail", "drop"):
         raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
 
 
 def _relevance_filters(job: Job, *, ends: bool) -> dict[str, str]:
-    """Return the predicate of the relevant rows of each topic."""
+    """Return the SQL predicate of the relevant rows of each topic."""
     checked, whole = job.checked, whole_topics(job, ends=ends)
 
     def relevance(topic: Topic) -> str:
@@ -124,10 +128,10 @@ def _relevance_filters(job: Job, *, ends: bool) -> dict[str, str]:
 
 
 def whole_topics(job: Job, *, ends: bool = True) -> Collection[str]:
-    """Return the topics of which all rows are needed: they advance a watermark, or SQL cannot tell which are
-    relevant.
+    """Return the topics of which all rows are needed: they advance a watermark, or SQL cannot select the
+    relevant rows.
 
-    In a frame that ends, an operator with a lookaround needs no watermark.
+    If the frame `ends`, an operator with a lookaround needs no watermark.
     """
     clocks = [one.clock for one in job.watermark_operators.values() if one.machine.traits.lookaround is None]
     watermark_topics = frozenset().union(*clocks) if ends else job.watermark_topics
@@ -150,13 +154,15 @@ def naming(checked: Checked, topic: Topic) -> Naming:
 
 
 def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
-    """Return a column for each attribute name and kind, numbered because Spark's names ignore case."""
+    """Return a column name for each attribute name and kind. Names are numbered because Spark's names ignore
+    case.
+    """
     found = dict.fromkeys((a.name, a.kind) for topic in topics for a in topic.attributes)
     return {(name, kind): f"{i} {name}" for i, (name, kind) in enumerate(found)}
 
 
 def to_own_columns(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
-    """Return all rows of a frame in our columns and types."""
+    """Return all rows of a frame in Holdfast's columns and types."""
     types = _types(frame, reading)
     names = frame.columns
     at = {name: f"`{name.replace('`', '``')}`" for name in names}
@@ -186,7 +192,7 @@ def to_own_columns(checked: Checked, frame: DataFrame, reading: Reading) -> Data
 
 
 def _by_place(checked: Checked) -> bool:
-    """Tell whether some condition has places as scopes."""
+    """Whether some condition has places as scopes."""
     return any("place" in level for condition in checked.of(ScopedCondition) for level in condition.keys)
 
 
@@ -255,7 +261,7 @@ def _join_names(names: Sequence[str], most: int = 30) -> str:
 
 
 def _types(frame: DataFrame, reading: Reading) -> dict[str, DataType]:
-    """Return the types of the frame's columns; raise an error if one that we need is missing or ambiguous."""
+    """Return the types of the frame's columns. Raises an error if a needed column is missing or ambiguous."""
     names = frame.columns
     attributes = {a.name for topic in reading.topics for a in topic.attributes}
     for ours in ("time", "source", *reading.rename):
@@ -278,8 +284,9 @@ def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
 
 
 def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]) -> str:
-    """Return the expression of the time; a time without a zone has the zone of the reading, not of the
-    session."""
+    """Return the SQL expression of the time. A time without a zone has the zone of the reading, not of the
+    session.
+    """
     theirs = reading.theirs("time")
     match types[theirs]:
         case TimestampType():
@@ -295,7 +302,7 @@ def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]
 
 
 def _coordinates(axes: Sequence[str | None]) -> dict[str, str]:
-    """Return the coordinates up to the first gap: no y without x."""
+    """Return the SQL expressions of the coordinates up to the first missing one: y requires x."""
     found: dict[str, str] = {}
     inner = ""
     for axis, column in zip(AXES, takewhile(lambda c: c is not None, axes), strict=False):
@@ -305,12 +312,12 @@ def _coordinates(axes: Sequence[str | None]) -> dict[str, str]:
 
 
 def add_sequence(rows: DataFrame) -> DataFrame:
-    """Return the rows with a sequence each."""
+    """Return the rows with a sequence in every row."""
     return rows.withColumn("sequence", expr(sequence(rows.columns)))
 
 
 def sequence(columns: Sequence[str]) -> str:
-    """Return the expression of the sequence of a row; without one it is a hash of the content.
+    """Return the SQL expression of a row's sequence. Without a sequence it is a hash of the row's content.
 
     Columns that are null in a row do not change the hash.
     """
@@ -324,7 +331,7 @@ def content_columns(columns: Sequence[str]) -> list[str]:
 
 
 def _hash_of(column: str) -> str:
-    """Return the expression of a column's part of the hash."""
+    """Return the SQL expression of a column's contribution to the hash."""
     name, value = literal(column.split(" ")[-1]), quote_name(column)
     return f"CASE WHEN {value} IS NOT NULL THEN xxhash64({name}, {value}) ELSE 0L END"
 
@@ -338,7 +345,7 @@ def without_topic(job: Job, rows: DataFrame) -> DataFrame:
 
 
 def batches_by_topic(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Turn the batches of `mapInArrow` into larger batches by topic."""
+    """Convert the batches of `mapInArrow` to larger batches by topic."""
     columns, consumed = _columns(job.checked.topics), _topics_in_use(job)
     for table in _to_tables(batches):
         for topic in consumed:

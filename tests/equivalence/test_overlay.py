@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +105,7 @@ class OverlayScenario:
             self.serial += 1
             name = self.watching[i, k] = f"watch {self.serial}"
             self.engines[i, name] = Engine(self.apps[k])
-            self.overlay.ask(f"s{i}", replace(request, name=name))
+            self.overlay.ask(f"s{i}", msgspec.structs.replace(request, name=name))
 
     def say(self, which, event):
         """Publish a row by one of the advertising publishers. Return the event, or nothing without such a

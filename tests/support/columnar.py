@@ -51,7 +51,7 @@ def queries(draw, topic, key):
         where = f" each location{draw(st.sampled_from(places))}"
         return words + where + (f" each {rest}" if rest != key else "") + together
     several = (" any location", " one location", " all locations", ' all locations of ("north", 0)')
-    several += (" closest to 1", ' closest to "north"', " closest to (1, 2)", " closest to here")
+    several += (" closest to (1)", ' closest to "north"', " closest to (1, 2)", " closest to here")
     folded = (
         f" {draw(_folds)} location",
         f" {draw(_folds)} location",
@@ -218,7 +218,7 @@ def levels(draw):
     """A component above another; it may look at readings, too."""
     below = draw(definitions() | emitting_components())
     key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
-    places = ("", "", " any location", " closest to 1", " sum location", f" {draw(_folds)} location")
+    places = ("", "", " any location", " closest to (1)", " sum location", f" {draw(_folds)} location")
     apart = f" each {key}" if key else draw(st.sampled_from(places))
     time = draw(st.sampled_from(("", "", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]", " ever")))
     function = draw(st.sampled_from(("count ", "avg ", "max "))) if time[1:2] in "oe" and time else ""

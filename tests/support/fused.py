@@ -50,7 +50,7 @@ def queries(draw, topic, key):
                 "all locations",
                 "one location",
                 "within [0, 1]",
-                "closest to 1",
+                "closest to (1)",
                 "max location",
             )
         )

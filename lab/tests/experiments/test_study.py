@@ -20,7 +20,7 @@ def quiet(_: str) -> None:
 def test_a_killed_study_continues_with_its_last_cell(tmp_path: Path) -> None:
     """The killed run was in the middle of its second round, and ended by SIGKILL."""
     stored = tmp_path / "runs.json"
-    code = f"import test_study; test_study.studied({str(stored)!r}, dies=11)"
+    code = f"import test_study; test_study.run_study({str(stored)!r}, dies=11)"
     there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     found = subprocess.run([sys.executable, "-c", code], env=os.environ | there, capture_output=True)
     assert found.returncode == -signal.SIGKILL, found.stderr

@@ -554,8 +554,8 @@ def test_a_client_of_the_thesis_needs_no_greeting():
         async with broker() as hub:
             peer = await Raw.to(hub.address, "xml")
             peer.say(b'<ISCAMsg><Notification><av name="X" type="long" value="1"/></Notification></ISCAMsg>')
-            (bundle,) = await hub.deliveries.bundles()
-            assert bundle.notifications[0].content == {"X": 1}
+            (received,) = await hub.deliveries.bundles()
+            assert received.notifications[0].content == {"X": 1}
             (joined,) = await hub.deliveries.of(Joined)
             assert joined.peer == "peer-1"
             hub.ask(bundle(1, y=2))

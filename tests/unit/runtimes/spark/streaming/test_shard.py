@@ -322,7 +322,7 @@ def test_a_member_that_left_a_count_and_returned_is_its_latest():
     for at, (who, status) in enumerate(
         [("a", "egress"), ("c", "ingress"), ("a", "ingress"), ("b", "unknown")]
     ):
-        list(machine._update_members(state, status, who, 5 + at, lambda: "A"))
+        list(machine._update_members(state, status, who, 5 + at, "A"))
     other = machine.apply_delta(other, machine.delta(state))
     assert [list(one.groups["A"].on.items()) for one in (state, other)] == [
         [("b", 2), ("c", 6), ("a", 7)]

@@ -4,9 +4,9 @@ Laws, property-tested for every machine (`tests/laws/test_machines.py`):
 
 0. `step` equals folding `react`, then `advance` to the watermark.
 1. Cut anywhere: stepping through a ++ b equals stepping through a, then b.
-2. Compact anywhere: `compact_part` drops events that cannot change the output, for any state before. It may be
-   applied to any closed part of a scope's sequence, any number of times. A part is closed if no other event of
-   the scope falls between its first and last.
+2. Compact anywhere: `compact_part` drops events that cannot change the output, for any state before. It
+   may be applied to any closed part of a scope's sequence, any number of times. A part is closed if no
+   other event of the scope falls between its first and last.
 3. Split by scope: the machine over a union of outermost scopes equals the union of machines.
 """
 
@@ -82,7 +82,8 @@ class Traits(NamedTuple):
       suffice for its output; `None` if every earlier event may be relevant.
     - `compacts`: the machine needs fewer rows of a closed part than of any other part (law 2).
     - `lateness`: an event that is older than the latest event by more than this duration is relevant by its
-      age alone: it is emitted as late or ends a no-data time. The value is `None` if age alone is never relevant.
+      age alone: it is emitted as late or ends a no-data time. The value is `None` if age alone is never
+      relevant.
     - `pauses`: timers count only while readings can arrive. The machine has `resume`.
     """
 

@@ -75,7 +75,7 @@ class OpenScope(msgspec.Struct):
 class CarriedState(msgspec.Struct):
     """The state of a machine with undecided scopes: the two inner states and the scopes.
 
-    `since` has confirmed scopes that are active for longer than `now` says.
+    `since` has the original starts of confirmed scopes whose start in `now` is later.
     """
 
     now: Any
@@ -173,7 +173,7 @@ class CarryingOver(Wrapper[Any]):
         return self.inner.load(self.inner.dump(inner))
 
     def _open_scopes(self, state: CarriedState, at: Instant) -> None:
-        """Start to evaluate the undecided scopes whose time has come by `at`."""
+        """Start to evaluate the undecided scopes whose evaluation is due by `at`."""
         ready = {key: one for key, one in state.open.items() if one.knows is not None and one.knows <= at}
         for condition in dict.fromkeys(number for number, _ in ready):
             mine = [one.bit for (number, _), one in ready.items() if number == condition]

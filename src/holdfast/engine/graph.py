@@ -102,7 +102,7 @@ class Graph:
             for i, operator in self.operators.items()
         }
         self._consumers: dict[str, list[OperatorId]] = {}
-        """The operators that consume readings of each topic and nothing derived."""
+        """The operators that consume readings of each topic and no derived events."""
         self._downstream = [i for i, operator in self.operators.items() if operator.upstream_topics]
         for i, operator in self.operators.items():
             for topic in () if operator.upstream_topics else operator.topics:
@@ -146,7 +146,7 @@ class Graph:
     # --- one event, or time alone: no Arrow ---
 
     def push(self, states: States, event: Event, watermarks: Watermarks) -> list[Step]:
-        """Process one event, and return what the operators emit.
+        """Process one event, and return a step for each operator that emits.
 
         The caller advances `watermarks` to the time of the event before the call.
         """
@@ -167,7 +167,8 @@ class Graph:
         return steps
 
     def advance(self, states: States, watermarks: Watermarks) -> list[Step]:
-        """Advance event time to the watermarks without an event, and return what the operators emit."""
+        """Advance event time to the watermarks without an event, and return a step for each operator that
+        emits."""
         steps: list[Step] = []
         derived: dict[str, list[Event]] = {}
         for i in self._timed:
@@ -212,7 +213,7 @@ class Graph:
         among: Container[OperatorId] | None = None,
         final: bool = False,
     ) -> Run:
-        """Process a batch of each topic, and return what the operators emit. If ``among`` is given, only
+        """Process a batch of each topic, and return the steps of the operators. If ``among`` is given, only
         these operators run.
 
         Operators without input run only if they are due. With `final`, event time ends: operators emit what

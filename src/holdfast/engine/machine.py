@@ -61,7 +61,7 @@ class Relevance:
 
     In any part of a history, the rows in `satisfies` must stay. In a closed part, the rows in `decides`
     suffice. `outside` is for each condition the number of rows in none of its scopes. `decides` is computed
-    on first access and can reuse what was computed for `satisfies`.
+    on first access and can reuse intermediate results of `satisfies`.
     """
 
     satisfies: Mask
@@ -178,7 +178,7 @@ class Machine(Generic[S]):
         return state
 
     def is_initial(self, state: S, condition: int) -> bool:
-        """Whether the state is equal to the initial state, as far as the given condition is concerned."""
+        """Whether the state of the given condition is equal to its initial state."""
         return self.dump(state) == self.dump(self.initial())
 
     def dump(self, state: S) -> bytes:

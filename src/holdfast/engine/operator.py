@@ -119,7 +119,7 @@ class Operator:
     needed_columns: Mapping[str, frozenset[str]] | None = None
     """For each topic the columns that relevant events need; `None` if all columns are needed."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For topics of which only certain sources are relevant, these sources."""
+    """The relevant sources of topics for which no other sources are relevant."""
     upstream_topics: frozenset[str] = frozenset()
     """The derived topics that the operator consumes."""
     missing_rows: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None

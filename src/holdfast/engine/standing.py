@@ -16,8 +16,8 @@ Scoped = tuple[str, str | None]
 class Standing(NamedTuple):
     """The state of a scope.
 
-    `since` is the time since which the scope is active; `None` if it is inactive. `known` says whether that
-    is certain.
+    `since` is the time since which the scope is active; `None` if it is inactive. `known` is true if that is
+    certain.
     """
 
     scope: str | None
@@ -27,7 +27,7 @@ class Standing(NamedTuple):
 
     @property
     def reported(self) -> tuple[bool, bool, str | None]:
-        """The part of the standing of which subscribers are notified."""
+        """The part of the standing that subscribers are notified about."""
         return self.since is not None, self.known, self.level
 
 

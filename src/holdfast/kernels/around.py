@@ -76,7 +76,7 @@ def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count,
     ``chosen`` is the last event of the latter; of equal times the first by rank, or -1. The instants of key
     ``k`` are ``at[ends[k]:ends[k + 1]]``, and its parts are ``owned[k]`` to before ``owned[k + 1]``. Its
     events are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes true or false, and is
-    present from then on. ``inside[m]`` says which parts are near after move ``m``; ``moves`` has the last
+    present from then on. ``inside[m]`` marks the parts that are near after move ``m``; ``moves`` has the last
     move at each instant.
     """
     newest = np.full(inside.shape[1], -1)

@@ -5,7 +5,7 @@ Each state has a cell for each scope. While a cell's status (``ON``) is off, its
 while it is on, its exit predicate. ``cand`` is the time since which the tested predicate has been true
 without interruption. After the duration in ``waits``, or after a number of readings, the status changes.
 ``level`` is the number of the state's no-data durations that have passed since the ``last`` reading. Bit l of
-``enter`` and ``leave`` says whether the predicates are true after l of them.
+``enter`` and ``leave`` is set if the predicates are true after l of them.
 
 A timer fires once the watermark has passed its time, so a reading of the same time comes first. Timers of one
 time fire in this order: no data, minimum durations, ``unknown`` and ``forget``.

@@ -29,7 +29,7 @@ def relate(  # type: ignore[no-untyped-def]
 
     The status of a transition is 0 for a start and 1 for an end. For ``best`` the second column of
     ``out_tie`` is the choice. ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` its
-    value. ``bits[t]`` says whether a tie is active, or which alternative is best. ``began[t]`` is the time
+    value. ``bits[t]`` is 1 for an active tie, or the number of the best alternative. ``began[t]`` is the time
     since which a test with a minimum duration has been true. ``measured[t]`` is the last measured value.
     Entries with a scale other than 0 are the centres of a radius.
     """

@@ -54,7 +54,7 @@ def lasting_upstream(
 ) -> Condition:
     """Return the condition called ``name``. Raise a `DefinitionError` if it is momentary or does not exist.
 
-    ``verb`` is for the hint; it says what the statement does to the scopes of the condition.
+    ``verb`` is a word for the hint, such as ``Count``.
     """
     at = place_of(name, statement_at)
     over = upstream(name, known, at)

@@ -66,8 +66,8 @@ _EVENTS = ("ingress", "egress", "atomic")
 class Upstream(NamedTuple):
     """The properties of a consumed component.
 
-    `lasting` says whether its condition has a start and an end, `spawns` whether it has a scope for each key
-    or host. `wait` is the duration by which it evaluates behind the watermark, in microseconds.
+    `lasting` is true if its condition has a start and an end, `spawns` if it has a scope for each key or
+    host. `wait` is the duration by which it evaluates behind the watermark, in microseconds.
     """
 
     topic: Topic

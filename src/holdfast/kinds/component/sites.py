@@ -19,7 +19,7 @@ PLACE = ("place", *AXES)
 
 
 class ComponentSite(NamedTuple):
-    """The stage and key of a component. If the key is empty, `reason` says why."""
+    """The stage and key of a component. If the key is empty, `reason` has the reason."""
 
     stage: int
     key: tuple[str, ...]

@@ -41,7 +41,7 @@ class Arrival:
 
     @property
     def word(self) -> int:
-        """The correlations of which the event matches at least one filter, as bits."""
+        """The correlations with at least one filter that the event matches, as bits."""
         return reduce(or_, (word for _, word in self.matches))
 
 

@@ -18,8 +18,8 @@ class CountCondition(Condition):
     """A checked count over the scopes of a condition.
 
     ``over`` is the topic of the counted condition's derived events; ``topic`` is the topic of the count's own
-    events. Members are grouped by ``within`` or ``forest``; without both they are one group. ``settled`` says
-    whether the key of a member determines its group. ``roster`` lists the expected members, each with its
+    events. Members are grouped by ``within`` or ``forest``; without both they are one group. ``settled`` is
+    true if the key of a member determines its group. ``roster`` lists the expected members, each with its
     group.
     """
 

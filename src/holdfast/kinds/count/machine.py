@@ -35,9 +35,9 @@ class CountGroup(msgspec.Struct, dict=True):
     """The members of one group and the state of its count.
 
     ``on`` has the active members with their starts, in the order in which they became active. ``unknown`` has
-    the unknown members. ``began`` and ``first`` are the start of the count and its first member. ``known``
-    says whether the state is certain. A group is ``undecided`` if a revision left it open, until enough
-    members are active or inactive.
+    the unknown members. ``began`` and ``first`` are the start of the count and its first member. ``known`` is
+    true if the state is certain. A group is ``undecided`` if a revision left it open, until enough members
+    are active or inactive.
     """
 
     on: dict[str, Instant] = {}
@@ -91,7 +91,7 @@ class CountChanges(msgspec.Struct):
     until: Instant = BEGINNING
 
     def touch(self, key: str, member: str, moves: bool) -> None:
-        """Record a changed member; ``moves`` says whether it became active or inactive."""
+        """Record a changed member; ``moves`` is true if it became active or inactive."""
         members = self.members.setdefault(key, {})
         if moves:
             members.pop(member, None)

@@ -17,7 +17,7 @@ class OverlapCondition(Condition):
     """A checked overlap, which is a correlation of conditions.
 
     ``over`` are the topics of the conditions' derived events; ``topic`` is the topic of its own events.
-    Intervals are related if they agree in the attributes ``per``; ``settled`` says whether the keys of all
+    Intervals are related if they agree in the attributes ``per``; ``settled`` is true if the keys of all
     conditions determine these attributes. ``near`` is in metres, ``within`` in microseconds.
     """
 

@@ -143,7 +143,7 @@ def _overlay(condition: RelationCondition) -> Iterator[str]:
 
 
 def _homes(relation: Relation) -> str:
-    """Return a text that says at which brokers agents start, and how many."""
+    """Return a text with the brokers at which agents start, and the number of agents."""
     beside: Counter[str] = Counter()
     for tie in relation.ties or ():
         terms = [term.member.source for term_list in tie.terms for term in term_list]

@@ -297,7 +297,7 @@ class RelationMachine(CarryOverMachine):
         return self._forget_idle_ties(state, emitted.first(count))
 
     def _forget_idle_ties(self, state: RelationState, emitted: EmittedRows) -> EmittedRows:
-        """If all sources take part, drop ties without state.
+        """Drop ties without state if all sources take part, and return the output.
 
         In the output, replace tie numbers by member numbers, because the numbers of ties change.
         """

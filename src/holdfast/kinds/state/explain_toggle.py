@@ -107,7 +107,7 @@ def _end(condition: StateCondition) -> str:
 
 
 def _explain_dropped(condition: StateCondition) -> str:
-    """Return a text that explains which events are dropped where they are read."""
+    """Return a text that explains which events are dropped when they are read."""
     neither = "what satisfies neither predicate, where it is read"
     if condition.delivery.wait is None:
         return f"{neither}; of what is in order already, all that can start or end nothing"

@@ -111,8 +111,8 @@ class LossyToggleMachine(Machine[LossyToggleState]):
     def mark_uncertain(self, state: LossyToggleState, may_lack: Callable[[str], bool]) -> Lost:
         """Mark active scopes of which events may be lost as uncertain.
 
-        Return the outermost scopes that are newly uncertain, with the time of their start. ``may_lack`` says
-        of a key whether its events may be lost.
+        Return the outermost scopes that are newly uncertain, with the time of their start. ``may_lack``
+        returns whether events of a key may be lost.
         """
         lost, outermost = Lost(), state.inner.levels[-1]
         for level in state.inner.levels:

@@ -67,8 +67,8 @@ class CellRanges(NamedTuple):
 class ShownColumns(NamedTuple):
     """The values that a query shows at instants, as columns.
 
-    `exact` says that floats represent the values exactly, `vague` that columns do not determine the values.
-    If parts of a key or topics are pooled, `fold` is their pool. Instant `i` of these columns is then instant
+    `exact` is true if floats represent the values exactly, `vague` if columns do not determine the values. If
+    parts of a key or topics are pooled, `fold` is their pool. Instant `i` of these columns is then instant
     `same[i]` of the pool.
     """
 
@@ -152,8 +152,8 @@ class ReadingSeries:
     `p`, `spots[p]` its location. The series `is_divided` if parts are not simply keys. Cell `c` has the rows
     `order[bounds[c]:bounds[c + 1]]`, and part `p` the cells from `starts[p]` up to `starts[p + 1]`.
 
-    All readings have the same `status`; if it is `None`, statuses are pooled. The series `roams` if a moving
-    host decides what the query selects. It `folds` if the query pools the parts of a key. It `is_mixed` if
+    All readings have the same `status`; if it is `None`, statuses are pooled. The series `roams` if the
+    selection depends on a moving host. It `folds` if the query pools the parts of a key. It `is_mixed` if
     these parts have several locations that stay separate. A `shared` series has one key, which is visible to
     every key of the component.
     """

@@ -1,7 +1,7 @@
 """The machine of states with minimum durations, over one level of scopes.
 
-The kernel receives bytes (*words*) that say at which levels of silence a predicate is true. It therefore does
-not depend on the predicates.
+The kernel receives bytes (*words*): their bits are the levels of silence at which a predicate is true. It
+therefore does not depend on the predicates.
 """
 
 from __future__ import annotations

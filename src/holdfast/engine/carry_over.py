@@ -49,12 +49,13 @@ class CarryOverMachine(Machine[Any]):
         raise NotImplementedError
 
     def with_carry_overs(self, state: Any, condition: int, bits: Iterable[CarryOver]) -> Any:
-        """Return the state in which these scopes are also active. Scopes that the condition does not have are
-        ignored."""
+        """Return the state in which the scopes in `bits` are also active. Scopes that the condition does not
+        have are ignored."""
         raise NotImplementedError
 
     def wake(self, state: Any, condition: int, bits: Iterable[CarryOver]) -> Any:
-        """Return the state in which these scopes are evaluated at the next time, even without a reading."""
+        """Return the state in which the scopes in `bits` are evaluated at the next time, even without a
+        reading."""
         raise NotImplementedError
 
     def without(self, bit: CarryOver, attributes: Collection[str]) -> CarryOver:
@@ -196,6 +197,10 @@ class CarryingOver(Wrapper[Any]):
         return self._simplify(state, self._advance(state, self.inner.advance, watermark))
 
     def step(self, state: Any, batches: Batches, watermark: Instant) -> tuple[Any, Emission]:
+        """Process a batch of each topic, then advance to the watermark.
+
+        While scopes are undecided, both inner states run over the batches.
+        """
         if not isinstance(state, CarriedState):
             return self.inner.step(state, batches, watermark)
         state.watermark = max(
@@ -306,6 +311,7 @@ class CarryingOver(Wrapper[Any]):
         return _MARK + msgspec.msgpack.encode(_StoredState(now, beside, open, since, state.watermark))
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> Any:
+        """Return the state from a snapshot, with undecided scopes only for conditions that still exist."""
         if not raw.startswith(_MARK):
             return self.inner.load(raw, was)
         stored = msgspec.msgpack.decode(raw[len(_MARK) :], type=_StoredState)

@@ -101,6 +101,7 @@ class Corrected(Wrapper[CorrectedState]):
     def step(
         self, state: CorrectedState, batches: Batches, watermark: Instant
     ) -> tuple[CorrectedState, Emission]:
+        """Correct after the late events of a batch, then process the others up to the watermark."""
         name, corrections = self.inner.topic.name, list[Transition]()
         if (batch := batches.get(name)) is not None:
             late = times(batch) < state.now.until
@@ -180,7 +181,7 @@ class Corrected(Wrapper[CorrectedState]):
         return self._sweep(state) if size > 2 * state.least + _FEW else state
 
     def _sweep(self, state: CorrectedState) -> CorrectedState:
-        """Move the events that can no longer be corrected into the base."""
+        """Move the events that can no longer be corrected from the recent events into the base state."""
         oldest, base, recent = self.final(state), state.base, dict[str, list[Event]]()
         old: list[Event] = []
         for scope, events in state.recent.items():

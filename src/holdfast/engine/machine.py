@@ -153,7 +153,8 @@ class Machine(Generic[S]):
         return None
 
     def resume(self, state: S, watermark: Instant) -> S:
-        """Continue after a pause in which no reading could arrive, at the watermark of its end."""
+        """Continue at the watermark after a pause in which no reading could arrive. Timers do not count the
+        pause."""
         return state
 
     def active(self, state: S) -> list[tuple[int, str | None, Instant]]:
@@ -174,7 +175,8 @@ class Machine(Generic[S]):
         return []
 
     def learn_latest(self, state: S, condition: int, latest: Sequence[Event]) -> S:
-        """Give a condition that starts now the latest event of every source."""
+        """Give a condition that starts now the latest event of every source, in `latest`; return the new
+        state."""
         return state
 
     def is_initial(self, state: S, condition: int) -> bool:

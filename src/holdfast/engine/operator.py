@@ -165,7 +165,7 @@ class Operator:
 
     @cached_property
     def recipients(self) -> tuple[tuple[str, ...], ...]:
-        """For each condition the subscriptions whose subscribers it notifies."""
+        """For each condition the subscriptions that are notified of its transitions."""
         hidden, called = self.links.hidden, self.presentation.aliases
         return tuple(
             tuple(called.get(name, name) for name in names if name not in hidden) for names in self.names

@@ -79,6 +79,10 @@ class Ordered(Wrapper[OrderedState]):
         return OrderedState(self.inner.initial(), BEGINNING, 0, [], [])
 
     def react(self, state: OrderedState, event: Event) -> tuple[OrderedState, list[Transition]]:
+        """Store an event until the watermark has passed it.
+
+        A late event is emitted with the status `late` or, with `late apply`, processed at once.
+        """
         if event.time < state.until:
             if self.late == "drop":
                 return state, [Transition(event, "late", None, None, -1)]
@@ -102,6 +106,7 @@ class Ordered(Wrapper[OrderedState]):
         return state
 
     def advance(self, state: OrderedState, watermark: Instant) -> tuple[OrderedState, list[Transition]]:
+        """Process the stored events that the watermark has passed, in order."""
         state, watermark = self._singly(state), self._behind(watermark)
         inner, out = state.inner, []
         while state.held and state.held[0][2].time < watermark:
@@ -119,6 +124,7 @@ class Ordered(Wrapper[OrderedState]):
     def step(
         self, state: OrderedState, batches: Batches, watermark: Instant
     ) -> tuple[OrderedState, Emission]:
+        """Store the events of a batch, then process all events that the watermark has passed, in order."""
         state, watermark = self._in_batches(state), self._behind(watermark)
         inner, name = state.inner, self.topic.name
         held, out = state.batches, list[pa.RecordBatch]()
@@ -206,6 +212,7 @@ class Ordered(Wrapper[OrderedState]):
     def apply_delta(
         self, state: OrderedState, raw: bytes, was: Sequence[int | None] | None = None
     ) -> OrderedState:
+        """Return the state with a delta applied: changes of the inner machine, and further waiting events."""
         assert self.inner.has_deltas
         changed, until, arrived, since = msgspec.msgpack.decode(raw, type=_StoredOrdered)
         inner = self.inner.apply_delta(state.inner, changed, was) if changed else state.inner

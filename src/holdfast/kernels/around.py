@@ -1,4 +1,4 @@
-"""The parts near a moving key, among parts that do not move.
+"""Search for parts near a moving key, among parts that do not move.
 
 Distances are exact up to the relative error `MARGIN`. A caller that compares two distances must compute them
 again if they differ by less.

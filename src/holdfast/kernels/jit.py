@@ -92,10 +92,10 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
 
 
 def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
-    """Wrap a compiled function so that arrays which it only reads are always passed as read-only.
+    """Return a compiled function that receives each array that it only reads as a read-only array.
 
-    For numba a writable array has another type than a read-only one, and it would compile the loop again for
-    each combination.
+    For numba, a writable array has another type than a read-only array. Without this wrapper, numba would
+    compile the loop again for each combination.
     """
 
     @wraps(code)

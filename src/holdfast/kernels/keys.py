@@ -22,7 +22,7 @@ def _crc_table() -> NDArray[np.uint32]:
 
 
 CRC = _crc_table()
-"""The table of CRC-32 (ISO 3309), so that the kernel hashes as ``zlib.crc32`` does."""
+"""The table of CRC-32 (ISO 3309). With it, the kernel computes the same hash as ``zlib.crc32``."""
 
 
 @kernel

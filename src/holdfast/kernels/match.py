@@ -57,7 +57,7 @@ def place(slots, first, last, maps, tops, live):  # type: ignore[no-untyped-def]
 
 @kernel
 def locate(points, cuts, tops, buckets, blocks):  # type: ignore[no-untyped-def]
-    """Find the bucket of each attribute of each point, and the blocks that may contain it."""
+    """Find the bucket of each attribute of each point, and the blocks whose boxes may contain the point."""
     count, width = points.shape
     missing = tops.shape[1] - 1
     for p in range(count):

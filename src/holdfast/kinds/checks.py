@@ -22,7 +22,8 @@ from ..model.topic import Attribute, Topic
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Add the name of a statement to errors that have no place in the text."""
+    """Add `name`, the name of a statement, to errors that have no place in the text. Use as a context
+    manager."""
     try:
         yield
     except DefinitionError as error:

@@ -129,6 +129,7 @@ class ComponentMachine(Machine[ComponentState]):
     def step(
         self, state: ComponentState, batches: Batches, watermark: Instant
     ) -> tuple[ComponentState, Emission]:
+        """Process a batch of each topic, then evaluate the component up to the watermark."""
         state = self._prepare(state, sum(map(len, batches.values())))
         late: list[Transition] = []
         for topic, batch in batches.items():
@@ -314,7 +315,7 @@ def derived_knowledge(upstream: Upstream, events: Iterable[Event]) -> Iterator[K
 
 
 def derived_columns(upstream: Upstream, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert derived readings to events of a component in columns, as `detector.rows` stores them."""
+    """Return derived readings as events of a component in columns, as `detector.rows` stores them."""
     statuses = batch.column(operator.STATUS).dictionary_encode()
     if not set(statuses.dictionary.to_pylist()) <= set(_EVENTS):
         is_event = pc.is_in(batch.column(operator.STATUS), value_set=pa.array(_EVENTS))

@@ -66,7 +66,7 @@ DIMENSION: dict[str, Dimension] = {
     "location": "location", "locations": "location",
     "status": "status", "statuses": "status",
 }  # fmt: skip
-"""The dimension of each word for it, in singular and plural."""
+"""The dimension that each word of the language names, in singular and plural."""
 STATUSES = ("atomic", "ingress", "egress")
 
 
@@ -299,7 +299,7 @@ def _dimension(word: Token) -> Dimension:
 
 
 def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) -> None:
-    """Parse the members of a dimension, if there are any, as its group."""
+    """Parse the members of a dimension and store them as its group, if the clause lists members."""
     if node is not None:
         read = {"time": _instant, "location": _spot, "status": _status}[dimension]
         clauses.put(dimension, "group", MemberSet(tuple(read(item) for item in parts_of(node))), node)

@@ -65,7 +65,8 @@ def keys_preserved_by(component: ComponentCondition) -> set[str]:
 
 
 def _is_preserved(component: ComponentCondition, name: str) -> bool:
-    """Whether events of a component preserve one of its keys."""
+    """Whether events of a component have the same value of the key `name` as the knowledge that they are made
+    from."""
     if name in ("time", "topic", "status"):
         return False
     if name == "place":  # a point that is set has none

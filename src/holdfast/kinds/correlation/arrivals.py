@@ -20,7 +20,7 @@ from ...model.topic import Topic
 from .entries import Entries, StoredEntries
 
 Matches = Sequence[tuple[int, int]]
-"""Pairs of a slot and the correlations whose filters on it match, as bits."""
+"""Pairs of a slot and a word. The word has a bit for each correlation whose filter on the slot matches."""
 
 _time = attrgetter("time")
 

@@ -178,6 +178,10 @@ class CountMachine(DerivedMachine[CountState]):
                 yield self._transition(event, outcome)
 
     def step(self, state: CountState, batches: Batches, watermark: Instant) -> tuple[CountState, Emission]:
+        """Process a batch of derived events, then advance to the watermark.
+
+        If events need not wait, the batch is counted in columns.
+        """
         batch = batches.get(self.topic.name)
         if self.waits:
             return super().step(state, batches, watermark)
@@ -313,6 +317,7 @@ class CountMachine(DerivedMachine[CountState]):
         return state
 
     def delta(self, state: CountState) -> bytes | None:
+        """Return the changes since the last call, encoded; see `Machine.delta`."""
         since, waiting = state.since, state.waiting
         if since is None:
             return None

@@ -15,7 +15,7 @@ from .condition import LevelsCondition
 from .syntax import DefineLevels
 
 MOST = 64
-"""The attributes that levels add to those of the reading: the new level, and the level before."""
+"""The maximal number of levels of one statement."""
 
 
 def check_levels(statement: DefineLevels, context: Context) -> LevelsCondition:

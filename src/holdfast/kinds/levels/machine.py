@@ -43,7 +43,7 @@ class Height(msgspec.Struct, array_like=True):
 
     @property
     def known(self) -> bool:
-        """Whether the level is known."""
+        """Whether the level is certain, because no unknown level is above the highest certain level."""
         return not self.unsure or (self.word & ~self.unsure).bit_length() > self.unsure.bit_length()
 
     @property
@@ -111,6 +111,11 @@ class LevelsMachine(Machine[LevelsState]):
         return state, self._level_changes(state, lambda machine, inner: machine.advance(inner, watermark))
 
     def step(self, state: LevelsState, batches: Batches, watermark: Instant) -> tuple[LevelsState, Emission]:
+        """Process a batch of each topic, then advance to the watermark.
+
+        A single inner machine runs in columns. Several inner machines process one event after the other,
+        because their transitions at one event form one change.
+        """
         if len(self.inside) == 1:
             state.inner[0], emission = self.inside[0].step(state.inner[0], batches, watermark)
             emitted = transitions(self.topics, emission)

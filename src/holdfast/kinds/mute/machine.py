@@ -129,6 +129,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         return state.waiting.add(event, rank) is not None
 
     def advance(self, state: MuteState, watermark: Instant) -> tuple[MuteState, list[Transition]]:
+        """Advance to the watermark: process waiting events and the ends of schedules, in order of time."""
         if watermark != NEVER:
             state.latest = max(state.latest, watermark)
         bound = watermark if watermark in (BEGINNING, NEVER) else watermark - self.wait

@@ -129,7 +129,7 @@ def _square(at: Point | None, near: float) -> tuple[int, ...]:
 def distance(p: Point | None, q: Point | None) -> float:
     """Return the distance of two points; infinite if a point is missing.
 
-    A coordinate that only one of them has counts as 0 for the other.
+    A coordinate that only one point has counts as 0 for the other point.
     """
     if p is None or q is None:
         return math.inf
@@ -389,7 +389,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def _pairs(
         self, turn: OverlapStep, interval: ActiveInterval, others: Iterator[tuple[str, ActiveInterval]]
     ) -> Iterator[Transition]:
-        """Yield a transition for each pair of an interval with others."""
+        """Yield a transition for each pair of `interval` with one of `others`."""
         for other in list(others):
             pair = [(turn.scope, interval), other]
             yield self._emit(turn.event, pair[:: 1 if turn.member == 0 else -1], "atomic", None)
@@ -412,6 +412,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     # --- snapshots ---
 
     def active(self, state: OverlapState) -> list[tuple[int, str | None, Instant]]:
+        """Return the active combinations; only the relation `overlapping` has any."""
         if self.relation != "overlapping":
             return []
         return [

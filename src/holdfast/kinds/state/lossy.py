@@ -60,6 +60,8 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.load(raw), set())
 
     def react(self, state: LossyToggleState, event: Event) -> tuple[LossyToggleState, list[Transition]]:
+        """Process one event. An event that satisfies only the entrance confirms the uncertain scopes that
+        contain it."""
         keys = (self.filters.chain(event) or ()) if state.uncertain else ()
         if not state.uncertain.isdisjoint(keys):
             (spec,) = self.filters.filters
@@ -105,7 +107,7 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.replace_scopes(state.inner, other.inner, keys), uncertain)
 
     def copy(self, state: LossyToggleState) -> LossyToggleState:
-        """Return a copy of the state."""
+        """Return a copy of the state, which shares nothing with the original."""
         return LossyToggleState(self.filters.load(self.filters.dump(state.inner)), set(state.uncertain))
 
     def mark_uncertain(self, state: LossyToggleState, may_lack: Callable[[str], bool]) -> Lost:

@@ -315,7 +315,7 @@ def _decision(care: Care, enters: int, leaves: int) -> bool | None:
 
 
 def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple[str, KnownScope]]:
-    """Yield the old state of the scopes of a machine."""
+    """Yield the key and the old state of each scope of a machine. `number` is the number of the condition."""
     match machine:
         case ToggleMachine():
             keys, since = state.levels[-1].keys, state.since[number]

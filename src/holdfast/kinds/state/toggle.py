@@ -394,6 +394,7 @@ class ToggleMachine(Machine[ToggleState]):
         return self.apply_delta(self.initial(), raw, was)
 
     def apply_delta(self, state: ToggleState, raw: bytes, was: Renumbering | None = None) -> ToggleState:
+        """Return the state with the scopes of a snapshot or delta; `was` renumbers the filters."""
         numbers, one = range(len(self.filters)) if was is None else was, np.uint64(1)
         staying = [(f, old) for f, old in enumerate(numbers) if old is not None]
         tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]

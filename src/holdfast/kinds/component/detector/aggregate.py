@@ -51,7 +51,7 @@ class KnowledgeGroup:
         self.names = list(dict.fromkeys(chain.from_iterable(p.attributes for p in points)))
         self.times = [p.time for p in points]
         self.count = sum(p.count for p in points)
-        """The number of readings that the points stand for."""
+        """The number of readings that were merged into the points."""
         self.valid = any(p.valid for p in points)
         """Whether any point is valid."""
 

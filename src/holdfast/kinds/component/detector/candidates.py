@@ -37,7 +37,7 @@ evaluated."""
 Columns = tuple[PlanColumn, ...]
 
 Views = Mapping[str, Sequence[ReadingSeries]]
-"""The series of each query, one for each status."""
+"""For each query its series, one for each status."""
 
 Choice = Mapping[str, int | None]
 """For each query the number of the status that it shows; `None` if the query shows nothing."""

@@ -191,7 +191,7 @@ class EventBuilder:
         ids: Sequence[Id],
         instances: dict[Id, Instance],
     ) -> None:
-        """Store the last event of each key in `instances`."""
+        """Store the last event of each key in `instances`, for the next step."""
         last = np.flatnonzero(np.append(whose[1:] != whose[:-1], True)[: len(whose)])
         own_ids = [ids[key] for key in whose[last].tolist()]
         latest = events.take(pa.array(last)).append_column(STATUS, statuses.take(pa.array(last)))

@@ -91,7 +91,7 @@ class ShownColumns(NamedTuple):
 
 
 def as_batch(size: int, shown: Iterable[ShownColumns]) -> pa.RecordBatch:
-    """Combine columns into a batch with `size` rows, even if there is no column."""
+    """Return columns as a batch with `size` rows, even if there is no column."""
     columns = {name: column for part in shown for name, column in part.columns.items()}
     return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
 
@@ -303,7 +303,7 @@ class ReadingSeries:
 
     @cached_property
     def runs(self) -> Ints:
-        """For each cell the first cell with the same part and time."""
+        """For each cell the number of the first cell with the same part and time."""
         first = firsts(self.starts, self.times)
         runs: Ints = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
         return runs

@@ -190,6 +190,7 @@ class DurationMachine(Machine[DurationState]):
     # --- one event ---
 
     def react(self, state: DurationState, event: Event) -> tuple[DurationState, list[Transition]]:
+        """Advance the clock of an event's scope to the event, then apply the event."""
         at = event.time
         if at > state.latest:
             state.latest = at
@@ -284,6 +285,7 @@ class DurationMachine(Machine[DurationState]):
     # --- time ---
 
     def advance(self, state: DurationState, watermark: Instant) -> tuple[DurationState, list[Transition]]:
+        """Fire all timers before the watermark: one by one if few scopes are due, otherwise in columns."""
         limit = self._limit(state, watermark)
         if limit <= state.next:
             return state, []
@@ -343,6 +345,8 @@ class DurationMachine(Machine[DurationState]):
     def step(
         self, state: DurationState, batches: Batches, watermark: Instant
     ) -> tuple[DurationState, Emission]:
+        """Apply a batch of readings, then fire the timers before the watermark. The output is sorted by
+        time."""
         name = self.topic.name
         parts: list[pa.RecordBatch] = []
         if (batch := batches.get(name)) is not None:

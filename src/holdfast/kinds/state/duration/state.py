@@ -275,7 +275,7 @@ def to_bytes(state: DurationState, codes: NDArray[Any]) -> bytes:
 
 
 def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return readings in which those that no transition will carry are blank."""
+    """Return the readings; those that no transition will carry are blank, which saves space."""
     mask = pa.array(wanted)
     columns = {
         name: column if name == "time" else pc.if_else(mask, column, None)

@@ -101,7 +101,8 @@ class Corrected(Wrapper[CorrectedState]):
     def step(
         self, state: CorrectedState, batches: Batches, watermark: Instant
     ) -> tuple[CorrectedState, Emission]:
-        """Correct after the late events of a batch, then process the others up to the watermark."""
+        """Process a batch: correct after its late events, then process its other events up to the
+        watermark."""
         name, corrections = self.inner.topic.name, list[Transition]()
         if (batch := batches.get(name)) is not None:
             late = times(batch) < state.now.until

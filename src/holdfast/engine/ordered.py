@@ -130,7 +130,7 @@ class Ordered(Wrapper[OrderedState]):
         held, out = state.batches, list[pa.RecordBatch]()
         if name in batches:
             inner, batch = self._in_time(state._replace(inner=inner), batches[name], out)
-            held = [*held, batch]  # one without events, too: it carries the watermark
+            held = [*held, batch]  # even a batch without events, which carries the watermark
             if state.since is not None:
                 state.since.append(batch)
         if _earliest(held) < watermark:

@@ -74,10 +74,10 @@ def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count,
     true.
 
     ``chosen`` is the last event of the latter; of equal times the first by rank, or -1. The instants of key
-    ``k`` are ``at[ends[k]:ends[k + 1]]``, and its parts are ``owned[k]`` to before ``owned[k + 1]``. Its
-    events are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes true or false, and is
-    present from then on. ``inside[m]`` marks the parts that are near after move ``m``; ``moves`` has the last
-    move at each instant.
+    ``k`` are ``at[ends[k]:ends[k + 1]]``, and its parts are those from ``owned[k]`` up to, but not including,
+    ``owned[k + 1]``. Its events are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes
+    true or false, and is present from then on. ``inside[m]`` marks the parts that are near after move ``m``;
+    ``moves`` has the last move at each instant.
     """
     newest = np.full(inside.shape[1], -1)
     for k in range(len(ends) - 1):

@@ -31,7 +31,7 @@ def participate(times, slots, words, needs, within, found):  # type: ignore[no-u
     complete = np.zeros(count, np.uint64)
     up_to = np.zeros(count, np.uint64)  # the windows of a block that end no later, together
     current, before = np.zeros(width, np.uint64), np.zeros(width, np.uint64)
-    begins = times[count - 1] + 1  # of the block that is looked at
+    begins = times[count - 1] + 1  # the start of the current block
     for i in range(count - 1, -1, -1):
         if times[i] < begins:
             begins = times[i] - (times[i] - times[0]) % within

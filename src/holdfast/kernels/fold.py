@@ -2,8 +2,8 @@
 
 The value of a part stays the same from one of its changes to the next. Changes are numbered by key and then
 by time; those of key ``k`` start at ``starts[k]``. ``parts`` has the part of each change; key ``k`` has the
-parts from ``owned[k]`` to before ``owned[k + 1]``. The instants of key ``k`` are those from ``ends[k]`` to
-before ``ends[k + 1]``. Instant ``i`` includes the changes before ``reach[i]``.
+parts from ``owned[k]`` up to, but not including, ``owned[k + 1]``. The instants of key ``k`` are those from
+``ends[k]`` up to, but not including, ``ends[k + 1]``. Instant ``i`` includes the changes before ``reach[i]``.
 """
 
 from __future__ import annotations

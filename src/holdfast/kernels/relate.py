@@ -2,8 +2,8 @@
 
 Rows are readings in order of (time, member, sequence). Rows of one time are processed together; then every
 tie with one of their members is evaluated once. Ties and their terms are in flat arrays: tie ``t`` has the
-entries from ``starts[t]`` to before ``starts[t + 1]``. ``touch_starts`` indexes the ties of each member in
-the same way.
+entries from ``starts[t]`` up to, but not including, ``starts[t + 1]``. ``touch_starts`` indexes the ties of
+each member in the same way.
 """
 
 from __future__ import annotations

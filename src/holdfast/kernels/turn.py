@@ -10,9 +10,9 @@ def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-u
     """Find the instants of each key with a start or an end. ``held`` is true if the condition was active
     before.
 
-    Return the number of these instants. The instants of key ``k`` are those from ``ends[k]`` to before
-    ``ends[k + 1]``. ``holds[k]`` is true if its condition is active, and is updated. A condition that is not
-    ``lasting`` emits at every match of its enter predicate.
+    Return the number of these instants. The instants of key ``k`` are those from ``ends[k]`` up to, but not
+    including, ``ends[k + 1]``. ``holds[k]`` is true if its condition is active, and is updated. A condition
+    that is not ``lasting`` emits at every match of its enter predicate.
     """
     size = 0
     for k in range(len(ends) - 1):

@@ -53,11 +53,11 @@ def vary(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Count the results of every variant, and return the number of intervals written.
 
-    The rows of scope s are ``ends[s]`` to before ``ends[s + 1]``; ``known`` indexes its reference intervals
-    in the same way. ``waits`` is the minimum duration of each row of the grid, with the number of its enter
-    threshold. ``hold`` is the minimum duration of an exit. ``until`` is the end of the history. ``words`` and
-    ``moments`` are scratch space for rows and variants. ``intervals`` receives scope, start and end of every
-    interval, if it has room for any.
+    The rows of scope s are those from ``ends[s]`` up to, but not including, ``ends[s + 1]``; ``known``
+    indexes its reference intervals in the same way. ``waits`` is the minimum duration of each row of the
+    grid, with the number of its enter threshold. ``hold`` is the minimum duration of an exit. ``until`` is
+    the end of the history. ``words`` and ``moments`` are scratch space for rows and variants. ``intervals``
+    receives scope, start and end of every interval, if it has room for any.
     """
     every = (1 << exits) - 1
     rows = len(waits)

@@ -28,7 +28,8 @@ def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[no-untyped-def]
-    """Find the distinct instants of each key from ``first`` to before ``end``, in order. Return their number.
+    """Find the distinct instants of each key from ``first`` up to, but not including, ``end``, in order.
+    Return their number.
 
     Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, ascending. The
     instants of key ``k`` end at ``ends[k + 1]`` in ``found``.

@@ -233,7 +233,7 @@ class ComponentGroup(CarryOverMachine):
         rows = rows.set_column(names.index(machine.SCOPE), machine.SCOPE, labels.take(scopes.indices))
         return rows.set_column(names.index(machine.CONDITIONS), machine.CONDITIONS, words)
 
-    # --- what is relevant ---
+    # --- pushdown ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         """Return the relevance of rows as `Machine.relevance` defines it.
@@ -303,7 +303,7 @@ class ComponentGroup(CarryOverMachine):
         ]
         return GroupState(components)
 
-    # --- what a revision carries over ---
+    # --- carry-over ---
 
     def carry_overs(self, state: GroupState, condition: int) -> dict[str | None, CarryOver]:
         """Return the active scopes of a component with their starts.

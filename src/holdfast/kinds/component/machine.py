@@ -176,7 +176,7 @@ class ComponentMachine(Machine[ComponentState]):
         batches = {self.topic.name: concatenate(list(map(self._rows, rows)))} if rows else {}
         return Emission(batches, list(map(self._transition, single)), {self.topic.name: self.topic})
 
-    # --- what it takes in columns ---
+    # --- input ---
 
     def _prepare(self, state: ComponentState, size: int) -> ComponentState:
         """Convert the state if the other evaluation is faster for a batch of `size` rows."""
@@ -224,7 +224,7 @@ class ComponentMachine(Machine[ComponentState]):
                 component.take(self.smc, state, known)
         return late
 
-    # --- what it emits ---
+    # --- output ---
 
     def _transition(self, published: Published) -> Transition:
         """Convert an event to a transition."""
@@ -243,7 +243,7 @@ class ComponentMachine(Machine[ComponentState]):
         }
         return with_columns(events.events, added)
 
-    # --- what is relevant, active and stored ---
+    # --- pushdown, timers, latest events ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         found = np.ones(len(batch), np.bool_)

@@ -60,7 +60,7 @@ def _obstacle(component: ComponentCondition, below: Iterable[ComponentCondition]
 def keys_preserved_by(component: ComponentCondition) -> set[str]:
     """Return the keys of a component that its events preserve."""
     if not all(query.separate for _, query in component.inputs):
-        return set()  # what contributed last may be anybody's
+        return set()  # the last contribution may come from any key
     return {name for name in component.keys if _is_preserved(component, name)}
 
 

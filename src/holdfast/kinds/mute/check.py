@@ -43,7 +43,7 @@ def _require_no_circle(statements: Sequence[DefineMute]) -> None:
     for statement in statements:
         if isinstance(statement.cause, While):
             above.setdefault(statement.target, []).append(statement.cause.parent)
-    for statement in reversed(statements):  # the last one closes the circle
+    for statement in reversed(statements):  # the last statement closes the cycle
         path = [str(statement.target)]
         waiting = [(path, parent) for parent in above.get(statement.target, ())]
         while waiting:

@@ -81,7 +81,7 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         """
         inner, outermost = state.inner, keys[-1]
         decided: dict[int, str] = {}
-        for at, key in enumerate(keys):  # as far as an event that satisfies the entrance comes
+        for at, key in enumerate(keys):  # an event that satisfies the entrance stops at an active scope
             if key is not None and key in state.uncertain:
                 decided[at] = key
             elif key is not None and _holds(inner, at, key):
@@ -133,7 +133,8 @@ def _holds(state: filter.ToggleState, at: int, key: str) -> bool:
 
 
 def _clear(state: filter.ToggleState, at: int, key: str) -> Instant:
-    """Reset the bit of a scope on a level. Return the time of its start if the level is outermost."""
+    """Reset the bit of a scope on a level. Return the time of its start if the level is outermost, otherwise
+    `BEGINNING`."""
     keys, words = state.levels[at]
     words[code := keys.code(key)] = 0
     if at < len(state.levels) - 1:

@@ -51,7 +51,7 @@ MOST = 64
 """The maximal number of filters of one machine."""
 
 _CHUNK = 1 << 16  # rows whose masks stay in the cache between predicate and toggle
-_FEW = 1 << 12  # below so many scopes the search for idle ones does not pay
+_FEW = 1 << 12  # with fewer scopes, the search for idle scopes costs more than it saves
 _KEY, _WORD = "@key", "@word"
 
 

@@ -34,7 +34,7 @@ def aggregate(values: Sequence[Value], function: Function) -> Value:
         return None
     try:
         found = AGGREGATES[function].of_numbers(numbers)
-    except (ValueError, OverflowError):  # ∞ − ∞, or beyond what a float can hold
+    except (ValueError, OverflowError):  # ∞ − ∞, or larger than any float
         return None
     beyond = isinstance(found, int) and not -(2**63) <= found < 2**63
     return None if beyond or found != found else found

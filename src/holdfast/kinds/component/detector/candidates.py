@@ -278,7 +278,7 @@ class ScreenedInstants:
             enough = (satisfied.sum(axis=0) == wanted) | ~self._somewhere(name)
         return enough
 
-    # --- beside what all keys share ---
+    # --- shared queries ---
 
     def _instants_between(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
         """Return the instants of shared queries at which a key emits an event between its own instants.

@@ -122,7 +122,9 @@ def merge_cell(cell: Table, collide: Function, keys: Collection[str]) -> Knowled
         return cell[0]
     pairs = [pair for k in cell for pair in k.attributes.items()]
     numbers = {name for name, v in pairs if isinstance(v, (int, float)) and not isinstance(v, bool)}
-    others = {name for name, _ in pairs} - numbers  # of texts, and of what all lack, there is no function
+    others = {
+        name for name, _ in pairs
+    } - numbers  # texts, and attributes that are missing everywhere, have no function
     return replace(merge(cell, collide, others.union(keys)), count=1)
 
 

@@ -27,7 +27,7 @@ Judge = Callable[[Knowledge], bool]
 """A function that returns whether knowledge is valid now."""
 
 _LEAST = 1074
-"""The exponent of the least float above zero, which is ``2 ** -1074``."""
+"""The negated exponent of the least float above zero, which is ``2 ** -1074``."""
 
 
 def is_incremental(query: Query, *, carried: bool) -> bool:

@@ -360,7 +360,7 @@ class ReadingSeries:
         positions(times, starts, found.at, found.ends, since, 0, low)
         return high > low
 
-    # --- what it shows at instants of its parts ---
+    # --- values at instants of parts ---
 
     def show(self, found: Instants, wanted: tuple[PlanColumn, ...]) -> ShownColumns:
         """Return the columns `wanted` of the values that the query shows at the instants `found`."""
@@ -470,7 +470,7 @@ class ReadingSeries:
             return np.append(self._numbers(column.attribute), np.nan)[cells]
         return self._words(column).take(pa.array(cells, mask=~there))
 
-    # --- what lies in cells ---
+    # --- values in cells ---
 
     def _column(self, name: str, type: pa.DataType) -> Any:
         """Return a column of the readings; all values are missing if the column does not exist."""
@@ -498,7 +498,9 @@ class ReadingSeries:
         several = high - low > 1
         found[several] = AGGREGATES[self.collide].of_windows(values, low[several], high[several])
         if self.collide == "count":
-            found[several & (found == 0)] = np.nan  # what all lack is missing, as where one lacks it
+            found[several & (found == 0)] = (
+                np.nan
+            )  # without any value the count is missing, as in a cell with one row
         return found
 
     def _words(self, column: PlanColumn) -> Any:
@@ -526,7 +528,7 @@ class ReadingSeries:
         adds_up = any(AGGREGATES[function].adds_up for function in functions if function)
         return bool(np.nanmax(sizes, initial=0) * (widest if adds_up else 1) * deepest < _WHOLE)
 
-    # --- for one key, and for later ---
+    # --- rows of single keys, and rows to retain ---
 
     def table(self, rows: Ints, now: Instant, here: Where) -> Table:
         """Return the knowledge that the query selects at an instant among visible `rows`."""

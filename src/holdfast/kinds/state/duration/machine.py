@@ -304,7 +304,7 @@ class DurationMachine(Machine[DurationState]):
         if until == BEGINNING:
             return state.until
         limit = until
-        if until == NEVER:  # nothing more will come: no source has a delay any longer
+        if until == NEVER:  # no more readings will arrive, so no source has a delay any longer
             limit, state.next = max(state.latest, state.until) + 1, BEGINNING
             state.lags[:], state.lagging = 0, False
         if limit > BEGINNING + 1:
@@ -314,7 +314,7 @@ class DurationMachine(Machine[DurationState]):
         return state.until
 
     def _fire_timers(self, state: DurationState, limit: Instant) -> pa.RecordBatch:
-        """Fire all timers before ``limit``; return the transitions as rows."""
+        """Fire all timers before ``limit``, and return the transitions as rows."""
         due = np.flatnonzero(state.wakes() < limit).astype(np.int32)
         out = self._run(state, due, limit - state.lags[due], None)
         state.next = int(state.wakes().min(initial=NEVER))

@@ -125,8 +125,8 @@ class Operator:
     missing_rows: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
     """Returns for each condition the events in its scopes that have no row in its tables.
 
-    `None` if the machine counts such events as outside. Otherwise they are inside, because they end a
-    `silent`.
+    It is `None` without tables, and if the machine counts such events as outside. A machine with no-data
+    predicates counts them as inside, because they end a `silent`.
     """
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
     """Returns the shuffle key of each event of a batch; `None` if all events go to one place."""

@@ -53,8 +53,8 @@ def kernel(body: Callable[..., Any]) -> Kernel:
 def only_read(body: Callable[..., Any]) -> list[bool]:
     """Return for each parameter of a loop whether the loop only reads it.
 
-    A parameter is not only read if the loop assigns it, or writes to it directly or through a named view of
-    it.
+    The result is false for a parameter that the loop assigns, or writes to directly or through a named view
+    of it.
     """
     import ast
     import inspect

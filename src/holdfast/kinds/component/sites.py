@@ -19,7 +19,7 @@ PLACE = ("place", *AXES)
 
 
 class ComponentSite(NamedTuple):
-    """The stage and key of a component. If the key is empty, `reason` has the reason."""
+    """The stage and key of a component. `reason` explains an empty key; otherwise it is `None`."""
 
     stage: int
     key: tuple[str, ...]
@@ -88,9 +88,9 @@ def _computations(component: ComponentCondition, name: str) -> list[Expression]:
 
 
 def delays(components: Iterable[ComponentCondition]) -> dict[str, Duration]:
-    """Return the duration by which each component evaluates behind the watermark.
+    """Return for each component the duration by which it evaluates behind the watermark, in microseconds.
 
-    It is not less than that of any upstream. [F76]
+    The duration is not less than that of any upstream. [F76]
     """
     found: dict[str, Duration] = {}
     for component in sorted(components, key=lambda component: component.level):

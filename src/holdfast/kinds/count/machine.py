@@ -180,7 +180,7 @@ class CountMachine(DerivedMachine[CountState]):
     def step(self, state: CountState, batches: Batches, watermark: Instant) -> tuple[CountState, Emission]:
         """Process a batch of derived events, then advance to the watermark.
 
-        If events need not wait, the batch is counted in columns.
+        If events need not wait, only rows that change the output are converted to events.
         """
         batch = batches.get(self.topic.name)
         if self.waits:

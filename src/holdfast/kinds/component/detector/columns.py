@@ -442,7 +442,7 @@ def _with_validity(topic: Topic, known: list[Knowledge], points: component.Insta
 def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.InstantState:
     """Convert the state of a component from evaluation in columns to evaluation instant by instant.
 
-    The result uses parts of `state`, which must not be used afterwards.
+    The result shares parts with `state`, so `state` must not be used afterwards.
     """
     tick = _tick(columnar.smc, state)
     points = component.InstantState(

@@ -225,7 +225,7 @@ class ReadingSeries:
 
     @property
     def is_divided(self) -> bool:
-        """Whether parts are not simply keys."""
+        """Whether the parts are finer than keys, for example because the query separates locations."""
         return self.spots is not None or self.folds
 
     @cached_property

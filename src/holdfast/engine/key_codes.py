@@ -123,7 +123,7 @@ class KeyCodes:
         return self._data[begin : self._ends[code]].tobytes().decode()
 
     def take(self, codes: NDArray[np.int_]) -> pa.StringArray:
-        """Return the keys of codes."""
+        """Return the keys of many codes as an Arrow array."""
         if len(codes) < _FEW:
             return pa.array([self.key(int(code)) for code in codes], pa.string())
         return self.all().take(pa.array(codes))

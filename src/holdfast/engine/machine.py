@@ -184,7 +184,7 @@ class Machine(Generic[S]):
         return self.dump(state) == self.dump(self.initial())
 
     def dump(self, state: S) -> bytes:
-        """Return the state as bytes."""
+        """Return the state as bytes, for `load`. The state stays usable."""
         raise NotImplementedError
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> S:
@@ -224,7 +224,7 @@ class Wrapper(Machine[S]):
 
         @property
         def inner(self) -> Machine[Any]:
-            """The machine inside."""
+            """The machine that is wrapped."""
 
     def inner_state(self, state: S) -> Any:
         """Return the state of the inner machine."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .jit import kernel
 
 Floats = NDArray[np.float64]
-"""An array of values."""
+"""An array of values; NaN is missing."""
 Rows = NDArray[np.int64]
 """An array of row numbers."""
 

@@ -116,7 +116,7 @@ class FoldParts:
         earlier(parts, np.full(int(owned[-1]), -1), self._before)
 
     def total(self, numbers: Ints) -> Ints:
-        """Return the sum of integers."""
+        """Return the sum of the integers `numbers`, which has one integer for each change."""
         change = numbers - np.append(numbers, 0)[self._before]
         running = np.append(0, np.cumsum(change))
         found: Ints = running[self._reach] - running[self._first]

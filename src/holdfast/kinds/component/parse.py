@@ -349,7 +349,7 @@ def _spot(item: Node) -> Index:
 
 
 def _radius(item: Node) -> float:
-    """Parse a distance."""
+    """Parse the distance of `within 10 m of …`, and return it in metres."""
     match _parts(item):
         case "amount", [None, _]:
             return coordinate_of(item)
@@ -357,7 +357,7 @@ def _radius(item: Node) -> float:
 
 
 def _status(item: Node) -> Index:
-    """Parse a status."""
+    """Parse the name of a status: `atomic`, `ingress` or `egress`."""
     match _parts(item):
         case "named", [name, None, None]:
             return Index(one_of(name, STATUSES, "a status"))
@@ -374,5 +374,5 @@ def parse_query(text: str) -> Query:
 
 
 def collide(parts: list[Any]) -> Collide:
-    """Parse `collide max`."""
+    """Parse `collide max`, which names the function that merges colliding readings."""
     return Collide(str(parts[0]), place(parts[0]))

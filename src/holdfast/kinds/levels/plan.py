@@ -26,7 +26,7 @@ def operators(levels: Iterable[LevelsCondition], topics: Sequence[Topic] = ()) -
 
 
 def _operator(condition: LevelsCondition, topics: Sequence[Topic]) -> Operator:
-    """Return the operator of levels."""
+    """Return the operator of levels, with an inner machine for plain states and one for each other state."""
     rungs = [replace(rung, delivery=condition.delivery) for rung in condition.rungs]
     toggles, durations = split(rungs)
     inside = plan_toggle.operators(toggles, topics)

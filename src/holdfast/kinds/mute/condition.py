@@ -19,7 +19,7 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class ClockCause:
-    """A mute by a schedule."""
+    """A cause of a mute: the notifications are withheld during a schedule."""
 
     schedule: Schedule
 

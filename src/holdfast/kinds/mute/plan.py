@@ -84,7 +84,7 @@ def describe(condition: MuteCondition) -> dict[str, str]:
 
 
 def _in_words(cause: ClockCause | ParentCause | StormCause) -> str:
-    """Return a cause as text."""
+    """Return a cause as text, for explanations and for the comparison of revisions."""
     match cause:
         case ClockCause(schedule):
             return f"by the clock of {schedule.zone}, {len(schedule.windows)} stretches"

@@ -163,7 +163,7 @@ class OverlapState:
 
 
 class _StoredOverlaps(msgspec.Struct):
-    """The format of snapshots."""
+    """The format of snapshots: active and ended intervals of each condition by scope, and waiting events."""
 
     holds: list[dict[str, ActiveInterval]]
     over: list[dict[str, ActiveInterval]]

@@ -24,7 +24,7 @@ _MEASURES = {
     "best": "which sum is the least",
 }
 SPEEDS = {"walking": 1.4, "cycling": 5.0, "driving": 14.0}
-"""Speeds in metres per second."""
+"""The speeds for which `explain` estimates messages, in metres per second."""
 NAMED = 6
 """The maximal number of sources that are listed by name."""
 

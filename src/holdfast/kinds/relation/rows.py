@@ -44,7 +44,7 @@ class RelationRows(NamedTuple):
     values: NDArray[np.float64]
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> RelationRows:
-        """Return the selected rows."""
+        """Return the selected rows, as copies unless `which` is a slice."""
         return RelationRows(self.times[which], self.members[which], self.sequences[which], self.values[which])
 
     def only(self, which: NDArray[np.bool_]) -> RelationRows:
